@@ -1,0 +1,1 @@
+//! Placeholder line replaced with the crate's first content.

@@ -1,0 +1,4 @@
+//! Automation of the repository, in Rust.
+#![forbid(unsafe_code)]
+
+fn main() {}
