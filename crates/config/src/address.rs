@@ -60,7 +60,7 @@ pub enum ForwardTarget {
 /// What `forward` says in a file: a URL as [`parse_server_url`] takes it, or the name of a group (anything without a
 /// colon).
 pub fn parse_forward(text: &str) -> Result<ForwardTarget, Invalid> {
-    if text.contains(':') {
+    if text.contains(':') || text.parse::<Ipv4Addr>().is_ok() {
         return parse_server_url(text).map(ForwardTarget::Server);
     }
     if !is_group_name(text) {

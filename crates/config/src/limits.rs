@@ -7,8 +7,17 @@ use std::time::Duration;
 /// of routes, are a tenth of it.
 pub const TEXT_MAX: usize = 16 << 20;
 
-/// Errors printed for one file; beyond that the first ones are what matters.
-pub const ERRORS_MAX: usize = 50;
+/// Errors or warnings shown of one file; beyond that the first ones are what matters.
+pub const FINDINGS_MAX: usize = 50;
+
+/// Places to listen: each core has a listener for each.
+pub const LISTEN_MAX: usize = 1024;
+
+/// A request walks the routes in order until one matches.
+pub const ROUTES_MAX: usize = 10_000;
+
+/// Each core has a pool for each group; and no route could lead to more of them.
+pub const UPSTREAMS_MAX: usize = ROUTES_MAX;
 
 /// Where to listen when nothing is said: not reachable from outside, so a forgotten setting exposes nothing; a port
 /// that needs no privilege.

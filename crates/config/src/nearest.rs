@@ -8,17 +8,19 @@ pub(crate) fn nearest<'known>(
     known: impl IntoIterator<Item = &'known str>,
 ) -> Option<&'known str> {
     let word = word.to_lowercase();
+    let length = word.chars().count();
     known
         .into_iter()
-        .map(|known| {
-            (
-                strsim::damerau_levenshtein(&word, &known.to_lowercase()),
-                known,
-            )
+        .map(|known| (known.chars().count().max(3) / 3, known))
+        // Before the distance is computed: that takes memory for the product of both lengths.
+        .filter(|(slips_max, known)| length.abs_diff(known.chars().count()) <= *slips_max)
+        .map(|(slips_max, known)| {
+            let distance = strsim::damerau_levenshtein(&word, &known.to_lowercase());
+            (distance, slips_max, known)
         })
-        .filter(|(distance, known)| *distance <= known.len().max(3) / 3)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
+        .filter(|(distance, slips_max, _)| distance <= slips_max)
+        .min_by_key(|(distance, _, _)| *distance)
+        .map(|(_, _, known)| known)
 }
 
 #[cfg(test)]
@@ -27,6 +29,7 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_finger_finds_its_word_and_another_word_does_not() {
+        let long = "forward".repeat(100_000);
         let known = ["host", "path", "respond", "files", "synthetic", "forward"];
         for (word, expected) in [
             ("forwrad", Some("forward")),
@@ -36,6 +39,7 @@ mod tests {
             ("root", None),
             ("x", None),
             ("", None),
+            (long.as_str(), None),
         ] {
             assert_eq!(nearest(word, known), expected, "of {word:?}");
         }
