@@ -179,7 +179,7 @@ pub(crate) fn skipped<'p>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Message {
-        head: Head,
+        head: Box<Head>,
         payload: Vec<u8>,
     },
     /// The stream ends within a head or a body; nothing at all is no event.
@@ -241,6 +241,9 @@ fn pipeline_piece(
             *open = Some((head, reader, payload));
             return Ok(());
         }
-        events.push(Event::Message { head, payload });
+        events.push(Event::Message {
+            head: Box::new(head),
+            payload,
+        });
     }
 }
