@@ -1,6 +1,6 @@
 //! Answers on their way out: written one behind the other, sent together.
 
-use onrush_engine::{Buffer, Core, Error, Part, Stream};
+use onrush_engine::{Buffer, Error, Part, Stream};
 
 use crate::limits::OUTPUT_BUFFERS_MAX;
 
@@ -66,10 +66,5 @@ impl Output {
         self.queue(stream);
         self.queued = 0;
         stream.flush().await
-    }
-
-    /// A buffer of its own for bytes that go elsewhere.
-    pub(crate) fn spare(core: &Core) -> Result<Buffer, Error> {
-        core.buffer()
     }
 }

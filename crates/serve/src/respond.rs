@@ -53,7 +53,7 @@ impl Writer<'_> {
         if !context.keep_alive {
             head.connection_close();
         } else if context.version == Version::Http10 {
-            head.connection_keep_alive();
+            head.keep_alive();
         }
         let bytes = head
             .end()
