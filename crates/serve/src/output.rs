@@ -69,7 +69,4 @@ impl Output {
     }
 
     /// A buffer of its own for bytes that go elsewhere.
-    pub(crate) fn spare(core: &Core) -> Result<Buffer, Error> {
-        core.buffer()
-    }
 }
