@@ -212,18 +212,19 @@ impl Core {
 
     /// Pauses until the core is asked to stop.
     pub async fn stopped(&self) {
-        poll_fn(|_| {
-            let mut state = self.0.state.borrow_mut();
-            if state.stopping {
-                return Poll::Ready(());
-            }
-            let task = self.0.tasks.current();
-            if !state.stop_waiters.contains(&task) {
-                state.stop_waiters.push(task);
-            }
-            Poll::Pending
-        })
-        .await
+        poll_fn(|_| self.poll_stopped()).await
+    }
+
+    fn poll_stopped(&self) -> Poll<()> {
+        let mut state = self.0.state.borrow_mut();
+        if state.stopping {
+            return Poll::Ready(());
+        }
+        let task = self.0.tasks.current();
+        if !state.stop_waiters.contains(&task) {
+            state.stop_waiters.push(task);
+        }
+        Poll::Pending
     }
 
     /// Pauses for at least `duration`.
@@ -238,6 +239,18 @@ impl Core {
             when,
             timer: None,
         }
+    }
+
+    /// Pauses for at least `duration`, or until the core is asked to stop.
+    pub async fn sleep_unless_stopping(&self, duration: Duration) {
+        let mut sleep = self.sleep(duration);
+        poll_fn(|context| {
+            if self.poll_stopped().is_ready() {
+                return Poll::Ready(());
+            }
+            Pin::new(&mut sleep).poll(context)
+        })
+        .await
     }
 
     /// Lets the other ready tasks and the kernel have their turn.

@@ -40,8 +40,8 @@ impl Root {
     ///
     /// # Errors
     /// `EXDEV` when the path would leave the root, `ENOENT`, `EACCES`, `ELOOP` and so on.
-    pub fn open_beneath(&self, path: &str) -> Result<File, Error> {
-        let path = if path.is_empty() { "." } else { path };
+    pub fn open_beneath(&self, path: &[u8]) -> Result<File, Error> {
+        let path = if path.is_empty() { b"." } else { path };
         // NONBLOCK: opening a named pipe must not wait for its writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;

@@ -157,7 +157,7 @@ fn a_file_is_sent_behind_its_head() {
             .unwrap();
         let file = Root::open(directory.path())
             .unwrap()
-            .open_beneath("file")
+            .open_beneath(b"file")
             .unwrap();
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -181,7 +181,7 @@ fn a_file_shorter_than_promised_is_an_error() {
         std::fs::write(directory.path().join("file"), b"short").unwrap();
         let file = Root::open(directory.path())
             .unwrap()
-            .open_beneath("file")
+            .open_beneath(b"file")
             .unwrap();
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -464,15 +464,18 @@ fn a_path_cannot_leave_its_root() {
         "absolute",
         "/etc/passwd",
     ] {
-        let error = root.open_beneath(path).unwrap_err();
+        let error = root.open_beneath(path.as_bytes()).unwrap_err();
         assert_eq!(error.kind, Kind::Os(Errno::XDEV), "{path}");
     }
     assert_eq!(
-        root.open_beneath("inner/within").unwrap().metadata().length,
+        root.open_beneath(b"inner/within")
+            .unwrap()
+            .metadata()
+            .length,
         6
     );
     assert_eq!(
-        root.open_beneath("nothing").unwrap_err().kind,
+        root.open_beneath(b"nothing").unwrap_err().kind,
         Kind::Os(Errno::NOENT)
     );
 }
