@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 30
 # ten thousand connections from both ends.
 RAISE_FILES := files=$$(ulimit -Hn); \
 	if [ "$$files" = unlimited ] || [ "$$files" -gt 65536 ]; then files=65536; fi; \
-	ulimit -n "$$files"
+	ulimit -Sn "$$files"
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -55,7 +55,7 @@ lint: linker components
 
 unit: linker
 	@echo "== tests"
-	@$(RAISE_FILES); cargo test --workspace --locked
+	@$(RAISE_FILES); cargo test --workspace --locked --no-fail-fast
 
 docs: linker
 	@echo "== documentation"

@@ -11,9 +11,11 @@ pub(crate) struct Tree {
     files: BTreeMap<String, String>,
 }
 
-/// The repository this program was built from.
+/// The repository whose `cargo xtask` or `cargo test` this is. Asked at run time: with a build
+/// directory that several working copies share, the program may have been built in another one.
 pub(crate) fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     own.parent()
         .expect("xtask is a directory of the repository")
         .to_owned()
