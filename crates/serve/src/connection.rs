@@ -178,9 +178,8 @@ impl Connection {
             *closing = true;
         }
         *unread = BodyReader::new(head.framing);
-        self.head_since = None;
         let bytes = head.bytes;
-        self.input.consume(bytes);
+        self.request_is_consumed(bytes);
         Ok(next)
     }
 
@@ -200,8 +199,9 @@ impl Connection {
         }
     }
 
-    /// The next request has consumed its head; from here on a new one begins.
-    pub(crate) fn head_is_consumed(&mut self) {
+    /// The first `bytes` of the input were a request, which is dealt with.
+    pub(crate) fn request_is_consumed(&mut self, bytes: usize) {
+        self.input.consume(bytes);
         self.head_since = None;
     }
 

@@ -2,8 +2,14 @@
 
 pub(crate) mod forward;
 
-pub(crate) mod balance;
+mod download;
+mod failure;
+mod relay;
+mod rewrite;
+mod upload;
+
+mod balance;
 pub(crate) mod group;
-pub(crate) mod pool;
+mod pool;
 
 pub(crate) use group::Group;

@@ -60,7 +60,7 @@ impl Balancer {
         bits ^= bits >> 27;
         self.random = bits;
         let bits = bits.wrapping_mul(0x2545_f491_4f6c_dd1d);
-        let mut point = (u128::from(bits) * u128::from(self.weight_sum) >> 64) as u64;
+        let mut point = ((u128::from(bits) * u128::from(self.weight_sum)) >> 64) as u64;
         for (index, &weight) in self.weights.iter().enumerate() {
             match point.checked_sub(weight) {
                 Some(rest) => point = rest,
