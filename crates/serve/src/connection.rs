@@ -50,11 +50,16 @@ enum Next {
 }
 
 /// Serves `stream` until either side has had enough.
-pub(crate) async fn serve(stream: Stream, worker: Rc<Worker>) {
+///
+/// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
+/// idle connection costs.
+pub(crate) fn serve(stream: Stream, worker: Rc<Worker>) -> impl Future<Output = ()> {
     worker.meter.connection();
     let mut connection = Connection::new(stream, worker);
-    // Why a client went away is its own business; what it was answered has been counted.
-    let _: Result<(), Error> = connection.run().await;
+    async move {
+        // Why a client went away is its own business; what it was answered has been counted.
+        let _: Result<(), Error> = connection.run().await;
+    }
 }
 
 impl Connection {
@@ -73,7 +78,8 @@ impl Connection {
 
     async fn run(&mut self) -> Result<(), Error> {
         loop {
-            match self.answer_what_has_arrived()? {
+            let next = self.answer_what_has_arrived()?;
+            match next {
                 Next::Receive => {
                     if !self.output.is_empty() {
                         self.flush().await?;
@@ -85,7 +91,7 @@ impl Connection {
                 Next::Flush => self.flush().await?,
                 Next::File(pieces) => pieces.send(self).await?,
                 Next::Synthetic(answer) => answer.send(self).await?,
-                Next::Forward(forward) => forward::exchange(forward, self).await?,
+                Next::Forward(mut forward) => forward::exchange(&mut forward, self).await?,
                 Next::Close => {
                     self.flush().await?;
                     return self.linger().await;
@@ -240,10 +246,10 @@ impl Connection {
     }
 
     /// Sends the answers written so far.
-    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
+    pub(crate) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         let deadline = self.worker.core.now() + self.worker.timeouts.client_send;
         self.stream.set_deadline(Some(deadline));
-        self.output.flush(&self.stream).await
+        self.output.flush(&self.stream)
     }
 
     /// Answers what was no request. Nothing behind it can be understood.
@@ -322,5 +328,33 @@ fn choose<'w, 'b>(worker: &'w Worker, head: &RequestHead<'_, 'b>) -> Chosen<'w, 
                 },
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_config::plan::{OneLiner, Plan};
+    use onrush_engine::{Address, Claim, Core, Listener, Simulation};
+
+    #[test]
+    fn an_idle_connection_costs_little_memory() {
+        let core = Core::simulated(Simulation::with_seed(1));
+        let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
+        let worker = Worker::new(core.clone(), &plan, &[]).ok().unwrap();
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = Listener::new(&core, &claim).unwrap();
+        let (address, client) = (claim.address().clone(), core.clone());
+        core.spawn(async move {
+            let _client = Stream::connect(&client, &address, None).await.unwrap();
+            let stream = listener.accept().await.unwrap();
+            let bytes = size_of_val(&serve(stream, worker));
+            // 1 KiB per idle connection leaves room for this, the socket's slot (200), its timer and its task entry.
+            assert!(
+                bytes <= 512,
+                "the future of a connection has grown to {bytes} bytes"
+            );
+        });
+        core.run();
     }
 }

@@ -62,9 +62,12 @@ impl Output {
     }
 
     /// Sends everything.
-    pub(crate) async fn flush(&mut self, stream: &Stream) -> Result<(), Error> {
+    pub(crate) fn flush<'s>(
+        &mut self,
+        stream: &'s Stream,
+    ) -> impl Future<Output = Result<(), Error>> + use<'s> {
         self.queue(stream);
         self.queued = 0;
-        stream.flush().await
+        stream.flush()
     }
 }

@@ -4,7 +4,6 @@
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -46,7 +45,7 @@ pub(crate) struct InFlight {
     /// Message header and vector of a send of several parts.
     message: Option<Box<Message>>,
     /// Accepted by a listener, not taken yet.
-    pub(crate) accepted: VecDeque<Result<OwnedFd, Errno>>,
+    pub(crate) accepted: Queue<Result<OwnedFd, Errno>>,
 }
 
 impl InFlight {
@@ -323,7 +322,7 @@ impl Ring {
                 socket
                     .ring
                     .accepted
-                    .push_back(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+                    .push(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
                 tasks.wake(socket.recv_waiter);
             }
             Operation::Send => {

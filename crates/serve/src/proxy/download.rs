@@ -1,6 +1,6 @@
 //! The answer's way: from the server to the client.
 
-use onrush_engine::{Input, Stream};
+use onrush_engine::{Error, Input, Stream};
 use onrush_http::{Framing, HeaderSlots, Parsed, Version, response};
 
 use super::failure::Failure;
@@ -39,6 +39,15 @@ enum Begun {
 }
 
 impl Download<'_> {
+    /// Sends the whole request, which is queued, and relays the answer.
+    pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
+        let deadline = self.worker.core.now() + self.worker.timeouts.upstream_first_byte;
+        self.server.set_deadline(Some(deadline));
+        self.server.flush().await.map_err(Failure::Unanswered)?;
+        self.progress.request_is_sent.set(true);
+        self.run().await
+    }
+
     /// Relays the answer, up to its last byte, which may still stand in the output.
     pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
         let (mut relay, done) = self.head().await?;
@@ -52,7 +61,7 @@ impl Download<'_> {
             if relay.is_complete() {
                 break;
             }
-            self.flush().await?;
+            self.flush().await.map_err(Failure::Client)?;
             let deadline = self.worker.core.now() + self.worker.timeouts.upstream_body;
             self.server.set_deadline(Some(deadline));
             match self.server.recv(self.server_input).await {
@@ -72,7 +81,7 @@ impl Download<'_> {
             match self.begin()? {
                 Begun::Answer(relay, done) => return Ok((relay, done)),
                 Begun::Interim => {
-                    self.flush().await?;
+                    self.flush().await.map_err(Failure::Client)?;
                     continue;
                 }
                 Begun::Nothing => {}
@@ -148,12 +157,10 @@ impl Download<'_> {
         Ok(Begun::Answer(relay, done))
     }
 
-    async fn flush(&mut self) -> Result<(), Failure> {
+    /// Sends what is written to the client. Its error is the client's.
+    fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         let deadline = self.worker.core.now() + self.worker.timeouts.client_send;
         self.client.set_deadline(Some(deadline));
-        self.output
-            .flush(self.client)
-            .await
-            .map_err(Failure::Client)
+        self.output.flush(self.client)
     }
 }

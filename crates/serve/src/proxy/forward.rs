@@ -89,12 +89,12 @@ struct Link {
     is_reused: bool,
 }
 
-/// What of the request has been given to the server.
-struct Sent {
-    /// The rest of the body, still to come from the client.
-    body: BodyReader,
-    /// Bytes of the client's input that were copied: head, and body when it was there whole.
-    input_bytes: usize,
+/// What of the request has been queued for the server.
+enum Queued {
+    /// All of it: the first bytes of the client's input.
+    Whole { input_bytes: usize },
+    /// Its head; the body is still to be sent.
+    Head { body: BodyReader },
 }
 
 /// Forwards the request at the start of the client's input and relays the answer. Whatever happens, the client is left
@@ -102,7 +102,7 @@ struct Sent {
 ///
 /// # Errors
 /// When the client is gone.
-pub(crate) async fn exchange(mut forward: Forward, client: &mut Connection) -> Result<(), Error> {
+pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> Result<(), Error> {
     if !client.output.is_empty() {
         client.flush().await?;
     }
@@ -110,17 +110,22 @@ pub(crate) async fn exchange(mut forward: Forward, client: &mut Connection) -> R
     let server = worker.groups[forward.group].choose();
     let progress = Progress::default();
     loop {
-        let link = match connect(server, &worker).await {
+        let mut link = match connect(server, &worker).await {
             Ok(link) => link,
             Err(error) => return fail(forward, client, server, &progress, Failure::Connect(error)),
         };
-        let is_reused = link.is_reused;
-        match attempt(&mut forward, client, link, server, &progress).await {
-            Ok(()) => return Ok(()),
+        match attempt(forward, client, &mut link, server, &progress).await {
+            Ok(done) => {
+                client.closing |= !done.client_lives;
+                if done.server_lives && link.input.is_empty() {
+                    server.pool.put(link.stream, worker.core.now());
+                }
+                return Ok(());
+            }
             // The server closed the idle connection just when we took it (RFC 9112 9.3.1). A fresh one will do, unless
             // the request might have had an effect (RFC 9110 9.2.2).
             Err(failure)
-                if is_reused
+                if link.is_reused
                     && failure.is_stale_connection()
                     && forward.method.is_idempotent()
                     && !forward.is_consumed =>
@@ -149,33 +154,34 @@ async fn connect(server: &Server, worker: &Worker) -> Result<Link, Error> {
     })
 }
 
-/// Sends the request over `link` and relays the answer; the link goes to the pool when it is fit for another.
+/// Sends the request over `link` and relays the answer.
 async fn attempt(
     forward: &mut Forward,
     client: &mut Connection,
-    mut link: Link,
+    link: &mut Link,
     server: &Server,
     progress: &Progress,
-) -> Result<(), Failure> {
-    let sent = queue_request(forward, client, &link, server).map_err(Failure::Client)?;
-    let done = if sent.body.is_complete() {
-        progress.request_is_sent.set(true);
-        let done = exchange_whole(forward, client, &mut link, progress).await?;
-        forward.consume(client, sent.input_bytes);
-        done
-    } else {
-        forward.consume(client, sent.input_bytes);
-        // Boxed: only requests whose body did not come with their head pay for the room of two directions at once.
-        Box::pin(exchange_streaming(
-            forward, client, &mut link, sent.body, progress,
-        ))
-        .await?
+) -> Result<Done, Failure> {
+    let input_bytes = match queue_request(forward, client, link, server).map_err(Failure::Client)? {
+        Queued::Whole { input_bytes } => input_bytes,
+        Queued::Head { body } => {
+            forward.consume(client, forward.head_bytes);
+            // Boxed: only requests whose body did not come with their head pay for two directions at once.
+            return Box::pin(exchange_streaming(forward, client, link, body, progress)).await;
+        }
     };
-    client.closing |= !done.client_lives;
-    if done.server_lives && link.input.is_empty() {
-        server.pool.put(link.stream, client.worker.core.now());
-    }
-    Ok(())
+    let mut download = Download {
+        forward,
+        worker: &client.worker,
+        server: &link.stream,
+        server_input: &mut link.input,
+        client: &client.stream,
+        output: &mut client.output,
+        progress,
+    };
+    let done = download.send_and_run().await?;
+    forward.consume(client, input_bytes);
+    Ok(done)
 }
 
 /// Renders the head for the server and puts a body behind it that has arrived whole.
@@ -184,7 +190,7 @@ fn queue_request(
     client: &Connection,
     link: &Link,
     server: &Server,
-) -> Result<Sent, Error> {
+) -> Result<Queued, Error> {
     let worker = &client.worker;
     let input = client.input.bytes();
     let mut slots = HeaderSlots::new();
@@ -193,47 +199,18 @@ fn queue_request(
     };
     let mut buffer = worker.core.buffer()?;
     rewrite::request(&head, &server.name, &mut buffer);
-    let mut sent = Sent {
-        body: BodyReader::new(forward.framing),
-        input_bytes: forward.head_bytes,
-    };
+    let unsent = BodyReader::new(forward.framing);
     let arrived = &input[forward.head_bytes..];
-    let mut body = sent.body;
+    let mut body = unsent;
     // A malformed body is left to the upload, which knows how to say so.
-    if let Ok(bytes) = body.skip(arrived, &worker.limits)
-        && body.is_complete()
-        && buffer.put(&arrived[..bytes])
-    {
-        sent = Sent {
-            body,
+    let queued = match body.skip(arrived, &worker.limits) {
+        Ok(bytes) if body.is_complete() && buffer.put(&arrived[..bytes]) => Queued::Whole {
             input_bytes: forward.head_bytes + bytes,
-        };
-    }
+        },
+        _ => Queued::Head { body: unsent },
+    };
     link.stream.queue(buffer);
-    Ok(sent)
-}
-
-/// The usual case: the request leaves in one send.
-async fn exchange_whole(
-    forward: &Forward,
-    client: &mut Connection,
-    link: &mut Link,
-    progress: &Progress,
-) -> Result<Done, Failure> {
-    let deadline = client.worker.core.now() + client.worker.timeouts.upstream_first_byte;
-    link.stream.set_deadline(Some(deadline));
-    link.stream.flush().await.map_err(Failure::Unanswered)?;
-    Download {
-        forward,
-        worker: &client.worker,
-        server: &link.stream,
-        server_input: &mut link.input,
-        client: &client.stream,
-        output: &mut client.output,
-        progress,
-    }
-    .run()
-    .await
+    Ok(queued)
 }
 
 /// Both directions at once: a server may answer before it has read the whole request.
@@ -293,7 +270,7 @@ async fn exchange_streaming(
 
 /// Tells the client, the log and the meter that no server has answered.
 fn fail(
-    mut forward: Forward,
+    forward: &mut Forward,
     client: &mut Connection,
     server: &Server,
     progress: &Progress,
