@@ -1,6 +1,8 @@
 //! The binary `onrush`: flags -> a command -> exit code. Nothing else.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod load;
 mod serve;
 
 use std::process::ExitCode;
@@ -25,6 +27,10 @@ struct Arguments {
 enum Verb {
     /// Serve files, fixed and synthetic answers, or forward to servers
     Serve(serve::Args),
+    /// Generate load and tell the truth about it
+    Load(load::Args),
+    /// Run a whole experiment and write a report
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,5 +49,7 @@ fn main() -> ExitCode {
     };
     match arguments.verb {
         Verb::Serve(args) => serve::run(args),
+        Verb::Load(args) => load::run(args),
+        Verb::Bench(args) => bench::run(args),
     }
 }
