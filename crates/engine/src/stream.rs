@@ -129,11 +129,14 @@ impl Stream {
         })
     }
 
-    /// Sends what is queued and then `length` bytes of `file` from `offset` on, which never enter our memory.
+    /// Sends what is queued and then bytes of `file` from `offset` on, which never enter our memory: at least one and at
+    /// most `length`, which is not 0. Returns how many, so that the caller can renew its deadline as bytes move, and let
+    /// others have their turn.
     ///
     /// # Errors
-    /// As [`Stream::flush`], or [`crate::Kind::FileTooShort`].
-    pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> Result<(), Error> {
+    /// As [`Stream::flush`], or [`crate::Kind::FileTooShort`] when the file ends before `offset`.
+    pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
+        debug_assert!(length > 0);
         let inner = self.core.inner();
         poll_fn(|_| {
             inner
@@ -149,14 +152,12 @@ impl Stream {
                 .poll_sent(self.key, inner.tasks.current())
         })
         .await?;
-        let mut stretch = Stretch { offset, length };
+        let stretch = Stretch { offset, length };
         poll_fn(|_| {
-            inner.state.borrow_mut().poll_send_file(
-                self.key,
-                file,
-                &mut stretch,
-                inner.tasks.current(),
-            )
+            inner
+                .state
+                .borrow_mut()
+                .poll_send_file(self.key, file, stretch, inner.tasks.current())
         })
         .await
     }

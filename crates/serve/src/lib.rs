@@ -19,5 +19,9 @@ mod limits;
 mod log;
 mod meter;
 
+#[cfg(test)]
+#[allow(dead_code, reason = "the proxy's tests will use all of it")]
+mod harness;
+
 pub use meter::Totals;
 pub use server::{Server, StartError};

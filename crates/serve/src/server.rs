@@ -197,7 +197,7 @@ fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
         .collect())
 }
 
-fn resolve(upstream: &onrush_config::plan::Upstream) -> Result<Resolved, StartError> {
+pub(crate) fn resolve(upstream: &onrush_config::plan::Upstream) -> Result<Resolved, StartError> {
     let address = |server: &onrush_config::plan::Server| match &server.address {
         ServerAddress::Ip(address) => Ok(Address::Tcp(*address)),
         ServerAddress::Unix(path) => Ok(Address::Unix(path.clone())),
@@ -232,7 +232,7 @@ fn claim(plan: &Plan) -> Result<Arc<Vec<Claim>>, StartError> {
 }
 
 /// Makes a core ready: routes, listeners, and the tasks that run until it is asked to stop.
-fn prepare(
+pub(crate) fn prepare(
     core: &Core,
     plan: &Plan,
     resolved: &[Resolved],
