@@ -1,0 +1,180 @@
+//! Rounds of the same measurement, and ours beside theirs: medians with their spread, and ratios of paired rounds.
+//!
+//! No formula here assumes a distribution. Rounds are few and their errors are not normal (a noisy neighbour only
+//! ever makes a round worse), so the median stands for the rounds, and the interval comes from the sign test, which
+//! is exact and needs no random numbers: the same rounds always give the same report.
+
+use serde::{Deserialize, Serialize};
+
+use crate::percentile;
+
+/// Figures of several rounds of one measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rounds {
+    /// How many rounds.
+    pub count: usize,
+    /// The middle round, or the mean of the two in the middle.
+    pub median: f64,
+    /// The smallest round.
+    pub min: f64,
+    /// The largest round.
+    pub max: f64,
+    /// `(max - min) / median`, so 0.02 is two per cent from worst to best. The whole range, not that of the middle
+    /// half: among five rounds that would hide the two that disagree. 0 when the median is 0.
+    pub spread: f64,
+}
+
+impl Rounds {
+    /// The figures of `values`, one for each round in any order; none when there are no rounds or one of them is not
+    /// a finite number.
+    pub fn of(values: &[f64]) -> Option<Rounds> {
+        let sorted = sorted(values)?;
+        let (min, max) = (sorted[0], sorted[sorted.len() - 1]);
+        let median = median(&sorted);
+        let spread = if median == 0.0 {
+            0.0
+        } else {
+            (max - min) / median.abs()
+        };
+        Some(Rounds {
+            count: sorted.len(),
+            median,
+            min,
+            max,
+            spread,
+        })
+    }
+}
+
+/// Ours divided by theirs, round by round: each pair ran side by side, so what disturbed both cancels out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratios {
+    /// The ratio of each round, in the order they ran.
+    pub each: Vec<f64>,
+    /// Their median, range and spread.
+    pub rounds: Rounds,
+    /// The median of all rounds one could run lies between `low` and `high` with probability `confidence`.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+    /// What the interval reaches, by the sign test: at least what was asked for, unless there are too few rounds for
+    /// that. Then the interval is the whole range and this says what it is worth: 0.9375 for five rounds. 0 for one.
+    pub confidence: f64,
+}
+
+impl Ratios {
+    /// The ratios of paired rounds `(ours, theirs)`, with the narrowest symmetric sign-test interval that reaches
+    /// `confidence` (between 0 and 1; 0.95 is usual). None when there are no rounds, a figure is not finite or one of
+    /// theirs is 0.
+    pub fn of(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratios> {
+        let each: Vec<f64> = pairs.iter().map(|(ours, theirs)| ours / theirs).collect();
+        let rounds = Rounds::of(&each)?;
+        let sorted = sorted(&each)?;
+        let count = sorted.len() as u64;
+        let (low, high) = percentile::interval_ranks(count, 50.0, confidence).unwrap_or((1, count));
+        Some(Ratios {
+            low: sorted[low as usize - 1],
+            high: sorted[high as usize - 1],
+            confidence: percentile::median_coverage(count, low, high),
+            each,
+            rounds,
+        })
+    }
+}
+
+/// The values in ascending order; none when there are none or one is not finite.
+fn sorted(values: &[f64]) -> Option<Vec<f64>> {
+    if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some(sorted)
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) {
+        (sorted[middle - 1] + sorted[middle]) / 2.0
+    } else {
+        sorted[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_round_or_the_mean_of_the_two_middle_ones() {
+        let odd = Rounds::of(&[3.0, 1.0, 2.0]).expect("three rounds");
+        assert_eq!(
+            (odd.count, odd.median, odd.min, odd.max, odd.spread),
+            (3, 2.0, 1.0, 3.0, 1.0)
+        );
+        assert_eq!(
+            Rounds::of(&[4.0, 1.0, 2.0, 3.0])
+                .expect("four rounds")
+                .median,
+            2.5
+        );
+        let one = Rounds::of(&[7.0]).expect("one round");
+        assert_eq!((one.median, one.spread), (7.0, 0.0));
+    }
+
+    #[test]
+    fn no_rounds_or_undefined_figures_have_no_summary() {
+        assert_eq!(Rounds::of(&[]), None);
+        assert_eq!(Rounds::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Ratios::of(&[(1.0, 0.0)], 0.95), None);
+        assert_eq!(Ratios::of(&[], 0.95), None);
+    }
+
+    #[test]
+    fn a_spread_around_zero_is_zero_and_not_undefined() {
+        assert_eq!(
+            Rounds::of(&[-1.0, 0.0, 1.0]).expect("three rounds").spread,
+            0.0
+        );
+    }
+
+    #[test]
+    fn what_disturbs_both_of_a_pair_cancels_out_of_its_ratio() {
+        let pairs = [(80.0, 100.0), (160.0, 200.0), (40.0, 50.0)];
+        let ratios = Ratios::of(&pairs, 0.95).expect("three rounds");
+        assert_eq!((ratios.rounds.median, ratios.rounds.spread), (0.8, 0.0));
+    }
+
+    #[test]
+    fn five_rounds_cannot_reach_ninety_five_per_cent_and_say_so() {
+        let pairs: Vec<(f64, f64)> = [1.0, 5.0, 3.0, 2.0, 4.0].map(|ours| (ours, 2.0)).to_vec();
+        let ratios = Ratios::of(&pairs, 0.95).expect("five rounds");
+        assert_eq!(
+            (ratios.low, ratios.rounds.median, ratios.high),
+            (0.5, 1.5, 2.5)
+        );
+        assert!((ratios.confidence - 0.9375).abs() < 1e-12);
+        assert_eq!(
+            ratios.each,
+            [0.5, 2.5, 1.5, 1.0, 2.0],
+            "in the order they ran"
+        );
+    }
+
+    #[test]
+    fn more_rounds_drop_the_extremes_from_the_interval() {
+        let pairs: Vec<(f64, f64)> = (1..=10).map(|ours| (f64::from(ours), 1.0)).collect();
+        let ratios = Ratios::of(&pairs, 0.95).expect("ten rounds");
+        assert_eq!((ratios.low, ratios.high), (2.0, 9.0));
+        assert!(ratios.confidence >= 0.95 && ratios.confidence < 0.98);
+    }
+
+    #[test]
+    fn a_single_round_has_no_interval() {
+        let ratios = Ratios::of(&[(1.0, 2.0)], 0.95).expect("one round");
+        assert_eq!(
+            (ratios.low, ratios.high, ratios.confidence),
+            (0.5, 0.5, 0.0)
+        );
+    }
+}

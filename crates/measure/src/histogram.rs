@@ -1,0 +1,336 @@
+//! Latencies in fixed memory: what was recorded, and what may be said about it.
+//!
+//! Recording is a handful of instructions and never allocates. It does not know what the time is, nor whether a value
+//! was measured from the right start: that is the business of whoever records.
+
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+
+use crate::percentile;
+
+/// The longest latency told apart from longer ones, in nanoseconds: one hour, beyond any timeout of a load run.
+pub const VALUE_MAX_NS: u64 = 3_600_000_000_000;
+
+/// Significant decimal digits kept of each value, so at most 0.1 % off; the field's usual choice.
+const DIGITS: u8 = 3;
+
+/// A histogram of latencies in nanoseconds, from 1 ns to one hour with three significant digits.
+///
+/// Values below 2.048 us are exact. The array holds 33 powers of two with 1024 counters of 8 bytes each, 270 KiB, but
+/// only the powers of two that occur are ever touched: 8 KiB for latencies between, say, 131 and 262 us, so recording
+/// stays within the second-level cache beside the connection's own data. Coarser units would shrink that to 4 KiB and
+/// give away the resolution below a microsecond that a loopback or a cache hit needs; 32-bit counters would shrink
+/// it too and overflow in a long run.
+///
+/// Each thread has its own; [`merge`](Self::merge) joins them when they are read.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    bins: hdrhistogram::Histogram<u64>,
+    /// Exact, because bins are 0.1 % wide. 128 bits: 64 would hold 584 years of latencies, which a million
+    /// connections wait in five hours.
+    sum_ns: u128,
+    /// Exact; `u64::MAX` while empty.
+    min_ns: u64,
+    /// Exact, also above [`VALUE_MAX_NS`].
+    max_ns: u64,
+    saturated: u64,
+}
+
+impl Histogram {
+    /// An empty histogram. Allocates all the memory it will ever use.
+    pub fn new() -> Histogram {
+        Histogram {
+            bins: hdrhistogram::Histogram::new_with_bounds(1, VALUE_MAX_NS, DIGITS)
+                .expect("constant bounds are valid"),
+            sum_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            saturated: 0,
+        }
+    }
+
+    /// Records one latency in nanoseconds. A value above [`VALUE_MAX_NS`] is counted as that value, and in
+    /// [`saturated`](Self::saturated).
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.sum_ns += u128::from(ns);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        if ns > VALUE_MAX_NS {
+            self.saturated += 1;
+        }
+        self.bins.saturating_record(ns.min(VALUE_MAX_NS));
+    }
+
+    /// Adds everything `other` holds.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.bins
+            .add(&other.bins)
+            .expect("all histograms here have the same bounds");
+        self.sum_ns += other.sum_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.saturated += other.saturated;
+    }
+
+    /// Forgets everything, keeping the memory.
+    pub fn clear(&mut self) {
+        self.bins.clear();
+        self.sum_ns = 0;
+        self.min_ns = u64::MAX;
+        self.max_ns = 0;
+        self.saturated = 0;
+    }
+
+    /// How many latencies were recorded.
+    pub fn count(&self) -> u64 {
+        self.bins.len()
+    }
+
+    /// How many of them were above [`VALUE_MAX_NS`].
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// The smallest latency recorded, exactly, in nanoseconds; 0 when empty.
+    pub fn min(&self) -> u64 {
+        if self.count() == 0 { 0 } else { self.min_ns }
+    }
+
+    /// The largest latency recorded, exactly, in nanoseconds, even above [`VALUE_MAX_NS`]; 0 when empty.
+    pub fn max(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The mean, exactly (not of bins), in nanoseconds; 0 when empty.
+    pub fn mean(&self) -> f64 {
+        if self.count() == 0 {
+            0.0
+        } else {
+            self.sum_ns as f64 / self.count() as f64
+        }
+    }
+
+    /// The latency in nanoseconds that `percentile` (0 to 100) of the recorded ones do not exceed: the upper edge of
+    /// the bin that holds it, so at most 0.1 % above the true value and never below it. 0 when empty.
+    ///
+    /// Whether the count supports that percentile at all is [`percentile::supported`]'s answer, not this one's.
+    pub fn value_at(&self, percentile: f64) -> u64 {
+        self.value_at_rank(percentile::rank(self.count(), percentile))
+    }
+
+    /// The percentiles the count supports, each with its latency in nanoseconds: see [`percentile::supported`].
+    pub fn percentiles(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        percentile::supported(self.count())
+            .map(|percentile| (percentile, self.value_at(percentile)))
+    }
+
+    /// Points of the whole distribution for a curve over a logarithmic axis of `1 / (1 - p)`: ten per decade from the
+    /// median up to the highest percentile the count supports.
+    pub fn curve(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        percentile::curve(self.count()).map(|percentile| (percentile, self.value_at(percentile)))
+    }
+
+    /// The latencies, in nanoseconds, between which the true percentile lies with at least `confidence` (between 0
+    /// and 1), whatever the distribution; `None` where the count is too small to say. It assumes independent samples,
+    /// which neighbouring answers of one run are not quite: read it as the least doubt one should have.
+    pub fn interval(&self, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
+        let (low, high) = percentile::interval_ranks(self.count(), percentile, confidence)?;
+        Some((self.value_at_rank(low), self.value_at_rank(high)))
+    }
+
+    /// The value of the `rank`-th smallest latency, counted from 1; the smallest for 0, the largest beyond the count.
+    fn value_at_rank(&self, rank: u64) -> u64 {
+        let mut seen = 0;
+        for step in self.bins.iter_recorded() {
+            seen += step.count_at_value();
+            if seen >= rank {
+                return self
+                    .bins
+                    .highest_equivalent(step.value_iterated_to())
+                    .clamp(self.min(), self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+
+    /// The bins in the field's interchange format (HdrHistogram V2, compressed), which other tools read.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.bins, &mut bytes)
+            .expect("a vector takes every byte");
+        bytes
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote. Sum, smallest and largest are then those of the bins, so within
+    /// 0.1 %. Fails, saying why, when the bytes are something else or the histogram has other bounds.
+    pub fn decode(bytes: &[u8]) -> Result<Histogram, String> {
+        let read: hdrhistogram::Histogram<u64> =
+            Deserializer::new()
+                .deserialize(&mut &bytes[..])
+                .map_err(|error| format!("not an HdrHistogram in V2 format: {error}"))?;
+        let mut histogram = Histogram::new();
+        histogram
+            .bins
+            .add(&read)
+            .map_err(|error| format!("an HdrHistogram with values beyond one hour: {error}"))?;
+        if !read.is_empty() {
+            histogram.min_ns = read.min();
+            histogram.max_ns = read.max();
+            histogram.sum_ns = (read.mean() * read.len() as f64) as u128;
+        }
+        Ok(histogram)
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    #[test]
+    fn an_empty_histogram_says_zero_and_supports_no_percentile() {
+        let empty = Histogram::new();
+        assert_eq!(
+            (
+                empty.count(),
+                empty.min(),
+                empty.max(),
+                empty.value_at(99.0)
+            ),
+            (0, 0, 0, 0)
+        );
+        assert_eq!(empty.mean(), 0.0);
+        assert_eq!(empty.percentiles().count(), 0);
+        assert_eq!(empty.curve().count(), 0);
+        assert_eq!(empty.interval(50.0, 0.95), None);
+    }
+
+    #[test]
+    fn values_below_two_microseconds_are_exact() {
+        for value in 0..2048 {
+            assert_eq!(histogram([value]).value_at(50.0), value);
+            assert_eq!(histogram([value, 2047]).value_at(50.0), value);
+        }
+    }
+
+    #[test]
+    fn percentiles_are_never_below_the_true_value_and_at_most_a_thousandth_above() {
+        let mut value = 1;
+        while value < VALUE_MAX_NS {
+            let read = histogram([value, VALUE_MAX_NS]).value_at(50.0);
+            assert!(
+                read >= value && read as f64 <= value as f64 * 1.001,
+                "{value} was read as {read}"
+            );
+            value += value / 7 + 1;
+        }
+    }
+
+    #[test]
+    fn mean_minimum_and_maximum_are_exact() {
+        let of_three = histogram([1_000_001, 2_000_003, 3_000_011]);
+        assert_eq!((of_three.min(), of_three.max()), (1_000_001, 3_000_011));
+        assert_eq!(of_three.mean(), 2_000_005.0);
+        assert_eq!(of_three.value_at(100.0), 3_000_011);
+    }
+
+    #[test]
+    fn values_above_an_hour_saturate_are_counted_and_still_show_in_the_maximum() {
+        let of_two = histogram([10, VALUE_MAX_NS * 2]);
+        assert_eq!(
+            (of_two.count(), of_two.saturated(), of_two.max()),
+            (2, 1, VALUE_MAX_NS * 2)
+        );
+        let read = of_two.value_at(100.0);
+        assert!(read >= VALUE_MAX_NS && read as f64 <= VALUE_MAX_NS as f64 * 1.001);
+    }
+
+    #[test]
+    fn merging_is_the_same_as_recording_into_one() {
+        let (left, right) = (1..500_u64, 400..9_000_u64);
+        let mut merged = histogram(left.clone().map(|value| value * 977));
+        merged.merge(&histogram(right.clone().map(|value| value * 977)));
+        let whole = histogram(left.chain(right).map(|value| value * 977));
+        assert_eq!(
+            (merged.count(), merged.min(), merged.max()),
+            (whole.count(), whole.min(), whole.max())
+        );
+        assert_eq!(merged.mean(), whole.mean());
+        assert!(merged.curve().eq(whole.curve()));
+        merged.merge(&Histogram::new());
+        assert_eq!((merged.min(), merged.max()), (whole.min(), whole.max()));
+    }
+
+    #[test]
+    fn clearing_leaves_an_empty_histogram() {
+        let mut cleared = histogram([5, VALUE_MAX_NS + 1]);
+        cleared.clear();
+        assert_eq!(
+            (
+                cleared.count(),
+                cleared.saturated(),
+                cleared.min(),
+                cleared.max()
+            ),
+            (0, 0, 0, 0)
+        );
+        assert_eq!(cleared.mean(), 0.0);
+    }
+
+    #[test]
+    fn percentiles_of_one_to_thousand_are_their_own_ranks() {
+        let of_thousand = histogram(1..=1000);
+        for (percentile, value) in [
+            (0.0, 1),
+            (0.1, 1),
+            (50.0, 500),
+            (90.0, 900),
+            (99.9, 999),
+            (100.0, 1000),
+        ] {
+            assert_eq!(of_thousand.value_at(percentile), value, "at {percentile}");
+        }
+        assert_eq!(of_thousand.percentiles().last(), Some((99.0, 990)));
+    }
+
+    #[test]
+    fn the_interval_holds_the_percentile_and_narrows_with_the_count() {
+        let few = histogram((1..=100).map(|value| value * 10))
+            .interval(50.0, 0.95)
+            .expect("100 values");
+        let many = histogram(1..=1000)
+            .interval(50.0, 0.95)
+            .expect("1000 values");
+        assert!(few.0 < 500 && 500 < few.1 && many.0 < 500 && 500 < many.1);
+        assert!(many.1 - many.0 < few.1 - few.0);
+        assert_eq!(histogram(1..=100).interval(99.9, 0.95), None);
+    }
+
+    #[test]
+    fn what_was_encoded_decodes_to_the_same_bins() {
+        let before = histogram((1..3000).map(|value| value * value * 131));
+        let after = Histogram::decode(&before.encode()).expect("our own bytes");
+        assert_eq!(after.count(), before.count());
+        assert_eq!(after.value_at(90.0), before.value_at(90.0));
+        assert!((after.mean() / before.mean() - 1.0).abs() < 0.001);
+        assert!(Histogram::decode(b"something else").is_err());
+        assert_eq!(
+            Histogram::decode(&Histogram::new().encode())
+                .expect("our own bytes")
+                .max(),
+            0
+        );
+    }
+}
