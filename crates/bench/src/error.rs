@@ -51,7 +51,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Read(_, source) | Error::Write(_, source) | Error::System(_, source) => Some(source),
+            Error::Read(_, source) | Error::Write(_, source) | Error::System(_, source) => {
+                Some(source)
+            }
             Error::Experiment(_) | Error::OutputTaken(_) | Error::Missing(_) => None,
         }
     }

@@ -72,7 +72,7 @@ impl Exit {
 pub fn run(options: Options) -> Result<Exit, Error> {
     let experiment = load(&options)?;
     let out = report::claim_directory(options.out.as_deref(), &experiment.name)?;
-    let measured = run::measure(&experiment, &options, &out)?;
+    let measured = run::measure(&experiment, &options)?;
     report::write_all(&out, &experiment, &measured)?;
     Ok(measured.outcome.exit())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onrush_measure::compare::Rounds;
 use serde::Serialize;
 
 use crate::Exit;
@@ -103,7 +104,7 @@ pub struct VariantOutcome {
     /// The CPUs of each role.
     pub placement: Placement,
     /// Median and spread of every metric over the valid rounds.
-    pub metrics: BTreeMap<String, Spread>,
+    pub metrics: BTreeMap<String, Rounds>,
     /// One per round that was made.
     pub trials: Vec<Trial>,
 }
@@ -117,17 +118,18 @@ impl VariantOutcome {
     }
 }
 
-/// The middle and the extremes of some rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    /// The middle value; the mean of the two middle ones when their number is even.
-    pub median: f64,
-    /// The smallest.
-    pub min: f64,
-    /// The largest.
-    pub max: f64,
-    /// How many rounds.
-    pub rounds: usize,
+/// Median and spread of every metric over the valid ones of some rounds.
+pub fn metrics_of_rounds(trials: &[Trial]) -> BTreeMap<String, Rounds> {
+    let mut values: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.is_valid()) {
+        for (name, value) in &trial.metrics {
+            values.entry(name).or_default().push(*value);
+        }
+    }
+    values
+        .into_iter()
+        .filter_map(|(name, values)| Some((name.clone(), Rounds::of(&values)?)))
+        .collect()
 }
 
 /// One variant in one round.
@@ -293,6 +295,17 @@ pub struct RoleUse {
     pub memory_bytes: u64,
 }
 
+/// An interval that holds a median with a probability (sign test; see `onrush_measure::compare`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The probability, 0 to 1.
+    pub confidence: f64,
+}
+
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureLine {
@@ -307,11 +320,13 @@ pub struct FigureLine {
     /// The variant it is divided by.
     pub theirs: Option<String>,
     /// The judged variant's numbers.
-    pub ours_value: Option<Spread>,
+    pub ours_value: Option<Rounds>,
     /// The other's.
-    pub theirs_value: Option<Spread>,
+    pub theirs_value: Option<Rounds>,
     /// Ratio round by round, or the number itself where there is nothing to divide by.
-    pub value: Option<Spread>,
+    pub value: Option<Rounds>,
+    /// Where the median of all rounds one could run lies.
+    pub interval: Option<Interval>,
     /// The target.
     pub target: Option<Bound>,
     /// Reached or not.

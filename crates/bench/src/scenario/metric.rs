@@ -103,14 +103,6 @@ impl Metric {
             Metric::Memory(_) => Unit::Bytes,
         }
     }
-
-    /// Whether a client that is itself the limit spoils the number: its rate and its waiting are then its own.
-    pub fn needs_idle_client(&self) -> bool {
-        match self {
-            Metric::Rate | Metric::LatencyMean | Metric::Latency(_) => true,
-            Metric::Cpu(_) | Metric::Memory(_) => false,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod template;
 
 pub use metric::{Metric, Unit};
 pub use section::Mistake;
-pub use template::{Place, Values, render};
+pub use template::{Values, render};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -122,9 +122,7 @@ fn measure(section: &Section<'_>) -> Read<Option<Duration>> {
     if measure >= Duration::from_secs(1) {
         return Ok(Some(measure));
     }
-    let span = section
-        .value("measure")
-        .map_or(0..0, toml::Spanned::span);
+    let span = section.value("measure").map_or(0..0, toml::Spanned::span);
     Err(section
         .source
         .mistake(span, "a measured window lasts at least \"1s\""))
@@ -154,9 +152,10 @@ fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
         .text("name")?
         .ok_or_else(|| section.missing("name", what))?;
     if name.value.trim().is_empty() || name.value.contains(['/', '\0', '\n']) {
-        return Err(section
-            .source
-            .mistake(name.span, "a name is not empty and has no `/` or line break"));
+        return Err(section.source.mistake(
+            name.span,
+            "a name is not empty and has no `/` or line break",
+        ));
     }
     Ok(name)
 }
@@ -376,7 +375,10 @@ fn variant_exists(source: Source<'_>, name: &At<String>, variants: &[Variant]) -
     if variants.iter().any(|variant| variant.name == name.value) {
         return Ok(());
     }
-    let names: Vec<_> = variants.iter().map(|variant| variant.name.as_str()).collect();
+    let names: Vec<_> = variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .collect();
     Err(source.mistake(name.span.clone(), unknown("variant", &name.value, &names)))
 }
 
@@ -648,12 +650,11 @@ at_most = 0.85
     fn built_in_chain_is_a_good_file() {
         let chain = super::super::built_in();
         assert_eq!(chain.name, "chain");
-        assert!(
-            chain
-                .works
+        assert!(chain.works.iter().all(|work| {
+            work.variants
                 .iter()
-                .all(|work| work.variants.iter().all(|variant| variant.roles.contains_key(&Role::Control)))
-        );
+                .all(|variant| variant.roles.contains_key(&Role::Control))
+        }));
     }
 
     #[test]
@@ -663,15 +664,25 @@ at_most = 0.85
             message,
             "test.toml:3:1: unknown key `round`; did you mean `rounds`?"
         );
-        assert!(mistake("client = \"load\"", "clinet = \"load\"").contains(":17:1: unknown key `clinet`"));
+        assert!(
+            mistake("client = \"load\"", "clinet = \"load\"")
+                .contains(":18:1: unknown key `clinet`")
+        );
         assert!(mistake("metric = ", "metrics = ").contains("did you mean `metric`?"));
     }
 
     #[test]
     fn unknown_names_are_mistakes() {
-        assert!(mistake("server = \"nginx\"", "server = \"ngin\"").contains("did you mean `nginx`?"));
-        assert!(mistake("ours = [\"epoll\"]", "ours = [\"epol\"]").contains("unknown variant `epol`"));
-        assert!(mistake("theirs = \"nginx\"", "theirs = \"apache\"").contains("unknown variant `apache`"));
+        assert!(
+            mistake("server = \"nginx\"", "server = \"ngin\"").contains("did you mean `nginx`?")
+        );
+        assert!(
+            mistake("ours = [\"epoll\"]", "ours = [\"epol\"]").contains("unknown variant `epol`")
+        );
+        assert!(
+            mistake("theirs = \"nginx\"", "theirs = \"apache\"")
+                .contains("unknown variant `apache`")
+        );
         assert!(mistake("listen {port};", "listen {prot};").contains("unknown value `{prot}`"));
         assert!(mistake("set = { io = \"epoll\" }", "").contains("unknown value `{io}`"));
         assert!(
@@ -685,11 +696,25 @@ at_most = 0.85
         assert!(mistake("\"2s\"", "\"100ms\"").contains("at least \"1s\""));
         assert!(mistake("rounds = 2", "rounds = 0").contains("a whole number from 1"));
         assert!(mistake("at_most = 0.85", "at_most = 0.85\nat_least = 1").contains("one target"));
-        assert!(mistake("connections = 100", "rate = { share = 0.5, work = \"fixed\", variant = \"nginx\" }")
-            .contains("unknown earlier work"));
-        assert!(mistake("connections = 100", "under_test = \"proxy\"").contains("not every variant here has a proxy"));
-        assert!(mistake("\"nginx.conf\" = ", "\"../nginx.conf\" = ").contains("below the program's own directory"));
-        assert!(mistake("command = [\"nginx\"", "idle = 5\ncommand = [\"nginx\"").contains("exactly one of"));
+        assert!(
+            mistake(
+                "connections = 100",
+                "rate = { share = 0.5, work = \"fixed\", variant = \"nginx\" }"
+            )
+            .contains("unknown earlier work")
+        );
+        assert!(
+            mistake("connections = 100", "under_test = \"proxy\"")
+                .contains("not every variant here has a proxy")
+        );
+        assert!(
+            mistake("\"nginx.conf\" = ", "\"../nginx.conf\" = ")
+                .contains("below the program's own directory")
+        );
+        assert!(
+            mistake("command = [\"nginx\"", "idle = 5\ncommand = [\"nginx\"")
+                .contains("exactly one of")
+        );
         assert!(mistake("name = \"small\"", "").contains("`name` is missing"));
         assert!(mistake("rounds = 2", "rounds = = 2").contains("test.toml:3:"));
     }
@@ -699,7 +724,10 @@ at_most = 0.85
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
         for entry in std::fs::read_dir(directory).expect("the repository has experiments/") {
             let path = entry.expect("a readable directory").path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+            {
                 super::super::read(&path).unwrap_or_else(|error| panic!("{error}"));
             }
         }

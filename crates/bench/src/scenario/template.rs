@@ -10,16 +10,16 @@ pub type Values = BTreeMap<String, String>;
 
 /// A name in a template, by its byte offsets (braces included).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place<'a> {
+pub(super) struct Place<'a> {
     /// The name between the braces.
-    pub name: &'a str,
+    pub(super) name: &'a str,
     start: usize,
     end: usize,
     literal: bool,
 }
 
 /// All names in a template, in order.
-pub fn places(template: &str) -> Vec<Place<'_>> {
+pub(super) fn places(template: &str) -> Vec<Place<'_>> {
     let bytes = template.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -88,10 +88,7 @@ mod tests {
 
     fn filled(template: &str) -> String {
         let values = [("port", "8080"), ("server.port", "9090")];
-        render(
-            template,
-            &values.map(|(k, v)| (k.into(), v.into())).into(),
-        )
+        render(template, &values.map(|(k, v)| (k.into(), v.into())).into())
     }
 
     #[test]
