@@ -79,7 +79,8 @@ struct Shared {
 pub struct Handle(Arc<Shared>);
 
 impl Handle {
-    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish.
+    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish. Asking again can
+    /// shorten the time, not prolong it.
     pub fn stop(&self, drain: Duration) {
         let nanoseconds = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX - 1);
         self.0
@@ -279,11 +280,17 @@ impl Core {
                 break;
             }
             self.turn(drained_by);
-            if drained_by.is_none()
-                && let Some(drain) = self.asked_to_stop()
-            {
-                drained_by = Some(self.0.now.get() + drain);
-                self.interrupt();
+            let Some(drain) = self.asked_to_stop() else {
+                continue;
+            };
+            // Asked again, it may only hurry: the same time counted from later is no earlier.
+            let deadline = self.0.now.get() + drain;
+            match drained_by {
+                Some(earlier) => drained_by = Some(deadline.min(earlier)),
+                None => {
+                    drained_by = Some(deadline);
+                    self.interrupt();
+                }
             }
         }
         let cut_off = self.0.tasks.count();

@@ -382,6 +382,26 @@ fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
 }
 
 #[test]
+fn a_core_that_is_asked_to_stop_again_hurries() {
+    for io in [Io::Epoll, Io::IoUring] {
+        if onrush_engine::choose(io).is_err() {
+            continue;
+        }
+        let core = Core::new(0, io).unwrap();
+        let (handle, other) = (core.handle(), core.clone());
+        core.spawn(async move { other.sleep(Duration::from_secs(3600)).await });
+        let (stopping, other) = (core.clone(), core.handle());
+        core.spawn(async move {
+            stopping.stopped().await;
+            // From another thread, as a second signal would.
+            std::thread::spawn(move || other.stop(Duration::ZERO));
+        });
+        handle.stop(Duration::from_secs(3600));
+        assert_eq!(core.run(), 1, "the task that sleeps is cut off");
+    }
+}
+
+#[test]
 fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
     for seed in SEEDS {
         let mut options = Simulation::with_seed(seed);
