@@ -480,6 +480,19 @@ fn a_taken_address_is_an_error_even_with_port_sharing() {
 }
 
 #[test]
+fn a_free_port_is_given_to_one_claim_only() {
+    let free = Address::Tcp("127.0.0.1:0".parse().unwrap());
+    let claims: Vec<Claim> = (0..400).map(|_| Claim::new(&free).unwrap()).collect();
+    let mut addresses: Vec<String> = claims
+        .iter()
+        .map(|claim| claim.address().to_string())
+        .collect();
+    addresses.sort();
+    addresses.dedup();
+    assert_eq!(addresses.len(), claims.len());
+}
+
+#[test]
 fn an_abandoned_unix_socket_is_replaced_and_a_live_one_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
