@@ -45,8 +45,12 @@ pub(crate) struct Forward {
 pub(crate) struct Progress {
     /// All of the request has been sent.
     pub(crate) request_is_sent: Cell<bool>,
+    /// The server has sent something: it has seen the request.
+    pub(crate) server_has_spoken: Cell<bool>,
     /// The head of the answer has been written for the client.
     pub(crate) answer_has_begun: Cell<bool>,
+    /// The client knows the end of the answer by the end of the connection, and by nothing else.
+    pub(crate) ends_by_closing: Cell<bool>,
 }
 
 impl Forward {
@@ -85,8 +89,6 @@ impl Forward {
 struct Link {
     stream: Stream,
     input: Input,
-    /// Whether it has served a request before: the server may have closed it in the meantime.
-    is_reused: bool,
 }
 
 /// What of the request has been queued for the server.
@@ -109,10 +111,21 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
     let worker = Rc::clone(&client.worker);
     let server = worker.groups[forward.group].choose();
     let progress = Progress::default();
+    let mut idle = server.pool.take();
     loop {
-        let mut link = match connect(server, &worker).await {
-            Ok(link) => link,
-            Err(error) => return fail(forward, client, server, &progress, Failure::Connect(error)),
+        let is_reused = idle.is_some();
+        let stream = match idle.take() {
+            Some(stream) => stream,
+            None => match connect(server, &worker).await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    return fail(forward, client, server, &progress, Failure::Connect(error));
+                }
+            },
+        };
+        let mut link = Link {
+            stream,
+            input: Input::default(),
         };
         match attempt(forward, client, &mut link, server, &progress).await {
             Ok(done) => {
@@ -123,12 +136,14 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
                 return Ok(());
             }
             // The server closed the idle connection just when we took it (RFC 9112 9.3.1). A fresh one will do, unless
-            // the request might have had an effect (RFC 9110 9.2.2).
+            // the request might have had an effect (RFC 9110 9.2.2). Once: a request that kills servers must not go
+            // through all the idle connections there are.
             Err(failure)
-                if link.is_reused
+                if is_reused
                     && failure.is_stale_connection()
                     && forward.method.is_idempotent()
-                    && !forward.is_consumed =>
+                    && !forward.is_consumed
+                    && !progress.server_has_spoken.get() =>
             {
                 worker.meter.retry();
             }
@@ -137,21 +152,12 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
     }
 }
 
-async fn connect(server: &Server, worker: &Worker) -> Result<Link, Error> {
-    if let Some(stream) = server.pool.take() {
-        return Ok(Link {
-            stream,
-            input: Input::default(),
-            is_reused: true,
-        });
-    }
+fn connect<'a>(
+    server: &'a Server,
+    worker: &'a Worker,
+) -> impl Future<Output = Result<Stream, Error>> + use<'a> {
     let deadline = worker.core.now_exact() + worker.timeouts.connect;
-    let stream = Stream::connect(&worker.core, &server.address, Some(deadline)).await?;
-    Ok(Link {
-        stream,
-        input: Input::default(),
-        is_reused: false,
-    })
+    Stream::connect(&worker.core, &server.address, Some(deadline))
 }
 
 /// Sends the request over `link` and relays the answer.
@@ -198,7 +204,7 @@ fn queue_request(
         unreachable!("it was complete when its route was chosen, and is still there");
     };
     let mut buffer = worker.core.buffer()?;
-    rewrite::request(&head, &server.name, &mut buffer);
+    rewrite::request(&head, &server.authority, &mut buffer);
     let unsent = BodyReader::new(forward.framing);
     let arrived = &input[forward.head_bytes..];
     let mut body = unsent;
@@ -268,7 +274,7 @@ async fn exchange_streaming(
     outcome
 }
 
-/// Tells the client, the log and the meter that no server has answered.
+/// Tells the client, the log and the meter that no server has answered, or not to the end.
 fn fail(
     forward: &mut Forward,
     client: &mut Connection,
@@ -280,30 +286,28 @@ fn fail(
         return Err(error);
     }
     let worker = Rc::clone(&client.worker);
-    worker.meter.failure();
-    let Some(status) = failure
+    let status = failure
         .status()
-        .filter(|_| !progress.answer_has_begun.get())
-    else {
-        worker.log.failure(
-            &worker.core,
-            format_args!("server {}: {failure}; the client was cut off", server.name),
-        );
-        // Half an answer is on its way: only the end of the connection tells the client that it is half.
+        .filter(|_| !progress.answer_has_begun.get());
+    account(&worker, server, status, failure);
+    let Some(status) = status else {
+        // Half an answer is on its way: only the end of the connection tells the client that it is half, and when that
+        // would be its end anyway, a reset.
         client.closing = true;
+        client.resetting = progress.ends_by_closing.get();
         return Ok(());
     };
-    worker.log.failure(
-        &worker.core,
-        format_args!("server {}: {failure}; the client got {status}", server.name),
-    );
     if !forward.is_consumed {
         let bytes = forward.head_bytes;
         forward.consume(client, bytes);
         client.unread = BodyReader::new(forward.framing);
+        client.skip_unread();
     }
     // A body that was on its way when the server failed may be long, or never come.
-    let keep_alive = forward.keep_alive && client.unread.is_complete() && !worker.stopping.get();
+    let keep_alive = forward.keep_alive
+        && client.unread.is_complete()
+        && !client.closing
+        && !worker.stopping.get();
     client.closing |= !keep_alive;
     let context = Context {
         method: forward.method,
@@ -316,4 +320,23 @@ fn fail(
         output: &mut client.output,
     };
     refuse(status, failure.reason(), &[], context, &mut writer)
+}
+
+/// Tells the log and the meter; what the client did wrong is no news of the server.
+fn account(worker: &Worker, server: &Server, status: Option<u16>, failure: Failure) {
+    if let Failure::BadRequest(_) = failure {
+        return worker.meter.refusal();
+    }
+    worker.meter.failure();
+    let name = &server.name;
+    match status {
+        Some(status) => worker.log.failure(
+            &worker.core,
+            format_args!("server {name}: {failure}; the client got {status}"),
+        ),
+        None => worker.log.failure(
+            &worker.core,
+            format_args!("server {name}: {failure}; the client was cut off"),
+        ),
+    }
 }
