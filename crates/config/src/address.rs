@@ -7,8 +7,8 @@ use crate::limits;
 use crate::plan::{Address, Listen, ServerAddress};
 use crate::value::{Invalid, is_host_name};
 
-/// An address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for every IPv4 address of
-/// this machine, or `unix:/run/onrush.sock`. Port 0 lets the kernel choose.
+/// An address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for every
+/// IPv4 address of this machine, or `unix:/run/onrush.sock`. Port 0 lets the kernel choose.
 pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Listen {
@@ -57,8 +57,8 @@ pub enum ForwardTarget {
     Server(ServerAddress),
 }
 
-/// What `forward` says in a file: a URL as [`parse_server_url`] takes it, or the name of a group (anything without a
-/// colon).
+/// What `forward` says in a file: a URL as [`parse_server_url`] takes it, or the name of a group
+/// (anything without a colon).
 pub fn parse_forward(text: &str) -> Result<ForwardTarget, Invalid> {
     if text.contains(':') || text.parse::<Ipv4Addr>().is_ok() {
         return parse_server_url(text).map(ForwardTarget::Server);
@@ -79,8 +79,8 @@ pub(crate) fn is_group_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// A single server as a URL, for `--forward` and `forward`: `http://host:port` (80 without a port, a final `/` is
-/// allowed), `http+unix:/run/app.sock` or `unix:/run/app.sock`; also `host:port`.
+/// A single server as a URL, for `--forward` and `forward`: `http://host:port` (80 without a port,
+/// a final `/` is allowed), `http+unix:/run/app.sock` or `unix:/run/app.sock`; also `host:port`.
 pub fn parse_server_url(text: &str) -> Result<ServerAddress, Invalid> {
     for scheme in ["http+unix://", "http+unix:", "unix://", "unix:"] {
         if let Some(path) = text.strip_prefix(scheme) {
@@ -153,7 +153,8 @@ fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid
         ))
     };
     let (host, port) = authority.rsplit_once(':').ok_or_else(not_a_server)?;
-    // A name of digits and dots is an IPv4 address gone wrong, such as 10.0.0.256: no resolver will know it.
+    // A name of digits and dots is an IPv4 address gone wrong, such as 10.0.0.256: no resolver will
+    // know it.
     let is_number = host
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -1,4 +1,5 @@
-//! What is wrong with a configuration, and where: each finding with its file, line and column, and the line itself.
+//! What is wrong with a configuration, and where: each finding with its file, line and column, and
+//! the line itself.
 
 use std::fmt;
 use std::ops::Range;
@@ -90,7 +91,8 @@ impl Excerpt {
         } else {
             0
         };
-        // A terminal must not obey what a file contains; a tab counts as one character here, and one blank is one.
+        // A terminal must not obey what a file contains; a tab counts as one character here, and
+        // one blank is one.
         let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
         let text: String = line
             .chars()
@@ -222,8 +224,8 @@ impl<'text> Findings<'text> {
         self.lines.partition_point(|start| *start <= span.start)
     }
 
-    /// The warnings when there was no error, and otherwise the errors: whoever has to mend those will see the
-    /// warnings next time. In the order of the text, at most [`limits::FINDINGS_MAX`].
+    /// The warnings when there was no error, and otherwise the errors: whoever has to mend those
+    /// will see the warnings next time. In the order of the text, at most [`limits::FINDINGS_MAX`].
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
         let severity = if self.errors > 0 {
             Severity::Error

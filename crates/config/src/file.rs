@@ -1,6 +1,6 @@
-//! What was written: the keys and values of a configuration file, each with its place, before anything is made of
-//! them. Unknown keys, missing ones and values of the wrong kind end here; whether a value means something does not
-//! matter yet.
+//! What was written: the keys and values of a configuration file, each with its place, before
+//! anything is made of them. Unknown keys, missing ones and values of the wrong kind end here;
+//! whether a value means something does not matter yet.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -9,8 +9,8 @@ use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::section::{Section, expect_table, first_of, in_order, kind_of, read_texts};
 
-/// A configuration as it was written. What was wrong with it has been reported and is absent, so that the rest can
-/// still be looked at.
+/// A configuration as it was written. What was wrong with it has been reported and is absent, so
+/// that the rest can still be looked at.
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub(crate) threads: Option<Spanned<String>>,
@@ -162,7 +162,9 @@ fn read_route(table: &DeTable<'_>, span: Span, findings: &mut Findings<'_>) -> R
         later: &["redirect", "method", "headers", "compress", "cache"],
     };
     section.report_unknown_keys(findings);
-    if !ANSWERS.iter().any(|answer| section.is_meant(answer)) {
+    // A redirect would be an answer, too, and has been reported as one to come.
+    let has_answer = |answer: &&str| section.is_meant(answer);
+    if !ANSWERS.iter().any(has_answer) && !table.contains_key("redirect") {
         findings.error(
             section.span.clone(),
             "this [[route]] has no answer: expected exactly one of respond, files, synthetic and forward",
@@ -230,7 +232,8 @@ fn read_respond(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Op
     })
 }
 
-/// A table of header fields, the value one text or a list of texts for a field that comes several times.
+/// A table of header fields, the value one text or a list of texts for a field that comes several
+/// times.
 fn read_headers(
     respond: &Section<'_, '_>,
     findings: &mut Findings<'_>,

@@ -1,10 +1,11 @@
-//! Bounds and defaults of a configuration, each with its reason. All are public: documentation and help quote them.
+//! Bounds and defaults of a configuration, each with its reason. All are public: documentation and
+//! help quote them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// A configuration longer than this is a mistake (a log, a disk image): the largest real ones, with tens of thousands
-/// of routes, are a tenth of it.
+/// A configuration longer than this is a mistake (a log, a disk image): the largest real ones, with
+/// tens of thousands of routes, are a tenth of it.
 pub const TEXT_MAX: usize = 16 << 20;
 
 /// Errors or warnings shown of one file; beyond that the first ones are what matters.
@@ -19,8 +20,8 @@ pub const ROUTES_MAX: usize = 10_000;
 /// Each core has a pool for each group; and no route could lead to more of them.
 pub const UPSTREAMS_MAX: usize = ROUTES_MAX;
 
-/// Where to listen when nothing is said: not reachable from outside, so a forgotten setting exposes nothing; a port
-/// that needs no privilege.
+/// Where to listen when nothing is said: not reachable from outside, so a forgotten setting exposes
+/// nothing; a port that needs no privilege.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// The port of `http://` without one (RFC 9110, section 4.2.1).
@@ -41,20 +42,22 @@ pub const CPU_COUNT_MAX: usize = 1024;
 /// One thread for each CPU there can be.
 pub const THREADS_MAX: usize = CPU_COUNT_MAX;
 
-/// Shorter than this a timer cannot tell apart from now, and a mistyped unit is more likely than a wish.
+/// Shorter than this a timer cannot tell apart from now, and a mistyped unit is more likely than a
+/// wish.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
 /// Longer than a day is no timeout; it also bounds what the timer wheel must reach.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A head is one or two packets: ten seconds survive several retransmissions on the worst link, and free what a
-/// client that dribbles (slowloris) holds.
+/// A head is one or two packets: ten seconds survive several retransmissions on the worst link, and
+/// free what a client that dribbles (slowloris) holds.
 pub const CLIENT_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Between two parts of a body: a phone that changes cells is back within half a minute.
 pub const CLIENT_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Idle connections cost little memory here; browsers and proxies close after 60 to 120 s themselves.
+/// Idle connections cost little memory here; browsers and proxies close after 60 to 120 s
+/// themselves.
 pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// As for bodies in the other direction; a reader that takes nothing for this long has gone.
@@ -69,11 +72,12 @@ pub const UPSTREAM_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two parts of an answer; as long as its beginning may take, for applications that stream.
 pub const UPSTREAM_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Less than the 60 to 75 s after which common servers close an idle connection, so that we close first and no
-/// request meets a closing one. Servers that close sooner are noticed by their close.
+/// Less than the 60 to 75 s after which common servers close an idle connection, so that we close
+/// first and no request meets a closing one. Servers that close sooner are noticed by their close.
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Supervisors kill after 30 s (Kubernetes) to 90 s (systemd): long enough for requests, well before that.
+/// Supervisors kill after 30 s (Kubernetes) to 90 s (systemd): long enough for requests, well
+/// before that.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server without a weight has the smallest.
@@ -85,8 +89,8 @@ pub const WEIGHT_MAX: u32 = 1000;
 /// Servers of one group: each core walks the list to choose.
 pub const SERVERS_MAX: usize = 4096;
 
-/// Idle connections each core keeps to each server when nothing is said: as many as a busy core has in flight, so
-/// that a burst does not open what the next one needs again; about a kilobyte each.
+/// Idle connections each core keeps to each server when nothing is said: as many as a busy core has
+/// in flight, so that a burst does not open what the next one needs again; about a kilobyte each.
 pub const CONNECTIONS_IDLE_MAX_DEFAULT: usize = 1024;
 
 /// The ports towards one server are the most connections there can be.

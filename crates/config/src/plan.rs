@@ -1,4 +1,5 @@
-//! What a configuration means: plain data in which every value is valid and every reference leads somewhere.
+//! What a configuration means: plain data in which every value is valid and every reference leads
+//! somewhere.
 //!
 //! It says nothing of how: no sockets, no engine. A connection may hold a snapshot of it.
 
@@ -15,13 +16,16 @@ use crate::limits;
 pub struct Plan {
     /// How many cores (engine threads) to run.
     pub threads: Threads,
-    /// The CPUs to pin them to, in this order, without repetition; none for all CPUs this process may use.
+    /// The CPUs to pin them to, in this order, without repetition; none for all CPUs this process
+    /// may use.
     pub cpus: Option<Vec<usize>>,
     /// The driver to use.
     pub io: Io,
-    /// Where to accept connections; never empty, no address twice (but for port 0, which is a new one each time).
+    /// Where to accept connections; never empty, no address twice (but for port 0, which is a new
+    /// one each time).
     pub listen: Vec<Listen>,
-    /// What to answer; the first match in this order. Never empty. A request that none matches is answered 404.
+    /// What to answer; the first match in this order. Never empty. A request that none matches is
+    /// answered 404.
     pub routes: Vec<Route>,
     /// The groups of servers that [`Action::Forward`] points into by index.
     pub upstreams: Vec<Upstream>,
@@ -87,7 +91,8 @@ impl fmt::Display for Address {
     }
 }
 
-/// Requests that match are answered by `action`. Both conditions must hold; one that is absent always does.
+/// Requests that match are answered by `action`. Both conditions must hold; one that is absent
+/// always does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The host the request must name.
@@ -113,7 +118,8 @@ impl Host {
         &self.0
     }
 
-    /// Whether `host`, taken from a request without its port, is this one; letters match in either case.
+    /// Whether `host`, taken from a request without its port, is this one; letters match in either
+    /// case.
     pub fn matches(&self, host: &[u8]) -> bool {
         self.0.as_bytes().eq_ignore_ascii_case(host)
     }
@@ -124,8 +130,8 @@ impl Host {
 pub enum PathMatch {
     /// Every path, and the `*` of `OPTIONS *`.
     Any,
-    /// Every path that begins with these bytes: `/p/` matches `/p/x` but not `/p`; `/p` matches `/p`, `/p/x` and
-    /// `/path`. Begins with `/`.
+    /// Every path that begins with these bytes: `/p/` matches `/p/x` but not `/p`; `/p` matches
+    /// `/p`, `/p/x` and `/path`. Begins with `/`.
     Prefix(String),
     /// This path and no other. Begins with `/`.
     Exact(String),
@@ -141,8 +147,8 @@ impl PathMatch {
         }
     }
 
-    /// Whether every path that `other` matches is matched by this one too. (`/` counts as every path: the `*` of
-    /// `OPTIONS *` alone does not make a route worth having.)
+    /// Whether every path that `other` matches is matched by this one too. (`/` counts as every
+    /// path: the `*` of `OPTIONS *` alone does not make a route worth having.)
     pub fn covers(&self, other: &PathMatch) -> bool {
         match (self, other) {
             (PathMatch::Any, _) => true,
@@ -165,13 +171,15 @@ pub enum Action {
         status: u16,
         /// Empty when the status allows none (204, 205, 304).
         body: Vec<u8>,
-        /// Further header fields in the order written: names are valid tokens, values valid and trimmed, and none of
-        /// them is one that the server writes itself (framing, connection, date).
+        /// Further header fields in the order written: names are valid tokens, values valid and
+        /// trimmed, and none of them is one that the server writes itself (framing, connection,
+        /// date).
         headers: Vec<(String, String)>,
     },
     /// A file beneath a directory: the request's path after the route's prefix.
     Files {
-        /// The directory. Whether it exists is not known here. Relative only in a plan from the command line.
+        /// The directory. Whether it exists is not known here. Relative only in a plan from the
+        /// command line.
         root: PathBuf,
         /// File names to try, in order, when the path is a directory. Never with a `/`.
         index: Vec<String>,
@@ -190,7 +198,8 @@ pub enum Action {
 /// A group of servers that answer the same requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// The group's name; for a single server written in a route, its address as [`ServerAddress`] displays it.
+    /// The group's name; for a single server written in a route, its address as [`ServerAddress`]
+    /// displays it.
     pub name: String,
     /// Which server takes the next request.
     pub balance: Balance,
@@ -262,7 +271,8 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For the first byte of a server's answer, from the last byte of the request.
     pub upstream_first_byte: Duration,
-    /// For more of a server's answer, from the last of it, and for the server to take more of a request.
+    /// For more of a server's answer, from the last of it, and for the server to take more of a
+    /// request.
     pub upstream_body: Duration,
     /// How long an unused connection to a server is kept.
     pub upstream_idle: Duration,
@@ -305,8 +315,9 @@ pub enum OneLiner {
 }
 
 impl Plan {
-    /// The plan of a command line without a file: every request is answered by `what`, on `listen` or, when that is
-    /// empty, on [`limits::LISTEN_DEFAULT`]. The rest is at its defaults; set the fields that other flags say.
+    /// The plan of a command line without a file: every request is answered by `what`, on `listen`
+    /// or, when that is empty, on [`limits::LISTEN_DEFAULT`]. The rest is at its defaults; set the
+    /// fields that other flags say.
     ///
     /// # Panics
     ///
@@ -359,7 +370,8 @@ impl Default for Listen {
 }
 
 impl Upstream {
-    /// A group without a name of its own: named after its first server, everything else at its default.
+    /// A group without a name of its own: named after its first server, everything else at its
+    /// default.
     pub(crate) fn of(addresses: Vec<ServerAddress>) -> Upstream {
         let first = addresses.first().expect("a group has at least one server");
         Upstream {

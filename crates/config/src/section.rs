@@ -1,5 +1,5 @@
-//! One table of a configuration file: its keys taken by name and kind, and every other key reported with what it was
-//! probably meant to be.
+//! One table of a configuration file: its keys taken by name and kind, and every other key reported
+//! with what it was probably meant to be.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -13,11 +13,13 @@ pub(crate) struct Section<'file, 'text> {
     pub(crate) span: Span,
     pub(crate) table: &'file DeTable<'text>,
     pub(crate) keys: &'file [&'static str],
-    /// Keys that mean something in a version to come: a user of today is told so rather than sent to look for a typo.
+    /// Keys that mean something in a version to come: a user of today is told so rather than sent
+    /// to look for a typo.
     pub(crate) later: &'file [&'static str],
 }
 
-/// Keys of the file itself that are often written too far down: in TOML, what follows a [section] belongs to it.
+/// Keys of the file itself that are often written too far down: in TOML, what follows a [section]
+/// belongs to it.
 const TOP: [&str; 3] = ["threads", "cpus", "io"];
 
 impl Section<'_, '_> {
@@ -226,7 +228,8 @@ pub(crate) fn in_order<'file, 'text>(
     entries
 }
 
-/// The place of a value; that of its first element when it is a list of tables, which has none of its own.
+/// The place of a value; that of its first element when it is a list of tables, which has none of
+/// its own.
 pub(crate) fn first_of(value: &Spanned<DeValue<'_>>) -> Span {
     match value.get_ref() {
         DeValue::Array(array) if value.span().is_empty() => {

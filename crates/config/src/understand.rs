@@ -1,5 +1,5 @@
-//! What was written -> what it means: every value parsed, every reference followed. Goes on after an error, to find
-//! the others.
+//! What was written -> what it means: every value parsed, every reference followed. Goes on after
+//! an error, to find the others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ use crate::plan::{
 };
 use crate::value::{self, Invalid};
 
-/// The plan, which is only worth something when `findings` has no errors. Relative paths are beneath `directory`.
+/// The plan, which is only worth something when `findings` has no errors. Relative paths are
+/// beneath `directory`.
 pub(crate) fn understand(file: &File, directory: &Path, findings: &mut Findings<'_>) -> Plan {
     let mut upstreams: Vec<Upstream> = file
         .upstreams
@@ -129,7 +130,8 @@ fn covers(earlier: &Route, later: &Route) -> bool {
     (earlier.host.is_none() || earlier.host == later.host) && earlier.path.covers(&later.path)
 }
 
-/// The one answer of a route, or a finding when there are several; that one is missing has been reported.
+/// The one answer of a route, or a finding when there are several; that one is missing has been
+/// reported.
 fn answer<'file>(
     route: &'file file::Route,
     findings: &mut Findings<'_>,
@@ -243,7 +245,8 @@ fn index_names(names: &[Spanned<String>], findings: &mut Findings<'_>) -> Vec<St
     names.iter().map(|name| name.get_ref().clone()).collect()
 }
 
-/// Follows a route to its group; a single server becomes a group of its own, one for all routes that name it.
+/// Follows a route to its group; a single server becomes a group of its own, one for all routes
+/// that name it.
 fn forward(
     target: &Spanned<String>,
     file: &File,
@@ -255,7 +258,8 @@ fn forward(
         ForwardTarget::Group(name) => find_group(&name, target, file, findings)?,
         ForwardTarget::Server(address) => {
             let single = Upstream::of(vec![resolve_server(address, directory)]);
-            // Those of groups come first and have names of their own, even when they contain a single server.
+            // Those of groups come first and have names of their own, even when they contain a
+            // single server.
             let named = file.upstreams.len();
             match upstreams
                 .iter()

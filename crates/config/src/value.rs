@@ -1,5 +1,5 @@
-//! Single values as they are written, on the command line and in a file alike: each `parse_…` takes the text of one
-//! value and returns what it means, or an [`Invalid`] that says what was expected.
+//! Single values as they are written, on the command line and in a file alike: each `parse_…` takes
+//! the text of one value and returns what it means, or an [`Invalid`] that says what was expected.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::limits;
 use crate::plan::{Balance, Host, Io, PathMatch, Threads};
 
-/// A value that means nothing: a sentence with what was written, what was expected and an example. It does not say
-/// where; whoever read the value knows the flag or the place in the file.
+/// A value that means nothing: a sentence with what was written, what was expected and an example.
+/// It does not say where; whoever read the value knows the flag or the place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(String);
 
@@ -48,7 +48,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, Invalid> {
     Ok(Duration::from_millis(total))
 }
 
-/// A timeout: a [duration](parse_duration) between [`limits::TIMEOUT_MIN`] and [`limits::TIMEOUT_MAX`].
+/// A timeout: a [duration](parse_duration) between [`limits::TIMEOUT_MIN`] and
+/// [`limits::TIMEOUT_MAX`].
 pub fn parse_timeout(text: &str) -> Result<Duration, Invalid> {
     let timeout = parse_duration(text)?;
     if (limits::TIMEOUT_MIN..=limits::TIMEOUT_MAX).contains(&timeout) {
@@ -69,7 +70,8 @@ pub fn parse_size(text: &str) -> Result<u64, Invalid> {
     )
 }
 
-/// A number of things: a whole number, or one with `k` or `m` for thousands and millions, `100`, `10k`, `1m`.
+/// A number of things: a whole number, or one with `k` or `m` for thousands and millions, `100`,
+/// `10k`, `1m`.
 pub fn parse_count(text: &str) -> Result<u64, Invalid> {
     let suffixes = [("", 1), ("k", 1_000), ("m", 1_000_000)];
     parse_multiple(
@@ -92,8 +94,8 @@ fn parse_multiple(text: &str, suffixes: &[(&str, u64)], expected: &str) -> Resul
     number.checked_mul(multiple).ok_or_else(|| too_large(text))
 }
 
-/// The leading digits, at least one, as a number, and what follows them. Too many digits are the largest number, so
-/// that whoever multiplies or compares it finds it too large.
+/// The leading digits, at least one, as a number, and what follows them. Too many digits are the
+/// largest number, so that whoever multiplies or compares it finds it too large.
 fn split_number(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
@@ -195,7 +197,8 @@ fn not_one_of(what: &str, text: &str, known: &[&str]) -> Invalid {
     }
 }
 
-/// A host as in a `Host` header, without a port: a name, an IPv4 address, or an IPv6 address in brackets.
+/// A host as in a `Host` header, without a port: a name, an IPv4 address, or an IPv6 address in
+/// brackets.
 pub fn parse_host(text: &str) -> Result<Host, Invalid> {
     if text.starts_with("*.") || text.starts_with('~') {
         return Err(Invalid::new(format!(
@@ -226,8 +229,9 @@ pub fn parse_host(text: &str) -> Result<Host, Invalid> {
     )))
 }
 
-/// Whether `text` is a host name of letters, digits, `-` and `_` in parts of at most 63 (RFC 1123, section 2.1, and
-/// the underscore that container networks use). IPv4 addresses are of this form, too.
+/// Whether `text` is a host name of letters, digits, `-` and `_` in parts of at most 63 (RFC 1123,
+/// section 2.1, and the underscore that container networks use). IPv4 addresses are of this form,
+/// too.
 pub(crate) fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=limits::HOST_LABEL_MAX).contains(&label.len())
@@ -240,7 +244,8 @@ pub(crate) fn is_host_name(text: &str) -> bool {
     text.len() <= limits::HOST_MAX && text.split('.').all(is_label)
 }
 
-/// A condition on a path: a prefix `/p/`, or `=/exact`. Regular expressions, `~…`, are refused: they come later.
+/// A condition on a path: a prefix `/p/`, or `=/exact`. Regular expressions, `~…`, are refused:
+/// they come later.
 pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
     if text.starts_with('~') {
         return Err(Invalid::new(format!(
@@ -316,8 +321,8 @@ const OWN_FIELDS: [&str; 8] = [
     "upgrade",
 ];
 
-/// That a field may stand in a fixed answer: a token for its name, a value without control characters, and none of
-/// those that the server writes itself (RFC 9110, sections 5.1 and 5.5).
+/// That a field may stand in a fixed answer: a token for its name, a value without control
+/// characters, and none of those that the server writes itself (RFC 9110, sections 5.1 and 5.5).
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {

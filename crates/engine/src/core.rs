@@ -212,18 +212,19 @@ impl Core {
 
     /// Pauses until the core is asked to stop.
     pub async fn stopped(&self) {
-        poll_fn(|_| {
-            let mut state = self.0.state.borrow_mut();
-            if state.stopping {
-                return Poll::Ready(());
-            }
-            let task = self.0.tasks.current();
-            if !state.stop_waiters.contains(&task) {
-                state.stop_waiters.push(task);
-            }
-            Poll::Pending
-        })
-        .await
+        poll_fn(|_| self.poll_stopped()).await
+    }
+
+    fn poll_stopped(&self) -> Poll<()> {
+        let mut state = self.0.state.borrow_mut();
+        if state.stopping {
+            return Poll::Ready(());
+        }
+        let task = self.0.tasks.current();
+        if !state.stop_waiters.contains(&task) {
+            state.stop_waiters.push(task);
+        }
+        Poll::Pending
     }
 
     /// Pauses for at least `duration`.
@@ -238,6 +239,18 @@ impl Core {
             when,
             timer: None,
         }
+    }
+
+    /// Pauses for at least `duration`, or until the core is asked to stop.
+    pub async fn sleep_unless_stopping(&self, duration: Duration) {
+        let mut sleep = self.sleep(duration);
+        poll_fn(|context| {
+            if self.poll_stopped().is_ready() {
+                return Poll::Ready(());
+            }
+            Pin::new(&mut sleep).poll(context)
+        })
+        .await
     }
 
     /// Lets the other ready tasks and the kernel have their turn.
@@ -266,12 +279,16 @@ impl Core {
                 break;
             }
             self.turn(drained_by);
-            if drained_by.is_none()
-                && let Some(drain) = self.asked_to_stop()
-            {
-                drained_by = Some(self.0.now.get() + drain);
+            let Some(drain) = self.asked_to_stop() else {
+                continue;
+            };
+            if drained_by.is_none() {
                 self.interrupt();
             }
+            // Asked again with less patience, the core has less; a later look at the same wish changes nothing.
+            let deadline = self.0.now.get() + drain;
+            drained_by =
+                Some(drained_by.map_or(deadline, |earlier: Instant| earlier.min(deadline)));
         }
         let cut_off = self.0.tasks.count();
         self.0.tasks.clear();
@@ -342,7 +359,7 @@ impl Core {
             .iter_mut()
             .filter(|socket| socket.interruptible)
         {
-            tasks.wake(socket.recv_waiter);
+            tasks.wake_once(&mut socket.recv_waiter);
         }
     }
 
@@ -366,11 +383,11 @@ impl State {
         socket.ended |= ended;
         if readable {
             socket.readable = true;
-            tasks.wake(std::mem::replace(&mut socket.recv_waiter, TaskId::NONE));
+            tasks.wake_once(&mut socket.recv_waiter);
         }
         if writable {
             socket.writable = true;
-            tasks.wake(std::mem::replace(&mut socket.send_waiter, TaskId::NONE));
+            tasks.wake_once(&mut socket.send_waiter);
         }
     }
 

@@ -40,8 +40,8 @@ impl Root {
     ///
     /// # Errors
     /// `EXDEV` when the path would leave the root, `ENOENT`, `EACCES`, `ELOOP` and so on.
-    pub fn open_beneath(&self, path: &str) -> Result<File, Error> {
-        let path = if path.is_empty() { "." } else { path };
+    pub fn open_beneath(&self, path: &[u8]) -> Result<File, Error> {
+        let path = if path.is_empty() { b"." } else { path };
         // NONBLOCK: opening a named pipe must not wait for its writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -124,20 +124,41 @@ impl File {
         &self.metadata
     }
 
+    /// What is known of the file now: it may have been written to since it was opened.
+    ///
+    /// # Errors
+    /// As in fstat(2), of operation [`Op::Read`].
+    pub fn metadata_now(&self) -> Result<Metadata, Error> {
+        let stat = fstat(&self.descriptor).map_err(|errno| Error::os(Op::Read, errno))?;
+        Ok(Metadata::of(&stat))
+    }
+
+    /// Reads content from `offset` on into `bytes` and says how much; less than asked for, and at last 0, at the end.
+    ///
+    /// # Errors
+    /// As in pread(2).
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            match pread(&self.descriptor, &mut *bytes, offset) {
+                Ok(count) => return Ok(count),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::os(Op::Read, errno)),
+            }
+        }
+    }
+
     /// Fills `bytes` with the file's content from `offset` on.
     ///
     /// # Errors
     /// [`Kind::FileTooShort`] when the file ends before.
     pub fn read_exact(&self, mut offset: u64, mut bytes: &mut [u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
-            match pread(&self.descriptor, &mut *bytes, offset) {
-                Ok(0) => return Err(Error::new(Op::Read, Kind::FileTooShort)),
-                Ok(count) => {
+            match self.read(offset, bytes)? {
+                0 => return Err(Error::new(Op::Read, Kind::FileTooShort)),
+                count => {
                     offset += count as u64;
                     bytes = &mut bytes[count..];
                 }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::os(Op::Read, errno)),
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! A connection, seen by the task that owns it.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 
 use rustix::net::getpeername;
@@ -63,6 +63,9 @@ impl Stream {
             .set_deadline(self.key, deadline);
     }
 
+    // The operations below are plain functions that return a future: an `async fn` would hold its arguments twice, and
+    // these futures are part of every connection's memory.
+
     /// Appends what arrives to `input` and returns how many bytes that were; 0 is the end of the stream.
     ///
     /// While it waits, `input` holds no buffer.
@@ -72,31 +75,32 @@ impl Stream {
     ///
     /// # Panics
     /// When `input` is full: the caller consumes or gives up before.
-    pub async fn recv(&self, input: &mut Input) -> Result<usize, Error> {
-        let inner = self.core.inner();
-        poll_fn(|_| {
+    pub fn recv(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
+        poll_fn(move |_| {
+            let inner = self.core.inner();
             inner
                 .state
                 .borrow_mut()
                 .poll_recv(self.key, input, inner.tasks.current())
         })
-        .await
     }
 
     /// Like [`Stream::recv`], but a wait also ends when the core is asked to stop, with [`crate::Kind::Stopping`].
     ///
     /// # Errors
     /// As [`Stream::recv`].
-    pub async fn recv_unless_stopping(&self, input: &mut Input) -> Result<usize, Error> {
-        let inner = self.core.inner();
-        poll_fn(|_| {
+    pub fn recv_unless_stopping(
+        &self,
+        input: &mut Input,
+    ) -> impl Future<Output = Result<usize, Error>> {
+        poll_fn(move |_| {
+            let inner = self.core.inner();
             let state = &mut *inner.state.borrow_mut();
             state.sockets[self.key].interruptible = true;
             let polled = state.poll_recv(self.key, input, inner.tasks.current());
             state.sockets[self.key].interruptible = polled.is_pending();
             polled
         })
-        .await
     }
 
     /// Adds a part to what the next [`Stream::flush`] sends.
@@ -115,22 +119,24 @@ impl Stream {
     ///
     /// # Errors
     /// As in send(2), or [`crate::Kind::TimedOut`]; what was queued is dropped.
-    pub async fn flush(&self) -> Result<(), Error> {
-        let inner = self.core.inner();
+    pub fn flush(&self) -> impl Future<Output = Result<(), Error>> {
         poll_fn(|_| {
+            let inner = self.core.inner();
             inner
                 .state
                 .borrow_mut()
                 .poll_flush(self.key, Follows::Nothing, inner.tasks.current())
         })
-        .await
     }
 
-    /// Sends what is queued and then `length` bytes of `file` from `offset` on, which never enter our memory.
+    /// Sends what is queued and then bytes of `file` from `offset` on, which never enter our memory: at least one and at
+    /// most `length`, which is not 0. Returns how many, so that the caller can renew its deadline as bytes move, and let
+    /// others have their turn.
     ///
     /// # Errors
-    /// As [`Stream::flush`], or [`crate::Kind::FileTooShort`].
-    pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> Result<(), Error> {
+    /// As [`Stream::flush`], or [`crate::Kind::FileTooShort`] when the file ends before `offset`.
+    pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
+        debug_assert!(length > 0);
         let inner = self.core.inner();
         poll_fn(|_| {
             inner
@@ -146,14 +152,12 @@ impl Stream {
                 .poll_sent(self.key, inner.tasks.current())
         })
         .await?;
-        let mut stretch = Stretch { offset, length };
+        let stretch = Stretch { offset, length };
         poll_fn(|_| {
-            inner.state.borrow_mut().poll_send_file(
-                self.key,
-                file,
-                &mut stretch,
-                inner.tasks.current(),
-            )
+            inner
+                .state
+                .borrow_mut()
+                .poll_send_file(self.key, file, stretch, inner.tasks.current())
         })
         .await
     }

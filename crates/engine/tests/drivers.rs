@@ -157,7 +157,7 @@ fn a_file_is_sent_behind_its_head() {
             .unwrap();
         let file = Root::open(directory.path())
             .unwrap()
-            .open_beneath("file")
+            .open_beneath(b"file")
             .unwrap();
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -165,7 +165,13 @@ fn a_file_is_sent_behind_its_head() {
             let mut head = server.core().buffer().unwrap();
             assert!(head.put(b"head"));
             server.queue(head);
-            server.send_file(&file, 1000, 2_500_000).await.unwrap();
+            let mut sent = 0;
+            while sent < 2_500_000 {
+                let left = 2_500_000 - sent;
+                let more = server.send_file(&file, 1000 + sent, left).await.unwrap();
+                assert!((1..=left).contains(&more));
+                sent += more;
+            }
             server.queue(&b"tail"[..]);
             server.shutdown().await.unwrap();
         });
@@ -181,11 +187,18 @@ fn a_file_shorter_than_promised_is_an_error() {
         std::fs::write(directory.path().join("file"), b"short").unwrap();
         let file = Root::open(directory.path())
             .unwrap()
-            .open_beneath("file")
+            .open_beneath(b"file")
             .unwrap();
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
-        let error = server.send_file(&file, 0, 100).await.unwrap_err();
+        let mut sent = 0;
+        let error = loop {
+            match server.send_file(&file, sent, 100 - sent).await {
+                Ok(more) => sent += more,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(sent, 5);
         assert_eq!(error.kind, Kind::FileTooShort);
         drop(server);
         receive_all(&client).await.ok();
@@ -353,6 +366,21 @@ fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
 }
 
 #[test]
+fn a_second_stop_with_less_patience_shortens_the_first() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let (waiting, stopper) = (core.clone(), core.clone());
+        core.spawn(async move { waiting.sleep(Duration::from_secs(3600)).await });
+        core.spawn(async move {
+            stopper.stop(Duration::from_secs(3600));
+            stopper.stopped().await;
+            stopper.stop(Duration::ZERO);
+        });
+        assert_eq!(core.run(), 1, "the sleeper is cut off");
+    }
+}
+
+#[test]
 fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
     for seed in SEEDS {
         let mut options = Simulation::with_seed(seed);
@@ -464,15 +492,18 @@ fn a_path_cannot_leave_its_root() {
         "absolute",
         "/etc/passwd",
     ] {
-        let error = root.open_beneath(path).unwrap_err();
+        let error = root.open_beneath(path.as_bytes()).unwrap_err();
         assert_eq!(error.kind, Kind::Os(Errno::XDEV), "{path}");
     }
     assert_eq!(
-        root.open_beneath("inner/within").unwrap().metadata().length,
+        root.open_beneath(b"inner/within")
+            .unwrap()
+            .metadata()
+            .length,
         6
     );
     assert_eq!(
-        root.open_beneath("nothing").unwrap_err().kind,
+        root.open_beneath(b"nothing").unwrap_err().kind,
         Kind::Os(Errno::NOENT)
     );
 }

@@ -20,6 +20,9 @@ pub struct BodyReader {
     trailers: u16,
 }
 
+// Every connection keeps one, with or without a buffer.
+const _: () = assert!(size_of::<BodyReader>() <= 32);
+
 /// What comes next.
 ///
 /// ```text

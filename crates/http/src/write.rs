@@ -99,7 +99,7 @@ impl<'a> HeadWriter<'a> {
 
     /// `Connection: keep-alive`, which HTTP/1.0 clients need to see.
     #[inline]
-    pub fn connection_keep_alive(&mut self) -> &mut Self {
+    pub fn keep_alive(&mut self) -> &mut Self {
         self.raw(b"Connection: keep-alive\r\n")
     }
 

@@ -4,7 +4,6 @@
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -46,7 +45,7 @@ pub(crate) struct InFlight {
     /// Message header and vector of a send of several parts.
     message: Option<Box<Message>>,
     /// Accepted by a listener, not taken yet.
-    pub(crate) accepted: VecDeque<Result<OwnedFd, Errno>>,
+    pub(crate) accepted: Queue<Result<OwnedFd, Errno>>,
 }
 
 impl InFlight {
@@ -323,8 +322,8 @@ impl Ring {
                 socket
                     .ring
                     .accepted
-                    .push_back(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-                tasks.wake(socket.recv_waiter);
+                    .push(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+                tasks.wake_once(&mut socket.recv_waiter);
             }
             Operation::Send => {
                 socket.ring.sending = false;
@@ -339,13 +338,13 @@ impl Ring {
                 if !socket.outgoing.is_empty() {
                     self.send(key, socket);
                 } else {
-                    tasks.wake(socket.send_waiter);
+                    tasks.wake_once(&mut socket.send_waiter);
                 }
             }
             Operation::PollWritable => {
                 socket.ring.polling = false;
                 socket.writable = true;
-                tasks.wake(socket.send_waiter);
+                tasks.wake_once(&mut socket.send_waiter);
             }
             Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),
         }
@@ -383,7 +382,7 @@ impl Ring {
             (Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => {}
             (Err(errno), _) => socket.ring.end = Some(Err(errno)),
         }
-        tasks.wake(socket.recv_waiter);
+        tasks.wake_once(&mut socket.recv_waiter);
     }
 
     /// Ends all operations and waits until the kernel has let go of all memory. The tasks are gone already.

@@ -60,7 +60,7 @@ impl State {
             unreachable!("dispatched on it")
         };
         let socket = &mut sockets[listener];
-        while let Some(accepted) = socket.ring.accepted.pop_front() {
+        while let Some(accepted) = socket.ring.accepted.pop() {
             match accepted {
                 Ok(descriptor) => return self.adopt(descriptor),
                 Err(

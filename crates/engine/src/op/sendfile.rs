@@ -14,7 +14,7 @@ use crate::outgoing::Part;
 use crate::socket::Key;
 use crate::task::TaskId;
 
-/// What is left to send.
+/// Which bytes to send; never none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     pub(crate) offset: u64,
@@ -22,14 +22,14 @@ pub(crate) struct Stretch {
 }
 
 impl State {
-    /// Sends some of the stretch and moves its start on. Done when nothing is left.
+    /// Sends some of the stretch and says how many bytes.
     pub(crate) fn poll_send_file(
         &mut self,
         key: Key,
         file: &File,
-        stretch: &mut Stretch,
+        stretch: Stretch,
         task: TaskId,
-    ) -> Poll<Result<(), Error>> {
+    ) -> Poll<Result<u64, Error>> {
         let sent = match self.driver {
             Driver::Epoll(_) => self.send_file_kernel(key, file, stretch),
             Driver::Uring(_) => self.send_file_ring(key, file, stretch),
@@ -38,42 +38,34 @@ impl State {
         self.finish_send(key, sent, Op::SendFile, task)
     }
 
-    fn send_file_kernel(
-        &mut self,
-        key: Key,
-        file: &File,
-        stretch: &mut Stretch,
-    ) -> Result<(), Error> {
+    fn send_file_kernel(&mut self, key: Key, file: &File, stretch: Stretch) -> Result<u64, Error> {
         let socket = &mut self.sockets[key];
-        while stretch.length > 0 {
-            if !socket.writable {
-                return Err(Error::os(Op::SendFile, Errno::AGAIN));
-            }
-            let count = stretch.length.min(SENDFILE_BYTES as u64) as usize;
+        if !socket.writable {
+            return Err(Error::os(Op::SendFile, Errno::AGAIN));
+        }
+        let count = stretch.length.min(SENDFILE_BYTES as u64) as usize;
+        let mut offset = stretch.offset;
+        loop {
             match sendfile(
                 socket.descriptor(),
                 &file.descriptor,
-                Some(&mut stretch.offset),
+                Some(&mut offset),
                 count,
             ) {
                 Ok(0) => return Err(Error::new(Op::SendFile, Kind::FileTooShort)),
-                Ok(sent) => stretch.length -= sent as u64,
+                Ok(sent) => return Ok(sent as u64),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => socket.writable = false,
-                Err(errno) => return Err(Error::os(Op::SendFile, errno)),
+                Err(errno) => {
+                    socket.writable &= errno != Errno::AGAIN;
+                    return Err(Error::os(Op::SendFile, errno));
+                }
             }
         }
-        Ok(())
     }
 
     /// A ring's sockets are blocking (on others io_uring does not wait but fails), so the flag is set for the length of
     /// the transfer and writability is awaited by a poll of the ring.
-    fn send_file_ring(
-        &mut self,
-        key: Key,
-        file: &File,
-        stretch: &mut Stretch,
-    ) -> Result<(), Error> {
+    fn send_file_ring(&mut self, key: Key, file: &File, stretch: Stretch) -> Result<u64, Error> {
         let socket = &mut self.sockets[key];
         if let Some(errno) = socket.ring.send_failed {
             return Err(Error::os(Op::SendFile, errno));
@@ -105,29 +97,26 @@ impl State {
         &mut self,
         key: Key,
         file: &File,
-        stretch: &mut Stretch,
-    ) -> Result<(), Error> {
-        while stretch.length > 0 {
-            let mut buffer = self.pool.take()?;
-            let count = stretch.length.min(BUFFER_BYTES as u64) as usize;
-            file.read_exact(stretch.offset, &mut buffer.spare()[..count])
-                .map_err(|_| Error::new(Op::SendFile, Kind::FileTooShort))?;
-            buffer.fill(count);
-            let State {
-                driver: Driver::Simulated(driver),
-                sockets,
-                ..
-            } = self
-            else {
-                unreachable!("dispatched on it")
-            };
-            let sent = driver
-                .send(key, sockets, Part::Buffer(buffer).bytes())
-                .map_err(|errno| Error::os(Op::SendFile, errno))?;
-            stretch.offset += sent as u64;
-            stretch.length -= sent as u64;
+        stretch: Stretch,
+    ) -> Result<u64, Error> {
+        let mut buffer = self.pool.take()?;
+        let count = stretch.length.min(BUFFER_BYTES as u64) as usize;
+        match file.read(stretch.offset, &mut buffer.spare()[..count])? {
+            0 => return Err(Error::new(Op::SendFile, Kind::FileTooShort)),
+            count => buffer.fill(count),
         }
-        Ok(())
+        let State {
+            driver: Driver::Simulated(driver),
+            sockets,
+            ..
+        } = self
+        else {
+            unreachable!("dispatched on it")
+        };
+        match driver.send(key, sockets, Part::Buffer(buffer).bytes()) {
+            Ok(count) => Ok(count as u64),
+            Err(errno) => Err(Error::os(Op::SendFile, errno)),
+        }
     }
 }
 

@@ -1,0 +1,6 @@
+//! Numbers while a trial runs: what the kernel counts, and what the clients say.
+
+pub mod client;
+pub mod process;
+pub mod sampler;
+pub mod system;

@@ -1,0 +1,164 @@
+//! `/proc/stat` and `/proc/net/dev`: what every CPU and every interface did. The readers are pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::outcome::{CpuUse, InterfaceUse};
+
+/// Clock ticks of one CPU since the machine started (proc(5), `cpuN` lines of /proc/stat).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// Its number.
+    pub cpu: usize,
+    user: u64,
+    system: u64,
+    idle: u64,
+    irq: u64,
+    softirq: u64,
+    steal: u64,
+}
+
+impl CpuTicks {
+    /// What the CPU did since `before`. The parts are shares of all ticks that were counted, not of the time that
+    /// passed: an idle CPU with its tick stopped counts late, and shares stay shares.
+    pub fn since(self, before: CpuTicks) -> CpuUse {
+        let user = self.user.saturating_sub(before.user);
+        let system = self.system.saturating_sub(before.system);
+        let idle = self.idle.saturating_sub(before.idle);
+        let irq = self.irq.saturating_sub(before.irq);
+        let softirq = self.softirq.saturating_sub(before.softirq);
+        let steal = self.steal.saturating_sub(before.steal);
+        let all = (user + system + idle + irq + softirq + steal).max(1) as f64;
+        CpuUse {
+            cpu: self.cpu,
+            user: user as f64 / all,
+            system: system as f64 / all,
+            softirq: softirq as f64 / all,
+            irq: irq as f64 / all,
+            steal: steal as f64 / all,
+        }
+    }
+}
+
+/// Reads the `cpuN` lines of `/proc/stat`.
+pub fn cpu_ticks(stat: &str) -> Vec<CpuTicks> {
+    let mut cpus = Vec::new();
+    for line in stat.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(number) = words.next().and_then(|word| word.strip_prefix("cpu")) else {
+            continue;
+        };
+        let Ok(cpu) = number.parse() else {
+            continue;
+        };
+        let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        let tick = |index: usize| ticks.get(index).copied().unwrap_or(0);
+        cpus.push(CpuTicks {
+            cpu,
+            user: tick(0) + tick(1),
+            system: tick(2),
+            idle: tick(3) + tick(4),
+            irq: tick(5),
+            softirq: tick(6),
+            steal: tick(7),
+        });
+    }
+    cpus
+}
+
+/// Counters of one interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    rx_bytes: u64,
+    rx_packets: u64,
+    tx_bytes: u64,
+    tx_packets: u64,
+}
+
+impl InterfaceCounters {
+    /// Rates since `before`; `None` when nothing was carried.
+    pub fn since(self, before: InterfaceCounters, span: Duration) -> Option<InterfaceUse> {
+        let per_second =
+            |now: u64, then: u64| now.saturating_sub(then) as f64 / span.as_secs_f64().max(1e-9);
+        let used = InterfaceUse {
+            rx_packets: per_second(self.rx_packets, before.rx_packets),
+            tx_packets: per_second(self.tx_packets, before.tx_packets),
+            rx_bytes: per_second(self.rx_bytes, before.rx_bytes),
+            tx_bytes: per_second(self.tx_bytes, before.tx_bytes),
+        };
+        (used.rx_packets + used.tx_packets > 0.0).then_some(used)
+    }
+}
+
+/// Reads `/proc/net/dev`.
+pub fn interfaces(dev: &str) -> BTreeMap<String, InterfaceCounters> {
+    let line = |line: &str| {
+        let (name, counters) = line.split_once(':')?;
+        let counters: Vec<u64> = counters
+            .split_ascii_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [
+            rx_bytes,
+            rx_packets,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            tx_bytes,
+            tx_packets,
+            ..,
+        ] = counters[..]
+        else {
+            return None;
+        };
+        let counters = InterfaceCounters {
+            rx_bytes,
+            rx_packets,
+            tx_bytes,
+            tx_packets,
+        };
+        Some((name.trim().to_owned(), counters))
+    };
+    dev.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_a_cpu_add_up_to_its_time() {
+        let before = cpu_ticks("cpu  9 9 9 9\ncpu0 100 0 100 800 0 0 0 0 0 0\nintr 5\n");
+        let now = cpu_ticks("cpu  9 9 9 9\ncpu0 120 5 150 810 0 5 8 2 0 0\n");
+        assert_eq!(before.len(), 1);
+        let used = now[0].since(before[0]);
+        assert_eq!(
+            (used.user, used.system, used.softirq, used.irq, used.steal),
+            (0.25, 0.5, 0.08, 0.05, 0.02)
+        );
+        assert!((used.busy() - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn interface_rates_are_per_second_and_silent_ones_are_left_out() {
+        let head = "Inter-|   Receive\n face |bytes packets\n";
+        let before = interfaces(&format!(
+            "{head}    lo: 1000 10 0 0 0 0 0 0 2000 20 0 0 0 0 0 0\n  eth0:1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
+        ));
+        let now = interfaces(&format!(
+            "{head}    lo: 3000 30 0 0 0 0 0 0 6000 60 0 0 0 0 0 0\n  eth0:1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
+        ));
+        let span = Duration::from_secs(2);
+        assert_eq!(now["eth0"].since(before["eth0"], span), None);
+        let lo = now["lo"]
+            .since(before["lo"], span)
+            .expect("lo carried packets");
+        assert_eq!(
+            (lo.rx_packets, lo.tx_packets, lo.rx_bytes, lo.tx_bytes),
+            (10.0, 20.0, 1000.0, 2000.0)
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! The machine and the programs a run was made on, as written to `environment.json`.
+//!
+//! Facts are read, never changed. A fact that cannot be read is `null`: a missing file is itself a fact.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::limits::VERSION_WAIT_MAX;
+use crate::scenario::{Experiment, Launch, Program};
+
+/// Settings that change results, by their file below `/proc/sys`.
+const SETTINGS: &[&str] = &[
+    "net/core/somaxconn",
+    "net/core/netdev_max_backlog",
+    "net/core/netdev_budget",
+    "net/core/busy_poll",
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/core/default_qdisc",
+    "net/ipv4/tcp_max_syn_backlog",
+    "net/ipv4/tcp_tw_reuse",
+    "net/ipv4/tcp_fin_timeout",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/ip_local_port_range",
+    "fs/file-max",
+    "fs/nr_open",
+    "kernel/io_uring_disabled",
+    "kernel/numa_balancing",
+    "kernel/sched_autogroup_enabled",
+];
+
+/// Everything that is written to `environment.json`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Environment {
+    /// Version of this format; keys are only added within one.
+    pub schema: u32,
+    /// The machine.
+    pub machine: Machine,
+    /// Kernel settings that change results.
+    pub settings: BTreeMap<String, Option<String>>,
+    /// Each program's file and version.
+    pub programs: BTreeMap<String, ProgramFacts>,
+    /// Every command line that was run, exactly, by `work / variant / role`.
+    pub commands: BTreeMap<String, Vec<String>>,
+    /// Every file that was written for a program, as it was read by it, by `work / variant / role / name`.
+    pub files: BTreeMap<String, String>,
+    /// The experiment file.
+    pub experiment: String,
+}
+
+/// The machine.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Machine {
+    /// `uname -r`.
+    pub kernel: Option<String>,
+    /// The distribution.
+    pub system: Option<String>,
+    /// As the CPU calls itself.
+    pub cpu_model: Option<String>,
+    /// CPUs this process may use.
+    pub cpus: Vec<usize>,
+    /// Sibling threads of each core, where there are any.
+    pub cpu_siblings: BTreeMap<usize, String>,
+    /// Frequency governor of the first CPU; none in most virtual machines.
+    pub governor: Option<String>,
+    /// What the kernel reads the time from.
+    pub clocksource: Option<String>,
+    /// Mitigations of the CPU's flaws that are on.
+    pub mitigations: BTreeMap<String, String>,
+    /// Total memory.
+    pub memory_bytes: Option<u64>,
+    /// Whether the CPU says that it is virtual.
+    pub virtual_machine: bool,
+    /// Load average when the run began: others at work show here.
+    pub load_average: Option<String>,
+    /// Soft and hard limit of open files.
+    pub open_files_max: Option<String>,
+}
+
+/// A program of the experiment.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ProgramFacts {
+    /// The file that is run.
+    pub file: Option<PathBuf>,
+    /// First line its version command printed.
+    pub version: Option<String>,
+    /// Its Debian package.
+    pub package: Option<String>,
+}
+
+/// Reads the facts of machine and programs. `files` finds the file of each program.
+pub fn read(
+    experiment: &Experiment,
+    onrush: &Path,
+    file_of: impl Fn(&str) -> Option<PathBuf>,
+) -> Environment {
+    let facts = |program: &Program| program_facts(program, onrush, &file_of);
+    Environment {
+        schema: crate::outcome::SCHEMA,
+        machine: machine(),
+        settings: SETTINGS
+            .iter()
+            .map(|name| (name.replace('/', "."), fact(&format!("/proc/sys/{name}"))))
+            .collect(),
+        programs: experiment
+            .programs
+            .iter()
+            .map(|(name, program)| (name.clone(), facts(program)))
+            .collect(),
+        experiment: experiment.source.clone(),
+        ..Environment::default()
+    }
+}
+
+fn fact(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn machine() -> Machine {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let flags = field("flags").unwrap_or_default();
+    Machine {
+        kernel: fact("/proc/sys/kernel/osrelease"),
+        system: fs::read_to_string("/etc/os-release")
+            .ok()
+            .and_then(|text| pretty_name(&text)),
+        cpu_model: field("model name").or_else(|| field("Model")),
+        cpus: usable_cpus(),
+        cpu_siblings: siblings(),
+        governor: fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        clocksource: fact("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        mitigations: mitigations(),
+        memory_bytes: memory(),
+        virtual_machine: flags.split(' ').any(|flag| flag == "hypervisor"),
+        load_average: fact("/proc/loadavg"),
+        open_files_max: open_files_max(),
+    }
+}
+
+fn pretty_name(os_release: &str) -> Option<String> {
+    let line = os_release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(line.trim_matches('"').to_owned())
+}
+
+fn memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+fn open_files_max() -> Option<String> {
+    let text = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut words = line.split_ascii_whitespace();
+    Some(format!("{} {}", words.next()?, words.next()?))
+}
+
+fn mitigations() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let Ok(entries) = fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let Some(state) = fact(&entry.path().display().to_string()) else {
+            continue;
+        };
+        if state.starts_with("Mitigation") {
+            found.insert(entry.file_name().to_string_lossy().into_owned(), state);
+        }
+    }
+    found
+}
+
+fn siblings() -> BTreeMap<usize, String> {
+    let of = |cpu: usize| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let list = fact(&path).filter(|list| list.contains([',', '-']))?;
+        Some((cpu, list))
+    };
+    usable_cpus().into_iter().filter_map(of).collect()
+}
+
+/// CPUs this process may use, siblings of one core beside each other.
+pub fn usable_cpus() -> Vec<usize> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or("0");
+    let mut cpus = parse_cpu_list(list.trim());
+    if cpus.is_empty() {
+        cpus.push(0);
+    }
+    let topology = |cpu: usize, name: &str| {
+        fact(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}"))
+            .and_then(|text| text.parse::<usize>().ok())
+            .unwrap_or(cpu)
+    };
+    cpus.sort_by_key(|cpu| {
+        (
+            topology(*cpu, "physical_package_id"),
+            topology(*cpu, "core_id"),
+            *cpu,
+        )
+    });
+    cpus
+}
+
+/// Reads `0-2,5`.
+pub fn parse_cpu_list(list: &str) -> Vec<usize> {
+    let range = |part: &str| -> Option<Vec<usize>> {
+        match part.split_once('-') {
+            Some((first, last)) => Some((first.parse().ok()?..=last.parse().ok()?).collect()),
+            None => Some(vec![part.parse().ok()?]),
+        }
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+/// Writes `0-2,5`, as taskset and our own `--cpus` read it.
+pub fn cpu_list(cpus: &[usize]) -> String {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for cpu in cpus {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
+            _ => parts.push((*cpu, *cpu)),
+        }
+    }
+    let words: Vec<_> = parts
+        .iter()
+        .map(|(first, last)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        })
+        .collect();
+    words.join(",")
+}
+
+fn program_facts(
+    program: &Program,
+    onrush: &Path,
+    file_of: impl Fn(&str) -> Option<PathBuf>,
+) -> ProgramFacts {
+    let (file, version) = match &program.launch {
+        Launch::Onrush(_) => (
+            Some(onrush.to_owned()),
+            version(&[onrush.display().to_string(), "--version".into()]),
+        ),
+        Launch::Command(command) => (
+            file_of(&command[0]),
+            program.version.as_deref().and_then(version),
+        ),
+        Launch::Idle(_) => (None, None),
+    };
+    ProgramFacts {
+        file,
+        version,
+        package: program.package.clone(),
+    }
+}
+
+/// The first line a version command prints, on either output; some exit with an error after it (wrk does).
+fn version(command: &[String]) -> Option<String> {
+    let (program, arguments) = command.split_first()?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let deadline = Instant::now() + VERSION_WAIT_MAX;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        thread::sleep(crate::limits::READY_POLL);
+    }
+    let output = child.wait_with_output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    text.lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .map(String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_read_back() {
+        for list in ["0", "0-3", "0,2,4-7,9"] {
+            assert_eq!(cpu_list(&parse_cpu_list(list)), list);
+        }
+        assert!(parse_cpu_list("none").is_empty());
+    }
+
+    #[test]
+    fn this_machine_has_a_kernel_and_a_cpu() {
+        let machine = machine();
+        assert!(machine.kernel.is_some() && !machine.cpus.is_empty());
+    }
+}

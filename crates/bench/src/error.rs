@@ -1,0 +1,66 @@
+//! Why nothing could be measured. A program that fails during the run is not here: it becomes a note of its trial.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::scenario::Mistake;
+
+/// Why an experiment did not run, or its results could not be written.
+#[derive(Debug)]
+pub enum Error {
+    /// The experiment file says something that has no meaning.
+    Experiment(Box<Mistake>),
+    /// A file could not be read.
+    Read(PathBuf, io::Error),
+    /// A file or directory could not be written.
+    Write(PathBuf, io::Error),
+    /// The output directory already holds a result, which is not overwritten.
+    OutputTaken(PathBuf),
+    /// Programs the experiment needs are not installed; each with what to do about it.
+    Missing(Vec<String>),
+    /// The system refused something basic.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Experiment(mistake) => mistake.fmt(f),
+            Error::Read(path, _) => write!(f, "cannot read {}", path.display()),
+            Error::Write(path, _) => write!(f, "cannot write {}", path.display()),
+            Error::OutputTaken(path) => {
+                write!(
+                    f,
+                    "{} already holds a result; give another directory with --out",
+                    path.display()
+                )
+            }
+            Error::Missing(programs) => {
+                write!(
+                    f,
+                    "the experiment needs programs that are not here:\n  {}",
+                    programs.join("\n  ")
+                )
+            }
+            Error::System(what, _) => write!(f, "cannot {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Read(_, source) | Error::Write(_, source) | Error::System(_, source) => {
+                Some(source)
+            }
+            Error::Experiment(_) | Error::OutputTaken(_) | Error::Missing(_) => None,
+        }
+    }
+}
+
+impl From<Mistake> for Error {
+    fn from(mistake: Mistake) -> Self {
+        Error::Experiment(Box::new(mistake))
+    }
+}

@@ -1,0 +1,35 @@
+//! Every bound of an experiment, with its reason.
+
+use std::time::Duration;
+
+/// Works, variants per work and rounds: products of these are trials, and nobody waits for more than a night.
+pub const WORKS_MAX: usize = 64;
+/// See [`WORKS_MAX`].
+pub const VARIANTS_MAX: usize = 16;
+/// See [`WORKS_MAX`].
+pub const ROUNDS_MAX: u32 = 1_000;
+/// One window; a longer one belongs to a soak test, whose samples would not fit a page.
+pub const WINDOW_MAX: Duration = Duration::from_secs(3_600);
+/// Idle connections from one address to one port: the range of local ports ends near 28,000 by default.
+pub const IDLE_CONNECTIONS_MAX: u32 = 60_000;
+/// A file written for a program before it starts.
+pub const SIZED_FILE_MAX: u64 = 1 << 30;
+
+/// A program that does not accept connections by then has failed to start.
+pub const READY_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Between two tries to connect to a starting program.
+pub const READY_POLL: Duration = Duration::from_millis(5);
+/// After SIGTERM; nginx and HAProxy leave within milliseconds, `onrush serve` finishes what is in flight.
+pub const STOP_WAIT_MAX: Duration = Duration::from_secs(4);
+/// A client that has not ended this long after its window is stuck.
+pub const CLIENT_OVERTIME_MAX: Duration = Duration::from_secs(10);
+/// How often a running client is looked at: 20 wake-ups a second cost less than 0.1 % of one CPU.
+pub const POLL: Duration = Duration::from_millis(50);
+/// Samples are taken this often; shorter ones would be rounded to whole clock ticks (10 ms).
+pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// What is read of a program's output when it failed.
+pub const OUTPUT_TAIL_BYTES: usize = 2_000;
+/// A version command that prints nothing by then is given up.
+pub const VERSION_WAIT_MAX: Duration = Duration::from_secs(5);
+/// A variant that fails to start this many times in a row is left out of the remaining rounds.
+pub const START_FAILURES_MAX: u32 = 2;

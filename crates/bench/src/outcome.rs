@@ -1,0 +1,336 @@
+//! What a run produced, as it is written to `result.json` (`docs/bench-result.schema.json`).
+
+use std::collections::BTreeMap;
+
+use onrush_measure::compare::Rounds;
+use serde::Serialize;
+
+use crate::Exit;
+use crate::placement::Placement;
+use crate::scenario::{Bound, Role};
+use crate::verdict::{Limiter, Verdict};
+
+/// The version of the format; keys are only added within one.
+pub const SCHEMA: u32 = 1;
+
+/// A whole run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// See [`SCHEMA`].
+    pub schema: u32,
+    /// The experiment's name.
+    pub experiment: String,
+    /// What the experiment asks.
+    pub about: String,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// How long it took.
+    pub duration_s: f64,
+    /// Whether every trial was made; false after a signal.
+    pub complete: bool,
+    /// Whether it was a smoke check, which proves nothing.
+    pub quick: bool,
+    /// Rounds asked for.
+    pub rounds: u32,
+    /// Load before each window.
+    pub warm_up_s: f64,
+    /// The window asked for.
+    pub measure_s: f64,
+    /// The rule roles were pinned by.
+    pub placement_rule: String,
+    /// What a reader must know about the whole run.
+    pub notes: Vec<String>,
+    /// What was measured, in file order.
+    pub works: Vec<WorkOutcome>,
+}
+
+impl Outcome {
+    /// All lines of the table.
+    pub fn lines(&self) -> impl Iterator<Item = (&WorkOutcome, &FigureLine)> {
+        self.works
+            .iter()
+            .flat_map(|work| work.figures.iter().map(move |line| (work, line)))
+    }
+
+    /// How the run ended.
+    pub fn exit(&self) -> Exit {
+        if !self.complete {
+            return Exit::Interrupted;
+        }
+        let any = |verdict| self.lines().any(|(_, line)| line.verdict == verdict);
+        if any(Verdict::NotMeasured) || any(Verdict::Invalid) {
+            return Exit::Invalid;
+        }
+        if any(Verdict::Missed) {
+            return Exit::Missed;
+        }
+        Exit::Done
+    }
+}
+
+/// One work.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkOutcome {
+    /// Its name.
+    pub name: String,
+    /// What it asks.
+    pub about: String,
+    /// Connections of the client.
+    pub connections: u32,
+    /// Who did it.
+    pub variants: Vec<VariantOutcome>,
+    /// The table.
+    pub figures: Vec<FigureLine>,
+}
+
+impl WorkOutcome {
+    /// A variant by its name.
+    pub fn variant(&self, name: &str) -> Option<&VariantOutcome> {
+        self.variants.iter().find(|variant| variant.name == name)
+    }
+}
+
+/// One variant of a work.
+#[derive(Debug, Clone, Serialize)]
+pub struct VariantOutcome {
+    /// Its name.
+    pub name: String,
+    /// Whether the role under test was taken by our own binary.
+    pub ours: bool,
+    /// The role whose cost is the question.
+    pub under_test: Role,
+    /// The program of each role.
+    pub programs: BTreeMap<Role, String>,
+    /// The CPUs of each role.
+    pub placement: Placement,
+    /// Median and spread of every metric over the valid rounds.
+    pub metrics: BTreeMap<String, Rounds>,
+    /// One per round that was made.
+    pub trials: Vec<Trial>,
+}
+
+impl VariantOutcome {
+    /// The trial in the middle by request rate: the one to draw where only one fits.
+    pub fn typical(&self) -> Option<&Trial> {
+        let mut by_rate: Vec<_> = self.trials.iter().filter(|trial| trial.ran()).collect();
+        by_rate.sort_by(|a, b| a.rps.total_cmp(&b.rps));
+        by_rate.get(by_rate.len().saturating_sub(1) / 2).copied()
+    }
+}
+
+/// Median and spread of every metric over the valid ones of some rounds.
+pub fn metrics_of_rounds(trials: &[Trial]) -> BTreeMap<String, Rounds> {
+    let mut values: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.is_valid()) {
+        for (name, value) in &trial.metrics {
+            values.entry(name).or_default().push(*value);
+        }
+    }
+    values
+        .into_iter()
+        .filter_map(|(name, values)| Some((name.clone(), Rounds::of(&values)?)))
+        .collect()
+}
+
+/// One variant in one round.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Trial {
+    /// Counted from 1.
+    pub round: u32,
+    /// When its window began, seconds after the run did.
+    pub at_s: f64,
+    /// From the client's start to its end.
+    pub window_s: f64,
+    /// Requests per second the client was told to make.
+    pub rate: Option<f64>,
+    /// Requests answered, by the client's count.
+    pub requests: u64,
+    /// Requests that failed, by the client's count; statuses other than 2xx and 3xx among them.
+    pub errors: u64,
+    /// Requests answered per second, by the client's clock.
+    pub rps: f64,
+    /// Bytes received per second.
+    pub bytes_per_s: f64,
+    /// What the client saw.
+    pub latency_us: Option<Latency>,
+    /// What the control client saw.
+    pub control_latency_us: Option<Latency>,
+    /// The client's own rows.
+    pub seconds: Vec<Second>,
+    /// The machine's rows.
+    pub samples: Vec<Sample>,
+    /// What each role used in the window.
+    pub roles: BTreeMap<Role, RoleUse>,
+    /// Mean use of each CPU in the window.
+    pub cpus: Vec<CpuUse>,
+    /// Every metric this trial has.
+    pub metrics: BTreeMap<String, f64>,
+    /// What was full.
+    pub limiter: Limiter,
+    /// Whether the client was the limit: its rate and latency are then its own.
+    pub client_is_limit: bool,
+    /// Why the trial must not be used; empty when it may.
+    pub invalid: Vec<String>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Trial {
+    /// Whether anything was measured at all.
+    pub fn ran(&self) -> bool {
+        !self.metrics.is_empty()
+    }
+
+    /// Whether its numbers may be used.
+    pub fn is_valid(&self) -> bool {
+        self.ran() && self.invalid.is_empty()
+    }
+}
+
+/// Latency as a client reports it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The largest.
+    pub max: f64,
+    /// By percentile, ascending.
+    pub percentiles: Vec<PercentileValue>,
+}
+
+impl Latency {
+    /// The value at a percentile, by the text of its key.
+    pub fn at(&self, percentile: &str) -> Option<f64> {
+        self.percentiles
+            .iter()
+            .find(|value| value.percentile == percentile)
+            .map(|value| value.us)
+    }
+}
+
+/// One point of a latency curve.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PercentileValue {
+    /// As the client wrote it: `99.9`.
+    pub percentile: String,
+    /// Microseconds.
+    pub us: f64,
+}
+
+/// One second of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Second {
+    /// End of the second, from the start of the window.
+    pub t: f64,
+    /// Requests answered per second.
+    pub rps: f64,
+    /// Errors so far.
+    pub errors: u64,
+}
+
+/// One second of the machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sample {
+    /// End of the sample, from the start of the window.
+    pub t: f64,
+    /// Its length.
+    pub span_s: f64,
+    /// Every CPU.
+    pub cpus: Vec<CpuUse>,
+    /// Share of one CPU each role used.
+    pub roles: BTreeMap<Role, f64>,
+    /// Interfaces that carried anything.
+    pub interfaces: BTreeMap<String, InterfaceUse>,
+}
+
+/// Shares of one CPU's time, 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct CpuUse {
+    /// Its number.
+    pub cpu: usize,
+    /// User and nice.
+    pub user: f64,
+    /// System calls and kernel threads.
+    pub system: f64,
+    /// Packet processing and other deferred interrupts.
+    pub softirq: f64,
+    /// Interrupts.
+    pub irq: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+}
+
+impl CpuUse {
+    /// Everything that is not idle.
+    pub fn busy(&self) -> f64 {
+        self.user + self.system + self.softirq + self.irq + self.steal
+    }
+}
+
+/// Per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct InterfaceUse {
+    /// Packets received.
+    pub rx_packets: f64,
+    /// Packets sent.
+    pub tx_packets: f64,
+    /// Bytes received.
+    pub rx_bytes: f64,
+    /// Bytes sent.
+    pub tx_bytes: f64,
+}
+
+/// What a role used in a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct RoleUse {
+    /// User and system time of all its processes.
+    pub cpu_s: f64,
+    /// The part spent in the kernel, as far as clock ticks tell.
+    pub system_share: f64,
+    /// Share of its CPUs.
+    pub busy: f64,
+    /// Per request answered.
+    pub cpu_us_per_request: Option<f64>,
+    /// Resident anonymous memory at the end.
+    pub memory_bytes: u64,
+}
+
+/// An interval that holds a median with a probability (sign test; see `onrush_measure::compare`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The probability, 0 to 1.
+    pub confidence: f64,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FigureLine {
+    /// `server.cpu_us_per_request`.
+    pub metric: String,
+    /// In words.
+    pub title: String,
+    /// Of the numbers, not of the ratio.
+    pub unit: String,
+    /// The variant that is judged.
+    pub ours: String,
+    /// The variant it is divided by.
+    pub theirs: Option<String>,
+    /// The judged variant's numbers.
+    pub ours_value: Option<Rounds>,
+    /// The other's.
+    pub theirs_value: Option<Rounds>,
+    /// Ratio round by round, or the number itself where there is nothing to divide by.
+    pub value: Option<Rounds>,
+    /// Where the median of all rounds one could run lies.
+    pub interval: Option<Interval>,
+    /// The target.
+    pub target: Option<Bound>,
+    /// Reached or not.
+    pub verdict: Verdict,
+    /// Rounds left out and why.
+    pub notes: Vec<String>,
+}

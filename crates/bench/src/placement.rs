@@ -1,0 +1,177 @@
+//! Which role runs on which CPUs: one rule, printed with every result. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::scenario::Role;
+
+/// The rule in words, for the head of every report.
+pub const RULE: &str = "Every role is pinned and stays where it is. With enough CPUs each role has its own: equal \
+    neighbouring shares in the order client, proxy, server, the rest to the role under test. With fewer CPUs than roles \
+    the role under test has the last CPU to itself and all others share the rest. The control client has a CPU of its \
+    own when one is left, else it shares the client's.";
+
+/// CPUs by role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Placement {
+    /// The CPUs of each role that takes part, in ascending order.
+    pub cpus: BTreeMap<Role, Vec<usize>>,
+}
+
+impl Placement {
+    /// The CPUs of a role; none when it does not take part.
+    pub fn of(&self, role: Role) -> &[usize] {
+        self.cpus.get(&role).map_or(&[], Vec::as_slice)
+    }
+
+    /// The roles that may use a CPU.
+    pub fn roles_on(&self, cpu: usize) -> Vec<Role> {
+        let on = |(role, cpus): (&Role, &Vec<usize>)| cpus.contains(&cpu).then_some(*role);
+        self.cpus.iter().filter_map(on).collect()
+    }
+
+    /// Every CPU some role may use.
+    pub fn all(&self) -> Vec<usize> {
+        let mut all: Vec<_> = self.cpus.values().flatten().copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+/// Shares out `cpus` (neighbours first: siblings of one core beside each other) by [`RULE`].
+///
+/// `each_max` limits every share, so that a program with one thread is not given a second CPU to wander to.
+pub fn place(
+    cpus: &[usize],
+    roles: &[Role],
+    under_test: Role,
+    each_max: Option<usize>,
+) -> Placement {
+    assert!(!cpus.is_empty(), "a process has at least one CPU");
+    let mains: Vec<Role> = roles
+        .iter()
+        .copied()
+        .filter(|role| *role != Role::Control)
+        .collect();
+    let has_control = roles.contains(&Role::Control);
+    let control_alone = has_control && cpus.len() > mains.len();
+    let for_mains = &cpus[..cpus.len() - usize::from(control_alone)];
+
+    let mut shares = if for_mains.len() >= mains.len() {
+        own_shares(for_mains, &mains, under_test, each_max)
+    } else {
+        shared(for_mains, &mains, under_test)
+    };
+    if control_alone {
+        shares.insert(Role::Control, vec![cpus[cpus.len() - 1]]);
+    } else if has_control {
+        let beside = shares.get(&Role::Client).cloned().unwrap_or_default();
+        shares.insert(Role::Control, beside);
+    }
+    for share in shares.values_mut() {
+        share.sort_unstable();
+    }
+    Placement { cpus: shares }
+}
+
+fn own_shares(
+    cpus: &[usize],
+    mains: &[Role],
+    under_test: Role,
+    each_max: Option<usize>,
+) -> BTreeMap<Role, Vec<usize>> {
+    let equal = cpus.len() / mains.len();
+    let spare = cpus.len() % mains.len();
+    let mut rest = cpus;
+    let mut shares = BTreeMap::new();
+    for role in mains {
+        let size = equal + if *role == under_test { spare } else { 0 };
+        let (own, others) = rest.split_at(size);
+        let kept = own.len().min(each_max.unwrap_or(usize::MAX)).max(1);
+        shares.insert(*role, own[..kept].to_vec());
+        rest = others;
+    }
+    shares
+}
+
+fn shared(cpus: &[usize], mains: &[Role], under_test: Role) -> BTreeMap<Role, Vec<usize>> {
+    let Some((last, others)) = cpus.split_last().filter(|(_, others)| !others.is_empty()) else {
+        return mains.iter().map(|role| (*role, cpus.to_vec())).collect();
+    };
+    let share = |role: &Role| {
+        if *role == under_test {
+            vec![*last]
+        } else {
+            others.to_vec()
+        }
+    };
+    mains.iter().map(|role| (*role, share(role))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Role::{Client, Control, Proxy, Server};
+
+    fn placed(cpus: usize, roles: &[Role], under_test: Role, each_max: Option<usize>) -> String {
+        let cpus: Vec<_> = (0..cpus).collect();
+        let placement = place(&cpus, roles, under_test, each_max);
+        let words: Vec<_> = placement
+            .cpus
+            .iter()
+            .map(|(role, cpus)| format!("{} {cpus:?}", role.name()))
+            .collect();
+        words.join(", ")
+    }
+
+    #[test]
+    fn two_cpus_give_the_role_under_test_one_of_them() {
+        assert_eq!(
+            placed(2, &[Client, Proxy, Server, Control], Proxy, None),
+            "client [0], proxy [1], server [0], control [0]"
+        );
+        assert_eq!(
+            placed(2, &[Client, Server, Control], Server, None),
+            "client [0], server [1], control [0]"
+        );
+        assert_eq!(
+            placed(2, &[Client, Server], Client, Some(1)),
+            "client [0], server [1]"
+        );
+    }
+
+    #[test]
+    fn one_cpu_is_shared_by_all() {
+        assert_eq!(
+            placed(1, &[Client, Proxy, Server, Control], Proxy, None),
+            "client [0], proxy [0], server [0], control [0]"
+        );
+    }
+
+    #[test]
+    fn four_cpus_are_one_for_each_role_of_the_chain() {
+        assert_eq!(
+            placed(4, &[Client, Proxy, Server, Control], Proxy, None),
+            "client [0], proxy [1], server [2], control [3]"
+        );
+        assert_eq!(
+            placed(3, &[Client, Proxy, Server, Control], Proxy, None),
+            "client [0], proxy [1], server [2], control [0]"
+        );
+    }
+
+    #[test]
+    fn many_cpus_are_shared_out_and_capped() {
+        assert_eq!(
+            placed(9, &[Client, Proxy, Server, Control], Proxy, None),
+            "client [0, 1], proxy [2, 3, 4, 5], server [6, 7], control [8]"
+        );
+        assert_eq!(
+            placed(8, &[Client, Server], Server, Some(1)),
+            "client [0], server [4]"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! `raw.csv` and `samples.csv`: one number per row, so that any tool can group them as it likes.
+
+use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
+
+/// Every metric of every trial. A trial that is invalid is there too, marked.
+pub(super) fn raw(outcome: &Outcome) -> String {
+    let mut text =
+        String::from("round,at_s,work,variant,ours,valid,client_is_limit,metric,value\n");
+    each_trial(outcome, |work, variant, trial| {
+        for (metric, value) in &trial.metrics {
+            text.push_str(&row(&[
+                trial.round.to_string(),
+                format!("{:.3}", trial.at_s),
+                work.name.clone(),
+                variant.name.clone(),
+                variant.ours.to_string(),
+                trial.is_valid().to_string(),
+                trial.client_is_limit.to_string(),
+                metric.clone(),
+                value.to_string(),
+            ]));
+        }
+    });
+    text
+}
+
+/// Every second of every trial: shares of CPUs and roles, rates of interfaces and of the client.
+pub(super) fn samples(outcome: &Outcome) -> String {
+    let mut text = String::from("round,work,variant,t_s,subject,measure,value\n");
+    each_trial(outcome, |work, variant, trial| {
+        let mut add = |t: f64, subject: &str, measure: &str, value: f64| {
+            text.push_str(&row(&[
+                trial.round.to_string(),
+                work.name.clone(),
+                variant.name.clone(),
+                format!("{t:.3}"),
+                subject.into(),
+                measure.into(),
+                format!("{value:.4}"),
+            ]));
+        };
+        for sample in &trial.samples {
+            for cpu in &sample.cpus {
+                let subject = format!("cpu{}", cpu.cpu);
+                for (measure, value) in [
+                    ("user", cpu.user),
+                    ("system", cpu.system),
+                    ("softirq", cpu.softirq),
+                    ("irq", cpu.irq),
+                    ("steal", cpu.steal),
+                ] {
+                    add(sample.t, &subject, measure, value);
+                }
+            }
+            for (role, cpus) in &sample.roles {
+                add(sample.t, role.name(), "cpus", *cpus);
+            }
+            for (name, used) in &sample.interfaces {
+                for (measure, value) in [
+                    ("rx_packets_per_s", used.rx_packets),
+                    ("tx_packets_per_s", used.tx_packets),
+                    ("rx_bytes_per_s", used.rx_bytes),
+                    ("tx_bytes_per_s", used.tx_bytes),
+                ] {
+                    add(sample.t, name, measure, value);
+                }
+            }
+        }
+        for second in &trial.seconds {
+            add(second.t, "client", "rps", second.rps);
+        }
+    });
+    text
+}
+
+fn each_trial(outcome: &Outcome, mut visit: impl FnMut(&WorkOutcome, &VariantOutcome, &Trial)) {
+    for work in &outcome.works {
+        for variant in &work.variants {
+            for trial in &variant.trials {
+                visit(work, variant, trial);
+            }
+        }
+    }
+}
+
+/// One line by RFC 4180.
+fn row(fields: &[String]) -> String {
+    let quoted = |field: &String| {
+        if field.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field.clone()
+        }
+    };
+    let fields: Vec<_> = fields.iter().map(quoted).collect();
+    format!("{}\n", fields.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::outcome;
+
+    #[test]
+    fn commas_and_quotes_stay_inside_their_field() {
+        let fields = ["a,b", "say \"x\"", "plain"].map(String::from);
+        assert_eq!(row(&fields), "\"a,b\",\"say \"\"x\"\"\",plain\n");
+    }
+
+    #[test]
+    fn every_row_has_as_many_fields_as_the_head() {
+        for text in [raw(&outcome()), samples(&outcome())] {
+            let mut lines = text.lines();
+            let head = lines.next().expect("a head").matches(',').count();
+            assert!(text.lines().count() > 10);
+            assert!(
+                lines.all(|line| line.matches(',').count() == head),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a run leaves behind: a table in the terminal and a directory with numbers, facts and one page.
+
+mod chart;
+pub mod clock;
+mod csv;
+mod page;
+mod summary;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::Error;
+use crate::run::Measured;
+use crate::scenario::Experiment;
+
+/// Makes the output directory. One that already holds a result is refused: measurements are not overwritten.
+pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Error> {
+    let path = match asked {
+        Some(path) => path.to_owned(),
+        None => {
+            let stamp = clock::file_stamp(SystemTime::now());
+            let name = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+            PathBuf::from(format!("onrush-bench-{name}-{stamp}"))
+        }
+    };
+    if path.join("result.json").exists() {
+        return Err(Error::OutputTaken(path));
+    }
+    fs::create_dir_all(&path).map_err(|source| Error::Write(path.clone(), source))?;
+    Ok(path)
+}
+
+/// Writes every file and prints the table.
+pub fn write_all(out: &Path, experiment: &Experiment, measured: &Measured) -> Result<(), Error> {
+    let outcome = &measured.outcome;
+    let write = |name: &str, text: String| {
+        let path = out.join(name);
+        fs::write(&path, text).map_err(|source| Error::Write(path, source))
+    };
+    write("result.json", json(outcome))?;
+    write("environment.json", json(&measured.environment))?;
+    write("raw.csv", csv::raw(outcome))?;
+    write("samples.csv", csv::samples(outcome))?;
+    write(
+        "summary.md",
+        summary::markdown(outcome, &measured.environment),
+    )?;
+    write("experiment.toml", experiment.source.clone())?;
+    write("report.html", page::html(outcome, &measured.environment))?;
+    print!("{}", table::terminal(outcome));
+    println!("report: {}", out.join("report.html").display());
+    Ok(())
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    // Maps have text keys and numbers are finite or null: nothing here can fail to be JSON.
+    let mut text =
+        serde_json::to_string_pretty(value).unwrap_or_else(|error| unreachable!("{error}"));
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod sample;

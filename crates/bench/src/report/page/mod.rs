@@ -1,0 +1,459 @@
+//! `report.html`: one file that opens offline. Everything on it is inline; nothing is fetched.
+
+mod curves;
+mod results;
+
+use std::fmt::Write;
+
+use self::results::{key_figures, results_table};
+use super::chart::escape;
+use super::summary::machine;
+use super::table::headline;
+use crate::environment::{Environment, cpu_list};
+use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
+use crate::scenario::Role;
+use crate::verdict::Verdict;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// The whole page.
+pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
+    let mut page = String::new();
+    let title = escape(&format!("{} · onrush bench", outcome.experiment));
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    );
+    header(&mut page, outcome, environment);
+    let _ = write!(page, "{}", results_table(outcome));
+    for work in &outcome.works {
+        section(&mut page, work);
+    }
+    footer(&mut page, outcome, environment);
+    let _ = write!(
+        page,
+        "</main>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+    );
+    page
+}
+
+/// The colour class of a variant: ours are cool, theirs warm, each kind in its own order.
+pub(super) fn class(work: &WorkOutcome, variant: &VariantOutcome) -> String {
+    let index = work
+        .variants
+        .iter()
+        .filter(|other| other.ours == variant.ours)
+        .position(|other| other.name == variant.name)
+        .unwrap_or(0);
+    let kind = if variant.ours { 'o' } else { 't' };
+    format!("{kind}{}", index % 4 + 1)
+}
+
+fn header(page: &mut String, outcome: &Outcome, environment: &Environment) {
+    let _ = write!(
+        page,
+        "<header>\n<p class=\"eyebrow\">onrush bench</p>\n<h1>{}</h1>\n",
+        escape(&outcome.experiment)
+    );
+    if !outcome.about.is_empty() {
+        let _ = writeln!(page, "<p class=\"lead\">{}</p>", escape(&outcome.about));
+    }
+    let state = match (outcome.complete, outcome.quick) {
+        (false, _) => "<b class=\"chip bad\">incomplete</b>",
+        (true, true) => "<b class=\"chip\">quick run</b>",
+        (true, false) => "<b class=\"chip good\">complete</b>",
+    };
+    let rounds = if outcome.rounds == 1 {
+        "round"
+    } else {
+        "rounds"
+    };
+    let _ = write!(
+        page,
+        "<p class=\"facts\">{state}<span>{}</span><span>{} {rounds} of {} s, interleaved</span><span>{}</span></p>\n",
+        escape(&outcome.started.replace('T', " ").replace('Z', " UTC")),
+        outcome.rounds,
+        outcome.measure_s,
+        escape(&machine(environment)),
+    );
+    for note in &outcome.notes {
+        let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(note));
+    }
+    let headline = headline(outcome);
+    if headline.is_empty() {
+        page.push_str(&key_figures(outcome));
+    } else {
+        let dots: String = outcome
+            .lines()
+            .filter(|(_, line)| line.target.is_some())
+            .map(|(_, line)| match line.verdict {
+                Verdict::Reached => "<i class=\"good\"></i>",
+                Verdict::Missed => "<i class=\"bad\"></i>",
+                Verdict::Measured | Verdict::NotMeasured | Verdict::Invalid => "<i></i>",
+            })
+            .collect();
+        let _ = writeln!(
+            page,
+            "<p class=\"headline\"><strong>{}</strong><span class=\"dots\" aria-hidden=\"true\">{dots}</span></p>",
+            escape(&headline)
+        );
+    }
+    page.push_str("</header>\n");
+}
+
+// One section per work.
+
+fn section(page: &mut String, work: &WorkOutcome) {
+    let _ = write!(
+        page,
+        "<section>\n<h2>{} <small>{} connections</small></h2>\n",
+        escape(&work.name),
+        onrush_measure::units::count(u64::from(work.connections))
+    );
+    if !work.about.is_empty() {
+        let _ = writeln!(page, "<p class=\"about\">{}</p>", escape(work.about.trim()));
+    }
+    page.push_str(&legend(work));
+    page.push_str("<div class=\"grid3\">\n");
+    for figure in curves::of_work(work) {
+        page.push_str(&figure);
+    }
+    page.push_str("</div>\n");
+    page.push_str(&cpu_panels(work));
+    page.push_str(&role_table(work));
+    page.push_str(&trouble(work));
+    page.push_str("</section>\n");
+}
+
+fn legend(work: &WorkOutcome) -> String {
+    let mut text = String::from("<ul class=\"legend\">");
+    for variant in &work.variants {
+        let _ = write!(
+            text,
+            "<li><i class=\"{}\"></i>{}</li>",
+            class(work, variant),
+            escape(&variant.name)
+        );
+    }
+    let has_control = work
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.trials)
+        .any(|trial| trial.control_latency_us.is_some());
+    if has_control {
+        text.push_str("<li><i class=\"dash\"></i>dashed: control client beside it</li>");
+    }
+    text.push_str("</ul>\n");
+    text
+}
+
+fn cpu_panels(work: &WorkOutcome) -> String {
+    let panels: Vec<String> = work
+        .variants
+        .iter()
+        .map(|variant| {
+            let charts = curves::cpus(variant);
+            if charts.is_empty() {
+                return String::new();
+            }
+            format!(
+                "<div class=\"panel\"><h4><i class=\"{}\"></i>{}</h4>{}</div>\n",
+                class(work, variant),
+                escape(&variant.name),
+                charts.join("")
+            )
+        })
+        .filter(|panel| !panel.is_empty())
+        .collect();
+    if panels.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<h3>CPU per core</h3>\n<ul class=\"legend\"><li><i class=\"user\"></i>user</li><li><i class=\"system\"></i>system</li>\
+         <li><i class=\"softirq\"></i>softirq</li><li><i class=\"steal\"></i>steal</li></ul>\n<div class=\"grid3\">\n{}</div>\n",
+        panels.join("")
+    )
+}
+
+/// What every role used, and what was the limit.
+fn role_table(work: &WorkOutcome) -> String {
+    let mut rows = String::new();
+    let mut roles: Vec<Role> = Vec::new();
+    let has = |name: &str| {
+        work.variants
+            .iter()
+            .any(|variant| variant.metrics.contains_key(name))
+    };
+    for role in Role::ALL {
+        if has(&format!("{}.cpu_us_per_request", role.name())) && role != Role::Control {
+            roles.push(role);
+        }
+    }
+    if roles.is_empty() {
+        return String::new();
+    }
+    let mut head = String::from("<th scope=\"col\">variant</th><th scope=\"col\">rate</th>");
+    for role in &roles {
+        let _ = write!(head, "<th scope=\"col\">{} CPU</th>", role.name());
+    }
+    head.push_str(
+        "<th scope=\"col\">p50</th><th scope=\"col\">p99</th><th scope=\"col\">p99.9</th>\
+         <th scope=\"col\" class=\"text\">what was the limit</th>",
+    );
+    for variant in &work.variants {
+        rows.push_str(&role_row(work, variant, &roles));
+    }
+    format!(
+        "<h3>Roles and limits</h3>\n<div class=\"scroll\"><table class=\"roles\"><thead><tr>{head}</tr></thead>\
+         <tbody>{rows}</tbody></table></div>\n"
+    )
+}
+
+fn role_row(work: &WorkOutcome, variant: &VariantOutcome, roles: &[Role]) -> String {
+    let Some(trial) = variant.typical() else {
+        return String::new();
+    };
+    let metric = |name: &str| variant.metrics.get(name).map(|rounds| rounds.median);
+    let dash = || "<td class=\"none\">–</td>".to_owned();
+    let mut row = format!(
+        "<tr><th scope=\"row\"><i class=\"{}\"></i>{}</th>",
+        class(work, variant),
+        escape(&variant.name)
+    );
+    row.push_str(&metric("rps").map_or_else(dash, |rate| {
+        format!("<td>{}</td>", onrush_measure::units::rate(rate))
+    }));
+    for role in roles {
+        let cost = metric(&format!("{}.cpu_us_per_request", role.name()));
+        let busy = trial.roles.get(role).map_or(0.0, |used| used.busy);
+        let cpus = cpu_list(variant.placement.of(*role));
+        row.push_str(&cost.map_or_else(dash, |cost| {
+            format!(
+                "<td>{cost:.2} µs<small>{:.0} % of CPU {cpus}</small></td>",
+                busy * 100.0
+            )
+        }));
+    }
+    for percentile in ["50", "99", "99.9"] {
+        let value = metric(&format!("latency.p{percentile}"));
+        row.push_str(&value.map_or_else(dash, |us| {
+            format!(
+                "<td>{}</td>",
+                onrush_measure::units::nanoseconds(us * 1e3).replace("us", "µs")
+            )
+        }));
+    }
+    let _ = write!(
+        row,
+        "<td class=\"text\">{}</td></tr>",
+        escape(&trial.limiter.sentence)
+    );
+    row
+}
+
+/// What a reader must know: invalid rounds, and notes that hold for some.
+fn trouble(work: &WorkOutcome) -> String {
+    let mut items: Vec<(String, Vec<u32>)> = Vec::new();
+    let mut add =
+        |text: String, round: u32| match items.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, rounds)) => rounds.push(round),
+            None => items.push((text, vec![round])),
+        };
+    let mut most = 0;
+    for variant in &work.variants {
+        most = most.max(variant.trials.len());
+        for trial in &variant.trials {
+            for (kind, texts) in lists(trial) {
+                for text in texts {
+                    add(format!("{}: {kind}{text}", variant.name), trial.round);
+                }
+            }
+        }
+    }
+    if items.is_empty() {
+        return String::new();
+    }
+    let lines: String = items
+        .iter()
+        .map(|(text, rounds)| {
+            let which = if rounds.len() == most {
+                String::new()
+            } else {
+                let list: Vec<_> = rounds.iter().map(u32::to_string).collect();
+                format!(" <small>round {}</small>", list.join(", "))
+            };
+            format!("<li>{}{which}</li>", escape(text))
+        })
+        .collect();
+    format!(
+        "<details class=\"trouble\"><summary>Notes on these rounds ({})</summary><ul>{lines}</ul></details>\n",
+        items.len()
+    )
+}
+
+fn lists(trial: &Trial) -> [(&'static str, &[String]); 2] {
+    [("invalid, ", &trial.invalid), ("", &trial.notes)]
+}
+
+// What it was measured on.
+
+fn footer(page: &mut String, outcome: &Outcome, environment: &Environment) {
+    page.push_str("<section class=\"how\">\n<h2>How it was measured</h2>\n");
+    let _ = write!(
+        page,
+        "<p>{} CPU time is user and system of all processes of a role, from the kernel's scheduler statistics, divided by \
+         the requests its client counted; on loopback the sender's CPU also pays for the receiver's packets. Ratios are \
+         taken round by round, each pair side by side; the median stands for them, the spread is from the smallest \
+         round to the largest.</p>\n",
+        escape(&outcome.placement_rule)
+    );
+    let machine = &environment.machine;
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    let mut add = |name: &'static str, value: Option<String>| {
+        if let Some(value) = value {
+            facts.push((name, value));
+        }
+    };
+    add("CPU", machine.cpu_model.clone());
+    add("CPUs used", Some(cpu_list(&sorted(&machine.cpus))));
+    add(
+        "Memory",
+        machine
+            .memory_bytes
+            .map(|bytes| onrush_measure::units::bytes(bytes as f64)),
+    );
+    add("Kernel", machine.kernel.clone());
+    add("System", machine.system.clone());
+    add("Governor", machine.governor.clone());
+    add("Clock source", machine.clocksource.clone());
+    add("Load at start", machine.load_average.clone());
+    add("Open files", machine.open_files_max.clone());
+    page.push_str("<dl class=\"machine\">");
+    for (name, value) in facts {
+        let _ = write!(
+            page,
+            "<div><dt>{name}</dt><dd>{}</dd></div>",
+            escape(&value)
+        );
+    }
+    page.push_str("</dl>\n");
+    details(page, "Programs", &programs(environment));
+    details(page, "Command lines", &commands(environment));
+    let settings: String = environment
+        .settings
+        .iter()
+        .filter_map(|(name, value)| Some(format!("{name} = {}\n", value.as_ref()?)))
+        .collect();
+    details(
+        page,
+        "Kernel settings",
+        &format!("<pre>{}</pre>", escape(&settings)),
+    );
+    let files: String = environment
+        .files
+        .iter()
+        .map(|(name, text)| format!("<h4>{}</h4><pre>{}</pre>", escape(name), escape(text)))
+        .collect();
+    if !files.is_empty() {
+        details(page, "Files the programs were given", &files);
+    }
+    details(
+        page,
+        "The experiment",
+        &format!("<pre>{}</pre>", escape(&environment.experiment)),
+    );
+    page.push_str("</section>\n");
+}
+
+fn sorted(cpus: &[usize]) -> Vec<usize> {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    cpus
+}
+
+fn details(page: &mut String, title: &str, body: &str) {
+    let _ = writeln!(page, "<details><summary>{title}</summary>{body}</details>");
+}
+
+fn programs(environment: &Environment) -> String {
+    let items: String = environment
+        .programs
+        .iter()
+        .filter(|(_, facts)| facts.file.is_some())
+        .map(|(name, facts)| {
+            format!(
+                "<div><dt>{}</dt><dd>{}</dd></div>",
+                escape(name),
+                escape(facts.version.as_deref().unwrap_or("version unknown"))
+            )
+        })
+        .collect();
+    format!("<dl class=\"programs\">{items}</dl>")
+}
+
+fn commands(environment: &Environment) -> String {
+    environment
+        .commands
+        .iter()
+        .map(|(name, line)| {
+            format!(
+                "<h4>{}</h4><pre>{}</pre>",
+                escape(name),
+                escape(&line.join(" "))
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::outcome;
+
+    fn page() -> String {
+        html(&outcome(), &Environment::default())
+    }
+
+    #[test]
+    fn page_fetches_nothing() {
+        let page = page();
+        for outside in ["http://", "https://", "src=", "@import", "url(", "<link"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn every_chart_has_a_title_and_every_element_is_closed() {
+        let page = page();
+        let count = |text: &str| page.matches(text).count();
+        assert!(count("<svg class=\"chart\"") >= 4);
+        assert!(count("<title>") > count("<svg class=\"chart\""));
+        for element in [
+            "svg", "figure", "table", "section", "details", "div", "ul", "main", "dl",
+        ] {
+            let opened = count(&format!("<{element} ")) + count(&format!("<{element}>"));
+            assert_eq!(opened, count(&format!("</{element}>")), "{element}");
+        }
+    }
+
+    #[test]
+    fn page_says_what_was_the_limit_and_escapes_names() {
+        let page = page();
+        assert!(page.contains("CPU 1 was full: the server"));
+        assert!(page.contains("sample &lt;1&gt;") && !page.contains("sample <1>"));
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_never_reach_the_page() {
+        let mut outcome = outcome();
+        outcome.works[0].variants[0].trials.clear();
+        outcome.works[0].variants[1].trials[0].samples.clear();
+        outcome.works[0].variants[2].trials[0].latency_us = None;
+        let page = html(&outcome, &Environment::default());
+        assert!(!page.contains("NaN") && !page.contains("inf\""));
+    }
+}

@@ -1,0 +1,177 @@
+//! The head of the page: key figures, and the table of everything that was judged.
+
+use std::fmt::Write;
+
+use super::super::chart::{bullet, escape};
+use super::super::table::{row, verdict};
+use super::class;
+use crate::outcome::{FigureLine, Outcome, WorkOutcome};
+use crate::scenario::Bound;
+use crate::verdict::Verdict;
+
+/// The numbers an experiment without targets is about: the first figure of every work.
+pub(super) fn key_figures(outcome: &Outcome) -> String {
+    let mut tiles = String::new();
+    for work in &outcome.works {
+        let Some(first) = work.figures.first() else {
+            continue;
+        };
+        for line in work.figures.iter().filter(|line| line.title == first.title) {
+            let row = row(work, line);
+            let class = work
+                .variant(&line.ours)
+                .map(|variant| class(work, variant))
+                .unwrap_or_default();
+            let _ = write!(
+                tiles,
+                "<div class=\"tile\"><b>{}</b><span><i class=\"{class}\"></i>{}</span><small>{}</small></div>",
+                escape(&row.ours_value),
+                escape(&row.ours),
+                escape(&row.figure)
+            );
+        }
+    }
+    if tiles.is_empty() {
+        return tiles;
+    }
+    format!("<div class=\"tiles\">{tiles}</div>\n")
+}
+
+/// Which columns an experiment needs.
+struct Columns {
+    theirs: bool,
+    spread: bool,
+    target: bool,
+}
+
+/// The table. On a narrow screen every line becomes a card, each cell with its column's name.
+pub(super) fn results_table(outcome: &Outcome) -> String {
+    if outcome.lines().next().is_none() {
+        return String::new();
+    }
+    let columns = Columns {
+        theirs: outcome.lines().any(|(_, line)| line.theirs.is_some()),
+        spread: outcome
+            .lines()
+            .any(|(_, line)| line.value.is_some_and(|value| value.count > 1)),
+        target: outcome.lines().any(|(_, line)| line.target.is_some()),
+    };
+    let mut head =
+        String::from("<th scope=\"col\" class=\"text\">figure</th><th scope=\"col\">measured</th>");
+    if columns.theirs {
+        head.push_str("<th scope=\"col\">peer</th><th scope=\"col\">ratio</th>");
+    }
+    if columns.spread {
+        head.push_str("<th scope=\"col\">spread</th>");
+    }
+    if columns.target {
+        head.push_str("<th scope=\"col\">target</th><th scope=\"col\"></th><th scope=\"col\" class=\"text\">verdict</th>");
+    }
+    let mut body = String::new();
+    for work in &outcome.works {
+        let span = head.matches("<th").count();
+        let _ = write!(
+            body,
+            "<tr class=\"work\"><th colspan=\"{span}\" scope=\"rowgroup\">{}</th></tr>",
+            escape(&work.name)
+        );
+        for line in &work.figures {
+            body.push_str(&table_row(work, line, &columns));
+        }
+    }
+    format!(
+        "<section>\n<h2>Results</h2>\n<table class=\"results\"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>\n</section>\n"
+    )
+}
+
+fn table_row(work: &WorkOutcome, line: &FigureLine, columns: &Columns) -> String {
+    let cells = row(work, line);
+    let color = |name: &str| {
+        work.variant(name)
+            .map(|variant| class(work, variant))
+            .unwrap_or_default()
+    };
+    let who = |name: &str, value: &str| {
+        if name.is_empty() {
+            return String::new();
+        }
+        format!(
+            "<span class=\"num\">{}</span><small><i class=\"{}\"></i>{}</small>",
+            escape(value),
+            color(name),
+            escape(name)
+        )
+    };
+    let cell = |label: &str, class: &str, content: String| {
+        let empty = if content.is_empty() { " empty" } else { "" };
+        format!("<td data-label=\"{label}\" class=\"{class}{empty}\">{content}</td>")
+    };
+    let mut html = format!(
+        "<tr><th scope=\"row\" class=\"text\">{}{}</th>",
+        escape(&cells.figure),
+        notes(&cells.notes)
+    );
+    html.push_str(&cell("measured", "", who(&cells.ours, &cells.ours_value)));
+    if columns.theirs {
+        html.push_str(&cell("peer", "", who(&cells.theirs, &cells.theirs_value)));
+        let ratio = if cells.value.is_empty() {
+            String::new()
+        } else {
+            format!("<b class=\"num\">{}</b>", escape(&cells.value))
+        };
+        html.push_str(&cell("ratio", "", ratio));
+    }
+    if columns.spread {
+        html.push_str(&cell("spread", "spread", escape(&cells.spread)));
+    }
+    if columns.target {
+        html.push_str(&cell("target", "", escape(&cells.target)));
+        html.push_str(&cell("", "bar", bar(line)));
+        html.push_str(&cell("verdict", "text", badge(line.verdict)));
+    }
+    html.push_str("</tr>");
+    html
+}
+
+fn notes(notes: &[String]) -> String {
+    notes
+        .iter()
+        .map(|note| format!("<small class=\"remark\">{}</small>", escape(note)))
+        .collect()
+}
+
+fn bar(line: &FigureLine) -> String {
+    let (Some(value), Some(target)) = (line.value, line.target) else {
+        return String::new();
+    };
+    let (limit, at_most) = match target {
+        Bound::AtMost(limit) => (limit, true),
+        Bound::AtLeast(limit) => (limit, false),
+    };
+    bullet(
+        value.median,
+        value.min,
+        value.max,
+        limit,
+        at_most,
+        line.verdict == Verdict::Reached,
+    )
+}
+
+fn badge(value: Verdict) -> String {
+    let class = match value {
+        Verdict::Reached => "good",
+        Verdict::Missed => "bad",
+        Verdict::Measured => return String::new(),
+        Verdict::NotMeasured | Verdict::Invalid => "open",
+    };
+    let sign = match value {
+        Verdict::Reached => "✓",
+        Verdict::Missed => "✗",
+        Verdict::Measured | Verdict::NotMeasured | Verdict::Invalid => "?",
+    };
+    format!(
+        "<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
+        verdict(value)
+    )
+}

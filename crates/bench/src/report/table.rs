@@ -1,0 +1,284 @@
+//! The result table: its cells as text, and its form in a terminal. Pure.
+
+use onrush_measure::compare::Rounds;
+use onrush_measure::units;
+
+use crate::outcome::{FigureLine, Outcome, WorkOutcome};
+use crate::scenario::Bound;
+use crate::verdict::Verdict;
+
+/// One line of the table as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) work: String,
+    pub(super) figure: String,
+    pub(super) ours: String,
+    pub(super) theirs: String,
+    pub(super) ours_value: String,
+    pub(super) theirs_value: String,
+    pub(super) value: String,
+    pub(super) spread: String,
+    pub(super) target: String,
+    pub(super) verdict: &'static str,
+    pub(super) notes: Vec<String>,
+}
+
+/// The cells of one figure.
+pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
+    let is_ratio = line.theirs.is_some();
+    let median = |rounds: Option<Rounds>| {
+        rounds.map_or("–".into(), |rounds| number(rounds.median, &line.unit))
+    };
+    let judged = |value: f64| {
+        if is_ratio {
+            ratio(value)
+        } else {
+            number(value, &line.unit)
+        }
+    };
+    Row {
+        work: work.name.clone(),
+        figure: line.title.clone(),
+        ours: line.ours.clone(),
+        theirs: line.theirs.clone().unwrap_or_default(),
+        ours_value: median(line.ours_value),
+        theirs_value: if is_ratio {
+            median(line.theirs_value)
+        } else {
+            String::new()
+        },
+        value: match line.value {
+            Some(value) if is_ratio => ratio(value.median),
+            _ => String::new(),
+        },
+        spread: match line.value {
+            Some(value) if value.count > 1 => {
+                format!("{} … {}", judged(value.min), judged(value.max))
+            }
+            _ => String::new(),
+        },
+        target: match line.target {
+            None => String::new(),
+            Some(Bound::AtMost(limit)) => format!("≤ {}", target(limit, is_ratio, &line.unit)),
+            Some(Bound::AtLeast(limit)) => format!("≥ {}", target(limit, is_ratio, &line.unit)),
+        },
+        verdict: verdict(line.verdict),
+        notes: line.notes.clone(),
+    }
+}
+
+fn target(limit: f64, is_ratio: bool, unit: &str) -> String {
+    match (is_ratio, unit) {
+        (true, _) => ratio(limit),
+        // A limit of 1,024 bytes must not read as 1.02 kB.
+        (false, "B") => format!("{} B", units::count(limit as u64)),
+        (false, _) => number(limit, unit),
+    }
+}
+
+/// The word of a verdict.
+pub(super) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reached => "reached",
+        Verdict::Missed => "missed",
+        Verdict::Measured => "",
+        Verdict::NotMeasured => "not measured",
+        Verdict::Invalid => "invalid",
+    }
+}
+
+/// A number with its unit, in three or four digits.
+pub(super) fn number(value: f64, unit: &str) -> String {
+    match unit {
+        "/s" => units::rate(value),
+        "B" if value < 10_000.0 => format!("{} B", units::count(value.round() as u64)),
+        "B" => units::bytes(value),
+        _ => format!("{} {unit}", digits(value)),
+    }
+}
+
+fn ratio(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+fn digits(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2}")
+    } else if value < 100.0 {
+        format!("{value:.1}")
+    } else {
+        units::count(value.round() as u64)
+    }
+}
+
+/// `7 of 9 targets reached`; empty when there are no targets.
+pub(super) fn headline(outcome: &Outcome) -> String {
+    let targets: Vec<_> = outcome
+        .lines()
+        .filter(|(_, line)| line.target.is_some())
+        .collect();
+    if targets.is_empty() {
+        return String::new();
+    }
+    let reached = targets
+        .iter()
+        .filter(|(_, line)| line.verdict == Verdict::Reached)
+        .count();
+    let unknown = targets
+        .iter()
+        .filter(|(_, line)| matches!(line.verdict, Verdict::Invalid | Verdict::NotMeasured))
+        .count();
+    let mut text = format!("{reached} of {} targets reached", targets.len());
+    if unknown > 0 {
+        text.push_str(&format!(", {unknown} could not be judged"));
+    }
+    text
+}
+
+const HEAD: [&str; 6] = ["", "measured", "peer", "ratio", "spread", "target"];
+
+/// The table for a terminal, with the limit of every variant below each work.
+pub(super) fn terminal(outcome: &Outcome) -> String {
+    let mut lines: Vec<Line> = Vec::new();
+    for work in &outcome.works {
+        lines.push(Line::Work(format!(
+            "{} · {} connections",
+            work.name, work.connections
+        )));
+        let mut figure = String::new();
+        for line in &work.figures {
+            let row = row(work, line);
+            if row.figure != figure {
+                figure = row.figure.clone();
+                lines.push(Line::Figure(figure.clone()));
+            }
+            let notes = row.notes.clone();
+            lines.push(Line::Cells(cells(row)));
+            lines.extend(notes.into_iter().map(Line::Note));
+        }
+        lines.extend(limits(work).into_iter().map(Line::Limit));
+    }
+    let mut text = String::from("\n");
+    text.push_str(&laid_out(&lines));
+    text.push('\n');
+    for note in &outcome.notes {
+        text.push_str(&format!("{note}\n"));
+    }
+    let headline = headline(outcome);
+    if !headline.is_empty() {
+        text.push_str(&format!("{headline}\n"));
+    }
+    text
+}
+
+enum Line {
+    Work(String),
+    Figure(String),
+    Cells([String; 7]),
+    Note(String),
+    Limit(String),
+}
+
+fn cells(row: Row) -> [String; 7] {
+    let who = if row.theirs.is_empty() {
+        row.ours
+    } else {
+        format!("{} / {}", row.ours, row.theirs)
+    };
+    [
+        who,
+        row.ours_value,
+        row.theirs_value,
+        row.value,
+        row.spread,
+        row.target,
+        row.verdict.into(),
+    ]
+}
+
+/// What was full, by variant; the middle round speaks for all.
+pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
+    let limit = |variant: &crate::outcome::VariantOutcome| {
+        let trial = variant.typical()?;
+        let sentence = &trial.limiter.sentence;
+        let is_said = !sentence.is_empty() && trial.latency_us.is_some();
+        is_said.then(|| format!("{}: {sentence}", variant.name))
+    };
+    work.variants.iter().filter_map(limit).collect()
+}
+
+/// Columns as wide as their widest cell; names to the left, numbers to the right.
+fn laid_out(lines: &[Line]) -> String {
+    let mut widths = HEAD.map(|head| head.chars().count());
+    for line in lines {
+        if let Line::Cells(cells) = line {
+            for (width, cell) in widths.iter_mut().zip(cells) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+    }
+    let columns = |cells: &[&str]| {
+        let mut text = format!("    {:<width$}", cells[0], width = widths[0]);
+        for (cell, width) in cells[1..].iter().zip(&widths[1..]) {
+            text.push_str(&format!("  {cell:>width$}"));
+        }
+        text
+    };
+    let mut text = format!("{}\n", columns(&HEAD).trim_end());
+    for line in lines {
+        let line = match line {
+            Line::Work(name) => format!("\n{name}"),
+            Line::Figure(title) => format!("  {title}"),
+            Line::Cells([cells @ .., verdict]) => {
+                let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+                format!("{}  {verdict}", columns(&cells))
+            }
+            Line::Note(note) => format!("      {note}"),
+            Line::Limit(limit) => format!("  limit · {limit}"),
+        };
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::outcome;
+
+    #[test]
+    fn columns_line_up_and_targets_are_judged() {
+        let text = terminal(&outcome());
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains(" / nginx"))
+            .collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        let end_of_target = |line: &str| line.find("0.85").map(|at| line[..at].chars().count());
+        assert_eq!(end_of_target(lines[0]), end_of_target(lines[1]));
+        assert!(
+            lines[0].ends_with("reached") && lines[1].ends_with("missed"),
+            "{text}"
+        );
+        assert!(text.contains("1 of 2 targets reached"));
+        assert!(
+            text.contains("limit · onrush epoll: CPU 1 was full"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn numbers_have_three_digits_and_limits_are_exact() {
+        assert_eq!(number(3.708, "µs"), "3.71 µs");
+        assert_eq!(number(37.08, "µs"), "37.1 µs");
+        assert_eq!(number(1_370.8, "µs"), "1,371 µs");
+        assert_eq!(number(512.0, "B"), "512 B");
+        assert_eq!(target(1_024.0, false, "B"), "1,024 B");
+        assert_eq!(target(3.0, true, "/s"), "3.00");
+    }
+}

@@ -1,0 +1,194 @@
+//! A program that was started, and its end: nothing that is started here outlives the run.
+//!
+//! Each program leads a process group of its own, so that Ctrl-C in a terminal reaches only us, and so that what a
+//! program started itself is stopped with it. Where `setpriv` is installed the kernel stops them even when we are
+//! killed. Programs are only ever addressed by the ids we were given when starting them, never by a name.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
+
+use crate::environment::cpu_list;
+use crate::limits::{OUTPUT_TAIL_BYTES, READY_POLL, STOP_WAIT_MAX};
+
+/// A running program. Dropping it stops it.
+#[derive(Debug)]
+pub(super) struct Child {
+    process: std::process::Child,
+    pid: Pid,
+    output: PathBuf,
+    is_stopped: bool,
+}
+
+/// The command line that runs `command` on `cpus`.
+pub(super) fn pinned(cpus: &[usize], command: Vec<String>) -> Vec<String> {
+    let mut line: Vec<String> = ["taskset", "-c", &cpu_list(cpus)].map(String::from).into();
+    line.extend(command);
+    line
+}
+
+impl Child {
+    /// Starts a command line; both its outputs go to `directory/output.txt`.
+    pub(super) fn start(line: &[String], directory: &Path) -> io::Result<Child> {
+        let output = directory.join("output.txt");
+        let file = File::create(&output)?;
+        let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = if has_setpriv() {
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "TERM", program]);
+            command
+        } else {
+            Command::new(program)
+        };
+        let process = command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .process_group(0)
+            .spawn()?;
+        Ok(Child {
+            pid: Pid::from_child(&process),
+            process,
+            output,
+            is_stopped: false,
+        })
+    }
+
+    /// Its process id. `setpriv` and `taskset` become the program, so this is the program's own.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Whether it has ended. Its counters stay readable until it is dropped.
+    pub(super) fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
+    }
+
+    /// Everything it printed.
+    pub(super) fn output(&self) -> String {
+        let bytes = fs::read(&self.output).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The end of what it printed, on one line.
+    pub(super) fn last_words(&self) -> String {
+        let output = self.output();
+        let mut start = output.len().saturating_sub(OUTPUT_TAIL_BYTES);
+        while !output.is_char_boundary(start) {
+            start += 1;
+        }
+        let lines: Vec<_> = output[start..]
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        let words = lines[lines.len().saturating_sub(4)..].join(" | ");
+        if words.is_empty() {
+            return "it printed nothing".into();
+        }
+        format!("it printed: {words}")
+    }
+
+    /// Asks it to end, waits, then makes it and all it started end.
+    pub(super) fn stop(&mut self) {
+        if self.is_stopped {
+            return;
+        }
+        self.is_stopped = true;
+        // Until it is waited for its id stays its own, so no signal here can reach a stranger.
+        let _ = kill_process(self.pid, Signal::TERM);
+        let deadline = Instant::now() + STOP_WAIT_MAX;
+        while !self.has_ended() && Instant::now() < deadline {
+            thread::sleep(READY_POLL);
+        }
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn has_setpriv() -> bool {
+    use std::sync::OnceLock;
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| file_of("setpriv").is_some())
+}
+
+/// The file a command name stands for: itself when it is a path, else the first on `PATH`.
+pub(super) fn file_of(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        let path = PathBuf::from(program);
+        return path.is_file().then_some(path);
+    }
+    // Daemons of Debian live in sbin, which is not on every user's PATH.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+}
+
+/// Sleeps, but not longer than until `deadline`.
+pub(super) fn nap(length: Duration, deadline: Instant) {
+    thread::sleep(length.min(deadline.saturating_duration_since(Instant::now())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(script: &str) -> (tempfile::TempDir, Child) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let line = ["sh", "-c", script].map(String::from);
+        let child = Child::start(&line, directory.path()).expect("sh starts");
+        (directory, child)
+    }
+
+    fn wait_for(what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !condition() {
+            assert!(Instant::now() < deadline, "{what}");
+            thread::sleep(READY_POLL);
+        }
+    }
+
+    fn is_alive(pid: u32) -> bool {
+        fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !crate::collect::process::has_ended(&stat))
+    }
+
+    #[test]
+    fn ended_child_is_seen_and_its_last_words_are_kept() {
+        let (_directory, child) = start("echo first; echo last >&2");
+        wait_for("the end", || child.has_ended());
+        assert_eq!(child.last_words(), "it printed: first | last");
+    }
+
+    #[test]
+    fn child_that_ignores_the_polite_signal_dies_with_all_it_started() {
+        let (_directory, mut child) =
+            start("trap '' TERM; sleep 1000 & echo $!; wait; wait; sleep 1000");
+        wait_for("its output", || child.output().contains('\n'));
+        let grandchild: u32 = child.output().trim().parse().expect("a pid");
+        let pid = child.id();
+        assert!(is_alive(grandchild) && is_alive(pid));
+        child.stop();
+        wait_for("both to be gone", || {
+            !is_alive(pid) && !is_alive(grandchild)
+        });
+    }
+}

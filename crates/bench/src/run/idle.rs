@@ -1,0 +1,130 @@
+//! Connections that ask once and then stay open: what a server keeps for clients that say nothing.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// One answer must come within this.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
+/// A head longer than this is not an answer to what we ask.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Descriptors of this process beside the connections.
+const OTHER_FILES: u64 = 256;
+
+/// Open connections, each of which had one answer. Dropping them resets them, so that no port stays in TIME_WAIT.
+#[derive(Debug)]
+pub(super) struct IdleConnections(Vec<TcpStream>);
+
+impl IdleConnections {
+    /// Opens `count` connections one after the other; `go_on` is asked before each.
+    pub(super) fn open(
+        port: u16,
+        count: u32,
+        mut go_on: impl FnMut(u32) -> bool,
+    ) -> io::Result<IdleConnections> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let request = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+        let mut connections = IdleConnections(Vec::with_capacity(count as usize));
+        for number in 0..count {
+            if !go_on(number) {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            let mut stream = TcpStream::connect(address)?;
+            stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+            // Best effort: a connection that is closed the usual way only costs a port for a minute.
+            let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+            stream.write_all(request.as_bytes())?;
+            read_answer(&mut stream)?;
+            connections.0.push(stream);
+        }
+        Ok(connections)
+    }
+
+    /// How many the server has closed since.
+    pub(super) fn closed(&self) -> usize {
+        let is_closed = |stream: &&TcpStream| {
+            let mut byte = [0];
+            let waits = stream.set_nonblocking(true).is_ok()
+                && matches!(stream.peek(&mut byte), Err(error) if error.kind() == ErrorKind::WouldBlock);
+            !waits
+        };
+        self.0.iter().filter(is_closed).count()
+    }
+}
+
+/// Reads one answer whose length its head tells.
+fn read_answer(stream: &mut TcpStream) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer)?;
+        if count == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend_from_slice(&buffer[..count]);
+        match answer_length(&bytes) {
+            Some(length) if bytes.len() >= length => return Ok(()),
+            None if bytes.len() > HEAD_BYTES_MAX => return Err(ErrorKind::InvalidData.into()),
+            Some(_) | None => {}
+        }
+    }
+}
+
+/// Length of head and body, once the head is complete.
+fn answer_length(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let body = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"))
+        .and_then(|length| length.trim().parse::<usize>().ok())
+        .unwrap_or(0);
+    Some(end + body)
+}
+
+/// Raises our limit of open files as far as it goes, for us and all we start. Returns what it is then.
+pub(super) fn raise_open_files_max() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, raised);
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Whether `connections` fit; the error says what to do.
+pub(super) fn check_open_files(connections: u32, open_files_max: u64) -> Result<(), String> {
+    let needed = u64::from(connections) + OTHER_FILES;
+    if needed <= open_files_max {
+        return Ok(());
+    }
+    Err(format!(
+        "{connections} connections need {needed} open files and the hard limit is {open_files_max}; \
+         raise it with `ulimit -Hn {needed}` as root, or LimitNOFILE= of the service"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_ends_where_its_head_says() {
+        assert_eq!(answer_length(b"HTTP/1.1 200 OK\r\n"), None);
+        assert_eq!(answer_length(b"HTTP/1.1 200 OK\r\n\r\n"), Some(19));
+        assert_eq!(
+            answer_length(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"),
+            Some(43)
+        );
+    }
+
+    #[test]
+    fn too_few_files_are_refused_with_the_command_that_helps() {
+        assert!(check_open_files(10_000, 20_000).is_ok());
+        let message = check_open_files(10_000, 1_024).expect_err("too few");
+        assert!(message.contains("ulimit -Hn 10256"), "{message}");
+    }
+}

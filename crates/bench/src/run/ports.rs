@@ -1,0 +1,45 @@
+//! Ports for the roles that listen.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+
+/// Below this ports belong to well-known services and need privileges.
+const FIRST_FREE: u16 = 1_024;
+/// Where local ports of outgoing connections usually begin (ip(7)); a listener above it could meet one of them.
+const LOCAL_PORTS_USUALLY: u16 = 32_768;
+
+/// A port on which nobody listens now, below those the kernel gives to outgoing connections. `taken` are in use by us.
+///
+/// Another program can still take it first; the role that wanted it then fails to start and says so.
+pub(super) fn free_port(taken: &[u16]) -> io::Result<u16> {
+    let end = local_ports_start().unwrap_or(LOCAL_PORTS_USUALLY);
+    let span = u32::from(end.saturating_sub(FIRST_FREE).max(1));
+    // Runs beside each other begin at different places.
+    let start = std::process::id().wrapping_mul(257) % span;
+    for step in 0..span {
+        let port = FIRST_FREE + ((start + step) % span) as u16;
+        if !taken.contains(&port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
+}
+
+fn local_ports_start() -> Option<u16> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let start: u16 = range.split_ascii_whitespace().next()?.parse().ok()?;
+    (start > FIRST_FREE + 1_000).then_some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_is_free_and_not_one_of_those_taken() {
+        let first = free_port(&[]).expect("a port");
+        let second = free_port(&[first]).expect("another port");
+        assert_ne!(first, second);
+    }
+}

@@ -1,0 +1,123 @@
+//! One line on standard error that says where the run is and how long it will take.
+//!
+//! In a terminal the line is rewritten; elsewhere only finished trials are printed, so that logs stay short.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+use crate::outcome::Trial;
+use crate::scenario::Experiment;
+
+/// Starting and stopping the programs of a trial, until a trial has shown how long that takes.
+const OVERHEAD_GUESS: Duration = Duration::from_millis(700);
+
+/// The line.
+#[derive(Debug)]
+pub(super) struct Progress {
+    is_terminal: bool,
+    total: usize,
+    done: usize,
+    started: Instant,
+    trial_guess: Duration,
+    trial_started: Instant,
+    label: String,
+    line: String,
+}
+
+impl Progress {
+    pub(super) fn new(experiment: &Experiment) -> Progress {
+        Progress {
+            is_terminal: stderr().is_terminal(),
+            total: experiment.trial_count(),
+            done: 0,
+            started: Instant::now(),
+            trial_guess: experiment.warm_up + experiment.measure + OVERHEAD_GUESS,
+            trial_started: Instant::now(),
+            label: String::new(),
+            line: String::new(),
+        }
+    }
+
+    /// A trial begins.
+    pub(super) fn begin(&mut self, label: String) {
+        self.label = label;
+        self.trial_started = Instant::now();
+        self.show("starting");
+    }
+
+    /// What the trial does now; called often.
+    pub(super) fn show(&mut self, phase: &str) {
+        if !self.is_terminal {
+            return;
+        }
+        let line = format!(
+            "{} {} · {phase} · {} left",
+            self.counter(),
+            self.label,
+            in_words(self.left())
+        );
+        if line != self.line {
+            let _ = write!(stderr(), "\r\x1b[K{line}");
+            self.line = line;
+        }
+    }
+
+    /// A trial has ended.
+    pub(super) fn end(&mut self, result: &str) {
+        self.done += 1;
+        let clear = if self.is_terminal { "\r\x1b[K" } else { "" };
+        let _ = writeln!(
+            stderr(),
+            "{clear}{} {:<44} {result}",
+            self.counter(),
+            self.label
+        );
+        self.line.clear();
+    }
+
+    fn counter(&self) -> String {
+        let width = self.total.to_string().len();
+        format!("[{:>width$}/{}]", self.done, self.total)
+    }
+
+    fn left(&self) -> Duration {
+        let per_trial = match u32::try_from(self.done) {
+            Ok(done) if done > 0 => (self.trial_started - self.started) / done,
+            _ => self.trial_guess,
+        };
+        let remaining = u32::try_from(self.total.saturating_sub(self.done)).unwrap_or(u32::MAX);
+        per_trial
+            .saturating_mul(remaining)
+            .saturating_sub(self.trial_started.elapsed())
+    }
+}
+
+/// What a trial found, short.
+pub(super) fn result_in_words(trial: &Trial) -> String {
+    let mut words = Vec::new();
+    if let Some(rate) = trial.metrics.get("rps") {
+        words.push(format!("{:>10}", onrush_measure::units::rate(*rate)));
+    }
+    for (name, value) in &trial.metrics {
+        if let Some(role) = name.strip_suffix(".cpu_us_per_request")
+            && role != "control"
+        {
+            words.push(format!("{role} {value:.2} µs/request"));
+        }
+        if let Some(role) = name.strip_suffix(".memory_per_connection") {
+            words.push(format!("{role} {value:.0} B/connection"));
+        }
+    }
+    if !trial.invalid.is_empty() {
+        words.push(format!("INVALID: {}", trial.invalid.join("; ")));
+    }
+    words.join("  ")
+}
+
+fn in_words(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds >= 120 {
+        return format!("{} min", seconds.div_ceil(60));
+    }
+    format!("{seconds} s")
+}

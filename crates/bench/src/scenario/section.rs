@@ -1,0 +1,385 @@
+//! One table of an experiment file, read key by key, with the place of every mistake.
+//!
+//! Written by hand instead of derived: a mistake names the line, what was expected there, and the nearest valid key.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Something in a file that has no meaning, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The file as it was named.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted from 1, in characters.
+    pub column: usize,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}:{}: {}",
+            self.file, self.line, self.column, self.message
+        )
+    }
+}
+
+/// The text a mistake points into.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(super) fn mistake(&self, at: Range<usize>, message: impl Into<String>) -> Mistake {
+        let before = &self.text[..at.start.min(self.text.len())];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Mistake {
+            file: self.file.into(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: message.into(),
+        }
+    }
+}
+
+/// A value with its place.
+#[derive(Debug, Clone)]
+pub(super) struct At<T> {
+    pub(super) value: T,
+    pub(super) span: Range<usize>,
+}
+
+/// A table whose keys are all known.
+pub(super) struct Section<'a> {
+    pub(super) source: Source<'a>,
+    pub(super) span: Range<usize>,
+    table: &'a DeTable<'a>,
+}
+
+type Read<T> = Result<T, Mistake>;
+
+impl<'a> Section<'a> {
+    /// Opens a table; a key that is not among `keys` is a mistake that names the nearest one.
+    pub(super) fn open(
+        source: Source<'a>,
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        keys: &[&str],
+    ) -> Read<Section<'a>> {
+        for key in table.keys() {
+            let name: &str = key.get_ref();
+            if !keys.contains(&name) {
+                return Err(source.mistake(key.span(), unknown("key", name, keys)));
+            }
+        }
+        Ok(Section {
+            source,
+            span,
+            table,
+        })
+    }
+
+    /// The names of all keys with their places, for tables whose keys the user chooses.
+    pub(super) fn names(table: &'a DeTable<'a>) -> Vec<At<&'a str>> {
+        let mut names: Vec<_> = table
+            .keys()
+            .map(|key| At {
+                value: key.get_ref().as_ref(),
+                span: key.span(),
+            })
+            .collect();
+        names.sort_by_key(|name| name.span.start);
+        names
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table.get(key)
+    }
+
+    pub(super) fn missing(&self, key: &str, what: &str) -> Mistake {
+        self.source.mistake(
+            self.span.clone(),
+            format!("`{key}` is missing here: {what}"),
+        )
+    }
+
+    fn wrong<T>(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Read<T> {
+        let found = value.get_ref().type_str();
+        Err(self
+            .source
+            .mistake(value.span(), format!("expected {expected}, found {found}")))
+    }
+
+    pub(super) fn text(&self, key: &str) -> Read<Option<At<String>>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        match value.get_ref().as_str() {
+            Some(text) => Ok(Some(At {
+                value: text.into(),
+                span: value.span(),
+            })),
+            None => self.wrong(value, "a text in quotes"),
+        }
+    }
+
+    pub(super) fn texts(&self, key: &str) -> Read<Option<Vec<At<String>>>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            return self.wrong(value, "a list of texts, [\"…\", \"…\"]");
+        };
+        let mut texts = Vec::new();
+        for entry in array.iter() {
+            match entry.get_ref().as_str() {
+                Some(text) => texts.push(At {
+                    value: text.to_owned(),
+                    span: entry.span(),
+                }),
+                None => return self.wrong(entry, "a text in quotes"),
+            }
+        }
+        Ok(Some(texts))
+    }
+
+    /// A number, whole or not.
+    pub(super) fn number(&self, key: &str) -> Read<Option<At<f64>>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        match number(value.get_ref()) {
+            Some(number) => Ok(Some(At {
+                value: number,
+                span: value.span(),
+            })),
+            None => self.wrong(value, "a number"),
+        }
+    }
+
+    /// A whole number within bounds; `10_000` or `"10k"`.
+    pub(super) fn count(&self, key: &str, bounds: Range<u64>) -> Read<Option<u64>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        let count = match value.get_ref() {
+            DeValue::Integer(integer) => {
+                u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+            }
+            DeValue::String(text) => parse_count(text),
+            _ => None,
+        };
+        match count {
+            Some(count) if bounds.contains(&count) => Ok(Some(count)),
+            _ => self.wrong_text(
+                value,
+                &format!(
+                    "a whole number from {} to {}",
+                    bounds.start,
+                    bounds.end.saturating_sub(1)
+                ),
+            ),
+        }
+    }
+
+    /// `"250ms"`, `"10s"`, `"2m"`.
+    pub(super) fn duration(&self, key: &str, max: Duration) -> Read<Option<Duration>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        let duration = value.get_ref().as_str().and_then(parse_duration);
+        match duration {
+            Some(duration) if duration <= max => Ok(Some(duration)),
+            Some(_) => Err(self.source.mistake(
+                value.span(),
+                format!("at most {} s are allowed here", max.as_secs()),
+            )),
+            None => self.wrong_text(value, "a duration such as \"250ms\", \"10s\" or \"2m\""),
+        }
+    }
+
+    fn wrong_text<T>(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Read<T> {
+        let found = &self.source.text[value.span()];
+        Err(self.source.mistake(
+            value.span(),
+            format!("expected {expected}, found `{found}`"),
+        ))
+    }
+
+    /// A table inside this one, whose keys the caller checks.
+    pub(super) fn table(&self, key: &str) -> Read<Option<At<&'a DeTable<'a>>>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        match value.get_ref().as_table() {
+            Some(table) => Ok(Some(At {
+                value: table,
+                span: value.span(),
+            })),
+            None => self.wrong(value, "a table"),
+        }
+    }
+
+    /// `[[key]]` tables, in file order.
+    pub(super) fn tables(&self, key: &str) -> Read<Vec<At<&'a DeTable<'a>>>> {
+        let Some(value) = self.value(key) else {
+            return Ok(Vec::new());
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            return self.wrong(value, &format!("tables written as [[{key}]]"));
+        };
+        let mut tables = Vec::new();
+        for entry in array.iter() {
+            match entry.get_ref().as_table() {
+                Some(table) => tables.push(At {
+                    value: table,
+                    span: entry.span(),
+                }),
+                None => return self.wrong(entry, "a table"),
+            }
+        }
+        Ok(tables)
+    }
+
+    /// A table of texts whose keys the user chooses; numbers are taken as they are written.
+    pub(super) fn texts_by_name(&self, key: &str) -> Read<BTreeMap<String, String>> {
+        let mut texts = BTreeMap::new();
+        let Some(table) = self.table(key)? else {
+            return Ok(texts);
+        };
+        for (name, value) in table.value.iter() {
+            let text = match value.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Integer(number) => number.as_str().replace('_', ""),
+                _ => return self.wrong(value, "a text in quotes"),
+            };
+            texts.insert(name.get_ref().to_string(), text);
+        }
+        Ok(texts)
+    }
+
+    /// A table of sizes (`"1k"`, `512`) whose keys the user chooses.
+    pub(super) fn sizes_by_name(&self, key: &str, max: u64) -> Read<BTreeMap<String, u64>> {
+        let mut sizes = BTreeMap::new();
+        let Some(table) = self.table(key)? else {
+            return Ok(sizes);
+        };
+        for (name, value) in table.value.iter() {
+            let size = match value.get_ref() {
+                DeValue::Integer(number) => {
+                    u64::from_str_radix(number.as_str(), number.radix()).ok()
+                }
+                DeValue::String(text) => parse_size(text),
+                _ => None,
+            };
+            let Some(size) = size.filter(|size| *size <= max) else {
+                return self.wrong_text(value, "a size such as 512, \"64k\" or \"1m\"");
+            };
+            sizes.insert(name.get_ref().to_string(), size);
+        }
+        Ok(sizes)
+    }
+}
+
+/// `unknown key "rouds"; did you mean "rounds"?`, or the whole list when nothing is near.
+pub(super) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
+    let nearest = valid
+        .iter()
+        .map(|key| (strsim::damerau_levenshtein(name, key), key))
+        .min();
+    match nearest {
+        // A third of the letters wrong is a slip of the finger; more is another word.
+        Some((distance, key)) if distance <= name.len().max(key.len()).div_ceil(3) => {
+            format!("unknown {what} `{name}`; did you mean `{key}`?")
+        }
+        _ => format!(
+            "unknown {what} `{name}`; valid here: {}",
+            valid
+                .iter()
+                .map(|key| format!("`{key}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    }
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    let text = match value {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
+        DeValue::Float(float) => float.as_str(),
+        _ => return None,
+    };
+    text.replace('_', "")
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+}
+
+/// Counts may carry `k` (thousand) and `m` (million).
+fn parse_count(text: &str) -> Option<u64> {
+    scaled(text, 1_000)
+}
+
+/// Sizes may carry `k` (1,024) and `m` (1,048,576).
+fn parse_size(text: &str) -> Option<u64> {
+    scaled(text, 1_024)
+}
+
+fn scaled(text: &str, kilo: u64) -> Option<u64> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, kilo),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, kilo * kilo),
+            None => (text, 1),
+        },
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let (digits, milliseconds) = if let Some(digits) = text.strip_suffix("ms") {
+        (digits, 1)
+    } else if let Some(digits) = text.strip_suffix('s') {
+        (digits, 1_000)
+    } else {
+        (text.strip_suffix('m')?, 60_000)
+    };
+    let count: u64 = digits.parse().ok()?;
+    Some(Duration::from_millis(count.checked_mul(milliseconds)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_counts_are_read_as_the_configuration_reads_them() {
+        assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
+        assert_eq!(parse_duration("10s"), Some(Duration::from_secs(10)));
+        assert_eq!(parse_duration("2m"), Some(Duration::from_secs(120)));
+        for text in ["", "10", "s", "-1s", "1h", "1.5s"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+        assert_eq!(parse_count("10k"), Some(10_000));
+        assert_eq!(parse_size("64k"), Some(65_536));
+        assert_eq!(parse_count("k"), None);
+    }
+
+    #[test]
+    fn near_key_is_suggested_and_far_key_lists_all() {
+        let keys = ["rounds", "measure"];
+        assert!(unknown("key", "round", &keys).contains("did you mean `rounds`"));
+        assert!(unknown("key", "colour", &keys).contains("`rounds`, `measure`"));
+    }
+}

@@ -1,0 +1,324 @@
+//! What was full in a trial, in one sentence.
+
+use serde::Serialize;
+
+use crate::outcome::{CpuUse, Trial};
+use crate::placement::Placement;
+use crate::scenario::Role;
+
+/// A CPU this busy has no room: what is left is the rounding of ticks and the moments between two wake-ups.
+const FULL: f64 = 0.95;
+/// A role alone with this share of a full CPU is what filled it.
+const MOST: f64 = 0.80;
+/// More than this taken by the hypervisor is a limit of its own.
+const STEAL_MAX: f64 = 0.05;
+
+/// What limited a trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Limiter {
+    /// The kind, for programs.
+    pub kind: LimiterKind,
+    /// The CPUs that were full.
+    pub cpus: Vec<usize>,
+    /// The roles that filled them, the largest first.
+    pub roles: Vec<Role>,
+    /// For people.
+    pub sentence: String,
+}
+
+/// The kinds of limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimiterKind {
+    /// Nothing is known.
+    #[default]
+    Unknown,
+    /// CPUs of some role were full.
+    Cpu,
+    /// The hypervisor took the CPUs away.
+    Steal,
+    /// Programs that are not part of the experiment filled a role's CPU.
+    Others,
+    /// The client was told a rate and kept it.
+    Rate,
+    /// No CPU was full: the time went into waiting.
+    Waiting,
+}
+
+/// Finds what was full, from the use of CPUs and roles over a whole window.
+pub fn limiter(trial: &Trial, placement: &Placement) -> Limiter {
+    let used: Vec<&CpuUse> = trial
+        .cpus
+        .iter()
+        .filter(|cpu| placement.all().contains(&cpu.cpu))
+        .collect();
+    if used.is_empty() {
+        return Limiter::default();
+    }
+    if let Some(cpu) = used.iter().find(|cpu| cpu.steal > STEAL_MAX) {
+        return Limiter {
+            kind: LimiterKind::Steal,
+            cpus: vec![cpu.cpu],
+            roles: Vec::new(),
+            sentence: format!(
+                "The hypervisor took {} of CPU {} away.",
+                percent(cpu.steal),
+                cpu.cpu
+            ),
+        };
+    }
+    let fullest = fullest_share(trial, placement);
+    match fullest {
+        Some(share) if share.busy >= FULL => full(&share, trial),
+        _ => not_full(trial, &used),
+    }
+}
+
+/// A set of CPUs with the roles on it.
+struct Share<'a> {
+    cpus: &'a [usize],
+    roles: Vec<(Role, f64)>,
+    busy: f64,
+    mean: CpuUse,
+}
+
+/// The set of CPUs that had the least room. Roles share either all their CPUs or none ([`crate::placement::RULE`]).
+fn fullest_share<'a>(trial: &Trial, placement: &'a Placement) -> Option<Share<'a>> {
+    let mut fullest: Option<Share<'a>> = None;
+    for cpus in placement.cpus.values() {
+        let Some(mean) = mean_use(&trial.cpus, cpus) else {
+            continue;
+        };
+        if fullest
+            .as_ref()
+            .is_some_and(|share| share.busy >= mean.busy())
+        {
+            continue;
+        }
+        let mut roles: Vec<(Role, f64)> = placement
+            .cpus
+            .iter()
+            .filter(|(_, others)| *others == cpus)
+            .filter_map(|(role, _)| Some((*role, trial.roles.get(role)?.busy)))
+            .collect();
+        roles.sort_by(|a, b| b.1.total_cmp(&a.1));
+        fullest = Some(Share {
+            cpus,
+            roles,
+            busy: mean.busy(),
+            mean,
+        });
+    }
+    fullest
+}
+
+pub(super) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
+    let chosen: Vec<&CpuUse> = all.iter().filter(|cpu| cpus.contains(&cpu.cpu)).collect();
+    let count = chosen.len() as f64;
+    let mean = |part: fn(&CpuUse) -> f64| chosen.iter().map(|cpu| part(cpu)).sum::<f64>() / count;
+    let first = chosen.first()?;
+    Some(CpuUse {
+        cpu: first.cpu,
+        user: mean(|cpu| cpu.user),
+        system: mean(|cpu| cpu.system),
+        softirq: mean(|cpu| cpu.softirq),
+        irq: mean(|cpu| cpu.irq),
+        steal: mean(|cpu| cpu.steal),
+    })
+}
+
+fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
+    let by_roles: f64 = share.roles.iter().map(|(_, busy)| busy).sum();
+    let where_ = cpus_in_words(share.cpus);
+    let parts = format!(
+        "{} user, {} system, {} softirq",
+        percent(share.mean.user),
+        percent(share.mean.system),
+        percent(share.mean.softirq)
+    );
+    if by_roles < share.busy / 2.0 {
+        return Limiter {
+            kind: LimiterKind::Others,
+            cpus: share.cpus.to_vec(),
+            roles: Vec::new(),
+            sentence: format!(
+                "{where_} full with work of others: the roles used {} of it ({parts}).",
+                percent(by_roles)
+            ),
+        };
+    }
+    let who = match share.roles.first() {
+        Some((role, busy)) if *busy >= MOST || share.roles.len() == 1 => {
+            format!("the {}", role.name())
+        }
+        _ => {
+            let words: Vec<_> = share
+                .roles
+                .iter()
+                .filter(|(_, busy)| *busy >= 0.005)
+                .map(|(role, busy)| format!("{} {}", role.name(), percent(*busy)))
+                .collect();
+            words.join(", ")
+        }
+    };
+    let mut sentence = format!("{where_} full: {who} ({parts}).");
+    if let Some(rate) = trial.rate.filter(|rate| trial.rps < rate * 0.98) {
+        sentence.push_str(&format!(
+            " The rate asked for, {}, was not reached.",
+            onrush_measure::units::rate(rate)
+        ));
+    }
+    Limiter {
+        kind: LimiterKind::Cpu,
+        cpus: share.cpus.to_vec(),
+        roles: share.roles.iter().map(|(role, _)| *role).collect(),
+        sentence,
+    }
+}
+
+fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
+    let busiest = used
+        .iter()
+        .max_by(|a, b| a.busy().total_cmp(&b.busy()))
+        .map_or(String::new(), |cpu| {
+            format!("CPU {} was {} busy", cpu.cpu, percent(cpu.busy()))
+        });
+    let (kind, sentence) = match trial.rate {
+        Some(rate) if trial.rps >= rate * 0.98 => (
+            LimiterKind::Rate,
+            format!(
+                "The rate asked for, {}, was kept; the fullest, {busiest}.",
+                onrush_measure::units::rate(rate)
+            ),
+        ),
+        Some(rate) => (
+            LimiterKind::Waiting,
+            format!(
+                "The rate asked for, {}, was not reached although no CPU was full ({busiest}): \
+                 the connections waited for answers.",
+                onrush_measure::units::rate(rate)
+            ),
+        ),
+        None => (
+            LimiterKind::Waiting,
+            format!(
+                "No CPU was full ({busiest}): the time went into waiting, for wake-ups or for a clock."
+            ),
+        ),
+    };
+    Limiter {
+        kind,
+        cpus: Vec::new(),
+        roles: Vec::new(),
+        sentence,
+    }
+}
+
+fn cpus_in_words(cpus: &[usize]) -> String {
+    match cpus {
+        [one] => format!("CPU {one} was"),
+        _ => format!("CPUs {} were", crate::environment::cpu_list(cpus)),
+    }
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::RoleUse;
+    use crate::placement::place;
+    use Role::{Client, Control, Proxy, Server};
+
+    fn cpu(cpu: usize, user: f64, system: f64, softirq: f64) -> CpuUse {
+        CpuUse {
+            cpu,
+            user,
+            system,
+            softirq,
+            ..CpuUse::default()
+        }
+    }
+
+    fn trial(cpus: &[CpuUse], roles: &[(Role, f64)]) -> Trial {
+        let role_use = |(role, busy): &(Role, f64)| {
+            let used = RoleUse {
+                busy: *busy,
+                ..RoleUse::default()
+            };
+            (*role, used)
+        };
+        Trial {
+            cpus: cpus.to_vec(),
+            roles: roles.iter().map(role_use).collect(),
+            rps: 100_000.0,
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn full_cpu_of_one_role_names_the_role_and_where_its_time_went() {
+        let placement = place(&[0, 1], &[Client, Server], Server, None);
+        let trial = trial(
+            &[cpu(0, 0.2, 0.5, 0.1), cpu(1, 0.1, 0.75, 0.14)],
+            &[(Client, 0.8), (Server, 0.98)],
+        );
+        let found = limiter(&trial, &placement);
+        assert_eq!(found.kind, LimiterKind::Cpu);
+        assert_eq!(
+            found.sentence,
+            "CPU 1 was full: the server (10 % user, 75 % system, 14 % softirq)."
+        );
+    }
+
+    #[test]
+    fn shared_full_cpu_names_its_roles_by_size() {
+        let placement = place(&[0, 1], &[Client, Proxy, Server, Control], Proxy, None);
+        let trial = trial(
+            &[cpu(0, 0.3, 0.6, 0.1), cpu(1, 0.1, 0.7, 0.1)],
+            &[
+                (Client, 0.51),
+                (Server, 0.46),
+                (Control, 0.02),
+                (Proxy, 0.9),
+            ],
+        );
+        let found = limiter(&trial, &placement);
+        assert_eq!(found.roles, [Client, Server, Control]);
+        assert!(
+            found
+                .sentence
+                .starts_with("CPU 0 was full: client 51 %, server 46 %, control 2 %"),
+            "{}",
+            found.sentence
+        );
+    }
+
+    #[test]
+    fn cpu_filled_by_strangers_is_said_to_be() {
+        let placement = place(&[0, 1], &[Client, Server], Server, None);
+        let trial = trial(
+            &[cpu(0, 0.9, 0.1, 0.0), cpu(1, 0.1, 0.3, 0.0)],
+            &[(Client, 0.3), (Server, 0.4)],
+        );
+        assert_eq!(limiter(&trial, &placement).kind, LimiterKind::Others);
+    }
+
+    #[test]
+    fn kept_rate_and_stolen_time_are_limits_too() {
+        let placement = place(&[0, 1], &[Client, Server], Server, None);
+        let mut paced = trial(
+            &[cpu(0, 0.2, 0.2, 0.0), cpu(1, 0.2, 0.3, 0.0)],
+            &[(Client, 0.4), (Server, 0.5)],
+        );
+        assert_eq!(limiter(&paced, &placement).kind, LimiterKind::Waiting);
+        paced.rate = Some(100_500.0);
+        assert_eq!(limiter(&paced, &placement).kind, LimiterKind::Rate);
+        paced.rate = Some(200_000.0);
+        assert_eq!(limiter(&paced, &placement).kind, LimiterKind::Waiting);
+        paced.cpus[1].steal = 0.2;
+        assert_eq!(limiter(&paced, &placement).kind, LimiterKind::Steal);
+    }
+}

@@ -1,0 +1,162 @@
+//! Whether a trial may be used, and what a reader must know about it.
+
+use super::limiter::{mean_use, percent};
+use super::{LimiterKind, limiter};
+use crate::outcome::Trial;
+use crate::placement::Placement;
+use crate::scenario::Role;
+
+/// With fewer requests start-up shows in the mean.
+const REQUESTS_MIN: u64 = 1_000;
+/// A client that ended before this share of its window did not do what it was told.
+const WINDOW_SHARE_MIN: f64 = 0.90;
+/// A thread this busy could not have asked faster.
+const CLIENT_FULL: f64 = 0.95;
+/// More of a role's CPUs than this used by strangers is worth a word, ...
+const OTHERS_NOTED: f64 = 0.05;
+/// ... and this much spoils what was measured: caches, wake-ups and time are no longer the role's own.
+const OTHERS_MAX: f64 = 0.15;
+
+/// Fills in what was full, whether the client was the limit, what makes the trial invalid, and notes.
+///
+/// `asked_s` is the length of window that was asked for; idle trials ask for none.
+pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s: Option<f64>) {
+    trial.limiter = limiter(trial, placement);
+    if let Some(asked_s) = asked_s {
+        judge_load(trial, asked_s);
+        judge_client(trial, placement, under_test);
+    }
+    if trial.errors > 0 {
+        let count = onrush_measure::units::count(trial.errors);
+        trial.invalid.push(format!("{count} requests failed"));
+    }
+    judge_others(trial, placement);
+}
+
+fn judge_load(trial: &mut Trial, asked_s: f64) {
+    if trial.requests < REQUESTS_MIN {
+        trial.invalid.push(format!(
+            "too short: {} requests, at least {REQUESTS_MIN} are needed",
+            trial.requests
+        ));
+    }
+    if trial.window_s < asked_s * WINDOW_SHARE_MIN {
+        trial.invalid.push(format!(
+            "too short: the client ended after {:.1} s of {asked_s:.0} s",
+            trial.window_s
+        ));
+    }
+}
+
+/// The client is the limit when its CPUs are full, those of the role under test are not, and no rate was set.
+fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
+    let busy = |role| trial.roles.get(&role).map_or(0.0, |used| used.busy);
+    let cpu_full = trial.limiter.kind == LimiterKind::Cpu
+        && trial.limiter.roles.contains(&Role::Client)
+        && trial.limiter.cpus != placement.of(under_test);
+    let thread_full = busy(Role::Client) >= CLIENT_FULL;
+    let room_left = busy(under_test) < CLIENT_FULL;
+    let kept_rate = trial.limiter.kind == LimiterKind::Rate;
+    trial.client_is_limit =
+        under_test != Role::Client && (thread_full || cpu_full) && room_left && !kept_rate;
+    if trial.client_is_limit {
+        trial.notes.push(format!(
+            "the client was the limit (the {} used {} of its CPU): rate and latency are the client's, \
+             CPU per request stands",
+            under_test.name(),
+            percent(busy(under_test))
+        ));
+    }
+}
+
+/// Time of the roles' CPUs that no role accounts for. Kernel threads count as others, the roles' own softirq does not.
+fn judge_others(trial: &mut Trial, placement: &Placement) {
+    let mut worst: Option<(usize, f64)> = None;
+    for cpus in placement.cpus.values() {
+        let Some(mean) = mean_use(&trial.cpus, cpus) else {
+            continue;
+        };
+        let by_roles: f64 = placement
+            .cpus
+            .iter()
+            .filter(|(_, others)| *others == cpus)
+            .filter_map(|(role, _)| Some(trial.roles.get(role)?.busy))
+            .sum();
+        let others = (mean.busy() - mean.steal - by_roles).max(0.0);
+        if worst.is_none_or(|(_, most)| others > most) {
+            worst = Some((cpus[0], others));
+        }
+    }
+    let Some((cpu, others)) = worst.filter(|(_, others)| *others > OTHERS_NOTED) else {
+        return;
+    };
+    let words = format!("other programs used {} of CPU {cpu}", percent(others));
+    if others > OTHERS_MAX {
+        trial.invalid.push(words);
+    } else {
+        trial.notes.push(words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{CpuUse, RoleUse};
+    use crate::placement::place;
+    use Role::{Client, Server};
+
+    fn judged(client: f64, server: f64, change: impl Fn(&mut Trial)) -> Trial {
+        let cpu = |cpu, system| CpuUse {
+            cpu,
+            system,
+            ..CpuUse::default()
+        };
+        let used = |busy| RoleUse {
+            busy,
+            ..RoleUse::default()
+        };
+        let mut trial = Trial {
+            requests: 100_000,
+            rps: 50_000.0,
+            window_s: 2.0,
+            cpus: vec![cpu(0, client), cpu(1, server)],
+            roles: [(Client, used(client)), (Server, used(server))].into(),
+            ..Trial::default()
+        };
+        change(&mut trial);
+        let placement = place(&[0, 1], &[Client, Server], Server, None);
+        judge(&mut trial, &placement, Server, Some(2.0));
+        trial
+    }
+
+    #[test]
+    fn full_server_is_a_fair_limit() {
+        let trial = judged(0.9, 0.99, |_| ());
+        assert!(!trial.client_is_limit && trial.invalid.is_empty() && trial.notes.is_empty());
+    }
+
+    #[test]
+    fn full_client_beside_a_server_with_room_is_the_limit() {
+        let trial = judged(0.99, 0.7, |_| ());
+        assert!(trial.client_is_limit && trial.invalid.is_empty());
+        assert!(trial.notes[0].contains("70 %"), "{:?}", trial.notes);
+    }
+
+    #[test]
+    fn errors_and_short_runs_are_invalid() {
+        let failed = judged(0.9, 0.99, |trial| trial.errors = 3);
+        assert_eq!(failed.invalid, ["3 requests failed"]);
+        let few = judged(0.9, 0.99, |trial| trial.requests = 10);
+        assert!(few.invalid[0].starts_with("too short"));
+        let early = judged(0.9, 0.99, |trial| trial.window_s = 1.0);
+        assert!(early.invalid[0].starts_with("too short"));
+    }
+
+    #[test]
+    fn strangers_on_a_cpu_are_noted_and_many_are_invalid() {
+        let some = judged(0.9, 0.8, |trial| trial.cpus[1].user = 0.1);
+        assert_eq!(some.notes, ["other programs used 10 % of CPU 1"]);
+        let many = judged(0.9, 0.7, |trial| trial.cpus[1].user = 0.2);
+        assert_eq!(many.invalid, ["other programs used 20 % of CPU 1"]);
+    }
+}
