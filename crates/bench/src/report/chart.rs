@@ -160,7 +160,7 @@ impl Plot {
         }
         let _ = write!(
             svg,
-            "<line class=\"cursor\" y1=\"{}\" y2=\"{}\" x1=\"-9\" x2=\"-9\"/></svg>",
+            "<line class=\"cursor\" y1=\"{}\" y2=\"{}\" x1=\"0\" x2=\"0\"/></svg>",
             frame.top, frame.bottom
         );
         svg
