@@ -1,4 +1,55 @@
 //! The binary `onrush`: flags -> a command -> exit code. Nothing else.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod bench;
+mod load;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// HTTP at the rate the hardware allows, and the proof of it.
+#[derive(Parser)]
+#[command(
+    name = "onrush",
+    version,
+    about,
+    arg_required_else_help = true,
+    max_term_width = 110
+)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Serve files, fixed and synthetic answers, or forward to servers
+    Serve(serve::Args),
+    /// Generate load and tell the truth about it
+    Load(load::Args),
+    /// Run a whole experiment and write a report
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    // clap exits with 2 on a usage error; ours is 1, since 2 says that a target could not be reached.
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Nothing can be done about a closed terminal.
+            let _ = error.print();
+            return if error.use_stderr() {
+                ExitCode::from(1)
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    match arguments.verb {
+        Verb::Serve(args) => serve::run(args),
+        Verb::Load(args) => load::run(args),
+        Verb::Bench(args) => bench::run(args),
+    }
+}

@@ -1,1 +1,68 @@
-//! Placeholder line replaced with the crate's first content.
+//! Configuration: text -> what was written -> a [`Plan`] that cannot be wrong. Pure: it reads no
+//! file, resolves no name and looks at no directory; text comes in, and a plan or every error found
+//! comes out.
+//!
+//! Three types, one for each step: the text, `File` (what was written, each value with its place)
+//! and [`Plan`] (what it means). The one-liners of the command line make the same plan from the
+//! same parse functions: [`Plan::one_liner`], [`address`], [`value`].
+#![forbid(unsafe_code)]
+
+pub mod plan;
+
+mod file;
+mod section;
+mod understand;
+
+pub mod address;
+pub mod value;
+
+pub mod diagnostic;
+mod nearest;
+
+pub mod limits;
+
+use std::path::Path;
+
+pub use diagnostic::{Diagnostic, Errors};
+pub use plan::Plan;
+
+/// A configuration that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// What it means.
+    pub plan: Plan,
+    /// What is allowed but hardly meant, such as a route that is never reached; in the order of the
+    /// text.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads the text of a configuration file. `path` is where it came from: its name stands in front
+/// of every finding, and relative paths in the text are taken from its directory. Nothing is read
+/// from there.
+///
+/// Fails with everything found to be wrong, not only the first of it.
+pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
+    let mut findings = diagnostic::Findings::new(text, path);
+    let plan = understood(text, path, &mut findings);
+    let warnings = findings.finish()?;
+    Ok(Parsed {
+        plan: plan.expect("text without an error has a plan"),
+        warnings,
+    })
+}
+
+/// The plan, or none when the text was no configuration at all; only worth something when nothing
+/// was found wrong.
+fn understood(text: &str, path: &Path, findings: &mut diagnostic::Findings<'_>) -> Option<Plan> {
+    if text.len() > limits::TEXT_MAX {
+        let (length, max) = (text.len(), limits::TEXT_MAX);
+        findings.error(
+            0..0,
+            format!("a configuration of {length} bytes is too long: expected at most {max}"),
+        );
+        return None;
+    }
+    let file = file::read(text, findings)?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    Some(understand::understand(&file, directory, findings))
+}

@@ -1,1 +1,46 @@
-//! Placeholder line replaced with the crate's first content.
+//! Cores, drivers, sockets, buffers, timers, clock: everything that touches the kernel, and nothing that knows HTTP.
+//!
+//! One [`Core`] is one thread pinned to one CPU with a single-threaded executor. A task asks its core for I/O; the core
+//! asks its driver (epoll, io_uring, or a simulation with a seed). Nothing here is `Send` except [`Handle`].
+//!
+//! This is the only crate with `unsafe`. Memory lent to the kernel is owned by the socket's slot until the kernel has
+//! given it back, so dropping a [`Stream`] or a future at any moment is sound.
+
+mod limits;
+
+mod core;
+mod task;
+
+mod address;
+mod buffer;
+mod file;
+mod input;
+mod listener;
+mod outgoing;
+mod stream;
+
+mod driver;
+mod op;
+mod socket;
+
+pub mod clock;
+mod timer;
+
+pub mod cpu;
+pub mod descriptors;
+mod error;
+
+pub use address::Address;
+pub use buffer::{Buffer, Pool};
+pub use clock::Instant;
+pub use core::{Core, Cores, Handle, Setup, Sleep, start};
+pub use driver::simulated::Simulation;
+pub use driver::{Choice, Io, choose};
+pub use error::{Error, Kind, Op};
+pub use file::{File, FileKind, Metadata, Root};
+pub use input::Input;
+pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT};
+pub use listener::{Claim, Listener};
+pub use outgoing::Part;
+pub use rustix::io::Errno;
+pub use stream::Stream;

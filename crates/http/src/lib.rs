@@ -1,1 +1,38 @@
-//! Placeholder line replaced with the crate's first content.
+//! HTTP/1.x between bytes and messages (RFC 9110, RFC 9112): heads, framing, bodies, and writing them. It does no
+//! I/O, asks no clock and starts no thread; on the steady path it allocates nothing.
+//!
+//! ```text
+//!  bytes ──> request::parse / response::parse ──> head { framing, keep_alive, … }     Partial: read more
+//!                                                    │                                Refused: answer and close
+//!            body::BodyReader::new(framing) <────────┘
+//!  bytes ──> reader.advance(..)  payload runs        (or reader.skip(..) to relay the bytes as they are)
+//!  bytes <── write::HeadWriter                       status or request line, fields, end
+//! ```
+//!
+//! `httparse` finds the tokens; everything that decides where a message ends is decided here, and strictly: what two
+//! recipients could read in two ways is refused, never guessed (RFC 9112 11.2, request smuggling).
+#![forbid(unsafe_code)]
+
+pub mod body;
+pub mod date;
+pub mod hop;
+pub mod limits;
+pub mod request;
+pub mod response;
+pub mod write;
+
+mod field;
+mod framing;
+mod method;
+mod refusal;
+mod status;
+mod target;
+mod version;
+
+pub use field::{Header, HeaderSlots, header_is, is_field_value, is_token, token_list};
+pub use framing::Framing;
+pub use limits::Limits;
+pub use method::Method;
+pub use refusal::{Parsed, Refusal};
+pub use status::reason;
+pub use version::Version;

@@ -1,1 +1,33 @@
-//! Placeholder line replaced with the crate's first content.
+//! Makes HTTP/1.1 requests and tells the truth about the answers: how many, how fast, how late, and whether this
+//! program was itself the limit.
+//!
+//! ```text
+//!  Options ──> plan::Plan ──> run::start ──> one core per thread ──> report::Report
+//!                                              └─ connection.rs, once per connection:
+//!                                                 wait for the pace -> send -> receive -> record
+//! ```
+//!
+//! Each core counts for itself; once a second it sends a copy of its counters to the thread that waits in
+//! [`run::Running::finish`]. Policy ([`pace`], [`stop`]) is pure: state and `now` in, a choice out.
+#![forbid(unsafe_code)]
+
+pub mod plan;
+pub mod target;
+
+pub mod pace;
+pub mod stop;
+
+pub mod run;
+
+mod answer;
+mod connection;
+mod record;
+mod rows;
+
+pub mod report;
+
+pub mod error;
+pub mod limits;
+
+// For whoever fills in `Options` without depending on the engine.
+pub use onrush_engine::Io;

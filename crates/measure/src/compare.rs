@@ -1,8 +1,10 @@
-//! Rounds of the same measurement, and ours beside theirs: medians with their spread, and ratios of paired rounds.
+//! Rounds of the same measurement, and ours beside theirs: medians with their spread, and ratios of
+//! paired rounds.
 //!
-//! No formula here assumes a distribution. Rounds are few and their errors are not normal (a noisy neighbour only
-//! ever makes a round worse), so the median stands for the rounds, and the interval comes from the sign test, which
-//! is exact and needs no random numbers: the same rounds always give the same report.
+//! No formula here assumes a distribution. Rounds are few and their errors are not normal (a noisy
+//! neighbour only ever makes a round worse), so the median stands for the rounds, and the interval
+//! comes from the sign test, which is exact and needs no random numbers: the same rounds always
+//! give the same report.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +21,15 @@ pub struct Rounds {
     pub min: f64,
     /// The largest round.
     pub max: f64,
-    /// `(max - min) / median`, so 0.02 is two per cent from worst to best. The whole range, not that of the middle
-    /// half: among five rounds that would hide the two that disagree. 0 when the median is 0.
+    /// `(max - min) / median`, so 0.02 is two per cent from worst to best. The whole range, not
+    /// that of the middle half: among five rounds that would hide the two that disagree. 0 when the
+    /// median is 0.
     pub spread: f64,
 }
 
 impl Rounds {
-    /// The figures of `values`, one for each round in any order; none when there are no rounds or one of them is not
-    /// a finite number.
+    /// The figures of `values`, one for each round in any order; none when there are no rounds or
+    /// one of them is not a finite number.
     pub fn of(values: &[f64]) -> Option<Rounds> {
         let sorted = sorted(values)?;
         let (min, max) = (sorted[0], sorted[sorted.len() - 1]);
@@ -46,26 +49,29 @@ impl Rounds {
     }
 }
 
-/// Ours divided by theirs, round by round: each pair ran side by side, so what disturbed both cancels out.
+/// Ours divided by theirs, round by round: each pair ran side by side, so what disturbed both
+/// cancels out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratios {
     /// The ratio of each round, in the order they ran.
     pub each: Vec<f64>,
     /// Their median, range and spread.
     pub rounds: Rounds,
-    /// The median of all rounds one could run lies between `low` and `high` with probability `confidence`.
+    /// The median of all rounds one could run lies between `low` and `high` with probability
+    /// `confidence`.
     pub low: f64,
     /// See `low`.
     pub high: f64,
-    /// What the interval reaches, by the sign test: at least what was asked for, unless there are too few rounds for
-    /// that. Then the interval is the whole range and this says what it is worth: 0.9375 for five rounds. 0 for one.
+    /// What the interval reaches, by the sign test: at least what was asked for, unless there are
+    /// too few rounds for that. Then the interval is the whole range and this says what it is
+    /// worth: 0.9375 for five rounds. 0 for one.
     pub confidence: f64,
 }
 
 impl Ratios {
-    /// The ratios of paired rounds `(ours, theirs)`, with the narrowest symmetric sign-test interval that reaches
-    /// `confidence` (between 0 and 1; 0.95 is usual). None when there are no rounds, a figure is not finite or one of
-    /// theirs is 0.
+    /// The ratios of paired rounds `(ours, theirs)`, with the narrowest symmetric sign-test
+    /// interval that reaches `confidence` (between 0 and 1; 0.95 is usual). None when there are no
+    /// rounds, a figure is not finite or one of theirs is 0.
     pub fn of(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratios> {
         let each: Vec<f64> = pairs.iter().map(|(ours, theirs)| ours / theirs).collect();
         let rounds = Rounds::of(&each)?;

@@ -1,13 +1,14 @@
 //! Latencies in fixed memory: what was recorded, and what may be said about it.
 //!
-//! Recording is a handful of instructions and never allocates. It does not know what the time is, nor whether a value
-//! was measured from the right start: that is the business of whoever records.
+//! Recording is a handful of instructions and never allocates. It does not know what the time is,
+//! nor whether a value was measured from the right start: that is the business of whoever records.
 
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 use crate::percentile;
 
-/// The longest latency told apart from longer ones, in nanoseconds: one hour, beyond any timeout of a load run.
+/// The longest latency told apart from longer ones, in nanoseconds: one hour, beyond any timeout of
+/// a load run.
 pub const VALUE_MAX_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits kept of each value, so at most 0.1 % off; the field's usual choice.
@@ -15,18 +16,19 @@ const DIGITS: u8 = 3;
 
 /// A histogram of latencies in nanoseconds, from 1 ns to one hour with three significant digits.
 ///
-/// Values below 2.048 us are exact. The array holds 33 powers of two with 1024 counters of 8 bytes each, 270 KiB, but
-/// only the powers of two that occur are ever touched: 8 KiB for latencies between, say, 131 and 262 us, so recording
-/// stays within the second-level cache beside the connection's own data. Coarser units would shrink that to 4 KiB and
-/// give away the resolution below a microsecond that a loopback or a cache hit needs; 32-bit counters would shrink
-/// it too and overflow in a long run.
+/// Values below 2.048 us are exact. The array holds 33 powers of two with 1024 counters of 8 bytes
+/// each, 270 KiB, but only the powers of two that occur are ever touched: 8 KiB for latencies
+/// between, say, 131 and 262 us, so recording stays within the second-level cache beside the
+/// connection's own data. Coarser units would shrink that to 4 KiB and give away the resolution
+/// below a microsecond that a loopback or a cache hit needs; 32-bit counters would shrink it too
+/// and overflow in a long run.
 ///
 /// Each thread has its own; [`merge`](Self::merge) joins them when they are read.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     bins: hdrhistogram::Histogram<u64>,
-    /// Exact, because bins are 0.1 % wide. 128 bits: 64 would hold 584 years of latencies, which a million
-    /// connections wait in five hours.
+    /// Exact, because bins are 0.1 % wide. 128 bits: 64 would hold 584 years of latencies, which a
+    /// million connections wait in five hours.
     sum_ns: u128,
     /// Exact; `u64::MAX` while empty.
     min_ns: u64,
@@ -48,8 +50,8 @@ impl Histogram {
         }
     }
 
-    /// Records one latency in nanoseconds. A value above [`VALUE_MAX_NS`] is counted as that value, and in
-    /// [`saturated`](Self::saturated).
+    /// Records one latency in nanoseconds. A value above [`VALUE_MAX_NS`] is counted as that value,
+    /// and in [`saturated`](Self::saturated).
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.sum_ns += u128::from(ns);
@@ -96,7 +98,8 @@ impl Histogram {
         if self.count() == 0 { 0 } else { self.min_ns }
     }
 
-    /// The largest latency recorded, exactly, in nanoseconds, even above [`VALUE_MAX_NS`]; 0 when empty.
+    /// The largest latency recorded, exactly, in nanoseconds, even above [`VALUE_MAX_NS`]; 0 when
+    /// empty.
     pub fn max(&self) -> u64 {
         self.max_ns
     }
@@ -110,35 +113,40 @@ impl Histogram {
         }
     }
 
-    /// The latency in nanoseconds that `percentile` (0 to 100) of the recorded ones do not exceed: the upper edge of
-    /// the bin that holds it, so at most 0.1 % above the true value and never below it. 0 when empty.
+    /// The latency in nanoseconds that `percentile` (0 to 100) of the recorded ones do not exceed:
+    /// the upper edge of the bin that holds it, so at most 0.1 % above the true value and never
+    /// below it. 0 when empty.
     ///
-    /// Whether the count supports that percentile at all is [`percentile::supported`]'s answer, not this one's.
+    /// Whether the count supports that percentile at all is [`percentile::supported`]'s answer, not
+    /// this one's.
     pub fn value_at(&self, percentile: f64) -> u64 {
         self.value_at_rank(percentile::rank(self.count(), percentile))
     }
 
-    /// The percentiles the count supports, each with its latency in nanoseconds: see [`percentile::supported`].
+    /// The percentiles the count supports, each with its latency in nanoseconds: see
+    /// [`percentile::supported`].
     pub fn percentiles(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         percentile::supported(self.count())
             .map(|percentile| (percentile, self.value_at(percentile)))
     }
 
-    /// Points of the whole distribution for a curve over a logarithmic axis of `1 / (1 - p)`: ten per decade from the
-    /// median up to the highest percentile the count supports.
+    /// Points of the whole distribution for a curve over a logarithmic axis of `1 / (1 - p)`: ten
+    /// per decade from the median up to the highest percentile the count supports.
     pub fn curve(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         percentile::curve(self.count()).map(|percentile| (percentile, self.value_at(percentile)))
     }
 
-    /// The latencies, in nanoseconds, between which the true percentile lies with at least `confidence` (between 0
-    /// and 1), whatever the distribution; `None` where the count is too small to say. It assumes independent samples,
-    /// which neighbouring answers of one run are not quite: read it as the least doubt one should have.
+    /// The latencies, in nanoseconds, between which the true percentile lies with at least
+    /// `confidence` (between 0 and 1), whatever the distribution; `None` where the count is too
+    /// small to say. It assumes independent samples, which neighbouring answers of one run are not
+    /// quite: read it as the least doubt one should have.
     pub fn interval(&self, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (low, high) = percentile::interval_ranks(self.count(), percentile, confidence)?;
         Some((self.value_at_rank(low), self.value_at_rank(high)))
     }
 
-    /// The value of the `rank`-th smallest latency, counted from 1; the smallest for 0, the largest beyond the count.
+    /// The value of the `rank`-th smallest latency, counted from 1; the smallest for 0, the largest
+    /// beyond the count.
     fn value_at_rank(&self, rank: u64) -> u64 {
         let mut seen = 0;
         for step in self.bins.iter_recorded() {
@@ -153,7 +161,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// The bins in the field's interchange format (HdrHistogram V2, compressed), which other tools read.
+    /// The bins in the field's interchange format (HdrHistogram V2, compressed), which other tools
+    /// read.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -162,8 +171,9 @@ impl Histogram {
         bytes
     }
 
-    /// Reads what [`encode`](Self::encode) wrote. Sum, smallest and largest are then those of the bins, so within
-    /// 0.1 %. Fails, saying why, when the bytes are something else or the histogram has other bounds.
+    /// Reads what [`encode`](Self::encode) wrote. Sum, smallest and largest are then those of the
+    /// bins, so within 0.1 %. Fails, saying why, when the bytes are something else or the histogram
+    /// has other bounds.
     pub fn decode(bytes: &[u8]) -> Result<Histogram, String> {
         let read: hdrhistogram::Histogram<u64> =
             Deserializer::new()

@@ -1,5 +1,5 @@
-//! Counters, histograms and comparisons: what was measured, as numbers one may believe. Pure: no I/O and no clock;
-//! time comes in as a duration somebody else measured.
+//! Counters, histograms and comparisons: what was measured, as numbers one may believe. Pure: no
+//! I/O and no clock; time comes in as a duration somebody else measured.
 #![forbid(unsafe_code)]
 
 pub mod histogram;

@@ -13,12 +13,13 @@ const LISTED: [(f64, u64); 9] = [
     (99.9999, 1_000_000),
 ];
 
-/// A percentile is printed when at least this many samples lie above it: with fewer, the figure is the luck of a
-/// handful of samples (ten give a relative standard error of about a third on how many there should have been).
+/// A percentile is printed when at least this many samples lie above it: with fewer, the figure is
+/// the luck of a handful of samples (ten give a relative standard error of about a third on how
+/// many there should have been).
 const SAMPLES_ABOVE_MIN: u64 = 10;
 
-/// The percentiles of 50, 75, 90, 95, 99, 99.9, 99.99, 99.999 and 99.9999 that `count` samples support: those with at
-/// least ten samples above them, `count * (1 - p) >= 10`.
+/// The percentiles of 50, 75, 90, 95, 99, 99.9, 99.99, 99.999 and 99.9999 that `count` samples
+/// support: those with at least ten samples above them, `count * (1 - p) >= 10`.
 pub fn supported(count: u64) -> impl Iterator<Item = f64> {
     LISTED
         .into_iter()
@@ -26,8 +27,8 @@ pub fn supported(count: u64) -> impl Iterator<Item = f64> {
         .map(|(percentile, _)| percentile)
 }
 
-/// The percentiles of a curve over a logarithmic axis of `1 / (1 - p)`: 50, then ten steps per decade, as far as
-/// `count` samples support them by the rule of [`supported`].
+/// The percentiles of a curve over a logarithmic axis of `1 / (1 - p)`: 50, then ten steps per
+/// decade, as far as `count` samples support them by the rule of [`supported`].
 pub fn curve(count: u64) -> impl Iterator<Item = f64> {
     let one_in_max = count as f64 / SAMPLES_ABOVE_MIN as f64;
     let steps = (0..)
@@ -40,29 +41,32 @@ pub fn curve(count: u64) -> impl Iterator<Item = f64> {
         .map(|one_in| 100.0 * (1.0 - 1.0 / one_in))
 }
 
-/// The rank, from 1, of the sample that stands for `percentile` among `count` sorted samples: the smallest that at
-/// least that share of them does not exceed. 0 when there are none; a percentile outside 0 to 100 is taken as the
-/// nearest of the two.
+/// The rank, from 1, of the sample that stands for `percentile` among `count` sorted samples: the
+/// smallest that at least that share of them does not exceed. 0 when there are none; a percentile
+/// outside 0 to 100 is taken as the nearest of the two.
 pub fn rank(count: u64, percentile: f64) -> u64 {
     let wanted = count as f64 * percentile.clamp(0.0, 100.0) / 100.0;
-    // 99.9 has no exact binary form: 99.9 % of 1000 must be 999, not the next whole number above 999.0000000000001.
+    // 99.9 has no exact binary form: 99.9 % of 1000 must be 999, not the next whole number above
+    // 999.0000000000001.
     let rounded = (wanted * (1.0 - 4.0 * f64::EPSILON)).ceil() as u64;
     rounded.clamp(count.min(1), count)
 }
 
-/// The ranks, from 1, of the two samples between which the true percentile lies with at least `confidence` (between 0
-/// and 1), for `count` independent samples of any distribution; `None` when the count is too small to bound it on
-/// both sides.
+/// The ranks, from 1, of the two samples between which the true percentile lies with at least
+/// `confidence` (between 0 and 1), for `count` independent samples of any distribution; `None` when
+/// the count is too small to bound it on both sides.
 ///
-/// The number of samples below the true percentile is binomial, B ~ Bin(count, p), and the percentile lies between
-/// the samples of ranks `low` and `high` exactly when `low <= B < high`; so the ranks leave at most half of
-/// `1 - confidence` on either side (order statistics; David & Nagaraja, Order Statistics, section 7.1).
+/// The number of samples below the true percentile is binomial, B ~ Bin(count, p), and the
+/// percentile lies between the samples of ranks `low` and `high` exactly when `low <= B < high`; so
+/// the ranks leave at most half of `1 - confidence` on either side (order statistics; David &
+/// Nagaraja, Order Statistics, section 7.1).
 pub fn interval_ranks(count: u64, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
     let share = percentile / 100.0;
     if count == 0 || !(share > 0.0 && share < 1.0) || !(0.0..1.0).contains(&confidence) {
         return None;
     }
-    // The sums below are exact but for rounding: 93.75 % must find the five samples that reach exactly that.
+    // The sums below are exact but for rounding: 93.75 % must find the five samples that reach
+    // exactly that.
     let side = (1.0 - confidence) / 2.0 * (1.0 + 1e-9);
     let binomial = Binomial::new(count, share);
     let low = binomial.low_tail_end(side)?;
@@ -70,16 +74,16 @@ pub fn interval_ranks(count: u64, percentile: f64, confidence: f64) -> Option<(u
     Some((low, high))
 }
 
-/// How surely the median lies between the samples of ranks `low` and `high` (from 1, `low < high <= count`): the
-/// exact probability, for independent samples of any distribution.
+/// How surely the median lies between the samples of ranks `low` and `high` (from 1, `low < high <=
+/// count`): the exact probability, for independent samples of any distribution.
 pub fn median_coverage(count: u64, low: u64, high: u64) -> f64 {
     let binomial = Binomial::new(count, 0.5);
     (low..high).map(|below| binomial.probability(below)).sum()
 }
 
-/// Probabilities of a binomial distribution, exact but for rounding: relative to the most likely outcome and then
-/// divided by their sum, so that no factorial is needed. Only outcomes that matter are visited: a few standard
-/// deviations, 300,000 steps for a billion samples.
+/// Probabilities of a binomial distribution, exact but for rounding: relative to the most likely
+/// outcome and then divided by their sum, so that no factorial is needed. Only outcomes that matter
+/// are visited: a few standard deviations, 300,000 steps for a billion samples.
 struct Binomial {
     count: u64,
     odds: f64,
@@ -213,7 +217,8 @@ mod tests {
 
     #[test]
     fn interval_ranks_agree_with_published_tables() {
-        // Ranks for the median at 95 %: Conover, Practical Nonparametric Statistics; sign-test tables.
+        // Ranks for the median at 95 %: Conover, Practical Nonparametric Statistics; sign-test
+        // tables.
         for (count, expected) in [
             (6, (1, 6)),
             (9, (2, 8)),
@@ -253,7 +258,8 @@ mod tests {
 
     #[test]
     fn too_few_samples_above_a_percentile_bound_it_on_one_side_only() {
-        // P(all n samples lie below p) = p^n must not exceed 2.5 %: n >= ln 0.025 / ln 0.999 = 3687.04.
+        // P(all n samples lie below p) = p^n must not exceed 2.5 %: n >= ln 0.025 / ln 0.999 =
+        // 3687.04.
         assert_eq!(
             interval_ranks(3_688, 99.9, 0.95).map(|(_, high)| high),
             Some(3_688)

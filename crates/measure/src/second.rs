@@ -1,5 +1,5 @@
-//! What happened in each second of a run: counters, the row of figures between two readings of them, and the line
-//! that shows the row, in h1load's columns.
+//! What happened in each second of a run: counters, the row of figures between two readings of
+//! them, and the line that shows the row, in h1load's columns.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Brief, BriefTime};
 
-/// Counters of one thread since its start, or the sum over threads. All but `connections_open` only grow.
+/// Counters of one thread since its start, or the sum over threads. All but `connections_open` only
+/// grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Connections open now.
@@ -23,11 +24,13 @@ pub struct Tally {
     pub bytes: u64,
     /// Errors of any kind so far, timeouts among them (h1load leaves those out).
     pub errors: u64,
-    /// Answers whose first byte came, and the sum of their times from request to complete head, in nanoseconds.
+    /// Answers whose first byte came, and the sum of their times from request to complete head, in
+    /// nanoseconds.
     pub first_bytes: u64,
     /// See `first_bytes`.
     pub first_byte_sum_ns: u64,
-    /// Answers whose last byte came, and the sum of their times from request to that byte, in nanoseconds.
+    /// Answers whose last byte came, and the sum of their times from request to that byte, in
+    /// nanoseconds.
     pub last_bytes: u64,
     /// See `last_bytes`.
     pub last_byte_sum_ns: u64,
@@ -91,12 +94,14 @@ pub struct Second {
 }
 
 impl Second {
-    /// The column names over the lines a [`Second`] prints as, each right above its column; h1load's `-l` order.
+    /// The column names over the lines a [`Second`] prints as, each right above its column;
+    /// h1load's `-l` order.
     pub const HEADER: &'static str = "#     time conns tot_conn  tot_req      tot_bytes    err  cps  rps  Bps  bps   ttfb   ttlb";
 
-    /// The row between two readings of the counters: `before` at `elapsed_before` since the start of the run, `now`
-    /// at `elapsed`. Rates are over the time that really passed between them, not over a nominal second; they are 0
-    /// when none did. Counters that went backwards count as not having moved.
+    /// The row between two readings of the counters: `before` at `elapsed_before` since the start
+    /// of the run, `now` at `elapsed`. Rates are over the time that really passed between them, not
+    /// over a nominal second; they are 0 when none did. Counters that went backwards count as not
+    /// having moved.
     pub fn between(
         before: &Tally,
         elapsed_before: Duration,
@@ -143,9 +148,10 @@ fn mean_us(sum_ns: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum_ns as f64 / count as f64 / 1000.0)
 }
 
-/// The line under [`Second::HEADER`], without its end: whole seconds since the start, counters in full, rates in four
-/// characters, times in six. Counters too wide for their column push the rest to the right, as in h1load, and no
-/// column ever runs into the next: whatever splits at blanks reads it.
+/// The line under [`Second::HEADER`], without its end: whole seconds since the start, counters in
+/// full, rates in four characters, times in six. Counters too wide for their column push the rest
+/// to the right, as in h1load, and no column ever runs into the next: whatever splits at blanks
+/// reads it.
 impl fmt::Display for Second {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

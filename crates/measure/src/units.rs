@@ -1,7 +1,8 @@
-//! Numbers as people read them: rates, bytes and times, in one place so that every table of Onrush agrees.
+//! Numbers as people read them: rates, bytes and times, in one place so that every table of Onrush
+//! agrees.
 //!
-//! Two widths: [`Brief`] and [`BriefTime`] are h1load's four and six characters for live lines; the rest is for
-//! sentences and tables. Multiples are decimal everywhere (k = 1000), as on the wire.
+//! Two widths: [`Brief`] and [`BriefTime`] are h1load's four and six characters for live lines; the
+//! rest is for sentences and tables. Multiples are decimal everywhere (k = 1000), as on the wire.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,9 +10,9 @@ use std::time::Duration;
 const SUFFIXES_LARGE: [char; 6] = ['k', 'M', 'G', 'T', 'P', 'E'];
 const SUFFIXES_SMALL: [char; 4] = ['m', 'u', 'n', 'p'];
 
-/// A number in four characters, the unit in place of the decimal point: `0.00`, `9.98`, `17.9`, `100.`, `9k98`,
-/// `17k9`, `100M`. Cut off, not rounded, so that 999.9 never takes a fifth. Below 0.01 it goes on in thousandths: `5m00`.
-/// Negative and undefined numbers print as `-`.
+/// A number in four characters, the unit in place of the decimal point: `0.00`, `9.98`, `17.9`,
+/// `100.`, `9k98`, `17k9`, `100M`. Cut off, not rounded, so that 999.9 never takes a fifth. Below
+/// 0.01 it goes on in thousandths: `5m00`. Negative and undefined numbers print as `-`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Brief(pub f64);
 
@@ -36,7 +37,8 @@ fn brief(value: f64) -> String {
     }
 }
 
-/// The value between 1 and 1000 where its suffixes allow, and the character between its whole part and the rest.
+/// The value between 1 and 1000 where its suffixes allow, and the character between its whole part
+/// and the rest.
 fn scaled(mut value: f64) -> (f64, char) {
     let mut point = '.';
     if value == 0.0 {
@@ -61,8 +63,8 @@ fn scaled(mut value: f64) -> (f64, char) {
     (value, point)
 }
 
-/// A time given in microseconds, in six characters with its unit: `79.69u`, `1.203m`, `12.50s`, `830.0n`; `   -  `
-/// for none. From 1000 s on it is wider.
+/// A time given in microseconds, in six characters with its unit: `79.69u`, `1.203m`, `12.50s`,
+/// `830.0n`; `   -  ` for none. From 1000 s on it is wider.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BriefTime(pub Option<f64>);
 
@@ -94,8 +96,8 @@ fn brief_time(us: f64) -> String {
     }
 }
 
-/// A duration in three or four digits and its unit: `850 ns`, `79.7 us`, `1.20 ms`, `12.5 s`; minutes and hours are
-/// for configuration, not for measurements.
+/// A duration in three or four digits and its unit: `850 ns`, `79.7 us`, `1.20 ms`, `12.5 s`;
+/// minutes and hours are for configuration, not for measurements.
 pub fn duration(time: Duration) -> String {
     nanoseconds(time.as_nanos() as f64)
 }

@@ -1,1 +1,27 @@
-//! Placeholder line replaced with the crate's first content.
+//! Answers requests: fixed and synthetic answers, files, and requests forwarded to a group of servers.
+//!
+//! [`Server::start`] makes a running server of a [`Plan`](onrush_config::Plan). One task per connection lives in
+//! `connection.rs`, the front page of this crate.
+#![forbid(unsafe_code)]
+
+mod server;
+mod worker;
+
+mod connection;
+mod output;
+mod path;
+mod route;
+
+mod proxy;
+mod respond;
+
+mod limits;
+mod log;
+mod meter;
+
+#[cfg(test)]
+#[allow(dead_code, reason = "the proxy's tests will use all of it")]
+mod harness;
+
+pub use meter::Totals;
+pub use server::{Server, StartError};

@@ -1,0 +1,82 @@
+# make run    builds Onrush and measures it on this machine: about a minute after the build, report in out/
+# make test   everything that must hold: format, tidy, lints, tests, documentation
+# make bench  the comparison with nginx, HAProxy and wrk, report in out/first-light/
+# make fuzz   each fuzz target for a moment (FUZZ_SECONDS=30)
+#
+# Each target does the set-up it needs on a fresh Debian with a Rust toolchain, or stops and says what to run.
+
+SHELL := /bin/sh
+.SHELLFLAGS := -eu -c
+.DEFAULT_GOAL := help
+.PHONY: help run test bench fuzz format tidy lint unit docs release linker components
+
+TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
+ONRUSH := $(TARGET_DIRECTORY)/release/onrush
+FUZZ_SECONDS ?= 30
+
+# A connection is a file. Many systems start programs with 1,024 and let them have far more; 65,536 is plenty for
+# ten thousand connections from both ends.
+RAISE_FILES := files=$$(ulimit -Hn); \
+	if [ "$$files" = unlimited ] || [ "$$files" -gt 65536 ]; then files=65536; fi; \
+	ulimit -Sn "$$files"
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+run: release
+	@echo "== measuring"
+	@$(RAISE_FILES); $(ONRUSH) bench --out out
+
+bench: release
+	@scripts/packages nginx-light haproxy wrk
+	@echo "== comparing"
+	@$(RAISE_FILES); $(ONRUSH) bench experiments/first-light.toml --out out/first-light
+
+release: linker
+	@echo "== building"
+	@cargo build --release --locked --bin onrush
+
+# One after the other, whatever -j says: they would only wait for the same build directory.
+test:
+	@$(MAKE) --no-print-directory -j1 format tidy lint unit docs
+	@echo "== all is well"
+
+format: components
+	@echo "== format"
+	@cargo fmt --all --check
+
+tidy: linker
+	@echo "== tidy"
+	@cargo run --quiet --locked --package xtask -- tidy
+
+lint: linker components
+	@echo "== lints"
+	@cargo clippy --workspace --all-targets --locked -- -D warnings
+
+unit: linker
+	@echo "== tests"
+	@$(RAISE_FILES); cargo test --workspace --locked --no-fail-fast
+
+docs: linker
+	@echo "== documentation"
+	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+fuzz:
+	@if ! cargo +nightly fuzz --version >/dev/null 2>&1; then \
+		echo "make fuzz needs a nightly compiler and cargo-fuzz; please run this and try again:" >&2; \
+		echo "    rustup toolchain install nightly && cargo install cargo-fuzz --locked" >&2; \
+		exit 1; \
+	fi
+	@for target in $$(cargo +nightly fuzz list); do \
+		echo "== fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
+	done
+
+# rustc links with the system's C compiler, which a fresh Debian does not have.
+linker:
+	@command -v cargo >/dev/null || { echo "there is no Rust toolchain here: see https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null || scripts/packages gcc libc6-dev
+
+components:
+	@command -v cargo >/dev/null || { echo "there is no Rust toolchain here: see https://rustup.rs" >&2; exit 1; }
+	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy

@@ -1,0 +1,44 @@
+//! `onrush bench`: an experiment from a file, or the chain client -> proxy -> server that ships with the program.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use onrush_bench::Options;
+
+/// Without a file, Onrush's own server, proxy and load generator are measured with a control client beside them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush bench                                       client -> proxy -> server on this machine
+  onrush bench experiments/first-light.toml          beside nginx, HAProxy and wrk
+  onrush bench --quick --out /tmp/check my.toml      whether an experiment works, in short
+
+Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be
+judged because programs failed, errors occurred or the client was the limit, 130 stopped by Ctrl-C.")]
+pub(crate) struct Args {
+    /// The experiment (docs/experiment.md)
+    #[arg(value_name = "EXPERIMENT.toml")]
+    experiment: Option<PathBuf>,
+    /// Write the results here [default: a directory named after the experiment and the time]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Few rounds and short windows: checks that an experiment works, proves nothing
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Measures, reports, and says how it went.
+pub(crate) fn run(args: Args) -> ExitCode {
+    let options = Options {
+        experiment: args.experiment,
+        out: args.out,
+        quick: args.quick,
+        onrush: None,
+    };
+    match onrush_bench::run(options) {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(error) => {
+            eprintln!("onrush bench: {:#}", anyhow::Error::new(error));
+            ExitCode::from(1)
+        }
+    }
+}

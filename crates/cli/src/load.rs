@@ -1,0 +1,301 @@
+//! `onrush load`: flags -> a run -> lines, a summary, JSON, an exit code.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use onrush_config::value;
+use onrush_load::error::Error;
+use onrush_load::limits::TIMEOUT_DEFAULT;
+use onrush_load::pace::Pace;
+use onrush_load::plan::{Options, Plan, parse_header};
+use onrush_load::report::Report;
+use onrush_load::run::{Running, Stopper};
+use onrush_load::stop::Stop;
+use onrush_load::target::Target;
+use onrush_load::{Io, run};
+use onrush_measure::second::Second;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// How long a run takes when nothing is said: wrk's default.
+const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+
+/// The run cannot be made as asked.
+const EXIT_USAGE: u8 = 1;
+/// Nothing of the target could be reached.
+const EXIT_UNREACHABLE: u8 = 2;
+/// There were errors during the run.
+const EXIT_ERRORS: u8 = 3;
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run.
+
+Every second one line: time, connections open, connections attempted, requests finished, bytes received and errors so \
+far; connections, requests, bytes and bits per second; mean time to the first byte and to the last. Ctrl-C ends the \
+run early and reports what was measured.
+
+A request that the server has not seen because it closed a kept-alive connection is sent again and is no error. \
+Latencies are those of answers, from the moment their request should have started.";
+
+/// Makes HTTP/1.1 requests and reports rate, errors and latencies.
+#[derive(clap::Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// http://host[:port]/path?query, or unix:/path/to/socket:/path
+    #[arg(value_parser = Target::parse)]
+    url: Target,
+
+    /// Connections, over all threads
+    #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    connections: u64,
+
+    /// Threads, at most as many as connections
+    #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    threads: u64,
+
+    /// How long the run takes, such as 10s, 2m or 500ms; a bare number is seconds [default: 10s, unless -n is given]
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+
+    /// How many requests the run makes, such as 5000, 10k or 1m; with -d, whichever comes first
+    #[arg(short = 'n', long = "count", value_name = "COUNT", value_parser = count)]
+    count: Option<u64>,
+
+    /// Requests per connection; the last one carries Connection: close
+    #[arg(short, long, value_name = "COUNT", value_parser = count)]
+    requests: Option<u64>,
+
+    /// Requests per second in all, evenly spaced whatever the answers do; latency counts from the intended start
+    #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = rate)]
+    rate: Option<NonZeroU64>,
+
+    /// A header to send, 'Name: value'; repeatable. A Host replaces the URL's
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
+    headers: Vec<(String, String)>,
+
+    /// The method
+    #[arg(short = 'X', long, default_value = "GET")]
+    method: String,
+
+    /// Requests sent at once on a connection, before the first of their answers
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    pipeline: u64,
+
+    /// How to talk to the kernel: auto, epoll or io_uring
+    #[arg(long, default_value = "auto", value_parser = io_driver)]
+    io: Io,
+
+    /// CPUs to pin the threads to, in turn, such as 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<Cpus>,
+
+    /// Write the result to a file as JSON (docs/load-result.schema.json)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// How long nothing may arrive while an answer is due [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+}
+
+/// A list that clap does not take for a repeated argument.
+#[derive(Clone, Debug)]
+struct Cpus(Vec<usize>);
+
+fn count(text: &str) -> Result<u64, String> {
+    value::parse_count(text).map_err(|error| error.to_string())
+}
+
+fn rate(text: &str) -> Result<NonZeroU64, String> {
+    let expected = "a rate is at least one request per second, such as 1000 or 50k";
+    NonZeroU64::new(count(text)?).ok_or_else(|| expected.to_owned())
+}
+
+/// As wrk and h1load have it, a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let bare = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    let text = if bare { &format!("{text}s") } else { text };
+    value::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn cpus(text: &str) -> Result<Cpus, String> {
+    value::parse_cpus(text)
+        .map(Cpus)
+        .map_err(|error| error.to_string())
+}
+
+fn io_driver(text: &str) -> Result<Io, String> {
+    match value::parse_io(text).map_err(|error| error.to_string())? {
+        onrush_config::plan::Io::Auto => Ok(Io::Auto),
+        onrush_config::plan::Io::Epoll => Ok(Io::Epoll),
+        onrush_config::plan::Io::IoUring => Ok(Io::IoUring),
+    }
+}
+
+impl Args {
+    fn options(self) -> Options {
+        let after = match (self.duration, self.count) {
+            (None, None) => Some(DURATION_DEFAULT),
+            (after, _) => after,
+        };
+        Options {
+            target: self.url,
+            // Out of range on a smaller machine is out of range for the plan, too.
+            connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
+            threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
+            cpus: self.cpus.map(|Cpus(cpus)| cpus).unwrap_or_default(),
+            io: self.io,
+            stop: Stop {
+                after,
+                count: self.count,
+            },
+            pace: self.rate.map_or(Pace::Closed, Pace::Rate),
+            requests_per_connection: self.requests,
+            pipeline: self.pipeline,
+            method: self.method,
+            headers: self.headers,
+            timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
+        }
+    }
+}
+
+/// Runs the verb to its exit code.
+pub(crate) fn run(args: Args) -> ExitCode {
+    match load(args) {
+        Ok(report) if report.errors > 0 => ExitCode::from(EXIT_ERRORS),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("onrush load: {error}");
+            ExitCode::from(match error {
+                Error::Invalid(_) => EXIT_USAGE,
+                Error::Unreachable(_) => EXIT_UNREACHABLE,
+            })
+        }
+    }
+}
+
+fn load(args: Args) -> Result<Report, Error> {
+    let json = args.json.clone();
+    let plan = Plan::new(args.options())?;
+    // Before the run: a file that cannot be written must not cost the user a run.
+    let json = json.map(|path| create(&path)).transpose()?;
+    let running = run::start(plan)?;
+    stop_on_signal(running.stopper())?;
+    let report = watch(running)?;
+    if let Some((path, mut file)) = json {
+        writeln!(file, "{}", report.to_json()).map_err(|error| unwritable(&path, &error))?;
+    }
+    Ok(report)
+}
+
+/// Prints a line a second and the summary. Somebody who stops reading, such as `head`, does not stop the run.
+fn watch(running: Running) -> Result<Report, Error> {
+    let mut out = io::stdout();
+    let _ = writeln!(out, "{}\n{}", running.headline(), Second::HEADER);
+    let report = running.finish(|second| {
+        let _ = writeln!(out, "{second}");
+    })?;
+    let _ = write!(out, "\n{report}");
+    let _ = out.flush();
+    Ok(report)
+}
+
+fn create(path: &Path) -> Result<(PathBuf, File), Error> {
+    match File::create(path) {
+        Ok(file) => Ok((path.to_owned(), file)),
+        Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::Invalid(format!("{} cannot be written: {error}", path.display()))
+}
+
+/// The first SIGINT or SIGTERM ends the run, a second one the program.
+fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Error::Invalid(format!("signals cannot be caught: {error}")))?;
+    thread::spawn(move || {
+        let mut signals = signals.forever();
+        signals.next();
+        stopper.stop();
+        signals.next();
+        std::process::exit(EXIT_ERRORS.into());
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn options(line: &str) -> Result<Options, String> {
+        let words = std::iter::once("load").chain(line.split(' '));
+        Line::try_parse_from(words)
+            .map(|line| line.args.options())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_url_alone_means_one_connection_for_ten_seconds() {
+        let options = options("http://a/").unwrap();
+        assert_eq!((options.connections, options.threads), (1, 1));
+        assert_eq!(options.stop.after, Some(DURATION_DEFAULT));
+        assert_eq!(options.pace, Pace::Closed);
+    }
+
+    #[test]
+    fn a_count_alone_has_no_time() {
+        let stop = options("-n 10k http://a/").unwrap().stop;
+        assert_eq!((stop.after, stop.count), (None, Some(10_000)));
+        let stop = options("-n 1 -d 2m http://a/").unwrap().stop;
+        assert_eq!(
+            (stop.after, stop.count),
+            (Some(Duration::from_secs(120)), Some(1))
+        );
+    }
+
+    #[test]
+    fn bare_times_are_seconds() {
+        let options = options("-d 5 --timeout 500ms http://a/").unwrap();
+        assert_eq!(options.stop.after, Some(Duration::from_secs(5)));
+        assert_eq!(options.timeout, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn the_command_lines_of_other_tools_mean_the_same() {
+        let wrk = options("-t2 -c100 -d30s http://a/").unwrap();
+        assert_eq!((wrk.threads, wrk.connections), (2, 100));
+        let h1load = options("-t 4 -c 16 -r 5 -d 3 -R 1000 http://a:80/").unwrap();
+        assert_eq!(h1load.requests_per_connection, Some(5));
+        assert_eq!(h1load.pace, Pace::Rate(NonZeroU64::new(1000).unwrap()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_its_reason() {
+        for (line, part) in [
+            ("http://a/ -d x", "is not a duration"),
+            ("http://a/ -n x", "is not a count"),
+            ("http://a/ -R 0", "at least one request per second"),
+            ("http://a/ --io kqueue", "unknown driver"),
+            ("http://a/ --cpus x", "is not a list of CPUs"),
+            ("http://a/ -H x", "is not a header"),
+            ("a", "does not begin with http://"),
+        ] {
+            let error = options(line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}

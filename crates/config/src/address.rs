@@ -1,0 +1,373 @@
+//! Addresses as they are written: where to listen, and where a server listens.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use crate::limits;
+use crate::plan::{Address, Listen, ServerAddress};
+use crate::value::{Invalid, is_host_name};
+
+/// An address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for every
+/// IPv4 address of this machine, or `unix:/run/onrush.sock`. Port 0 lets the kernel choose.
+pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(Listen {
+            address: Address::Unix(parse_unix_path(path, text)?),
+        });
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(Listen {
+            address: Address::Tcp(address),
+        });
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let ip = match host {
+        "" => Ipv4Addr::UNSPECIFIED,
+        "localhost" => Ipv4Addr::LOCALHOST,
+        _ => return Err(not_a_listen(text)),
+    };
+    let port = parse_port(port).ok_or_else(|| not_a_listen(text))?;
+    Ok(Listen {
+        address: Address::Tcp(SocketAddr::new(IpAddr::V4(ip), port)),
+    })
+}
+
+fn not_a_listen(text: &str) -> Invalid {
+    if text.parse::<IpAddr>().is_ok() {
+        let example = if text.contains(':') {
+            format!("[{text}]:80")
+        } else {
+            format!("{text}:80")
+        };
+        return Invalid::new(format!(
+            "{text:?} has no port: expected one such as \"{example}\""
+        ));
+    }
+    Invalid::new(format!(
+        "{text:?} is not an address to listen on: expected an IP address and a port such as \"0.0.0.0:80\", \"[::]:80\" or \":80\", or \"unix:/run/onrush.sock\""
+    ))
+}
+
+/// What a route forwards to: the name of a group, or one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForwardTarget {
+    /// The name of a group, which may or may not exist.
+    Group(String),
+    /// A single server.
+    Server(ServerAddress),
+}
+
+/// What `forward` says in a file: a URL as [`parse_server_url`] takes it, or the name of a group
+/// (anything without a colon).
+pub fn parse_forward(text: &str) -> Result<ForwardTarget, Invalid> {
+    if text.contains(':') || text.parse::<Ipv4Addr>().is_ok() {
+        return parse_server_url(text).map(ForwardTarget::Server);
+    }
+    if !is_group_name(text) {
+        return Err(Invalid::new(format!(
+            "{text:?} is neither a group's name nor a server: expected one such as \"app\" or \"http://10.0.0.9:8000\""
+        )));
+    }
+    Ok(ForwardTarget::Group(text.to_owned()))
+}
+
+/// Whether `text` may name a group: letters, digits, `-`, `_` and `.`.
+pub(crate) fn is_group_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// A single server as a URL, for `--forward` and `forward`: `http://host:port` (80 without a port,
+/// a final `/` is allowed), `http+unix:/run/app.sock` or `unix:/run/app.sock`; also `host:port`.
+pub fn parse_server_url(text: &str) -> Result<ServerAddress, Invalid> {
+    for scheme in ["http+unix://", "http+unix:", "unix://", "unix:"] {
+        if let Some(path) = text.strip_prefix(scheme) {
+            return parse_unix_path(path, text).map(ServerAddress::Unix);
+        }
+    }
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return parse_server(text);
+    };
+    if scheme.eq_ignore_ascii_case("https") {
+        return Err(Invalid::new(format!(
+            "{text:?}: TLS towards servers is not supported yet in this version"
+        )));
+    }
+    if !scheme.eq_ignore_ascii_case("http") {
+        return Err(Invalid::new(format!(
+            "{text:?} has an unknown scheme: expected \"http://host:port\" or \"unix:/path\""
+        )));
+    }
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if authority.contains(['/', '?', '#']) {
+        return Err(Invalid::new(format!(
+            "{text:?} has a path: a request is forwarded with its own; expected \"http://host:port\""
+        )));
+    }
+    if authority.contains('@') {
+        return Err(Invalid::new(format!(
+            "{text:?} has a user: expected \"http://host:port\""
+        )));
+    }
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.ends_with(']'));
+    if has_port {
+        parse_server_at(authority, text)
+    } else {
+        parse_server_at(&format!("{authority}:{}", limits::PORT_DEFAULT), text)
+    }
+}
+
+/// A server of a group: `10.0.0.1:80`, `[::1]:80`, `app.example.com:80` or `unix:/run/app.sock`.
+pub fn parse_server(text: &str) -> Result<ServerAddress, Invalid> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return parse_unix_path(path, text).map(ServerAddress::Unix);
+    }
+    parse_server_at(text, text)
+}
+
+/// `host:port`; `text` is what was written around it.
+fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid> {
+    if let Ok(address) = authority.parse::<SocketAddr>() {
+        check_server_port(address.port(), text)?;
+        return Ok(ServerAddress::Ip(address));
+    }
+    let without_port = authority.parse::<IpAddr>().is_ok() || is_host_name(authority);
+    let bracketed = authority.starts_with('[') && authority.ends_with(']');
+    if without_port || bracketed {
+        let host = if authority.contains(':') && !bracketed {
+            format!("[{authority}]")
+        } else {
+            authority.to_owned()
+        };
+        return Err(Invalid::new(format!(
+            "server {text:?} has no port: expected one such as \"{host}:8000\""
+        )));
+    }
+    let not_a_server = || {
+        Invalid::new(format!(
+            "{text:?} is not a server: expected one such as \"10.0.0.1:8000\", \"app.example.com:8000\" or \"unix:/run/app.sock\""
+        ))
+    };
+    let (host, port) = authority.rsplit_once(':').ok_or_else(not_a_server)?;
+    // A name of digits and dots is an IPv4 address gone wrong, such as 10.0.0.256: no resolver will
+    // know it.
+    let is_number = host
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if !is_host_name(host) || is_number {
+        return Err(not_a_server());
+    }
+    let port = parse_port(port).ok_or_else(not_a_server)?;
+    check_server_port(port, text)?;
+    Ok(ServerAddress::Name {
+        host: host.to_ascii_lowercase(),
+        port,
+    })
+}
+
+fn check_server_port(port: u16, text: &str) -> Result<(), Invalid> {
+    if port == 0 {
+        return Err(Invalid::new(format!(
+            "server {text:?} has port 0, which nothing listens on"
+        )));
+    }
+    Ok(())
+}
+
+/// Digits only: `u16`'s own parser would take `+80`.
+fn parse_port(text: &str) -> Option<u16> {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
+}
+
+/// The path of a Unix socket; `text` is what was written around it.
+fn parse_unix_path(path: &str, text: &str) -> Result<PathBuf, Invalid> {
+    if path.is_empty() {
+        return Err(Invalid::new(format!(
+            "{text:?} has no path: expected one such as \"unix:/run/onrush.sock\""
+        )));
+    }
+    if path.contains('\0') {
+        return Err(Invalid::new(format!("{text:?}: a path cannot contain NUL")));
+    }
+    if path.len() > limits::UNIX_PATH_MAX {
+        return Err(Invalid::new(format!(
+            "{text:?}: the path of a Unix socket has at most {} bytes, this one has {}",
+            limits::UNIX_PATH_MAX,
+            path.len()
+        )));
+    }
+    Ok(PathBuf::from(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parsed value in its written form, or the error.
+    fn outcome<T: std::fmt::Display>(parsed: Result<T, Invalid>) -> String {
+        match parsed {
+            Ok(value) => value.to_string(),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    #[test]
+    fn listen_addresses_in_all_their_forms() {
+        let not = |text: &str| {
+            format!(
+                "error: {text:?} is not an address to listen on: expected an IP address and a port such as \"0.0.0.0:80\", \"[::]:80\" or \":80\", or \"unix:/run/onrush.sock\""
+            )
+        };
+        let long = format!("unix:/{}", "x".repeat(107));
+        for (text, expected) in [
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+            ("[::]:80", "[::]:80"),
+            (":8080", "0.0.0.0:8080"),
+            ("8080", "0.0.0.0:8080"),
+            ("0", "0.0.0.0:0"),
+            ("localhost:80", "127.0.0.1:80"),
+            ("unix:/run/x.sock", "unix:/run/x.sock"),
+            ("unix:x.sock", "unix:x.sock"),
+            ("", &not("")),
+            (":", &not(":")),
+            ("80000", &not("80000")),
+            ("+80", &not("+80")),
+            ("example.com:80", &not("example.com:80")),
+            ("http://0.0.0.0:80", &not("http://0.0.0.0:80")),
+            (
+                "10.0.0.1",
+                "error: \"10.0.0.1\" has no port: expected one such as \"10.0.0.1:80\"",
+            ),
+            (
+                "::1",
+                "error: \"::1\" has no port: expected one such as \"[::1]:80\"",
+            ),
+            (
+                "unix:",
+                "error: \"unix:\" has no path: expected one such as \"unix:/run/onrush.sock\"",
+            ),
+            (
+                "unix:a\0b",
+                "error: \"unix:a\\0b\": a path cannot contain NUL",
+            ),
+            (
+                &long,
+                &format!(
+                    "error: {long:?}: the path of a Unix socket has at most 107 bytes, this one has 108"
+                ),
+            ),
+        ] {
+            assert_eq!(
+                outcome(parse_listen(text).map(|listen| listen.address)),
+                *expected,
+                "of {text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn server_addresses_in_all_their_forms() {
+        let not = |text: &str| {
+            format!(
+                "error: {text:?} is not a server: expected one such as \"10.0.0.1:8000\", \"app.example.com:8000\" or \"unix:/run/app.sock\""
+            )
+        };
+        for (text, expected) in [
+            ("10.0.0.1:8000", "10.0.0.1:8000"),
+            ("[::1]:8000", "[::1]:8000"),
+            ("App.Example.com:8000", "app.example.com:8000"),
+            ("unix:/run/app.sock", "unix:/run/app.sock"),
+            (
+                "10.0.0.1",
+                "error: server \"10.0.0.1\" has no port: expected one such as \"10.0.0.1:8000\"",
+            ),
+            (
+                "app",
+                "error: server \"app\" has no port: expected one such as \"app:8000\"",
+            ),
+            (
+                "::1",
+                "error: server \"::1\" has no port: expected one such as \"[::1]:8000\"",
+            ),
+            (
+                "[::1]",
+                "error: server \"[::1]\" has no port: expected one such as \"[::1]:8000\"",
+            ),
+            (
+                "10.0.0.1:0",
+                "error: server \"10.0.0.1:0\" has port 0, which nothing listens on",
+            ),
+            (
+                "app:0",
+                "error: server \"app:0\" has port 0, which nothing listens on",
+            ),
+            ("app:http", &not("app:http")),
+            ("10.0.0.256:80", &not("10.0.0.256:80")),
+            ("a b:80", &not("a b:80")),
+            ("app:", &not("app:")),
+            ("", &not("")),
+        ] {
+            assert_eq!(outcome(parse_server(text)), *expected, "of {text:?}");
+        }
+    }
+
+    #[test]
+    fn urls_name_one_server() {
+        for (text, expected) in [
+            ("http://10.0.0.9:8000", "10.0.0.9:8000"),
+            ("http://10.0.0.9", "10.0.0.9:80"),
+            ("HTTP://App/", "app:80"),
+            ("http://[::1]", "[::1]:80"),
+            ("http://[::1]:8000/", "[::1]:8000"),
+            ("10.0.0.9:8000", "10.0.0.9:8000"),
+            ("http+unix:/run/app.sock", "unix:/run/app.sock"),
+            ("http+unix:///run/app.sock", "unix:/run/app.sock"),
+            ("unix:///run/app.sock", "unix:/run/app.sock"),
+            ("unix:/run/app.sock", "unix:/run/app.sock"),
+            (
+                "https://a:1",
+                "error: \"https://a:1\": TLS towards servers is not supported yet in this version",
+            ),
+            (
+                "ftp://a:1",
+                "error: \"ftp://a:1\" has an unknown scheme: expected \"http://host:port\" or \"unix:/path\"",
+            ),
+            (
+                "http://a:1/p",
+                "error: \"http://a:1/p\" has a path: a request is forwarded with its own; expected \"http://host:port\"",
+            ),
+            (
+                "http://u@a:1",
+                "error: \"http://u@a:1\" has a user: expected \"http://host:port\"",
+            ),
+            (
+                "http://",
+                "error: \"http://\" is not a server: expected one such as \"10.0.0.1:8000\", \"app.example.com:8000\" or \"unix:/run/app.sock\"",
+            ),
+        ] {
+            assert_eq!(outcome(parse_server_url(text)), *expected, "of {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_forward_without_a_colon_names_a_group() {
+        assert_eq!(
+            parse_forward("app"),
+            Ok(ForwardTarget::Group("app".to_owned()))
+        );
+        assert!(matches!(
+            parse_forward("unix:/x"),
+            Ok(ForwardTarget::Server(ServerAddress::Unix(_)))
+        ));
+        assert_eq!(
+            parse_forward("a b").map_err(|error| error.to_string()),
+            Err("\"a b\" is neither a group's name nor a server: expected one such as \"app\" or \"http://10.0.0.9:8000\"".to_owned())
+        );
+    }
+}

@@ -1,0 +1,331 @@
+//! What is wrong with a configuration, and where: each finding with its file, line and column, and
+//! the line itself.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::limits;
+
+/// A place in the text, in bytes.
+pub(crate) type Span = Range<usize>;
+
+/// One finding and its place. Displays as a compiler's would:
+///
+/// ```text
+/// onrush.toml:12:1: unknown key "forwrad" in [[route]]; nearest: "forward"
+///    12 | forwrad = "app"
+///       | ^^^^^^^
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Whether it keeps the configuration from being used.
+    pub severity: Severity,
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// The character within the line, from 1.
+    pub column: usize,
+    /// What is wrong and what was expected, in one sentence.
+    pub message: String,
+    excerpt: Excerpt,
+}
+
+/// Whether a finding keeps the configuration from being used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It does.
+    Error,
+    /// It does not, but is hardly what was meant.
+    Warning,
+}
+
+/// The part of the line to show, and the part of it to underline, in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    blank: usize,
+    underlined: usize,
+}
+
+/// Characters shown of a line; what is beyond would only wrap.
+const EXCERPT_MAX: usize = 120;
+/// Characters shown before the finding when the line is longer than that.
+const EXCERPT_BEFORE: usize = 40;
+
+impl Diagnostic {
+    fn new(finding: Finding, text: &str, path: &Path) -> Diagnostic {
+        let start = floor_boundary(text, finding.span.start);
+        let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = text[start..]
+            .find('\n')
+            .map_or(text.len(), |newline| start + newline);
+        let end = floor_boundary(text, finding.span.end).clamp(start, line_end);
+        let before = text[line_start..start].chars().count();
+        let length = text[start..end].chars().count();
+        Diagnostic {
+            severity: finding.severity,
+            path: path.to_owned(),
+            line: text[..start].matches('\n').count() + 1,
+            column: before + 1,
+            message: finding.message,
+            excerpt: Excerpt::of(&text[line_start..line_end], before, length),
+        }
+    }
+}
+
+/// The nearest place not after `at` where the text may be cut.
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+impl Excerpt {
+    /// Of a line of which `before` characters come before the finding of `length` characters.
+    fn of(line: &str, before: usize, length: usize) -> Excerpt {
+        let skipped = if line.chars().count() > EXCERPT_MAX {
+            before.saturating_sub(EXCERPT_BEFORE)
+        } else {
+            0
+        };
+        // A terminal must not obey what a file contains; a tab counts as one character here, and
+        // one blank is one.
+        let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
+        let text: String = line
+            .chars()
+            .skip(skipped)
+            .take(EXCERPT_MAX)
+            .map(printable)
+            .collect();
+        let text = text.trim_end().to_owned();
+        let blank = before - skipped;
+        let underlined = length
+            .min(text.chars().count().saturating_sub(blank))
+            .max(1);
+        Excerpt {
+            text,
+            blank,
+            underlined,
+        }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "",
+            Severity::Warning => "warning: ",
+        };
+        writeln!(
+            out,
+            "{}:{}:{}: {severity}{}",
+            self.path.display(),
+            self.line,
+            self.column,
+            self.message
+        )?;
+        let Excerpt {
+            text,
+            blank,
+            underlined,
+        } = &self.excerpt;
+        writeln!(out, "{:>5} | {text}", self.line)?;
+        write!(out, "      | {:blank$}{:^<underlined$}", "", "")
+    }
+}
+
+/// Everything found to be wrong with a configuration, in the order of the text. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors {
+    listed: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Errors {
+    /// The findings, at most [`limits::FINDINGS_MAX`] of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.listed.iter()
+    }
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, finding) in self.listed.iter().enumerate() {
+            let end = if at == 0 { "" } else { "\n" };
+            write!(out, "{end}{finding}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => write!(out, "\nand {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Errors {}
+
+/// Something found at a place, before anyone wants to see it.
+#[derive(Debug)]
+struct Finding {
+    severity: Severity,
+    span: Span,
+    message: String,
+}
+
+/// Collects findings while a text is read and understood.
+pub(crate) struct Findings<'text> {
+    text: &'text str,
+    path: &'text Path,
+    /// Where each line begins, ascending; the first at 0.
+    lines: Vec<usize>,
+    found: Vec<Finding>,
+    errors: usize,
+}
+
+impl<'text> Findings<'text> {
+    pub(crate) fn new(text: &'text str, path: &'text Path) -> Findings<'text> {
+        let after_newlines = text.match_indices('\n').map(|(newline, _)| newline + 1);
+        let lines = std::iter::once(0).chain(after_newlines).collect();
+        Findings {
+            text,
+            path,
+            lines,
+            found: Vec::new(),
+            errors: 0,
+        }
+    }
+
+    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.errors += 1;
+        self.found.push(Finding {
+            severity: Severity::Error,
+            span,
+            message: message.into(),
+        });
+    }
+
+    pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
+        self.found.push(Finding {
+            severity: Severity::Warning,
+            span,
+            message: message.into(),
+        });
+    }
+
+    /// How many errors were found so far.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// The line a span begins in, from 1.
+    pub(crate) fn line_of(&self, span: &Span) -> usize {
+        self.lines.partition_point(|start| *start <= span.start)
+    }
+
+    /// The warnings when there was no error, and otherwise the errors: whoever has to mend those
+    /// will see the warnings next time. In the order of the text, at most [`limits::FINDINGS_MAX`].
+    pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
+        let severity = if self.errors > 0 {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        self.found.retain(|finding| finding.severity == severity);
+        self.found.sort_by_key(|finding| finding.span.start);
+        let more = self.found.len().saturating_sub(limits::FINDINGS_MAX);
+        let listed = self.found.into_iter().take(limits::FINDINGS_MAX);
+        let listed = listed
+            .map(|finding| Diagnostic::new(finding, self.text, self.path))
+            .collect();
+        match severity {
+            Severity::Error => Err(Errors { listed, more }),
+            Severity::Warning => Ok(listed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, span: Span) -> String {
+        let mut findings = Findings::new(text, Path::new("a.toml"));
+        findings.error(span, "wrong");
+        findings
+            .finish()
+            .expect_err("an error was found")
+            .to_string()
+    }
+
+    #[test]
+    fn a_finding_shows_its_line_and_underlines_its_place() {
+        assert_eq!(
+            shown("a = 1\nbc = 22\n", 11..13),
+            "a.toml:2:6: wrong\n    2 | bc = 22\n      |      ^^"
+        );
+    }
+
+    #[test]
+    fn columns_count_characters_and_not_bytes() {
+        assert_eq!(
+            shown("\"ü\" = 2", 7..8),
+            "a.toml:1:7: wrong\n    1 | \"ü\" = 2\n      |       ^"
+        );
+    }
+
+    #[test]
+    fn a_finding_over_several_lines_is_underlined_in_its_first() {
+        assert_eq!(
+            shown("a = [\n1]", 4..8),
+            "a.toml:1:5: wrong\n    1 | a = [\n      |     ^"
+        );
+    }
+
+    #[test]
+    fn a_finding_at_the_end_of_the_text_has_a_place_too() {
+        assert_eq!(shown("", 0..0), "a.toml:1:1: wrong\n    1 | \n      | ^");
+        assert_eq!(
+            shown("a\n", 9..12),
+            "a.toml:2:1: wrong\n    2 | \n      | ^"
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_control_characters_blanked() {
+        let text = format!("\u{1b}[31m{}X{}\r", "a".repeat(500), "b".repeat(500));
+        let shown = shown(&text, 505..506);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[0], "a.toml:1:506: wrong");
+        assert_eq!(
+            lines[1],
+            format!("    1 | {}X{}", "a".repeat(40), "b".repeat(79))
+        );
+        assert_eq!(lines[2].find('^'), lines[1].find('X'));
+        assert!(!self::shown("\u{1b}[31m", 0..1).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn errors_come_in_the_order_of_the_text_and_end_after_a_screenful() {
+        let text = "x\n".repeat(100);
+        let mut findings = Findings::new(&text, Path::new("a"));
+        for line in (0..60).rev() {
+            findings.error(line * 2..line * 2 + 1, format!("no {line}"));
+            findings.warning(0..0, "not seen while there are errors");
+        }
+        let errors = findings.finish().expect_err("errors were found");
+        assert_eq!(errors.iter().count(), 50);
+        assert!(errors.to_string().starts_with("a:1:1: no 0\n"));
+        assert!(errors.to_string().ends_with("\nand 10 more"));
+    }
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        let findings = Findings::new("a\nb\n\nc", Path::new("a"));
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5, 99].map(|at| findings.line_of(&(at..at))),
+            [1, 1, 2, 2, 3, 4, 4]
+        );
+    }
+}

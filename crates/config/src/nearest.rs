@@ -1,0 +1,47 @@
+//! The nearest valid spelling of a word that is not known.
+
+/// The word among `known` that `word` was probably meant to be; none when no word is near enough
+/// for the suggestion to be a help. Nearness counts letters missing, added, changed or swapped,
+/// whatever their case; about a third of the letters may be wrong.
+pub(crate) fn nearest<'known>(
+    word: &str,
+    known: impl IntoIterator<Item = &'known str>,
+) -> Option<&'known str> {
+    let word = word.to_lowercase();
+    let length = word.chars().count();
+    known
+        .into_iter()
+        .map(|known| (known.chars().count().max(3) / 3, known))
+        // Before the distance is computed: that takes memory for the product of both lengths.
+        .filter(|(slips_max, known)| length.abs_diff(known.chars().count()) <= *slips_max)
+        .map(|(slips_max, known)| {
+            let distance = strsim::damerau_levenshtein(&word, &known.to_lowercase());
+            (distance, slips_max, known)
+        })
+        .filter(|(distance, slips_max, _)| distance <= slips_max)
+        .min_by_key(|(distance, _, _)| *distance)
+        .map(|(_, _, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_slip_of_the_finger_finds_its_word_and_another_word_does_not() {
+        let long = "forward".repeat(100_000);
+        let known = ["host", "path", "respond", "files", "synthetic", "forward"];
+        for (word, expected) in [
+            ("forwrad", Some("forward")),
+            ("Path", Some("path")),
+            ("repond", Some("respond")),
+            ("file", Some("files")),
+            ("root", None),
+            ("x", None),
+            ("", None),
+            (long.as_str(), None),
+        ] {
+            assert_eq!(nearest(word, known), expected, "of {word:?}");
+        }
+    }
+}

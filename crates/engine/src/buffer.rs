@@ -1,0 +1,229 @@
+//! Buffers of one size, owned by a core's pool and attached to a connection only while bytes are in flight.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::mem;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use crate::error::{Error, Kind, Op};
+use crate::limits::{BUFFER_BYTES, BUFFERS_FREE_MAX, BUFFERS_MAX};
+
+/// A core's stock of buffers. Last in, first out: the one returned last is still in the cache.
+pub struct Pool {
+    free: RefCell<Vec<Box<[u8]>>>,
+    /// Buffers outside `free`: held by tasks or lent to the kernel. Invariant: `in_use <= BUFFERS_MAX`.
+    in_use: Cell<usize>,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::new(Self {
+            free: RefCell::new(Vec::new()),
+            in_use: Cell::new(0),
+        })
+    }
+
+    /// Buffers now held by tasks or lent to the kernel.
+    pub fn in_use(&self) -> usize {
+        self.in_use.get()
+    }
+
+    /// An empty buffer; fails with [`Kind::NoBuffers`] when the core's bound is reached.
+    pub(crate) fn take(self: &Rc<Self>) -> Result<Buffer, Error> {
+        Ok(self.adopt(
+            self.take_memory()
+                .ok_or(Error::new(Op::Buffer, Kind::NoBuffers))?,
+        ))
+    }
+
+    /// Memory that goes to the kernel without a handle; it must come back through [`Pool::adopt`] or `put_memory`.
+    pub(crate) fn take_memory(&self) -> Option<Box<[u8]>> {
+        if self.in_use.get() >= BUFFERS_MAX {
+            return None;
+        }
+        self.in_use.set(self.in_use.get() + 1);
+        let recycled = self.free.borrow_mut().pop();
+        Some(recycled.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice()))
+    }
+
+    /// Makes a handle of memory taken with `take_memory`.
+    pub(crate) fn adopt(self: &Rc<Self>, memory: Box<[u8]>) -> Buffer {
+        Buffer {
+            memory,
+            start: 0,
+            end: 0,
+            pool: Rc::clone(self),
+        }
+    }
+
+    pub(crate) fn put_memory(&self, memory: Box<[u8]>) {
+        self.in_use.set(self.in_use.get() - 1);
+        let mut free = self.free.borrow_mut();
+        if free.len() < BUFFERS_FREE_MAX {
+            free.push(memory);
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("in_use", &self.in_use.get())
+            .finish_non_exhaustive()
+    }
+}
+
+/// [`BUFFER_BYTES`] of memory and the part of it that is filled. Returns to its pool when dropped.
+///
+/// ```text
+///   0        start          end           BUFFER_BYTES
+///   | consumed | filled (Deref) | spare          |
+/// ```
+pub struct Buffer {
+    /// Empty only while being dropped.
+    memory: Box<[u8]>,
+    /// Invariant: `start <= end <= BUFFER_BYTES`.
+    start: u32,
+    end: u32,
+    pool: Rc<Pool>,
+}
+
+impl Buffer {
+    /// The memory behind the filled part.
+    pub fn spare(&mut self) -> &mut [u8] {
+        &mut self.memory[self.end as usize..]
+    }
+
+    /// Bytes that still fit.
+    pub fn room(&self) -> usize {
+        BUFFER_BYTES - self.end as usize
+    }
+
+    /// Declares the first `count` bytes of the spare part filled.
+    ///
+    /// # Panics
+    /// When fewer bytes are spare.
+    pub fn fill(&mut self, count: usize) {
+        assert!(count <= self.room());
+        self.end += count as u32;
+    }
+
+    /// Appends all of `bytes`, or nothing and says `false` when they do not fit.
+    #[must_use]
+    pub fn put(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > self.room() {
+            return false;
+        }
+        let end = self.end as usize;
+        self.memory[end..end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len() as u32;
+        true
+    }
+
+    /// Appends as many of `bytes` as fit and says how many.
+    pub fn put_some(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.room());
+        let fits = self.put(&bytes[..count]);
+        debug_assert!(fits);
+        count
+    }
+
+    /// Drops the first `count` filled bytes.
+    ///
+    /// # Panics
+    /// When fewer bytes are filled.
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.len());
+        self.start += count as u32;
+        if self.start == self.end {
+            self.clear();
+        }
+    }
+
+    /// Keeps only the first `count` filled bytes.
+    pub fn truncate(&mut self, count: usize) {
+        self.end = self.end.min(self.start + count as u32);
+    }
+
+    /// Drops all filled bytes.
+    pub fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+    }
+
+    /// Moves the filled bytes to the front, so that all consumed space becomes spare.
+    pub(crate) fn compact(&mut self) {
+        if self.start > 0 {
+            self.memory
+                .copy_within(self.start as usize..self.end as usize, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start as usize..self.end as usize]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.pool.put_memory(mem::take(&mut self.memory));
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("start", &self.start)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_buffer_is_the_next_one_taken() {
+        let pool = Pool::new();
+        let mut first = pool.take().unwrap();
+        assert!(first.put(b"old"));
+        let address = first.memory.as_ptr();
+        drop(first);
+        let second = pool.take().unwrap();
+        assert_eq!(second.memory.as_ptr(), address);
+        assert!(second.is_empty(), "what was in it is not visible");
+        assert_eq!(pool.in_use(), 1);
+    }
+
+    #[test]
+    fn the_bound_on_buffers_is_an_error_and_not_a_panic() {
+        let pool = Pool::new();
+        pool.in_use.set(BUFFERS_MAX);
+        assert!(matches!(pool.take(), Err(error) if error.kind == Kind::NoBuffers));
+    }
+
+    #[test]
+    fn consumed_space_becomes_spare_again() {
+        let pool = Pool::new();
+        let mut buffer = pool.take().unwrap();
+        assert!(buffer.put(&vec![7; BUFFER_BYTES]));
+        assert!(!buffer.put(b"x"));
+        buffer.consume(BUFFER_BYTES - 2);
+        assert_eq!(buffer.room(), 0);
+        buffer.compact();
+        assert_eq!(
+            (&buffer[..], buffer.room()),
+            (&[7, 7][..], BUFFER_BYTES - 2)
+        );
+        buffer.consume(2);
+        assert_eq!(buffer.room(), BUFFER_BYTES);
+    }
+}

@@ -1,0 +1,95 @@
+//! The only place that reads the time: a monotonic clock for durations, the wall clock for dates, a virtual clock for
+//! simulated cores.
+
+use std::cell::Cell;
+use std::ops::{Add, Sub};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A point on a core's monotonic clock, in nanoseconds since an unspecified origin.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The instant `nanoseconds` after the clock's origin.
+    pub const fn from_nanoseconds(nanoseconds: u64) -> Self {
+        Self(nanoseconds)
+    }
+
+    /// Nanoseconds since the clock's origin.
+    pub const fn nanoseconds(self) -> u64 {
+        self.0
+    }
+
+    /// Time from `earlier` to `self`; zero when `earlier` is later.
+    pub const fn since(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Nanoseconds from `earlier` to `self`; zero when `earlier` is later.
+    pub const fn nanoseconds_since(self, earlier: Instant) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    /// Saturates at the end of the clock, 584 years away.
+    fn add(self, duration: Duration) -> Instant {
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Instant(self.0.saturating_add(nanoseconds))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Instant) -> Duration {
+        self.since(earlier)
+    }
+}
+
+/// Reads the monotonic clock (CLOCK_MONOTONIC, by vDSO: tens of nanoseconds).
+pub fn now() -> Instant {
+    let time = clock_gettime(ClockId::Monotonic);
+    Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Seconds since 1970-01-01T00:00:00Z by the system's wall clock.
+pub fn unix_seconds() -> u64 {
+    clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64
+}
+
+/// CPU time used so far by the calling thread, user and system.
+pub fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What a core asks for the time.
+#[derive(Clone, Debug)]
+pub(crate) enum Clock {
+    Real,
+    /// Nanoseconds; moved on only by the simulation.
+    Virtual(Rc<Cell<u64>>),
+}
+
+impl Clock {
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Clock::Real => now(),
+            Clock::Virtual(nanoseconds) => Instant(nanoseconds.get()),
+        }
+    }
+
+    pub(crate) fn unix_seconds(&self) -> u64 {
+        match self {
+            Clock::Real => unix_seconds(),
+            // A fixed day, so that simulated runs print the same dates for the same seed.
+            Clock::Virtual(nanoseconds) => 1_700_000_000 + nanoseconds.get() / 1_000_000_000,
+        }
+    }
+}

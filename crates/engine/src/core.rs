@@ -1,0 +1,572 @@
+//! One core: a thread pinned to a CPU, its tasks, its sockets, its driver, its timers.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::buffer::{Buffer, Pool};
+use crate::clock::{Clock, Instant};
+use crate::cpu;
+use crate::driver::simulated::{Simulated, Simulation};
+use crate::driver::{Driver, Event, Io};
+use crate::error::{Error, Kind, Op};
+use crate::limits::TASKS_PER_TURN;
+use crate::socket::{Key, Sockets};
+use crate::task::{TaskId, Tasks};
+use crate::timer::{TimerId, Wheel};
+
+/// A core, seen from its own thread. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Core(Rc<Inner>);
+
+pub(crate) struct Inner {
+    id: usize,
+    pub(crate) tasks: Tasks,
+    pub(crate) state: RefCell<State>,
+    pool: Rc<Pool>,
+    clock: Clock,
+    /// The time at the start of this turn.
+    now: Cell<Instant>,
+    shared: Arc<Shared>,
+}
+
+/// Everything that operations change.
+pub(crate) struct State {
+    pub(crate) driver: Driver,
+    pub(crate) sockets: Sockets,
+    pub(crate) timers: Wheel<Timer>,
+    pub(crate) pool: Rc<Pool>,
+    pub(crate) now: Instant,
+    /// No new work is wanted; waits that are interruptible end.
+    pub(crate) stopping: bool,
+    stop_waiters: Vec<TaskId>,
+    sleeps: Vec<SleepState>,
+    sleeps_unused: Vec<u32>,
+    events: Vec<Event>,
+    expired: Vec<Timer>,
+}
+
+/// Whom a timer wakes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Timer {
+    Socket(Key),
+    Sleep(u32),
+}
+
+#[derive(Clone, Copy)]
+enum SleepState {
+    Unused,
+    Waiting(TaskId),
+    Over,
+}
+
+/// What other threads may touch.
+struct Shared {
+    /// 0: go on. Otherwise stop, and let tasks finish for this many nanoseconds less one.
+    stop: AtomicU64,
+    wake: OwnedFd,
+}
+
+/// A core, seen from other threads.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+impl Handle {
+    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish.
+    pub fn stop(&self, drain: Duration) {
+        let nanoseconds = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX - 1);
+        self.0
+            .stop
+            .store(nanoseconds.saturating_add(1), Ordering::Release);
+        // An eventfd's counter cannot overflow by ones; and a core that is gone needs no waking.
+        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+    }
+}
+
+impl Core {
+    /// A core on the calling thread.
+    ///
+    /// # Errors
+    /// When the kernel refuses what the driver needs.
+    pub fn new(id: usize, io: Io) -> Result<Self, Error> {
+        Self::with(id, Driver::new(io)?, Clock::Real)
+    }
+
+    /// A core on a simulated network with a virtual clock.
+    pub fn simulated(options: Simulation) -> Self {
+        let nanoseconds = Rc::new(Cell::new(1_000_000_000));
+        let driver = Simulated::new(options, Rc::clone(&nanoseconds));
+        Self::with(
+            0,
+            Driver::Simulated(Box::new(driver)),
+            Clock::Virtual(nanoseconds),
+        )
+        .expect("a simulation asks the kernel for an event descriptor only")
+    }
+
+    fn with(id: usize, driver: Driver, clock: Clock) -> Result<Self, Error> {
+        let wake = match &driver {
+            Driver::Epoll(driver) => driver.wake_descriptor().try_clone(),
+            Driver::Uring(driver) => driver.wake_descriptor().try_clone(),
+            Driver::Simulated(_) => {
+                rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).map_err(Into::into)
+            }
+        };
+        let wake = wake.map_err(|error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            Error::os(Op::Start, errno)
+        })?;
+        let now = clock.now();
+        let pool = Pool::new();
+        let state = State {
+            driver,
+            sockets: Sockets::new(),
+            timers: Wheel::new(now),
+            pool: Rc::clone(&pool),
+            now,
+            stopping: false,
+            stop_waiters: Vec::new(),
+            sleeps: Vec::new(),
+            sleeps_unused: Vec::new(),
+            events: Vec::new(),
+            expired: Vec::new(),
+        };
+        Ok(Self(Rc::new(Inner {
+            id,
+            tasks: Tasks::new(),
+            state: RefCell::new(state),
+            pool,
+            clock,
+            now: Cell::new(now),
+            shared: Arc::new(Shared {
+                stop: AtomicU64::new(0),
+                wake,
+            }),
+        })))
+    }
+
+    /// The core's number, from 0.
+    pub fn id(&self) -> usize {
+        self.0.id
+    }
+
+    /// What other threads use to stop the core.
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.0.shared))
+    }
+
+    /// Adds a task. It starts when the present one pauses.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        self.0.tasks.spawn(Box::pin(future));
+    }
+
+    /// The time at the start of this turn of the core: free, and precise enough for timeouts.
+    pub fn now(&self) -> Instant {
+        self.0.now.get()
+    }
+
+    /// The time right now: a read of the clock.
+    pub fn now_exact(&self) -> Instant {
+        self.0.clock.now()
+    }
+
+    /// Seconds since 1970, for dates.
+    pub fn unix_seconds(&self) -> u64 {
+        self.0.clock.unix_seconds()
+    }
+
+    /// An empty buffer.
+    ///
+    /// # Errors
+    /// [`Kind::NoBuffers`] when the core's bound is reached.
+    pub fn buffer(&self) -> Result<Buffer, Error> {
+        self.0.pool.take()
+    }
+
+    /// The core's buffers.
+    pub fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// Tasks that have not ended.
+    pub fn tasks(&self) -> usize {
+        self.0.tasks.count()
+    }
+
+    /// Whether the core was asked to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.0.state.borrow().stopping
+    }
+
+    /// Asks this core to stop, as [`Handle::stop`] does.
+    pub fn stop(&self, drain: Duration) {
+        self.handle().stop(drain);
+    }
+
+    /// Pauses until the core is asked to stop.
+    pub async fn stopped(&self) {
+        poll_fn(|_| self.poll_stopped()).await
+    }
+
+    fn poll_stopped(&self) -> Poll<()> {
+        let mut state = self.0.state.borrow_mut();
+        if state.stopping {
+            return Poll::Ready(());
+        }
+        let task = self.0.tasks.current();
+        if !state.stop_waiters.contains(&task) {
+            state.stop_waiters.push(task);
+        }
+        Poll::Pending
+    }
+
+    /// Pauses for at least `duration`.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        self.sleep_until(self.now_exact() + duration)
+    }
+
+    /// Pauses until `when`, at least.
+    pub fn sleep_until(&self, when: Instant) -> Sleep {
+        Sleep {
+            core: self.clone(),
+            when,
+            timer: None,
+        }
+    }
+
+    /// Pauses for at least `duration`, or until the core is asked to stop.
+    pub async fn sleep_unless_stopping(&self, duration: Duration) {
+        let mut sleep = self.sleep(duration);
+        poll_fn(|context| {
+            if self.poll_stopped().is_ready() {
+                return Poll::Ready(());
+            }
+            Pin::new(&mut sleep).poll(context)
+        })
+        .await
+    }
+
+    /// Lets the other ready tasks and the kernel have their turn.
+    pub async fn pause(&self) {
+        let mut paused = false;
+        poll_fn(|context| {
+            if paused {
+                return Poll::Ready(());
+            }
+            paused = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Runs the core until all tasks have ended, or it was asked to stop and the time to finish has passed. Returns the
+    /// number of tasks that were cut off.
+    pub fn run(&self) -> usize {
+        let mut drained_by = None;
+        loop {
+            self.0.tasks.run(TASKS_PER_TURN);
+            if self.0.tasks.count() == 0
+                || drained_by.is_some_and(|deadline| self.0.now.get() >= deadline)
+            {
+                break;
+            }
+            self.turn(drained_by);
+            if drained_by.is_none()
+                && let Some(drain) = self.asked_to_stop()
+            {
+                drained_by = Some(self.0.now.get() + drain);
+                self.interrupt();
+            }
+        }
+        let cut_off = self.0.tasks.count();
+        self.0.tasks.clear();
+        cut_off
+    }
+
+    /// One look at the kernel and the clock.
+    fn turn(&self, drained_by: Option<Instant>) {
+        let Inner { tasks, state, .. } = &*self.0;
+        let state = &mut *state.borrow_mut();
+        let mut until = state.timers.next();
+        if let Some(deadline) = drained_by {
+            until = Some(until.map_or(deadline, |until| until.min(deadline)));
+        }
+        let timeout = if tasks.has_ready() {
+            Some(Duration::ZERO)
+        } else {
+            until.map(|until| until.since(self.0.clock.now()))
+        };
+        let mut events = std::mem::take(&mut state.events);
+        match &mut state.driver {
+            Driver::Epoll(driver) => driver.wait(timeout, &mut events),
+            Driver::Uring(driver) => {
+                driver.turn(timeout, &mut state.sockets, tasks, &state.pool, &mut events)
+            }
+            Driver::Simulated(driver) => {
+                let until = if tasks.has_ready() {
+                    Some(self.0.clock.now())
+                } else {
+                    until
+                };
+                // The stop of a simulated core comes from one of its own tasks.
+                let stop_asked =
+                    self.0.shared.stop.load(Ordering::Acquire) != 0 && drained_by.is_none();
+                if stop_asked {
+                    events.push(Event::Wake);
+                } else {
+                    driver.wait(until, &mut state.sockets, &mut events);
+                }
+            }
+        }
+        state.now = self.0.clock.now();
+        self.0.now.set(state.now);
+        for event in events.drain(..) {
+            state.act(event, tasks);
+        }
+        state.events = events;
+        state.expire(tasks);
+    }
+
+    fn asked_to_stop(&self) -> Option<Duration> {
+        match self.0.shared.stop.load(Ordering::Acquire) {
+            0 => None,
+            nanoseconds => Some(Duration::from_nanos(nanoseconds - 1)),
+        }
+    }
+
+    /// Wakes everybody who wants to know that the core is stopping.
+    fn interrupt(&self) {
+        let Inner { tasks, state, .. } = &*self.0;
+        let state = &mut *state.borrow_mut();
+        state.stopping = true;
+        for task in std::mem::take(&mut state.stop_waiters) {
+            tasks.wake(task);
+        }
+        for socket in state
+            .sockets
+            .iter_mut()
+            .filter(|socket| socket.interruptible)
+        {
+            tasks.wake(socket.recv_waiter);
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl State {
+    fn act(&mut self, event: Event, tasks: &Tasks) {
+        let Event::Ready {
+            key,
+            readable,
+            writable,
+            ended,
+        } = event
+        else {
+            return;
+        };
+        let socket = &mut self.sockets[key];
+        socket.ended |= ended;
+        if readable {
+            socket.readable = true;
+            tasks.wake(std::mem::replace(&mut socket.recv_waiter, TaskId::NONE));
+        }
+        if writable {
+            socket.writable = true;
+            tasks.wake(std::mem::replace(&mut socket.send_waiter, TaskId::NONE));
+        }
+    }
+
+    fn expire(&mut self, tasks: &Tasks) {
+        let mut expired = std::mem::take(&mut self.expired);
+        self.timers.expire(self.now, &mut expired);
+        for timer in expired.drain(..) {
+            match timer {
+                Timer::Socket(key) => self.socket_timer_expired(key, tasks),
+                Timer::Sleep(index) => {
+                    let state = &mut self.sleeps[index as usize];
+                    if let SleepState::Waiting(task) = *state {
+                        tasks.wake(task);
+                    }
+                    *state = SleepState::Over;
+                }
+            }
+        }
+        self.expired = expired;
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Inner { tasks, state, .. } = self;
+        let State {
+            driver,
+            sockets,
+            pool,
+            ..
+        } = state.get_mut();
+        if let Driver::Uring(driver) = driver {
+            driver.shut_down(sockets, tasks, pool);
+        }
+    }
+}
+
+/// A pause. Dropping it takes its timer back.
+pub struct Sleep {
+    core: Core,
+    when: Instant,
+    timer: Option<(TimerId, u32)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let core = self.core.clone();
+        let state = &mut *core.0.state.borrow_mut();
+        let task = core.0.tasks.current();
+        if let Some((_, index)) = self.timer {
+            return match state.sleeps[index as usize] {
+                SleepState::Over => Poll::Ready(()),
+                SleepState::Waiting(_) | SleepState::Unused => {
+                    state.sleeps[index as usize] = SleepState::Waiting(task);
+                    Poll::Pending
+                }
+            };
+        }
+        if self.when <= core.0.clock.now() {
+            return Poll::Ready(());
+        }
+        let index = state.sleeps_unused.pop().unwrap_or_else(|| {
+            state.sleeps.push(SleepState::Unused);
+            (state.sleeps.len() - 1) as u32
+        });
+        state.sleeps[index as usize] = SleepState::Waiting(task);
+        self.timer = Some((state.timers.insert(self.when, Timer::Sleep(index)), index));
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let Some((timer, index)) = self.timer else {
+            return;
+        };
+        let state = &mut *self.core.0.state.borrow_mut();
+        if matches!(state.sleeps[index as usize], SleepState::Waiting(_)) {
+            state.timers.cancel(timer);
+        }
+        state.sleeps[index as usize] = SleepState::Unused;
+        state.sleeps_unused.push(index);
+    }
+}
+
+/// What the threads of [`start`] run on.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Never [`Io::Auto`] when the choice was made with [`crate::choose`].
+    pub io: Io,
+    /// The CPU of each core; `None` leaves a core unpinned.
+    pub cpus: Vec<Option<usize>>,
+}
+
+/// Running cores.
+pub struct Cores<T> {
+    handles: Vec<Handle>,
+    /// `None` is returned only by a core that could not be made, and then there is no `Cores`.
+    threads: Vec<JoinHandle<Option<T>>>,
+}
+
+/// Starts one thread per entry of `setup.cpus`, makes a core on each and calls `main` with it; what `main` returns comes
+/// out of [`Cores::join`]. `main` spawns its tasks and calls [`Core::run`].
+///
+/// # Errors
+/// When a core cannot be made; those already started are stopped.
+pub fn start<T, F>(setup: &Setup, main: F) -> Result<Cores<T>, Error>
+where
+    T: Send + 'static,
+    F: Fn(Core) -> T + Send + Clone + 'static,
+{
+    let (report, reports) = std::sync::mpsc::channel();
+    let mut threads = Vec::new();
+    for (id, &cpu) in setup.cpus.iter().enumerate() {
+        let (main, report, io) = (main.clone(), report.clone(), setup.io);
+        let run = move || {
+            let core = pinned_core(id, io, cpu);
+            // The receiver lives until all cores have reported.
+            let _ = report.send(core.as_ref().map(Core::handle).map_err(|&error| error));
+            drop(report);
+            // Whoever called `start` has got the error and joins nobody.
+            core.ok().map(main)
+        };
+        let spawned = std::thread::Builder::new()
+            .name(format!("core-{id}"))
+            .spawn(run);
+        threads.push(spawned.map_err(|error| {
+            let errno =
+                rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
+            Error::os(Op::Start, errno)
+        })?);
+    }
+    drop(report);
+    let outcomes: Vec<Result<Handle, Error>> = reports.iter().collect();
+    let handles: Vec<Handle> = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.clone().ok())
+        .collect();
+    if let Some(error) = outcomes.iter().find_map(|outcome| outcome.as_ref().err()) {
+        handles
+            .iter()
+            .for_each(|handle| handle.stop(Duration::ZERO));
+        return Err(*error);
+    }
+    Ok(Cores { handles, threads })
+}
+
+fn pinned_core(id: usize, io: Io, cpu: Option<usize>) -> Result<Core, Error> {
+    if let Some(cpu) = cpu {
+        cpu::pin(cpu).map_err(|errno| Error::new(Op::Start, Kind::Os(errno)))?;
+    }
+    Core::new(id, io)
+}
+
+impl<T> Cores<T> {
+    /// Asks all cores to stop and gives their tasks `drain` to finish.
+    pub fn stop(&self, drain: Duration) {
+        self.handles.iter().for_each(|handle| handle.stop(drain));
+    }
+
+    /// What stops the cores from another thread.
+    pub fn handles(&self) -> Vec<Handle> {
+        self.handles.clone()
+    }
+
+    /// Whether all cores have ended.
+    pub fn is_finished(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Waits for all cores and returns what their `main` returned, in the order of the cores.
+    ///
+    /// # Panics
+    /// When a core panicked.
+    pub fn join(self) -> Vec<T> {
+        self.threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(value) => value.expect("every core was made, or `start` had failed"),
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    }
+}

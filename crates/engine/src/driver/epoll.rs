@@ -1,0 +1,97 @@
+//! The epoll driver: every socket is registered once, edge-triggered for both directions, and never touched again.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+
+use super::Event;
+use crate::error::{Error, Op};
+use crate::limits::EVENTS_PER_WAIT;
+use crate::socket::Key;
+
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    /// Written by other threads to end a wait.
+    wake: OwnedFd,
+}
+
+/// The name of `wake` among the events; sockets are numbered from zero.
+const WAKE: u64 = u64::MAX;
+
+impl Epoll {
+    pub(crate) fn new() -> Result<Self, Error> {
+        Self::open().map_err(|errno| Error::os(Op::Start, errno))
+    }
+
+    fn open() -> Result<Self, Errno> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(
+            &epoll,
+            &wake,
+            EventData::new_u64(WAKE),
+            EventFlags::IN | EventFlags::ET,
+        )?;
+        Ok(Self { epoll, wake })
+    }
+
+    pub(crate) fn wake_descriptor(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    pub(crate) fn register(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(
+            &self.epoll,
+            descriptor,
+            EventData::new_u64(u64::from(key.0)),
+            flags,
+        )
+    }
+
+    pub(crate) fn register_listener(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
+        // Level-triggered: what one turn leaves in the accept queue is reported again. Exclusive: of the cores that
+        // share a Unix listener one wakes up, not all.
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        epoll::add(
+            &self.epoll,
+            descriptor,
+            EventData::new_u64(u64::from(key.0)),
+            flags,
+        )
+    }
+
+    /// Waits until something happens or `timeout` has passed (`None`: for ever).
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) {
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        let mut list = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_PER_WAIT];
+        let ready = match epoll::wait(&self.epoll, &mut list[..], timeout.as_ref()) {
+            Ok((ready, _)) => ready,
+            Err(Errno::INTR) => return,
+            // The descriptor is ours and the list is valid; nothing else is documented in epoll_wait(2).
+            Err(errno) => panic!("epoll_wait: {errno}"),
+        };
+        for event in ready {
+            let flags = event.flags;
+            let data = event.data.u64();
+            if data == WAKE {
+                events.push(Event::Wake);
+                continue;
+            }
+            let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+            events.push(Event::Ready {
+                key: Key(data as u32),
+                readable: ended || flags.contains(EventFlags::IN),
+                writable: ended || flags.contains(EventFlags::OUT),
+                ended,
+            });
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! The simulated driver: a network inside the process with a virtual clock, where a seed decides what goes wrong.
+//!
+//! Receives are short, operations say "not yet" without need, bytes travel for a while so that connections overtake
+//! each other, buffers fill up, and connections are reset. The same seed gives the same run.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::Event;
+use crate::address::Address;
+use crate::clock::Instant;
+use crate::limits::EVENTS_PER_WAIT;
+use crate::socket::{Key, Socket, Sockets};
+
+/// What the simulated network does. Shares are per thousand.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// Decides everything; print it when a test fails.
+    pub seed: u64,
+    /// Receives and sends that move fewer bytes than they could.
+    pub short: u32,
+    /// Operations that say "not yet" although they could go on.
+    pub not_yet: u32,
+    /// Sends that end in a reset of the connection.
+    pub reset: u32,
+    /// Longest time that bytes travel.
+    pub delay_max: Duration,
+    /// Bytes a direction holds before a sender has to wait.
+    pub capacity: usize,
+}
+
+impl Simulation {
+    /// Everything goes wrong now and then, but no connection is reset.
+    pub fn with_seed(seed: u64) -> Self {
+        Self {
+            seed,
+            short: 300,
+            not_yet: 200,
+            reset: 0,
+            delay_max: Duration::from_micros(500),
+            capacity: 64 * 1024,
+        }
+    }
+}
+
+/// One end of a simulated connection.
+#[derive(Default)]
+pub(crate) struct Peer {
+    /// The other end, while it exists.
+    other: Option<Key>,
+    /// Arrived, not received yet.
+    inbox: VecDeque<u8>,
+    /// Sent by the other end, still travelling or in `inbox`. Invariant: `arriving >= inbox.len()`.
+    arriving: usize,
+    /// The other end will send no more, and all it sent has arrived.
+    ended: bool,
+    reset: bool,
+    /// When the last bytes sent to this end arrive: later bytes may not overtake them.
+    last_arrival: u64,
+    /// Distinguishes this connection from an earlier one in the same slot.
+    id: u64,
+}
+
+impl Peer {
+    /// Whether the connection has ended, failed, or received something unasked.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.ended || self.reset || !self.inbox.is_empty()
+    }
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Bytes(Vec<u8>),
+    End,
+    Reset,
+    /// The other end has received something: there is room to send.
+    Room,
+    /// An operation that said "not yet" may go on.
+    Again,
+}
+
+/// Time, order of scheduling, socket, connection id, what: sorts by time and then as scheduled.
+type Entry = (u64, u64, u32, u64, Happening);
+
+pub(crate) struct Simulated {
+    options: Simulation,
+    random: Random,
+    clock: Rc<Cell<u64>>,
+    listeners: HashMap<String, Key>,
+    backlog: HashMap<u32, VecDeque<Key>>,
+    agenda: BinaryHeap<Reverse<Entry>>,
+    order: u64,
+    connections: u64,
+}
+
+impl Simulated {
+    pub(crate) fn new(options: Simulation, clock: Rc<Cell<u64>>) -> Self {
+        Self {
+            random: Random(options.seed),
+            options,
+            clock,
+            listeners: HashMap::new(),
+            backlog: HashMap::new(),
+            agenda: BinaryHeap::new(),
+            order: 0,
+            connections: 0,
+        }
+    }
+
+    pub(crate) fn listen(&mut self, address: &Address, key: Key) -> Result<(), Errno> {
+        if self.listeners.contains_key(&address.to_string()) {
+            return Err(Errno::ADDRINUSE);
+        }
+        self.listeners.insert(address.to_string(), key);
+        self.backlog.insert(key.0, VecDeque::new());
+        Ok(())
+    }
+
+    /// Both ends at once; the listener's comes out of `accept`.
+    pub(crate) fn connect(
+        &mut self,
+        address: &Address,
+        sockets: &mut Sockets,
+    ) -> Result<Key, Errno> {
+        let listener = *self
+            .listeners
+            .get(&address.to_string())
+            .ok_or(Errno::CONNREFUSED)?;
+        self.connections += 1;
+        let mut end = || {
+            let mut socket = Socket::new(None);
+            socket.simulated = Some(Box::new(Peer {
+                id: self.connections,
+                ..Peer::default()
+            }));
+            socket.writable = true;
+            sockets.insert(socket)
+        };
+        let (near, far) = (end(), end());
+        peer(sockets, near).other = Some(far);
+        peer(sockets, far).other = Some(near);
+        self.backlog
+            .get_mut(&listener.0)
+            .expect("made with the listener")
+            .push_back(far);
+        self.schedule(listener, 0, Happening::Again);
+        Ok(near)
+    }
+
+    pub(crate) fn accept(&mut self, listener: Key) -> Option<Key> {
+        if self.hesitates(listener, 0) {
+            return None;
+        }
+        self.backlog.get_mut(&listener.0)?.pop_front()
+    }
+
+    /// Whether the operation is told "not yet" for no reason; it is woken again later.
+    fn hesitates(&mut self, key: Key, id: u64) -> bool {
+        let hesitates = self.random.chance(self.options.not_yet);
+        if hesitates {
+            self.schedule(key, id, Happening::Again);
+        }
+        hesitates
+    }
+
+    /// Bytes received into `bytes`: zero at the end, `EAGAIN` when there are none yet.
+    pub(crate) fn recv(
+        &mut self,
+        key: Key,
+        sockets: &mut Sockets,
+        bytes: &mut [u8],
+    ) -> Result<usize, Errno> {
+        let end = peer(sockets, key);
+        let (id, other) = (end.id, end.other);
+        if end.reset {
+            return Err(Errno::CONNRESET);
+        }
+        if end.inbox.is_empty() {
+            return if end.ended { Ok(0) } else { Err(Errno::AGAIN) };
+        }
+        if self.hesitates(key, id) {
+            return Err(Errno::AGAIN);
+        }
+        let available = peer(sockets, key).inbox.len().min(bytes.len());
+        let count = self.shorten(available);
+        let end = peer(sockets, key);
+        for (slot, byte) in bytes.iter_mut().zip(end.inbox.drain(..count)) {
+            *slot = byte;
+        }
+        end.arriving -= count;
+        if let Some(other) = other {
+            self.schedule(other, id, Happening::Room);
+        }
+        Ok(count)
+    }
+
+    /// Bytes taken of `bytes`, or `EAGAIN` when the direction is full.
+    pub(crate) fn send(
+        &mut self,
+        key: Key,
+        sockets: &mut Sockets,
+        bytes: &[u8],
+    ) -> Result<usize, Errno> {
+        let end = peer(sockets, key);
+        let (id, reset, other) = (end.id, end.reset, end.other);
+        if reset {
+            return Err(Errno::CONNRESET);
+        }
+        let Some(other) = other else {
+            return Err(Errno::PIPE);
+        };
+        if self.hesitates(key, id) {
+            return Err(Errno::AGAIN);
+        }
+        if self.random.chance(self.options.reset) {
+            peer(sockets, key).reset = true;
+            self.schedule(other, id, Happening::Reset);
+            return Err(Errno::CONNRESET);
+        }
+        let room = self
+            .options
+            .capacity
+            .saturating_sub(peer(sockets, other).arriving);
+        let count = bytes.len().min(room);
+        if count == 0 {
+            return Err(Errno::AGAIN);
+        }
+        let count = self.shorten(count);
+        peer(sockets, other).arriving += count;
+        self.deliver(other, sockets, Happening::Bytes(bytes[..count].to_vec()));
+        Ok(count)
+    }
+
+    /// Tells the other end that no more will come.
+    pub(crate) fn end(&mut self, key: Key, sockets: &mut Sockets) {
+        if let Some(other) = peer(sockets, key).other {
+            self.deliver(other, sockets, Happening::End);
+        }
+    }
+
+    pub(crate) fn close(&mut self, key: Key, sockets: &mut Sockets) {
+        if self.backlog.remove(&key.0).is_some() {
+            self.listeners.retain(|_, listener| *listener != key);
+            sockets.remove(key);
+            return;
+        }
+        let end = peer(sockets, key);
+        let unread = !end.inbox.is_empty();
+        if let Some(other) = end.other.take() {
+            // tcp(7): closing with unread bytes resets the connection.
+            self.deliver(
+                other,
+                sockets,
+                if unread {
+                    Happening::Reset
+                } else {
+                    Happening::End
+                },
+            );
+            peer(sockets, other).other = None;
+        }
+        sockets.remove(key);
+    }
+
+    fn shorten(&mut self, count: usize) -> usize {
+        if count > 1 && self.random.chance(self.options.short) {
+            1 + self.random.below(count as u64) as usize
+        } else {
+            count
+        }
+    }
+
+    /// Schedules behind everything that already travels to this end.
+    fn deliver(&mut self, to: Key, sockets: &mut Sockets, what: Happening) {
+        let delay = self
+            .random
+            .below(self.options.delay_max.as_nanos() as u64 + 1);
+        let end = peer(sockets, to);
+        end.last_arrival = end.last_arrival.max(self.clock.get() + delay);
+        let (time, id) = (end.last_arrival, end.id);
+        self.order += 1;
+        self.agenda
+            .push(Reverse((time, self.order, to.0, id, what)));
+    }
+
+    fn schedule(&mut self, key: Key, id: u64, what: Happening) {
+        let time = self.clock.get()
+            + self
+                .random
+                .below(self.options.delay_max.as_nanos() as u64 + 1);
+        self.order += 1;
+        self.agenda
+            .push(Reverse((time, self.order, key.0, id, what)));
+    }
+
+    /// Moves the clock to the next thing that happens, at most to `until`, and lets it happen.
+    ///
+    /// # Panics
+    /// When nothing can ever happen again: the tasks wait for each other.
+    pub(crate) fn wait(
+        &mut self,
+        until: Option<Instant>,
+        sockets: &mut Sockets,
+        events: &mut Vec<Event>,
+    ) {
+        let next = self.agenda.peek().map(|Reverse((time, ..))| *time);
+        let now = match (next, until.map(Instant::nanoseconds)) {
+            (Some(next), Some(until)) => next.min(until),
+            (Some(time), None) | (None, Some(time)) => time,
+            (None, None) => panic!(
+                "simulation: all tasks wait and nothing will happen (seed {})",
+                self.options.seed
+            ),
+        };
+        self.clock.set(self.clock.get().max(now));
+        for _ in 0..EVENTS_PER_WAIT {
+            match self.agenda.peek() {
+                Some(Reverse((time, ..))) if *time <= self.clock.get() => {}
+                _ => return,
+            }
+            let Reverse((_, _, index, id, what)) = self.agenda.pop().expect("peeked");
+            self.happen(Key(index), id, what, sockets, events);
+        }
+    }
+
+    fn happen(
+        &mut self,
+        key: Key,
+        id: u64,
+        what: Happening,
+        sockets: &mut Sockets,
+        events: &mut Vec<Event>,
+    ) {
+        let both = Event::Ready {
+            key,
+            readable: true,
+            writable: true,
+            ended: false,
+        };
+        let Some(end) = sockets[key]
+            .simulated
+            .as_deref_mut()
+            .filter(|end| end.id == id)
+        else {
+            if self.backlog.contains_key(&key.0) {
+                events.push(both);
+            }
+            return;
+        };
+        match what {
+            Happening::Bytes(bytes) => end.inbox.extend(bytes),
+            Happening::End => end.ended = true,
+            Happening::Reset => {
+                end.reset = true;
+                end.inbox.clear();
+            }
+            Happening::Room | Happening::Again => {}
+        }
+        events.push(both);
+    }
+}
+
+/// The simulated side of a socket.
+fn peer(sockets: &mut Sockets, key: Key) -> &mut Peer {
+    sockets[key]
+        .simulated
+        .as_deref_mut()
+        .expect("sockets of a simulated core are simulated")
+}
+
+/// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): any seed will do.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    fn chance(&mut self, per_thousand: u32) -> bool {
+        self.below(1000) < u64::from(per_thousand)
+    }
+}

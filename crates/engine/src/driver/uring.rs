@@ -1,0 +1,536 @@
+//! The io_uring driver: multishot accept and receive, provided buffers, batched submission.
+//!
+//! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
+//! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use super::Event;
+use crate::buffer::{Buffer, Pool};
+use crate::error::{Error, Op};
+use crate::limits::{
+    COMPLETION_ENTRIES, PARTS_PER_SEND, RECEIVED_MAX, RING_BUFFERS, SUBMISSION_ENTRIES,
+};
+use crate::outgoing::{Part, Queue};
+use crate::socket::{Key, Socket, Sockets};
+use crate::task::Tasks;
+
+/// What one socket has in flight, and what came back for it.
+#[derive(Default)]
+pub(crate) struct InFlight {
+    /// Operations whose last completion has not been seen. The slot may be reused only at zero.
+    pub(crate) operations: u8,
+    /// A multishot receive or accept is armed.
+    pub(crate) armed: bool,
+    /// The armed receive has been asked to end.
+    pub(crate) cancelling: bool,
+    /// A send is in flight; the parts at the front of `outgoing` belong to the kernel.
+    pub(crate) sending: bool,
+    /// A wait for writability is in flight.
+    pub(crate) polling: bool,
+    pub(crate) received: Queue<Buffer>,
+    /// The peer has ended its side, or the receive failed.
+    pub(crate) end: Option<Result<(), Errno>>,
+    pub(crate) send_failed: Option<Errno>,
+    /// Message header and vector of a send of several parts.
+    message: Option<Box<Message>>,
+    /// Accepted by a listener, not taken yet.
+    pub(crate) accepted: Queue<Result<OwnedFd, Errno>>,
+}
+
+impl InFlight {
+    /// Whether the connection has ended, failed, or received something unasked.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.end.is_some() || self.send_failed.is_some() || !self.received.is_empty()
+    }
+}
+
+/// What sendmsg(2) reads; pinned in its box while the operation is in flight.
+struct Message {
+    header: libc::msghdr,
+    vector: [libc::iovec; PARTS_PER_SEND],
+}
+
+/// Which operation of a socket a completion belongs to: the upper half of its user data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum Operation {
+    Accept = 1,
+    Recv = 2,
+    Send = 3,
+    PollWritable = 4,
+    Cancel = 5,
+    Wake = 6,
+}
+
+fn user_data(operation: Operation, key: Key) -> u64 {
+    (operation as u64) << 32 | u64::from(key.0)
+}
+
+fn split(user_data: u64) -> (Operation, Key) {
+    let operation = match (user_data >> 32) as u32 {
+        1 => Operation::Accept,
+        2 => Operation::Recv,
+        3 => Operation::Send,
+        4 => Operation::PollWritable,
+        5 => Operation::Cancel,
+        6 => Operation::Wake,
+        other => unreachable!("no operation has the number {other}"),
+    };
+    (operation, Key(user_data as u32))
+}
+
+pub(crate) struct Ring {
+    ring: IoUring,
+    wake: OwnedFd,
+    buffers: Provided,
+    /// Completions of one turn, between reaping and acting.
+    reaped: Vec<(u64, i32, u32)>,
+}
+
+impl Ring {
+    pub(crate) fn new() -> Result<Self, Error> {
+        Self::open().map_err(|errno| Error::os(Op::Start, errno))
+    }
+
+    /// Whether a ring with all that we need can be had here.
+    pub(crate) fn probe() -> Result<(), Errno> {
+        Self::open().map(drop)
+    }
+
+    fn open() -> Result<Self, Errno> {
+        // SINGLE_ISSUER and DEFER_TASKRUN came with 6.0 and 6.1; multishot receive and buffer rings are older, so a
+        // kernel that takes these flags has everything.
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_clamp()
+            .setup_cqsize(COMPLETION_ENTRIES)
+            .build(SUBMISSION_ENTRIES)
+            .map_err(errno)?;
+        let buffers = Provided::register(&ring)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let mut ring = Self {
+            ring,
+            wake,
+            buffers,
+            reaped: Vec::with_capacity(COMPLETION_ENTRIES as usize),
+        };
+        ring.arm_wake();
+        Ok(ring)
+    }
+
+    pub(crate) fn wake_descriptor(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    fn arm_wake(&mut self) {
+        let entry = opcode::PollAdd::new(Fd(self.wake.as_raw_fd()), libc::POLLIN as u32)
+            .multi(true)
+            .build();
+        self.push(entry.user_data(user_data(Operation::Wake, Key(0))));
+    }
+
+    /// Queues an entry; a full queue is submitted first.
+    fn push(&mut self, entry: squeue::Entry) {
+        loop {
+            // SAFETY: the descriptors and memory that entries of this module name stay valid until their completion:
+            // descriptors live in slots with `operations > 0`, memory in `outgoing`, `Message` and `Provided`.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                return;
+            }
+            match self.ring.submit() {
+                Ok(_) => {}
+                Err(error) => match errno(error) {
+                    Errno::INTR | Errno::AGAIN | Errno::BUSY => {}
+                    errno => panic!("io_uring_enter: {errno}"),
+                },
+            }
+        }
+    }
+
+    pub(crate) fn arm_recv(&mut self, key: Key, socket: &mut Socket) {
+        let entry =
+            opcode::RecvMulti::new(Fd(socket.descriptor().as_raw_fd()), Provided::GROUP).build();
+        self.push(entry.user_data(user_data(Operation::Recv, key)));
+        socket.ring.armed = true;
+        socket.ring.operations += 1;
+    }
+
+    pub(crate) fn arm_accept(&mut self, key: Key, socket: &mut Socket) {
+        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let entry = opcode::AcceptMulti::new(descriptor)
+            .flags(libc::SOCK_CLOEXEC)
+            .build();
+        self.push(entry.user_data(user_data(Operation::Accept, key)));
+        socket.ring.armed = true;
+        socket.ring.operations += 1;
+    }
+
+    pub(crate) fn poll_writable(&mut self, key: Key, socket: &mut Socket) {
+        let entry =
+            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), libc::POLLOUT as u32).build();
+        self.push(entry.user_data(user_data(Operation::PollWritable, key)));
+        socket.ring.polling = true;
+        socket.ring.operations += 1;
+    }
+
+    /// Sends what stands in `outgoing`, which must not be empty nor be in flight already.
+    pub(crate) fn send(&mut self, key: Key, socket: &mut Socket) {
+        debug_assert!(!socket.ring.sending && !socket.outgoing.is_empty());
+        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let entry = if socket.outgoing.len() == 1 {
+            let bytes = socket.outgoing.first_mut().expect("not empty").bytes();
+            opcode::Send::new(descriptor, bytes.as_ptr(), bytes.len() as u32)
+                .flags(libc::MSG_NOSIGNAL)
+                .build()
+        } else {
+            let message = Message::of(&socket.outgoing, socket.ring.message.take());
+            let header: *const libc::msghdr = &raw const message.header;
+            socket.ring.message = Some(message);
+            opcode::SendMsg::new(descriptor, header)
+                .flags(libc::MSG_NOSIGNAL as u32)
+                .build()
+        };
+        self.push(entry.user_data(user_data(Operation::Send, key)));
+        socket.ring.sending = true;
+        socket.ring.operations += 1;
+    }
+
+    fn cancel(&mut self, operation: Operation, key: Key) {
+        let entry =
+            opcode::AsyncCancel2::new(CancelBuilder::user_data(user_data(operation, key))).build();
+        // Its own completion says nothing that the cancelled operation's does not say.
+        self.push(entry.user_data(user_data(Operation::Cancel, key)));
+    }
+
+    pub(crate) fn cancel_recv(&mut self, key: Key, socket: &mut Socket) {
+        if socket.ring.armed && !socket.ring.cancelling {
+            socket.ring.cancelling = true;
+            self.cancel(Operation::Recv, key);
+        }
+    }
+
+    /// Cancels everything the socket has in flight; its completions still arrive.
+    pub(crate) fn cancel_all(&mut self, key: Key, socket: &Socket) {
+        let ring = &socket.ring;
+        for (in_flight, operation) in [
+            (ring.armed, Operation::Recv),
+            (ring.armed, Operation::Accept),
+            (ring.sending, Operation::Send),
+            (ring.polling, Operation::PollWritable),
+        ] {
+            if in_flight {
+                self.cancel(operation, key);
+            }
+        }
+    }
+
+    /// Submits what is queued, waits until something happens or `timeout` has passed, and acts on what completed.
+    pub(crate) fn turn(
+        &mut self,
+        timeout: Option<Duration>,
+        sockets: &mut Sockets,
+        tasks: &Tasks,
+        pool: &Rc<Pool>,
+        events: &mut Vec<Event>,
+    ) {
+        self.buffers.replenish(pool);
+        self.enter(timeout);
+        let mut reaped = std::mem::take(&mut self.reaped);
+        let completions = self.ring.completion();
+        reaped.extend(completions.map(|entry| (entry.user_data(), entry.result(), entry.flags())));
+        for &(user_data, result, flags) in &reaped {
+            let (operation, key) = split(user_data);
+            match operation {
+                Operation::Cancel => {}
+                Operation::Wake => {
+                    let mut count = [0; 8];
+                    // Blocking, but the poll said that there is something; the value does not matter.
+                    let _ = rustix::io::read(&self.wake, &mut count);
+                    if !cqueue::more(flags) {
+                        self.arm_wake();
+                    }
+                    events.push(Event::Wake);
+                }
+                _ => self.complete(operation, key, result, flags, sockets, tasks, pool),
+            }
+        }
+        reaped.clear();
+        self.reaped = reaped;
+    }
+
+    fn enter(&mut self, timeout: Option<Duration>) {
+        let (want, timeout) = match timeout {
+            Some(Duration::ZERO) => (0, Some(Duration::ZERO)),
+            timeout => (1, timeout),
+        };
+        let submitter = self.ring.submitter();
+        let outcome = match timeout {
+            Some(timeout) => {
+                let timeout = Timespec::new()
+                    .sec(timeout.as_secs())
+                    .nsec(timeout.subsec_nanos());
+                submitter.submit_with_args(want, &SubmitArgs::new().timespec(&timeout))
+            }
+            None => submitter.submit_and_wait(want),
+        };
+        match outcome {
+            Ok(_) => {}
+            Err(error) => match errno(error) {
+                // Nothing came in time, a signal, or the kernel wants its completions reaped first.
+                Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN => {}
+                errno => panic!("io_uring_enter: {errno}"),
+            },
+        }
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a completion (4) and where it goes (3); a struct would only rename them"
+    )]
+    fn complete(
+        &mut self,
+        operation: Operation,
+        key: Key,
+        result: i32,
+        flags: u32,
+        sockets: &mut Sockets,
+        tasks: &Tasks,
+        pool: &Rc<Pool>,
+    ) {
+        let socket = &mut sockets[key];
+        if !cqueue::more(flags) {
+            socket.ring.operations -= 1;
+        }
+        match operation {
+            Operation::Recv => self.complete_recv(key, result, flags, socket, tasks, pool),
+            Operation::Accept => {
+                socket.ring.armed &= cqueue::more(flags);
+                // SAFETY: a non-negative result of accept is a new descriptor that nobody else owns.
+                socket
+                    .ring
+                    .accepted
+                    .push(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+                tasks.wake(socket.recv_waiter);
+            }
+            Operation::Send => {
+                socket.ring.sending = false;
+                match outcome(result) {
+                    Ok(count) => socket.outgoing.consume(count as usize),
+                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(errno) => {
+                        socket.ring.send_failed = Some(errno);
+                        socket.outgoing.clear();
+                    }
+                }
+                if !socket.outgoing.is_empty() {
+                    self.send(key, socket);
+                } else {
+                    tasks.wake(socket.send_waiter);
+                }
+            }
+            Operation::PollWritable => {
+                socket.ring.polling = false;
+                socket.writable = true;
+                tasks.wake(socket.send_waiter);
+            }
+            Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),
+        }
+        if sockets[key].closing && sockets[key].ring.operations == 0 {
+            sockets.remove(key);
+        }
+    }
+
+    fn complete_recv(
+        &mut self,
+        key: Key,
+        result: i32,
+        flags: u32,
+        socket: &mut Socket,
+        tasks: &Tasks,
+        pool: &Rc<Pool>,
+    ) {
+        if !cqueue::more(flags) {
+            socket.ring.armed = false;
+            socket.ring.cancelling = false;
+        }
+        // A buffer comes back whenever the kernel has taken one, even with an error.
+        let buffer = cqueue::buffer_select(flags).map(|id| self.buffers.take(id, pool));
+        match (outcome(result), buffer) {
+            (Ok(0), _) => socket.ring.end = Some(Ok(())),
+            (Ok(count), Some(mut buffer)) => {
+                buffer.fill(count as usize);
+                socket.ring.received.push(buffer);
+                if socket.ring.received.len() >= RECEIVED_MAX {
+                    self.cancel_recv(key, socket);
+                }
+            }
+            (Ok(_), None) => unreachable!("bytes were received into no buffer"),
+            // Out of provided buffers, or cancelled for back-pressure: the next wait arms it again.
+            (Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => {}
+            (Err(errno), _) => socket.ring.end = Some(Err(errno)),
+        }
+        tasks.wake(socket.recv_waiter);
+    }
+
+    /// Ends all operations and waits until the kernel has let go of all memory. The tasks are gone already.
+    pub(crate) fn shut_down(&mut self, sockets: &mut Sockets, tasks: &Tasks, pool: &Rc<Pool>) {
+        let in_flight: Vec<u32> = sockets
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, socket)| socket.ring.operations > 0)
+            .map(|(index, _)| index as u32)
+            .collect();
+        for index in in_flight {
+            self.cancel_all(Key(index), &sockets[Key(index)]);
+        }
+        let mut events = Vec::new();
+        while sockets.iter_mut().any(|socket| socket.ring.operations > 0) {
+            self.turn(
+                Some(Duration::from_millis(10)),
+                sockets,
+                tasks,
+                pool,
+                &mut events,
+            );
+        }
+    }
+}
+
+impl Message {
+    fn of(outgoing: &Queue<Part>, recycled: Option<Box<Message>>) -> Box<Message> {
+        let mut message = recycled.unwrap_or_else(|| {
+            // SAFETY: msghdr and iovec are C structures of integers and pointers, for which all zeros is a value.
+            unsafe { Box::new(std::mem::zeroed::<Message>()) }
+        });
+        let mut count = 0;
+        for (slot, part) in message.vector.iter_mut().zip(outgoing.iter()) {
+            let bytes = part.bytes();
+            slot.iov_base = bytes.as_ptr().cast_mut().cast();
+            slot.iov_len = bytes.len();
+            count += 1;
+        }
+        message.header.msg_iov = message.vector.as_mut_ptr();
+        message.header.msg_iovlen = count;
+        message
+    }
+}
+
+/// The ring of buffers from which the kernel takes one for each receive (io_uring_register_buf_ring(3)).
+struct Provided {
+    entries: NonNull<BufRingEntry>,
+    /// Memory lent under each buffer id. Invariant: `lent[id]` is `Some` exactly while the kernel may write to it.
+    lent: Vec<Option<Box<[u8]>>>,
+    missing: Vec<u16>,
+    tail: u16,
+}
+
+impl Provided {
+    const GROUP: u16 = 0;
+
+    /// The kernel wants the ring aligned to a page; 4 KiB is the page of every machine with io_uring that we know,
+    /// and 64 KiB covers arm64's largest.
+    fn layout() -> Layout {
+        Layout::array::<BufRingEntry>(RING_BUFFERS.into())
+            .and_then(|layout| layout.align_to(64 * 1024))
+            .expect("a few KiB")
+    }
+
+    fn register(ring: &IoUring) -> Result<Self, Errno> {
+        // SAFETY: the layout is not of size zero.
+        let memory = unsafe { alloc_zeroed(Self::layout()) };
+        let Some(entries) = NonNull::new(memory.cast::<BufRingEntry>()) else {
+            handle_alloc_error(Self::layout());
+        };
+        let provided = Self {
+            entries,
+            lent: (0..RING_BUFFERS).map(|_| None).collect(),
+            missing: (0..RING_BUFFERS).collect(),
+            tail: 0,
+        };
+        let address = entries.as_ptr() as u64;
+        // SAFETY: the memory is page-aligned, large enough for the entries, and freed only after the ring: `Ring`
+        // declares `ring` before `buffers`, so the ring is dropped first.
+        unsafe {
+            ring.submitter()
+                .register_buf_ring_with_flags(address, RING_BUFFERS, Self::GROUP, 0)
+        }
+        .map_err(errno)?;
+        Ok(provided)
+    }
+
+    /// Takes back the memory that the kernel has filled.
+    fn take(&mut self, id: u16, pool: &Rc<Pool>) -> Buffer {
+        let memory = self.lent[usize::from(id)]
+            .take()
+            .expect("the kernel returns only what it was lent");
+        self.missing.push(id);
+        pool.adopt(memory)
+    }
+
+    /// Lends a buffer for each that was taken.
+    fn replenish(&mut self, pool: &Rc<Pool>) {
+        let before = self.tail;
+        while let Some(&id) = self.missing.last() {
+            let Some(mut memory) = pool.take_memory() else {
+                break;
+            };
+            self.missing.pop();
+            let index = usize::from(self.tail % RING_BUFFERS);
+            // SAFETY: `index` is below the number of entries that were allocated.
+            let entry = unsafe { self.entries.add(index) };
+            // SAFETY: initialised memory that nobody else refers to: the kernel reads an entry only after the tail has
+            // passed it.
+            let entry = unsafe { &mut *entry.as_ptr() };
+            entry.set_addr(memory.as_mut_ptr() as u64);
+            entry.set_len(memory.len() as u32);
+            entry.set_bid(id);
+            self.lent[usize::from(id)] = Some(memory);
+            self.tail = self.tail.wrapping_add(1);
+        }
+        if self.tail != before {
+            self.publish();
+        }
+    }
+
+    /// Makes the entries before `tail` visible to the kernel.
+    fn publish(&self) {
+        // SAFETY: `entries` is the base of the ring that was registered.
+        let tail = unsafe { BufRingEntry::tail(self.entries.as_ptr()) };
+        // SAFETY: aligned, valid for the ring's life, and written by this thread only; the kernel reads it atomically.
+        let tail = unsafe { AtomicU16::from_ptr(tail.cast_mut()) };
+        tail.store(self.tail, Ordering::Release);
+    }
+}
+
+impl Drop for Provided {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `register` with the same layout; the ring is closed already.
+        unsafe { dealloc(self.entries.as_ptr().cast(), Self::layout()) };
+    }
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+/// A completion's result: a count or descriptor, or a negated error number.
+fn outcome(result: i32) -> Result<i32, Errno> {
+    if result < 0 {
+        Err(Errno::from_raw_os_error(-result))
+    } else {
+        Ok(result)
+    }
+}

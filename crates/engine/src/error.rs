@@ -1,0 +1,112 @@
+//! What can go wrong with the world outside, and during which operation.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+/// A failed operation. Small and `Copy`: it is made on the request path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Error {
+    /// What was tried.
+    pub op: Op,
+    /// Why it failed.
+    pub kind: Kind,
+}
+
+/// The operation that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// Taking a buffer from the core's pool.
+    Buffer,
+    /// Making a listening socket.
+    Listen,
+    /// Accepting a connection.
+    Accept,
+    /// Connecting to a peer.
+    Connect,
+    /// Receiving bytes.
+    Recv,
+    /// Sending bytes.
+    Send,
+    /// Sending bytes of a file.
+    SendFile,
+    /// Opening a file or directory.
+    Open,
+    /// Reading a file.
+    Read,
+    /// Setting up a core.
+    Start,
+}
+
+/// Why an operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The socket's deadline passed.
+    TimedOut,
+    /// The core is stopping and the wait was interruptible.
+    Stopping,
+    /// The core's bound on buffers is reached.
+    NoBuffers,
+    /// The file ended before the bytes that were promised of it.
+    FileTooShort,
+    /// The kernel said no.
+    Os(Errno),
+}
+
+impl Error {
+    /// An error of `op`.
+    pub const fn new(op: Op, kind: Kind) -> Self {
+        Self { op, kind }
+    }
+
+    pub(crate) const fn os(op: Op, errno: Errno) -> Self {
+        Self {
+            op,
+            kind: Kind::Os(errno),
+        }
+    }
+
+    /// Whether the peer went away without ceremony: a reset, a broken pipe, an aborted connection.
+    pub fn is_reset(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Os(Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED | Errno::NOTCONN)
+        )
+    }
+
+    /// Whether the process or the system has no file descriptors left.
+    pub fn is_out_of_descriptors(&self) -> bool {
+        matches!(self.kind, Kind::Os(Errno::MFILE | Errno::NFILE))
+    }
+
+    /// Whether the address is taken by somebody else.
+    pub fn is_address_in_use(&self) -> bool {
+        self.kind == Kind::Os(Errno::ADDRINUSE)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let op = match self.op {
+            Op::Buffer => "take a buffer",
+            Op::Listen => "listen",
+            Op::Accept => "accept",
+            Op::Connect => "connect",
+            Op::Recv => "receive",
+            Op::Send => "send",
+            Op::SendFile => "send a file",
+            Op::Open => "open",
+            Op::Read => "read",
+            Op::Start => "start a core",
+        };
+        match self.kind {
+            Kind::TimedOut => write!(f, "{op}: timed out"),
+            Kind::Stopping => write!(f, "{op}: stopping"),
+            Kind::NoBuffers => write!(f, "{op}: all buffers of this core are in use"),
+            Kind::FileTooShort => write!(f, "{op}: the file became shorter while it was sent"),
+            Kind::Os(errno) => write!(f, "{op}: {}", std::io::Error::from(errno)),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

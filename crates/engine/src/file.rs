@@ -1,0 +1,166 @@
+//! Files beneath a root directory. Opening one can never leave the root: the kernel resolves the path.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, RawMode, ResolveFlags, Stat, fstat, open, openat2};
+use rustix::io::{Errno, pread};
+
+use crate::error::{Error, Kind, Op};
+
+/// A directory whose content may be opened.
+#[derive(Debug)]
+pub struct Root {
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens the directory `path`.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`, `EACCES` and so on, of operation [`Op::Open`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory =
+            open(path, flags, Mode::empty()).map_err(|errno| Error::os(Op::Open, errno))?;
+        Ok(Self {
+            directory,
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens what lies at `path` for reading. `..` and symbolic links are followed only while they stay beneath the
+    /// root (openat2(2), RESOLVE_BENEATH); magic links such as those of /proc never.
+    ///
+    /// # Errors
+    /// `EXDEV` when the path would leave the root, `ENOENT`, `EACCES`, `ELOOP` and so on.
+    pub fn open_beneath(&self, path: &[u8]) -> Result<File, Error> {
+        let path = if path.is_empty() { b"." } else { path };
+        // NONBLOCK: opening a named pipe must not wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        // EAGAIN: a rename happened during the walk and the kernel could not rule out an escape; a few tries settle it.
+        for _ in 0..8 {
+            match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
+                Ok(descriptor) => return File::of(descriptor),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(errno) => return Err(Error::os(Op::Open, errno)),
+            }
+        }
+        Err(Error::os(Op::Open, Errno::AGAIN))
+    }
+}
+
+/// What kind of thing was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileKind {
+    /// Bytes that can be sent.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A device, pipe or socket.
+    Other,
+}
+
+/// What fstat(2) says of an open file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metadata {
+    /// Regular file, directory or something else.
+    pub kind: FileKind,
+    /// Length in bytes.
+    pub length: u64,
+    /// Last modification, seconds since 1970.
+    pub modified_seconds: i64,
+    /// Nanoseconds of the last modification.
+    pub modified_nanoseconds: u32,
+    /// Device and inode, which name the file until it is deleted.
+    pub identity: (u64, u64),
+    /// Last change of content or attributes, seconds and nanoseconds; unlike the modification time it cannot be set.
+    pub changed: (i64, u32),
+}
+
+impl Metadata {
+    fn of(stat: &Stat) -> Self {
+        let kind = match stat.st_mode & RawMode::from(libc::S_IFMT) {
+            libc::S_IFREG => FileKind::Regular,
+            libc::S_IFDIR => FileKind::Directory,
+            _ => FileKind::Other,
+        };
+        Self {
+            kind,
+            length: stat.st_size as u64,
+            modified_seconds: stat.st_mtime,
+            modified_nanoseconds: stat.st_mtime_nsec as u32,
+            identity: (stat.st_dev, stat.st_ino),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
+        }
+    }
+}
+
+/// An open file and what was known of it when it was opened.
+#[derive(Debug)]
+pub struct File {
+    pub(crate) descriptor: OwnedFd,
+    metadata: Metadata,
+}
+
+impl File {
+    fn of(descriptor: OwnedFd) -> Result<Self, Error> {
+        let stat = fstat(&descriptor).map_err(|errno| Error::os(Op::Open, errno))?;
+        Ok(Self {
+            descriptor,
+            metadata: Metadata::of(&stat),
+        })
+    }
+
+    /// What was known of the file when it was opened.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// What is known of the file now: it may have been written to since it was opened.
+    ///
+    /// # Errors
+    /// As in fstat(2), of operation [`Op::Read`].
+    pub fn metadata_now(&self) -> Result<Metadata, Error> {
+        let stat = fstat(&self.descriptor).map_err(|errno| Error::os(Op::Read, errno))?;
+        Ok(Metadata::of(&stat))
+    }
+
+    /// Reads content from `offset` on into `bytes` and says how much; less than asked for, and at last 0, at the end.
+    ///
+    /// # Errors
+    /// As in pread(2).
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            match pread(&self.descriptor, &mut *bytes, offset) {
+                Ok(count) => return Ok(count),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::os(Op::Read, errno)),
+            }
+        }
+    }
+
+    /// Fills `bytes` with the file's content from `offset` on.
+    ///
+    /// # Errors
+    /// [`Kind::FileTooShort`] when the file ends before.
+    pub fn read_exact(&self, mut offset: u64, mut bytes: &mut [u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            match self.read(offset, bytes)? {
+                0 => return Err(Error::new(Op::Read, Kind::FileTooShort)),
+                count => {
+                    offset += count as u64;
+                    bytes = &mut bytes[count..];
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What a connection has received and not yet consumed. It holds a buffer only while there are bytes to look at.
+
+use std::mem;
+use std::rc::Rc;
+
+use crate::buffer::{Buffer, Pool};
+use crate::error::Error;
+
+/// Received bytes, in order.
+///
+/// While a task waits for more, what is left over (half a head, say) is parked in memory of exactly its size, so a
+/// stalled client costs what it sent and an idle one nothing.
+#[derive(Debug, Default)]
+pub struct Input {
+    buffer: Option<Buffer>,
+    /// Invariant: empty while `buffer` is `Some`.
+    parked: Box<[u8]>,
+}
+
+impl Input {
+    /// All bytes not consumed yet.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.buffer {
+            Some(buffer) => buffer,
+            None => &self.parked,
+        }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.bytes().is_empty()
+    }
+
+    /// Drops the first `count` bytes; the buffer goes back when none are left.
+    ///
+    /// # Panics
+    /// When fewer bytes are there.
+    pub fn consume(&mut self, count: usize) {
+        match &mut self.buffer {
+            Some(buffer) => {
+                buffer.consume(count);
+                if buffer.is_empty() {
+                    self.buffer = None;
+                }
+            }
+            None => self.parked = self.parked[count..].into(),
+        }
+    }
+
+    /// Takes the buffer with all that is in it, to pass it on without a copy. `None` when nothing has been received
+    /// since the last wait.
+    pub fn take(&mut self) -> Option<Buffer> {
+        self.buffer.take()
+    }
+
+    /// Gives the buffer up before a wait.
+    pub(crate) fn park(&mut self) {
+        if let Some(buffer) = self.buffer.take()
+            && !buffer.is_empty()
+        {
+            self.parked = buffer[..].into();
+        }
+    }
+
+    /// A buffer with what is left over at its front and room behind it.
+    pub(crate) fn buffer_with_room(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.compact();
+        } else {
+            let mut buffer = pool.take()?;
+            let parked = mem::take(&mut self.parked);
+            let fits = buffer.put(&parked);
+            assert!(fits, "parked bytes came out of a buffer of the same size");
+            self.buffer = Some(buffer);
+        }
+        let buffer = self.buffer.as_mut().expect("set above");
+        assert!(
+            buffer.room() > 0,
+            "the caller consumes or refuses before a whole buffer is unconsumed"
+        );
+        Ok(buffer)
+    }
+
+    /// Appends what the kernel received into `received`: without a copy when nothing was left over. Leaves in
+    /// `received` what does not fit, and returns the number of bytes appended.
+    pub(crate) fn append(
+        &mut self,
+        received: &mut Option<Buffer>,
+        pool: &Rc<Pool>,
+    ) -> Result<usize, Error> {
+        let Some(mut arrived) = received.take() else {
+            return Ok(0);
+        };
+        if self.is_empty() {
+            let count = arrived.len();
+            self.parked = Box::default();
+            self.buffer = Some(arrived);
+            return Ok(count);
+        }
+        let count = self.buffer_with_room(pool)?.put_some(&arrived);
+        arrived.consume(count);
+        if !arrived.is_empty() {
+            *received = Some(arrived);
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::BUFFER_BYTES;
+
+    #[test]
+    fn a_parked_input_holds_no_buffer_and_loses_no_byte() {
+        let pool = Pool::new();
+        let mut input = Input::default();
+        assert!(input.buffer_with_room(&pool).unwrap().put(b"GET / HT"));
+        input.consume(4);
+        input.park();
+        assert_eq!(pool.in_use(), 0);
+        assert_eq!(input.bytes(), b"/ HT");
+        assert!(input.buffer_with_room(&pool).unwrap().put(b"TP/1.1"));
+        assert_eq!(input.bytes(), b"/ HTTP/1.1");
+    }
+
+    #[test]
+    fn a_buffer_that_arrives_at_an_empty_input_is_not_copied() {
+        let pool = Pool::new();
+        let mut arrived = pool.take().unwrap();
+        assert!(arrived.put(b"abc"));
+        let address = arrived.as_ptr();
+        let mut input = Input::default();
+        assert_eq!(input.append(&mut Some(arrived), &pool).unwrap(), 3);
+        assert_eq!(input.bytes().as_ptr(), address);
+    }
+
+    #[test]
+    fn what_does_not_fit_stays_with_the_kernel_side() {
+        let pool = Pool::new();
+        let mut input = Input::default();
+        assert!(
+            input
+                .buffer_with_room(&pool)
+                .unwrap()
+                .put(&vec![1; BUFFER_BYTES - 2])
+        );
+        let mut arrived = pool.take().unwrap();
+        assert!(arrived.put(b"abcd"));
+        let mut arrived = Some(arrived);
+        assert_eq!(input.append(&mut arrived, &pool).unwrap(), 2);
+        assert_eq!(&arrived.unwrap()[..], b"cd");
+    }
+}

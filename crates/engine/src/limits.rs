@@ -1,0 +1,45 @@
+//! Every bound of the engine, each with its reason.
+
+use std::time::Duration;
+
+/// Size of one buffer. A request head must fit into one (its own limit lies below this); larger buffers would spoil the
+/// cache for the small messages that dominate, smaller ones would double the system calls of bodies.
+pub const BUFFER_BYTES: usize = 16 * 1024;
+
+/// Buffers one core may have in use at a time: 1 GiB. Past that a connection is refused service instead of the machine
+/// its memory. An idle or stalled connection holds none, so this is bounded by what is really in flight.
+pub(crate) const BUFFERS_MAX: usize = 64 * 1024;
+
+/// Free buffers a core keeps for reuse: 8 MiB. More than a burst of this size goes back to the allocator.
+pub(crate) const BUFFERS_FREE_MAX: usize = 512;
+
+/// Buffers lent to the kernel at a time with io_uring. It must exceed the receive completions of one loop turn, or
+/// multishot receives end with ENOBUFS and have to be armed again; a power of two, as the kernel demands.
+pub(crate) const RING_BUFFERS: u16 = 256;
+
+/// Entries of the submission queue. A full queue is submitted early, so this only sets how much is batched.
+pub(crate) const SUBMISSION_ENTRIES: u32 = 1024;
+
+/// Entries of the completion queue; completions past this are kept by the kernel (NODROP) at a higher cost.
+pub(crate) const COMPLETION_ENTRIES: u32 = 8192;
+
+/// Events taken by one epoll_wait. With more the first connections of a batch would wait for the last.
+pub(crate) const EVENTS_PER_WAIT: usize = 256;
+
+/// Received buffers that wait in a socket before its multishot receive is stopped: back-pressure for bodies.
+pub(crate) const RECEIVED_MAX: usize = 4;
+
+/// Parts of one vectored send. Linux takes 1,024 (UIO_MAXIOV); answers rarely have more than three.
+pub(crate) const PARTS_PER_SEND: usize = 8;
+
+/// Bytes one sendfile call may move, so that one fast reader cannot hold a core for long.
+pub(crate) const SENDFILE_BYTES: usize = 512 * 1024;
+
+/// Accept queue asked of the kernel, which lowers it to net.core.somaxconn.
+pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
+
+/// Tasks run between two looks at the kernel, so that a task that is always ready cannot starve the sockets.
+pub(crate) const TASKS_PER_TURN: usize = 1024;
+
+/// How long a stopping core lets its tasks finish unless the caller says otherwise.
+pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);

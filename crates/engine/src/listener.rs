@@ -1,0 +1,211 @@
+//! Listening sockets: the claim on an address, made once, and each core's own listener on it.
+
+use std::fs;
+use std::future::poll_fn;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    set_ipv6_v6only, set_socket_reuseaddr, set_socket_reuseport, set_tcp_nodelay,
+};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, getsockname, listen, socket_with,
+};
+
+use crate::address::Address;
+use crate::core::Core;
+use crate::driver::Driver;
+use crate::error::{Error, Op};
+use crate::limits::LISTEN_BACKLOG;
+use crate::socket::{Key, Socket};
+use crate::stream::Stream;
+
+/// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
+///
+/// Dropping it removes the file of a Unix socket.
+#[derive(Debug)]
+pub struct Claim {
+    address: Address,
+    /// Unix sockets have no SO_REUSEPORT: all cores share this one.
+    unix: Option<OwnedFd>,
+}
+
+impl Claim {
+    /// Claims `address`. Port 0 becomes a free port; see [`Claim::address`].
+    ///
+    /// # Errors
+    /// `EADDRINUSE` when anybody listens there already, also another Onrush: without this check SO_REUSEPORT would let
+    /// two instances share the connections unnoticed. `EACCES`, `EADDRNOTAVAIL` and so on as in bind(2).
+    pub fn new(address: &Address) -> Result<Self, Error> {
+        let claimed = match address {
+            Address::Tcp(_) => claim_tcp(address),
+            Address::Unix(path) => claim_unix(path).map(|socket| (address.clone(), Some(socket))),
+        };
+        let (address, unix) = claimed.map_err(|errno| Error::os(Op::Listen, errno))?;
+        Ok(Self { address, unix })
+    }
+
+    /// The address with the port that was chosen.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Address::Unix(path) = &self.address {
+            // Gone already is as good.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn claim_tcp(address: &Address) -> Result<(Address, Option<OwnedFd>), Errno> {
+    let socket = tcp_socket(address, false)?;
+    let SocketAddrBound(bound) = bound_address(&socket)?;
+    Ok((bound, None))
+}
+
+struct SocketAddrBound(Address);
+
+fn bound_address(socket: &OwnedFd) -> Result<SocketAddrBound, Errno> {
+    let address = getsockname(socket)?;
+    let address = std::net::SocketAddr::try_from(address).map_err(|_| Errno::AFNOSUPPORT)?;
+    Ok(SocketAddrBound(Address::Tcp(address)))
+}
+
+/// A TCP socket bound to `address`.
+fn tcp_socket(address: &Address, shared: bool) -> Result<OwnedFd, Errno> {
+    let Address::Tcp(address) = address else {
+        unreachable!("the caller has matched it")
+    };
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    if shared {
+        set_socket_reuseport(&socket, true)?;
+    }
+    if address.is_ipv6() {
+        // As nginx does: "[::]:80" and "0.0.0.0:80" can both be listened on, and each means what it says.
+        set_ipv6_v6only(&socket, true)?;
+    }
+    // Inherited by every accepted connection (tcp(7)): answers are sent whole.
+    set_tcp_nodelay(&socket, true)?;
+    bind(&socket, address)?;
+    Ok(socket)
+}
+
+fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    match bind(&socket, &address) {
+        // A file without a listener is what a crash leaves behind.
+        Err(Errno::ADDRINUSE) if is_abandoned(&address) => {
+            fs::remove_file(path)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ADDRINUSE))?;
+            bind(&socket, &address)?;
+        }
+        outcome => outcome?,
+    }
+    listen(&socket, LISTEN_BACKLOG)?;
+    Ok(socket)
+}
+
+fn is_abandoned(address: &SocketAddrUnix) -> bool {
+    let probe = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    );
+    probe.is_ok_and(|probe| rustix::net::connect(&probe, address) == Err(Errno::CONNREFUSED))
+}
+
+/// One core's listener.
+pub struct Listener {
+    core: Core,
+    key: Key,
+}
+
+impl Listener {
+    /// Listens on a claimed address: TCP with a socket of this core's own (SO_REUSEPORT), so that the kernel spreads
+    /// connections and no core ever takes another's.
+    ///
+    /// # Errors
+    /// As in socket(2), bind(2) and listen(2).
+    pub fn new(core: &Core, claim: &Claim) -> Result<Self, Error> {
+        let key = register(core, claim).map_err(|errno| Error::os(Op::Listen, errno))?;
+        Ok(Self {
+            core: core.clone(),
+            key,
+        })
+    }
+
+    /// The next connection. Interruptible: ends with [`crate::Kind::Stopping`] when the core is asked to stop.
+    ///
+    /// # Errors
+    /// As in accept(2); after running out of descriptors the caller should pause before it tries again.
+    pub async fn accept(&self) -> Result<Stream, Error> {
+        let inner = self.core.inner();
+        let key = poll_fn(|_| {
+            inner
+                .state
+                .borrow_mut()
+                .poll_accept(self.key, inner.tasks.current())
+        })
+        .await?;
+        Ok(Stream::new(self.core.clone(), key))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.core.inner().state.borrow_mut().close(self.key);
+    }
+}
+
+fn register(core: &Core, claim: &Claim) -> Result<Key, Errno> {
+    let state = &mut *core.inner().state.borrow_mut();
+    let key = state.sockets.insert(Socket::new(None));
+    let registered = listen_on(state, claim, key);
+    if registered.is_err() {
+        state.sockets.remove(key);
+    }
+    registered.map(|()| key)
+}
+
+fn listen_on(state: &mut crate::core::State, claim: &Claim, key: Key) -> Result<(), Errno> {
+    state.sockets[key].interruptible = true;
+    state.sockets[key].readable = true;
+    if let Driver::Simulated(driver) = &mut state.driver {
+        return driver.listen(&claim.address, key);
+    }
+    let socket = match &claim.unix {
+        Some(shared) => shared
+            .try_clone()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?,
+        None => {
+            let socket = tcp_socket(&claim.address, true)?;
+            listen(&socket, LISTEN_BACKLOG)?;
+            socket
+        }
+    };
+    if let Driver::Epoll(driver) = &state.driver {
+        // io_uring waits only on blocking sockets, epoll wants the opposite.
+        fcntl_setfl(&socket, fcntl_getfl(&socket)? | OFlags::NONBLOCK)?;
+        driver.register_listener(&socket, key)?;
+    }
+    state.sockets[key].descriptor = Some(socket);
+    Ok(())
+}

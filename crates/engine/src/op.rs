@@ -1,0 +1,9 @@
+//! The asynchronous operations, one file each, with the forms of all drivers side by side.
+
+pub(crate) mod accept;
+pub(crate) mod close;
+pub(crate) mod connect;
+pub(crate) mod deadline;
+pub(crate) mod recv;
+pub(crate) mod send;
+pub(crate) mod sendfile;

@@ -1,0 +1,82 @@
+//! Giving a socket up. What the kernel still holds decides how long its slot lives on.
+
+use rustix::net::{Shutdown, shutdown};
+
+use crate::clock::Instant;
+use crate::core::State;
+use crate::driver::Driver;
+use crate::error::{Error, Op};
+use crate::limits::DRAIN_DEFAULT;
+use crate::socket::Key;
+use crate::task::TaskId;
+
+impl State {
+    /// Ends our side: the peer sees the end of the stream after what was sent.
+    pub(crate) fn end(&mut self, key: Key) -> Result<(), Error> {
+        match &mut self.driver {
+            Driver::Epoll(_) | Driver::Uring(_) => {
+                let descriptor = self.sockets[key].descriptor();
+                shutdown(descriptor, Shutdown::Write).map_err(|errno| Error::os(Op::Send, errno))
+            }
+            Driver::Simulated(driver) => {
+                driver.end(key, &mut self.sockets);
+                Ok(())
+            }
+        }
+    }
+
+    /// The handle was dropped.
+    pub(crate) fn close(&mut self, key: Key) {
+        let State {
+            driver,
+            sockets,
+            timers,
+            now,
+            ..
+        } = self;
+        let socket = &mut sockets[key];
+        socket.recv_waiter = TaskId::NONE;
+        socket.send_waiter = TaskId::NONE;
+        let timer = socket.timer.take();
+        if let Some((timer, _)) = timer {
+            timers.cancel(timer);
+        }
+        match driver {
+            Driver::Epoll(_) => sockets.remove(key),
+            Driver::Simulated(driver) => driver.close(key, sockets),
+            Driver::Uring(driver) => {
+                if socket.ring.operations == 0 {
+                    sockets.remove(key);
+                    return;
+                }
+                socket.closing = true;
+                if socket.ring.sending {
+                    // The last answer is on its way: it may take as long as its deadline says, but not for ever.
+                    driver.cancel_recv(key, socket);
+                    let latest = *now + DRAIN_DEFAULT;
+                    socket.deadline = Some(
+                        socket
+                            .deadline
+                            .map_or(latest, |deadline: Instant| deadline.min(latest)),
+                    );
+                    let _ = self.wait_until_deadline(key, Op::Send);
+                } else {
+                    driver.cancel_all(key, socket);
+                }
+            }
+        }
+    }
+
+    /// A closing socket's last send did not get through in time.
+    pub(crate) fn close_timed_out(&mut self, key: Key) {
+        let State {
+            driver: Driver::Uring(driver),
+            sockets,
+            ..
+        } = self
+        else {
+            unreachable!("only a ring's sockets outlive their handle")
+        };
+        driver.cancel_all(key, &sockets[key]);
+    }
+}

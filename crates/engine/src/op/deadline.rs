@@ -1,0 +1,68 @@
+//! Deadlines of sockets. Setting one is a store; the wheel is touched only when a wait would outlast its timer.
+
+use crate::clock::Instant;
+use crate::core::{State, Timer};
+use crate::error::{Error, Kind, Op};
+use crate::socket::Key;
+use crate::task::Tasks;
+
+impl State {
+    pub(crate) fn set_deadline(&mut self, key: Key, deadline: Option<Instant>) {
+        let socket = &mut self.sockets[key];
+        socket.deadline = deadline;
+        socket.timed_out = false;
+    }
+
+    /// Makes sure that a wait on this socket ends by its deadline.
+    ///
+    /// # Errors
+    /// [`Kind::TimedOut`] when it has passed already.
+    pub(crate) fn wait_until_deadline(&mut self, key: Key, op: Op) -> Result<(), Error> {
+        let State {
+            sockets, timers, ..
+        } = self;
+        let socket = &mut sockets[key];
+        if socket.timed_out {
+            return Err(Error::new(op, Kind::TimedOut));
+        }
+        let Some(deadline) = socket.deadline else {
+            return Ok(());
+        };
+        if let Some((timer, expires)) = socket.timer {
+            // An earlier timer finds the deadline moved and is set again: one timer per wait that nearly times out
+            // instead of one per request.
+            if expires <= deadline {
+                return Ok(());
+            }
+            timers.cancel(timer);
+        }
+        socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
+        Ok(())
+    }
+
+    /// The socket's timer has expired: its deadline has passed, or lies later by now.
+    pub(crate) fn socket_timer_expired(&mut self, key: Key, tasks: &Tasks) {
+        let State {
+            sockets,
+            timers,
+            now,
+            ..
+        } = self;
+        let socket = &mut sockets[key];
+        socket.timer = None;
+        let Some(deadline) = socket.deadline else {
+            return;
+        };
+        if deadline > *now {
+            socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
+            return;
+        }
+        if socket.closing {
+            self.close_timed_out(key);
+            return;
+        }
+        socket.timed_out = true;
+        tasks.wake(socket.recv_waiter);
+        tasks.wake(socket.send_waiter);
+    }
+}

@@ -1,0 +1,118 @@
+//! Receiving: appends at least one byte to an [`Input`], or reports the end of the stream.
+
+use std::task::Poll;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use crate::core::State;
+use crate::driver::Driver;
+use crate::error::{Error, Kind, Op};
+use crate::input::Input;
+use crate::socket::Key;
+use crate::task::TaskId;
+
+impl State {
+    /// `Ok(0)` is the end of the stream.
+    pub(crate) fn poll_recv(
+        &mut self,
+        key: Key,
+        input: &mut Input,
+        task: TaskId,
+    ) -> Poll<Result<usize, Error>> {
+        let received = match self.driver {
+            Driver::Epoll(_) => self.recv_epoll(key, input),
+            Driver::Uring(_) => self.recv_ring(key, input),
+            Driver::Simulated(_) => self.recv_simulated(key, input),
+        };
+        if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
+            return Poll::Ready(received);
+        }
+        input.park();
+        if self.stopping && self.sockets[key].interruptible {
+            return Poll::Ready(Err(Error::new(Op::Recv, Kind::Stopping)));
+        }
+        if let Err(error) = self.wait_until_deadline(key, Op::Recv) {
+            return Poll::Ready(Err(error));
+        }
+        self.sockets[key].recv_waiter = task;
+        Poll::Pending
+    }
+
+    fn recv_epoll(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
+        let socket = &mut self.sockets[key];
+        if !socket.readable {
+            return Err(Error::os(Op::Recv, Errno::AGAIN));
+        }
+        let buffer = input.buffer_with_room(&self.pool)?;
+        let room = buffer.room();
+        loop {
+            match recv(socket.descriptor(), buffer.spare(), RecvFlags::empty()) {
+                Ok((_, count)) => {
+                    // A short receive has emptied the socket and the next edge is still to come, unless the end of
+                    // the stream stands behind the bytes: its edge may have been reported together with theirs.
+                    socket.readable = count == room || socket.ended;
+                    buffer.fill(count);
+                    return Ok(count);
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => {
+                    socket.readable = errno != Errno::AGAIN;
+                    return Err(Error::os(Op::Recv, errno));
+                }
+            }
+        }
+    }
+
+    fn recv_ring(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
+        let State {
+            driver: Driver::Uring(driver),
+            sockets,
+            pool,
+            ..
+        } = self
+        else {
+            unreachable!("dispatched on it")
+        };
+        let socket = &mut sockets[key];
+        let mut received = socket.ring.received.pop();
+        if received.is_some() {
+            let count = input.append(&mut received, pool)?;
+            assert!(
+                count > 0,
+                "the caller consumes or refuses before a whole buffer is unconsumed"
+            );
+            if let Some(rest) = received {
+                socket.ring.received.push_front(rest);
+            }
+            return Ok(count);
+        }
+        match socket.ring.end {
+            Some(Ok(())) => return Ok(0),
+            Some(Err(errno)) => return Err(Error::os(Op::Recv, errno)),
+            None => {}
+        }
+        if !socket.ring.armed {
+            driver.arm_recv(key, socket);
+        }
+        Err(Error::os(Op::Recv, Errno::AGAIN))
+    }
+
+    fn recv_simulated(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
+        let State {
+            driver: Driver::Simulated(driver),
+            sockets,
+            pool,
+            ..
+        } = self
+        else {
+            unreachable!("dispatched on it")
+        };
+        let buffer = input.buffer_with_room(pool)?;
+        let count = driver
+            .recv(key, sockets, buffer.spare())
+            .map_err(|errno| Error::os(Op::Recv, errno))?;
+        buffer.fill(count);
+        Ok(count)
+    }
+}

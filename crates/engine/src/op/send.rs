@@ -1,0 +1,190 @@
+//! Sending what a socket has queued, several parts in one call.
+//!
+//! With epoll the bytes are in the kernel when the operation is done. With io_uring they may still be on their way:
+//! the slot owns them, a failure is reported by the next operation, and only a second send waits for the first. That
+//! saves one wake-up per answer.
+
+use std::io::IoSlice;
+use std::task::Poll;
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+
+use crate::core::State;
+use crate::driver::Driver;
+use crate::error::{Error, Op};
+use crate::limits::PARTS_PER_SEND;
+use crate::outgoing::{Part, Queue};
+use crate::socket::Key;
+use crate::task::TaskId;
+
+/// Whether more bytes follow at once, so that the kernel may wait with a packet that is not full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Follows {
+    Nothing,
+    More,
+}
+
+impl State {
+    pub(crate) fn poll_flush(
+        &mut self,
+        key: Key,
+        follows: Follows,
+        task: TaskId,
+    ) -> Poll<Result<(), Error>> {
+        let flushed = match self.driver {
+            Driver::Epoll(_) => self.flush_epoll(key, follows),
+            Driver::Uring(_) => self.flush_ring(key),
+            Driver::Simulated(_) => self.flush_simulated(key),
+        };
+        self.finish_send(key, flushed, Op::Send, task)
+    }
+
+    /// Waits until the kernel has taken every byte, also with io_uring.
+    pub(crate) fn poll_sent(&mut self, key: Key, task: TaskId) -> Poll<Result<(), Error>> {
+        let State {
+            driver: Driver::Uring(_),
+            sockets,
+            ..
+        } = self
+        else {
+            return self.poll_flush(key, Follows::Nothing, task);
+        };
+        let ring = &sockets[key].ring;
+        let sent = match ring.send_failed {
+            Some(errno) => Err(Error::os(Op::Send, errno)),
+            None if ring.sending => Err(Error::os(Op::Send, Errno::AGAIN)),
+            None if !sockets[key].outgoing.is_empty() => match self.flush_ring(key) {
+                Ok(()) => Err(Error::os(Op::Send, Errno::AGAIN)),
+                failed => failed,
+            },
+            None => Ok(()),
+        };
+        self.finish_send(key, sent, Op::Send, task)
+    }
+
+    /// Turns "not yet" into a wait for writability or the deadline.
+    pub(crate) fn finish_send<T>(
+        &mut self,
+        key: Key,
+        outcome: Result<T, Error>,
+        op: Op,
+        task: TaskId,
+    ) -> Poll<Result<T, Error>> {
+        match outcome {
+            Err(error) if error == Error::os(op, Errno::AGAIN) => {}
+            outcome => return Poll::Ready(outcome),
+        }
+        if let Err(error) = self.wait_until_deadline(key, op) {
+            return Poll::Ready(Err(error));
+        }
+        self.sockets[key].send_waiter = task;
+        Poll::Pending
+    }
+
+    fn flush_epoll(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+        let socket = &mut self.sockets[key];
+        let mut flags = SendFlags::NOSIGNAL;
+        if follows == Follows::More {
+            flags |= SendFlags::MORE;
+        }
+        while !socket.outgoing.is_empty() {
+            if !socket.writable {
+                return Err(Error::os(Op::Send, Errno::AGAIN));
+            }
+            match send_parts(
+                &socket.outgoing,
+                |bytes| send(socket.descriptor(), bytes, flags),
+                |vector| {
+                    sendmsg(
+                        socket.descriptor(),
+                        vector,
+                        &mut SendAncillaryBuffer::default(),
+                        flags,
+                    )
+                },
+            ) {
+                Ok(count) => socket.outgoing.consume(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => socket.writable = false,
+                Err(errno) => {
+                    socket.outgoing.clear();
+                    return Err(Error::os(Op::Send, errno));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn flush_ring(&mut self, key: Key) -> Result<(), Error> {
+        let State {
+            driver: Driver::Uring(driver),
+            sockets,
+            ..
+        } = self
+        else {
+            unreachable!("dispatched on it")
+        };
+        let socket = &mut sockets[key];
+        if let Some(errno) = socket.ring.send_failed {
+            socket.outgoing.clear();
+            return Err(Error::os(Op::Send, errno));
+        }
+        if socket.outgoing.is_empty() {
+            return Ok(());
+        }
+        if socket.ring.sending {
+            return Err(Error::os(Op::Send, Errno::AGAIN));
+        }
+        driver.send(key, socket);
+        Ok(())
+    }
+
+    fn flush_simulated(&mut self, key: Key) -> Result<(), Error> {
+        let State {
+            driver: Driver::Simulated(driver),
+            sockets,
+            ..
+        } = self
+        else {
+            unreachable!("dispatched on it")
+        };
+        while let Some(part) = sockets[key].outgoing.pop() {
+            match driver.send(key, sockets, part.bytes()) {
+                Ok(count) => {
+                    sockets[key].outgoing.push_front(part);
+                    sockets[key].outgoing.consume(count);
+                }
+                Err(errno) => {
+                    if errno == Errno::AGAIN {
+                        sockets[key].outgoing.push_front(part);
+                    } else {
+                        sockets[key].outgoing.clear();
+                    }
+                    return Err(Error::os(Op::Send, errno));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One part by send(2), several by sendmsg(2): the vector costs the kernel a copy and a walk that one part can do
+/// without.
+fn send_parts(
+    outgoing: &Queue<Part>,
+    one: impl FnOnce(&[u8]) -> Result<usize, Errno>,
+    several: impl FnOnce(&[IoSlice<'_>]) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    if outgoing.len() == 1 {
+        let part = outgoing.iter().next().expect("there is one");
+        return one(part.bytes());
+    }
+    let mut vector = [IoSlice::new(&[]); PARTS_PER_SEND];
+    let mut count = 0;
+    for (slot, part) in vector.iter_mut().zip(outgoing.iter()) {
+        *slot = IoSlice::new(part.bytes());
+        count += 1;
+    }
+    several(&vector[..count])
+}

@@ -1,0 +1,127 @@
+//! The core's table of sockets: what each is doing, who waits for it, and what the kernel still holds for it.
+
+use std::ops::{Index, IndexMut};
+use std::os::fd::OwnedFd;
+
+use crate::clock::Instant;
+use crate::driver::simulated::Peer;
+use crate::driver::uring::InFlight;
+use crate::outgoing::{Part, Queue};
+use crate::task::TaskId;
+use crate::timer::TimerId;
+
+/// Names a socket of this core. A stale key is a bug of the engine: handles own their slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Key(pub(crate) u32);
+
+pub(crate) struct Socket {
+    /// `None` for simulated sockets and unused slots.
+    pub(crate) descriptor: Option<OwnedFd>,
+    /// Readiness as last reported: false means that the next call would say EAGAIN. Unused with io_uring.
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The peer has ended or the socket failed: a short receive does not mean that nothing follows.
+    pub(crate) ended: bool,
+    /// The deadline passed and no operation has reported it yet.
+    pub(crate) timed_out: bool,
+    /// Whether the task in `recv_waiter` wants to be woken when the core stops.
+    pub(crate) interruptible: bool,
+    /// The handle is gone; the slot stays until the kernel has returned everything.
+    pub(crate) closing: bool,
+    pub(crate) recv_waiter: TaskId,
+    pub(crate) send_waiter: TaskId,
+    pub(crate) deadline: Option<Instant>,
+    /// Invariant: at most one timer per socket; it may be earlier than the deadline, never later.
+    pub(crate) timer: Option<(TimerId, Instant)>,
+    pub(crate) outgoing: Queue<Part>,
+    pub(crate) ring: InFlight,
+    pub(crate) simulated: Option<Box<Peer>>,
+    next_unused: u32,
+}
+
+impl Socket {
+    pub(crate) fn new(descriptor: Option<OwnedFd>) -> Self {
+        Self {
+            descriptor,
+            readable: false,
+            writable: false,
+            ended: false,
+            timed_out: false,
+            interruptible: false,
+            closing: false,
+            recv_waiter: TaskId::NONE,
+            send_waiter: TaskId::NONE,
+            deadline: None,
+            timer: None,
+            outgoing: Queue::default(),
+            ring: InFlight::default(),
+            simulated: None,
+            next_unused: NONE,
+        }
+    }
+
+    /// The kernel's name of the socket.
+    ///
+    /// # Panics
+    /// For simulated sockets, which the kernel does not know.
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        self.descriptor
+            .as_ref()
+            .expect("only kernel drivers ask, and their sockets have one")
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// All sockets of a core.
+pub(crate) struct Sockets {
+    slots: Vec<Socket>,
+    unused: u32,
+}
+
+impl Sockets {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            unused: NONE,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, socket: Socket) -> Key {
+        if self.unused == NONE {
+            self.slots.push(socket);
+            return Key((self.slots.len() - 1) as u32);
+        }
+        let index = self.unused;
+        self.unused = self.slots[index as usize].next_unused;
+        self.slots[index as usize] = socket;
+        Key(index)
+    }
+
+    /// Frees the slot and closes the descriptor.
+    pub(crate) fn remove(&mut self, key: Key) {
+        let unused = self.unused;
+        let slot = &mut self[key];
+        *slot = Socket::new(None);
+        slot.next_unused = unused;
+        self.unused = key.0;
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Socket> {
+        self.slots.iter_mut()
+    }
+}
+
+impl Index<Key> for Sockets {
+    type Output = Socket;
+
+    fn index(&self, key: Key) -> &Socket {
+        &self.slots[key.0 as usize]
+    }
+}
+
+impl IndexMut<Key> for Sockets {
+    fn index_mut(&mut self, key: Key) -> &mut Socket {
+        &mut self.slots[key.0 as usize]
+    }
+}

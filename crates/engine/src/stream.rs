@@ -1,0 +1,210 @@
+//! A connection, seen by the task that owns it.
+
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+
+use rustix::net::getpeername;
+
+use crate::address::Address;
+use crate::clock::Instant;
+use crate::core::Core;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::file::File;
+use crate::input::Input;
+use crate::op::send::Follows;
+use crate::op::sendfile::Stretch;
+use crate::outgoing::Part;
+use crate::socket::Key;
+
+/// A connected stream socket of this core. Dropping it closes the connection; with io_uring a send that is under way
+/// is still finished.
+pub struct Stream {
+    core: Core,
+    key: Key,
+}
+
+impl Stream {
+    pub(crate) fn new(core: Core, key: Key) -> Self {
+        Self { core, key }
+    }
+
+    /// Connects to `address`, by `deadline` when there is one.
+    ///
+    /// # Errors
+    /// As in connect(2), or [`crate::Kind::TimedOut`].
+    pub async fn connect(
+        core: &Core,
+        address: &Address,
+        deadline: Option<Instant>,
+    ) -> Result<Self, Error> {
+        let inner = core.inner();
+        let key = inner.state.borrow_mut().connect(address)?;
+        let stream = Self::new(core.clone(), key);
+        stream.set_deadline(deadline);
+        poll_fn(|_| {
+            inner
+                .state
+                .borrow_mut()
+                .poll_connect(key, inner.tasks.current())
+        })
+        .await?;
+        stream.set_deadline(None);
+        Ok(stream)
+    }
+
+    /// Every wait on this stream, in either direction, ends with [`crate::Kind::TimedOut`] once `deadline` has passed.
+    /// Holds until it is set again; setting it costs a store.
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        self.core
+            .inner()
+            .state
+            .borrow_mut()
+            .set_deadline(self.key, deadline);
+    }
+
+    // The operations below are plain functions that return a future: an `async fn` would hold its arguments twice, and
+    // these futures are part of every connection's memory.
+
+    /// Appends what arrives to `input` and returns how many bytes that were; 0 is the end of the stream.
+    ///
+    /// While it waits, `input` holds no buffer.
+    ///
+    /// # Errors
+    /// As in recv(2), or [`crate::Kind::TimedOut`].
+    ///
+    /// # Panics
+    /// When `input` is full: the caller consumes or gives up before.
+    pub fn recv(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
+        poll_fn(move |_| {
+            let inner = self.core.inner();
+            inner
+                .state
+                .borrow_mut()
+                .poll_recv(self.key, input, inner.tasks.current())
+        })
+    }
+
+    /// Like [`Stream::recv`], but a wait also ends when the core is asked to stop, with [`crate::Kind::Stopping`].
+    ///
+    /// # Errors
+    /// As [`Stream::recv`].
+    pub fn recv_unless_stopping(
+        &self,
+        input: &mut Input,
+    ) -> impl Future<Output = Result<usize, Error>> {
+        poll_fn(move |_| {
+            let inner = self.core.inner();
+            let state = &mut *inner.state.borrow_mut();
+            state.sockets[self.key].interruptible = true;
+            let polled = state.poll_recv(self.key, input, inner.tasks.current());
+            state.sockets[self.key].interruptible = polled.is_pending();
+            polled
+        })
+    }
+
+    /// Adds a part to what the next [`Stream::flush`] sends.
+    pub fn queue(&self, part: impl Into<Part>) {
+        let part = part.into();
+        if !part.bytes().is_empty() {
+            self.core.inner().state.borrow_mut().sockets[self.key]
+                .outgoing
+                .push(part);
+        }
+    }
+
+    /// Sends what is queued, all parts in one call to the kernel where it takes them.
+    ///
+    /// With io_uring it may return while the last bytes are on their way; a failure is then reported by the next call.
+    ///
+    /// # Errors
+    /// As in send(2), or [`crate::Kind::TimedOut`]; what was queued is dropped.
+    pub fn flush(&self) -> impl Future<Output = Result<(), Error>> {
+        poll_fn(|_| {
+            let inner = self.core.inner();
+            inner
+                .state
+                .borrow_mut()
+                .poll_flush(self.key, Follows::Nothing, inner.tasks.current())
+        })
+    }
+
+    /// Sends what is queued and then bytes of `file` from `offset` on, which never enter our memory: at least one and at
+    /// most `length`, which is not 0. Returns how many, so that the caller can renew its deadline as bytes move, and let
+    /// others have their turn.
+    ///
+    /// # Errors
+    /// As [`Stream::flush`], or [`crate::Kind::FileTooShort`] when the file ends before `offset`.
+    pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
+        debug_assert!(length > 0);
+        let inner = self.core.inner();
+        poll_fn(|_| {
+            inner
+                .state
+                .borrow_mut()
+                .poll_flush(self.key, Follows::More, inner.tasks.current())
+        })
+        .await?;
+        poll_fn(|_| {
+            inner
+                .state
+                .borrow_mut()
+                .poll_sent(self.key, inner.tasks.current())
+        })
+        .await?;
+        let stretch = Stretch { offset, length };
+        poll_fn(|_| {
+            inner
+                .state
+                .borrow_mut()
+                .poll_send_file(self.key, file, stretch, inner.tasks.current())
+        })
+        .await
+    }
+
+    /// Sends what is queued, waits until the kernel has all of it and ends our side of the connection.
+    ///
+    /// # Errors
+    /// As [`Stream::flush`].
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        let inner = self.core.inner();
+        poll_fn(|_| {
+            inner
+                .state
+                .borrow_mut()
+                .poll_sent(self.key, inner.tasks.current())
+        })
+        .await?;
+        inner.state.borrow_mut().end(self.key)
+    }
+
+    /// The peer's TCP address; `None` for Unix and simulated sockets.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        let state = self.core.inner().state.borrow();
+        let descriptor = state.sockets[self.key].descriptor.as_ref()?;
+        SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
+    }
+
+    /// Whether the peer has ended its side, the connection failed, or bytes have arrived that nobody asked for; all of
+    /// which mean that a pooled connection must not be used again.
+    pub fn is_spent(&self) -> bool {
+        let state = self.core.inner().state.borrow();
+        let socket = &state.sockets[self.key];
+        match state.driver {
+            Driver::Epoll(_) => socket.ended || socket.readable,
+            Driver::Uring(_) => socket.ring.is_spent(),
+            Driver::Simulated(_) => socket.simulated.as_ref().is_some_and(|end| end.is_spent()),
+        }
+    }
+
+    /// The core it belongs to.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.core.inner().state.borrow_mut().close(self.key);
+    }
+}

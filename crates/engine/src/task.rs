@@ -1,0 +1,275 @@
+//! Tasks of one core: a slab of futures and a queue of those that can go on.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr;
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+
+/// Names a task; stale names (the task has ended, its place was reused) are recognised and ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TaskId {
+    index: u32,
+    generation: u32,
+}
+
+impl TaskId {
+    /// No task at all: waking it does nothing.
+    pub(crate) const NONE: TaskId = TaskId {
+        index: u32::MAX,
+        generation: u32::MAX,
+    };
+
+    fn pack(self) -> usize {
+        (self.generation as usize) << 32 | self.index as usize
+    }
+
+    fn unpack(packed: usize) -> Self {
+        Self {
+            index: packed as u32,
+            generation: (packed >> 32) as u32,
+        }
+    }
+}
+
+type Future_ = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Entry {
+    generation: u32,
+    /// `None` while the task runs and after it ended.
+    future: Option<Future_>,
+    /// Whether the task is in the queue; keeps it from being queued twice.
+    queued: bool,
+}
+
+/// Who is waiting and who can go on.
+pub(crate) struct Tasks {
+    entries: RefCell<Vec<Entry>>,
+    unused: RefCell<Vec<u32>>,
+    ready: RefCell<VecDeque<TaskId>>,
+    count: Cell<usize>,
+    current: Cell<TaskId>,
+}
+
+impl Tasks {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: RefCell::new(Vec::new()),
+            unused: RefCell::new(Vec::new()),
+            ready: RefCell::new(VecDeque::new()),
+            count: Cell::new(0),
+            current: Cell::new(TaskId::NONE),
+        }
+    }
+
+    /// Adds a task, which runs for the first time after the present one has paused.
+    pub(crate) fn spawn(&self, future: Future_) -> TaskId {
+        let mut entries = self.entries.borrow_mut();
+        let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
+            entries.push(Entry {
+                generation: 0,
+                future: None,
+                queued: false,
+            });
+            (entries.len() - 1) as u32
+        });
+        let entry = &mut entries[index as usize];
+        entry.future = Some(future);
+        entry.queued = true;
+        let id = TaskId {
+            index,
+            generation: entry.generation,
+        };
+        self.ready.borrow_mut().push_back(id);
+        self.count.set(self.count.get() + 1);
+        id
+    }
+
+    /// Tasks that have not ended.
+    pub(crate) fn count(&self) -> usize {
+        self.count.get()
+    }
+
+    /// The task that runs now; operations remember it as the one to wake.
+    pub(crate) fn current(&self) -> TaskId {
+        self.current.get()
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.borrow().is_empty()
+    }
+
+    /// Queues the task unless it is queued already or has ended.
+    pub(crate) fn wake(&self, id: TaskId) {
+        let mut entries = self.entries.borrow_mut();
+        let Some(entry) = entries.get_mut(id.index as usize) else {
+            return;
+        };
+        if entry.generation == id.generation && !entry.queued {
+            entry.queued = true;
+            self.ready.borrow_mut().push_back(id);
+        }
+    }
+
+    /// Runs ready tasks, at most `limit` of them.
+    pub(crate) fn run(&self, limit: usize) {
+        for _ in 0..limit {
+            let Some(id) = self.ready.borrow_mut().pop_front() else {
+                return;
+            };
+            self.poll(id);
+        }
+    }
+
+    fn poll(&self, id: TaskId) {
+        let Some(mut future) = self.take_future(id) else {
+            return;
+        };
+        self.current.set(id);
+        let waker = waker(id);
+        let done = future
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_ready();
+        self.current.set(TaskId::NONE);
+        WOKEN.with(|woken| {
+            // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
+            if !woken.borrow().is_empty() {
+                for id in woken.take() {
+                    self.wake(id);
+                }
+            }
+        });
+        if done {
+            drop(future);
+            self.release(id);
+        } else {
+            self.entries.borrow_mut()[id.index as usize].future = Some(future);
+        }
+    }
+
+    fn take_future(&self, id: TaskId) -> Option<Future_> {
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[id.index as usize];
+        if entry.generation != id.generation {
+            return None;
+        }
+        entry.queued = false;
+        entry.future.take()
+    }
+
+    fn release(&self, id: TaskId) {
+        let entry = &mut self.entries.borrow_mut()[id.index as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.queued = false;
+        self.unused.borrow_mut().push(id.index);
+        self.count.set(self.count.get() - 1);
+    }
+
+    /// Ends all tasks where they stand. Their destructors run one by one, outside of any borrow.
+    pub(crate) fn clear(&self) {
+        self.ready.borrow_mut().clear();
+        let count = self.entries.borrow().len();
+        for index in 0..count {
+            let (future, generation) = {
+                let entry = &mut self.entries.borrow_mut()[index];
+                (entry.future.take(), entry.generation)
+            };
+            if let Some(future) = future {
+                drop(future);
+                self.release(TaskId {
+                    index: index as u32,
+                    generation,
+                });
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Tasks woken through a standard `Waker` since the running task was polled. The engine's own operations do not
+    /// come this way; it serves futures of the standard library and combinators.
+    static WOKEN: RefCell<Vec<TaskId>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A waker that carries the task's name in its data pointer: no reference count, no allocation.
+///
+/// It must be woken on its core's thread. On another one it finds that thread's list and wakes, at worst, a task
+/// there that has nothing to do; no memory is touched through the pointer.
+fn waker(id: TaskId) -> Waker {
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| ());
+
+    fn clone(data: *const ()) -> RawWaker {
+        RawWaker::new(data, &VTABLE)
+    }
+
+    fn wake(data: *const ()) {
+        // During the destruction of the thread there is nobody left to wake.
+        let _ = WOKEN.try_with(|woken| woken.borrow_mut().push(TaskId::unpack(data.addr())));
+    }
+
+    let raw = RawWaker::new(ptr::without_provenance(id.pack()), &VTABLE);
+    // SAFETY: the functions of VTABLE never dereference the data pointer, which is a plain number, and own nothing; so
+    // cloning, waking and dropping in any order and on any thread keep RawWaker's contract.
+    unsafe { Waker::from_raw(raw) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::rc::Rc;
+    use std::task::Poll;
+
+    #[test]
+    fn a_task_that_wakes_itself_runs_again() {
+        let tasks = Tasks::new();
+        let runs = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&runs);
+        tasks.spawn(Box::pin(poll_fn(move |context| {
+            seen.set(seen.get() + 1);
+            if seen.get() == 3 {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })));
+        tasks.run(10);
+        assert_eq!((runs.get(), tasks.count()), (3, 0));
+    }
+
+    #[test]
+    fn a_name_of_an_ended_task_wakes_nobody() {
+        let tasks = Tasks::new();
+        let first = tasks.spawn(Box::pin(async {}));
+        tasks.run(1);
+        let polled = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&polled);
+        let second = tasks.spawn(Box::pin(poll_fn(move |_| {
+            seen.set(seen.get() + 1);
+            Poll::Pending
+        })));
+        tasks.run(10);
+        assert_eq!(first.index, second.index, "the place is reused");
+        tasks.wake(first);
+        tasks.run(10);
+        assert_eq!(polled.get(), 1);
+    }
+
+    #[test]
+    fn clearing_drops_every_future_once() {
+        let tasks = Tasks::new();
+        let held = Rc::new(());
+        for _ in 0..10 {
+            let held = Rc::clone(&held);
+            tasks.spawn(Box::pin(async move {
+                std::future::pending::<()>().await;
+                drop(held);
+            }));
+        }
+        tasks.run(5);
+        tasks.clear();
+        assert_eq!((Rc::strong_count(&held), tasks.count()), (1, 0));
+    }
+}

@@ -1,0 +1,494 @@
+//! Every operation on every driver: epoll, io_uring where the kernel has it, and simulated cores with many seeds.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{
+    Address, BUFFER_BYTES, Claim, Core, Errno, Error, Input, Io, Kind, Listener, Root, Simulation,
+    Stream,
+};
+
+const SEEDS: std::ops::Range<u64> = 0..40;
+
+/// The addresses a kernel driver is tested on.
+fn addresses(directory: &std::path::Path) -> Vec<Address> {
+    vec![
+        Address::Tcp("127.0.0.1:0".parse().unwrap()),
+        Address::Tcp("[::1]:0".parse().unwrap()),
+        Address::Unix(directory.join("socket")),
+    ]
+}
+
+/// Runs `test` on a core of every driver, with a listener on every kind of address.
+fn on_every_driver<F, T>(test: F)
+where
+    F: Fn(Core, Listener, Address) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    let directory = tempfile::tempdir().unwrap();
+    for io in [Io::Epoll, Io::IoUring] {
+        if onrush_engine::choose(io).is_err() {
+            eprintln!("skipped: this kernel has no {io:?}");
+            continue;
+        }
+        for address in addresses(directory.path()) {
+            eprintln!("{io:?} on {address}");
+            run_one(Core::new(0, io).unwrap(), &address, &test);
+        }
+    }
+    for seed in SEEDS {
+        eprintln!("simulated, seed {seed}");
+        let core = Core::simulated(Simulation::with_seed(seed));
+        run_one(core, &Address::Tcp("127.0.0.1:0".parse().unwrap()), &test);
+    }
+}
+
+fn run_one<F, T>(core: Core, address: &Address, test: &F)
+where
+    F: Fn(Core, Listener, Address) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    let claim = Claim::new(address).unwrap();
+    let listener = Listener::new(&core, &claim).unwrap();
+    let finished = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&finished);
+    let body = test(core.clone(), listener, claim.address().clone());
+    core.spawn(async move {
+        body.await;
+        seen.set(true);
+    });
+    let cut_off = core.run();
+    assert!(finished.get(), "the test's task ended");
+    assert_eq!(cut_off, 0, "all tasks ended");
+    // With io_uring the kernel holds some while the core lives; tasks must have returned theirs.
+    drop(claim);
+}
+
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|index| (index * 31 % 251) as u8).collect()
+}
+
+async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
+    for piece in bytes.chunks(BUFFER_BYTES) {
+        let mut buffer = stream.core().buffer()?;
+        assert!(buffer.put(piece));
+        stream.queue(buffer);
+        stream.flush().await?;
+    }
+    Ok(())
+}
+
+async fn receive_all(stream: &Stream) -> Result<Vec<u8>, Error> {
+    let mut input = Input::default();
+    let mut all = Vec::new();
+    while stream.recv(&mut input).await? > 0 {
+        all.extend_from_slice(input.bytes());
+        input.consume(input.bytes().len());
+    }
+    Ok(all)
+}
+
+/// Sends back whatever arrives, buffer by buffer, without a copy.
+async fn echo(stream: Stream) {
+    let mut input = Input::default();
+    while stream.recv(&mut input).await.unwrap() > 0 {
+        stream.queue(input.take().unwrap());
+        stream.flush().await.unwrap();
+    }
+    stream.shutdown().await.unwrap();
+}
+
+#[test]
+fn what_is_sent_comes_back_unchanged() {
+    on_every_driver(|core, listener, address| async move {
+        let server = core.clone();
+        core.spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                server.spawn(echo(stream));
+            }
+        });
+        for count in [1, 100, BUFFER_BYTES, BUFFER_BYTES + 1, 1_000_000] {
+            let stream = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
+            let sender = Rc::clone(&stream);
+            core.spawn(async move {
+                send(&sender, &bytes(count)).await.unwrap();
+                sender.shutdown().await.unwrap();
+            });
+            let received = receive_all(&stream).await.unwrap();
+            assert!(received == bytes(count), "{count} bytes came back changed");
+        }
+        core.stop(Duration::from_secs(5));
+    });
+}
+
+#[test]
+fn several_parts_arrive_in_order() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let shared: Rc<[u8]> = bytes(40_000).into();
+        for _ in 0..5 {
+            let mut buffer = core.buffer().unwrap();
+            assert!(buffer.put(b"head"));
+            server.queue(buffer);
+            server.queue(Rc::clone(&shared));
+            server.queue(&b"tail"[..]);
+        }
+        core.spawn(async move {
+            server.flush().await.unwrap();
+            server.shutdown().await.unwrap();
+        });
+        let once = [b"head", &bytes(40_000)[..], b"tail"].concat();
+        assert!(receive_all(&client).await.unwrap() == once.repeat(5));
+    });
+}
+
+#[test]
+fn a_file_is_sent_behind_its_head() {
+    on_every_driver(|core, listener, address| async move {
+        let directory = tempfile::tempdir().unwrap();
+        let content = bytes(3_000_000);
+        std::fs::File::create(directory.path().join("file"))
+            .unwrap()
+            .write_all(&content)
+            .unwrap();
+        let file = Root::open(directory.path())
+            .unwrap()
+            .open_beneath(b"file")
+            .unwrap();
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        core.spawn(async move {
+            let mut head = server.core().buffer().unwrap();
+            assert!(head.put(b"head"));
+            server.queue(head);
+            let mut sent = 0;
+            while sent < 2_500_000 {
+                let left = 2_500_000 - sent;
+                let more = server.send_file(&file, 1000 + sent, left).await.unwrap();
+                assert!((1..=left).contains(&more));
+                sent += more;
+            }
+            server.queue(&b"tail"[..]);
+            server.shutdown().await.unwrap();
+        });
+        let expected = [b"head", &content[1000..2_501_000], b"tail"].concat();
+        assert!(receive_all(&client).await.unwrap() == expected);
+    });
+}
+
+#[test]
+fn a_file_shorter_than_promised_is_an_error() {
+    on_every_driver(|core, listener, address| async move {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("file"), b"short").unwrap();
+        let file = Root::open(directory.path())
+            .unwrap()
+            .open_beneath(b"file")
+            .unwrap();
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let mut sent = 0;
+        let error = loop {
+            match server.send_file(&file, sent, 100 - sent).await {
+                Ok(more) => sent += more,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(sent, 5);
+        assert_eq!(error.kind, Kind::FileTooShort);
+        drop(server);
+        receive_all(&client).await.ok();
+    });
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline_and_the_stream_lives_on() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let mut input = Input::default();
+        let deadline = core.now_exact() + Duration::from_millis(5);
+        client.set_deadline(Some(deadline));
+        let error = client.recv(&mut input).await.unwrap_err();
+        assert_eq!(error.kind, Kind::TimedOut);
+        assert!(core.now_exact() >= deadline);
+        client.set_deadline(Some(core.now() + Duration::from_secs(60)));
+        send(&server, b"late").await.unwrap();
+        let mut received = Vec::new();
+        while received.len() < 4 {
+            assert!(client.recv(&mut input).await.unwrap() > 0);
+            received.extend_from_slice(input.bytes());
+            input.consume(input.bytes().len());
+        }
+        assert_eq!(received, b"late");
+    });
+}
+
+#[test]
+fn a_sender_whose_peer_does_not_read_times_out() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        server.set_deadline(Some(core.now_exact() + Duration::from_millis(50)));
+        let error = loop {
+            if let Err(error) = send(&server, &bytes(100_000)).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind, Kind::TimedOut);
+        drop(client);
+    });
+}
+
+#[test]
+fn a_receive_that_is_given_up_loses_nothing() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
+        let server = listener.accept().await.unwrap();
+        let mut input = Input::default();
+        // Poll a receive once, so that it waits in the kernel, and drop it.
+        {
+            let mut receive = Box::pin(client.recv(&mut input));
+            let polled = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(receive.as_mut().poll(context))
+            })
+            .await;
+            assert!(polled.is_pending());
+        }
+        send(&server, b"bytes").await.unwrap();
+        server.shutdown().await.unwrap();
+        let mut received = Vec::new();
+        while client.recv(&mut input).await.unwrap() > 0 {
+            received.extend_from_slice(input.bytes());
+            input.consume(input.bytes().len());
+        }
+        assert_eq!(received, b"bytes");
+    });
+}
+
+#[test]
+fn streams_dropped_with_everything_in_flight_return_all_buffers() {
+    on_every_driver(|core, listener, address| async move {
+        let before = core.pool().in_use();
+        for round in 0..50 {
+            let client = Stream::connect(&core, &address, None).await.unwrap();
+            let server = listener.accept().await.unwrap();
+            send(&client, &bytes(1000)).await.unwrap();
+            let mut input = Input::default();
+            if round % 2 == 0 {
+                server.recv(&mut input).await.unwrap();
+            }
+            // More than the socket buffers hold: the send stays in flight.
+            for _ in 0..20 {
+                let mut buffer = core.buffer().unwrap();
+                assert!(buffer.put(&bytes(BUFFER_BYTES)));
+                server.queue(buffer);
+            }
+            let mut flush = Box::pin(server.flush());
+            let _ = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(flush.as_mut().poll(context))
+            })
+            .await;
+            drop(flush);
+            drop(client);
+            drop(server);
+        }
+        // What the kernel still has to give back comes with the next turns.
+        for _ in 0..200 {
+            if core.pool().in_use() <= before + 256 {
+                break;
+            }
+            core.sleep(Duration::from_millis(1)).await;
+        }
+        assert!(
+            core.pool().in_use() <= before + 256,
+            "{} buffers leaked",
+            core.pool().in_use()
+        );
+    });
+}
+
+#[test]
+fn connecting_where_nobody_listens_is_refused() {
+    on_every_driver(|core, listener, address| async move {
+        drop(listener);
+        core.sleep(Duration::from_millis(1)).await;
+        if matches!(address, Address::Unix(_)) {
+            return; // The claim keeps a Unix socket listening.
+        }
+        let error = Stream::connect(&core, &address, None)
+            .await
+            .err()
+            .expect("nobody listens");
+        assert_eq!(error.kind, Kind::Os(Errno::CONNREFUSED));
+    });
+}
+
+#[test]
+fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
+    on_every_driver(|core, listener, address| async move {
+        let finished = Rc::new(Cell::new(0));
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let count = Rc::clone(&finished);
+        core.spawn(async move {
+            let error = listener.accept().await.err().expect("interrupted");
+            assert_eq!(error.kind, Kind::Stopping);
+            count.set(count.get() + 1);
+        });
+        let count = Rc::clone(&finished);
+        core.spawn(async move {
+            let error = server
+                .recv_unless_stopping(&mut Input::default())
+                .await
+                .unwrap_err();
+            assert_eq!(error.kind, Kind::Stopping);
+            count.set(count.get() + 1);
+        });
+        let (count, sleeper) = (Rc::clone(&finished), core.clone());
+        core.spawn(async move {
+            sleeper.stopped().await;
+            sleeper.sleep(Duration::from_millis(3)).await;
+            assert_eq!(count.get(), 2);
+            count.set(3);
+        });
+        core.pause().await;
+        core.stop(Duration::from_secs(60));
+        while finished.get() < 3 {
+            core.sleep(Duration::from_millis(1)).await;
+        }
+        drop(client);
+    });
+}
+
+#[test]
+fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
+    for seed in SEEDS {
+        let mut options = Simulation::with_seed(seed);
+        options.reset = 100;
+        let core = Core::simulated(options);
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = Listener::new(&core, &claim).unwrap();
+        let address = claim.address().clone();
+        let resets = Rc::new(Cell::new(0));
+        let (seen, server, client) = (Rc::clone(&resets), core.clone(), core.clone());
+        core.spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                server.spawn(async move {
+                    let mut input = Input::default();
+                    while let Ok(1..) = stream.recv(&mut input).await {
+                        stream.queue(input.take().unwrap());
+                        if stream.flush().await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        core.spawn(async move {
+            for _ in 0..30 {
+                let stream = Stream::connect(&client, &address, None).await.unwrap();
+                let outcome = async {
+                    send(&stream, &bytes(5000)).await?;
+                    stream.shutdown().await?;
+                    receive_all(&stream).await
+                };
+                match outcome.await {
+                    Ok(received) => assert!(bytes(5000).starts_with(&received)),
+                    Err(error) => {
+                        assert!(error.is_reset(), "{error} (seed {seed})");
+                        seen.set(seen.get() + 1);
+                    }
+                }
+            }
+            client.stop(Duration::from_secs(1));
+        });
+        core.run();
+        assert!(resets.get() > 0, "resets happened (seed {seed})");
+    }
+}
+
+#[test]
+fn another_thread_can_stop_pinned_cores() {
+    let cpus = onrush_engine::cpu::allowed()
+        .into_iter()
+        .map(Some)
+        .collect();
+    let setup = onrush_engine::Setup {
+        io: Io::Epoll,
+        cpus,
+    };
+    let cores = onrush_engine::start(&setup, |core| {
+        let waiting = core.clone();
+        core.spawn(async move { waiting.stopped().await });
+        assert_eq!(core.run(), 0);
+        core.id()
+    })
+    .unwrap();
+    cores.stop(Duration::from_secs(1));
+    let ids = cores.join();
+    assert_eq!(ids, (0..ids.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_taken_address_is_an_error_even_with_port_sharing() {
+    let core = Core::new(0, Io::Epoll).unwrap();
+    let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+    let _listener = Listener::new(&core, &claim).unwrap();
+    let error = Claim::new(claim.address()).unwrap_err();
+    assert!(error.is_address_in_use(), "{error}");
+}
+
+#[test]
+fn an_abandoned_unix_socket_is_replaced_and_a_live_one_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let claim = Claim::new(&Address::Unix(path.clone())).unwrap();
+    assert!(
+        Claim::new(&Address::Unix(path.clone()))
+            .unwrap_err()
+            .is_address_in_use()
+    );
+    drop(claim);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_path_cannot_leave_its_root() {
+    let directory = tempfile::tempdir().unwrap();
+    let root_path = directory.path().join("root");
+    std::fs::create_dir_all(root_path.join("inner")).unwrap();
+    std::fs::write(directory.path().join("secret"), b"secret").unwrap();
+    std::fs::write(root_path.join("public"), b"public").unwrap();
+    std::os::unix::fs::symlink("../secret", root_path.join("out")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", root_path.join("absolute")).unwrap();
+    std::os::unix::fs::symlink("../public", root_path.join("inner/within")).unwrap();
+    let root = Root::open(&root_path).unwrap();
+    for path in [
+        "../secret",
+        "inner/../../secret",
+        "out",
+        "absolute",
+        "/etc/passwd",
+    ] {
+        let error = root.open_beneath(path.as_bytes()).unwrap_err();
+        assert_eq!(error.kind, Kind::Os(Errno::XDEV), "{path}");
+    }
+    assert_eq!(
+        root.open_beneath(b"inner/within")
+            .unwrap()
+            .metadata()
+            .length,
+        6
+    );
+    assert_eq!(
+        root.open_beneath(b"nothing").unwrap_err().kind,
+        Kind::Os(Errno::NOENT)
+    );
+}

@@ -1,0 +1,176 @@
+//! Header fields (RFC 9110 5): where parsed ones live, how names and list values are compared and checked.
+
+use std::mem::MaybeUninit;
+
+use crate::limits::{HEADER_SLOTS, Limits};
+use crate::refusal::{Parsed, Refusal};
+
+/// One field of a head: `name` is a token as received, `value` has no white space around it.
+pub use httparse::Header;
+
+/// Room for the fields of one head, on the caller's stack and not initialised: making it costs nothing.
+pub struct HeaderSlots<'b> {
+    pub(crate) slots: [MaybeUninit<Header<'b>>; HEADER_SLOTS],
+    /// Only heads that call themselves HTTP/1.2 to 1.9 land here (and allocate): httparse knows 1.0 and 1.1, and
+    /// its entry for fields alone wants initialised room.
+    pub(crate) spare: Vec<Header<'b>>,
+}
+
+impl HeaderSlots<'_> {
+    /// Empty room for [`HEADER_SLOTS`] fields.
+    #[inline]
+    pub const fn new() -> Self {
+        HeaderSlots {
+            slots: [const { MaybeUninit::uninit() }; HEADER_SLOTS],
+            spare: Vec::new(),
+        }
+    }
+}
+
+impl Default for HeaderSlots<'_> {
+    fn default() -> Self {
+        HeaderSlots::new()
+    }
+}
+
+/// Whether a field name is `wanted_lowercase`, which the caller writes in lower case (RFC 9110 5.1).
+#[inline]
+pub fn header_is(name: &str, wanted_lowercase: &str) -> bool {
+    name.len() == wanted_lowercase.len() && name.eq_ignore_ascii_case(wanted_lowercase)
+}
+
+/// The members of a comma-separated list without the white space around them; empty members are skipped
+/// (RFC 9110 5.6.1.2).
+pub fn token_list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|&byte| byte == b',')
+        .map(trim)
+        .filter(|member| !member.is_empty())
+}
+
+/// Without optional white space at both ends: space and tab (RFC 9110 5.6.3).
+pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
+/// Whether `text` is a token: a field name or a method (RFC 9110 5.6.2).
+pub fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| TOKEN[byte as usize])
+}
+
+/// Whether `text` may be sent as a field's value: no control bytes but tab (RFC 9110 5.5).
+pub fn is_field_value(text: &[u8]) -> bool {
+    text.iter().all(|&byte| is_text(byte))
+}
+
+/// Tab, space, a visible character, or a byte of obs-text (RFC 9110 5.5).
+#[inline]
+pub(crate) fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// tchar (RFC 9110 5.6.2).
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let c = byte as u8;
+        table[byte] = c.is_ascii_alphanumeric()
+            || matches!(
+                c,
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
+            );
+        byte += 1;
+    }
+    table
+};
+
+/// Where `part` starts in `whole`, of which it is a slice.
+#[inline]
+pub(crate) fn offset(whole: &[u8], part: &[u8]) -> usize {
+    part.as_ptr().addr() - whole.as_ptr().addr()
+}
+
+/// httparse takes a bare LF for the end of a line, we do not: RFC 9112 2.2 lets a recipient do so, and then two
+/// recipients can see two different heads. httparse lets a CR only stand before an LF and an LF only at the end of a
+/// line, so it is enough to look for a CR before each line's LF: before each field here, at the end in the caller.
+#[inline]
+pub(crate) fn follows_crlf(head: &[u8], header: &Header<'_>) -> bool {
+    let start = offset(head, header.name.as_bytes());
+    start >= 2 && head[start - 2] == b'\r'
+}
+
+/// The fields of a head whose first line httparse could not read; `text` starts behind that line.
+#[cold]
+pub(crate) fn parse_into_spare<'h, 'b>(
+    text: &'b [u8],
+    spare: &'h mut Vec<Header<'b>>,
+    limits: &Limits,
+) -> Parsed<(usize, &'h [Header<'b>])> {
+    spare.resize(limits.headers_max.min(HEADER_SLOTS), httparse::EMPTY_HEADER);
+    match httparse::parse_headers(text, spare) {
+        Ok(httparse::Status::Complete(found)) => Parsed::Complete(found),
+        Ok(httparse::Status::Partial) => Parsed::Partial,
+        Err(error) => Parsed::Refused(refusal_of(error)),
+    }
+}
+
+/// What a tokenizer's error means to the sender.
+#[cold]
+pub(crate) fn refusal_of(error: httparse::Error) -> Refusal {
+    match error {
+        httparse::Error::TooManyHeaders => Refusal::new(431, "too many header fields"),
+        httparse::Error::HeaderName => Refusal::bad("malformed header name"),
+        httparse::Error::HeaderValue => Refusal::bad("malformed header value"),
+        httparse::Error::NewLine => Refusal::bad("malformed end of line"),
+        httparse::Error::Status => Refusal::bad("malformed status line"),
+        httparse::Error::Token => Refusal::bad("malformed request line"),
+        httparse::Error::Version => Refusal::bad("malformed HTTP version"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_skip_empty_members_and_white_space() {
+        let members: Vec<_> = token_list(b" close ,\t, keep-alive,,x y ").collect();
+        assert_eq!(members, [b"close".as_slice(), b"keep-alive", b"x y"]);
+        assert_eq!(token_list(b"").count(), 0);
+    }
+
+    #[test]
+    fn names_are_compared_without_case() {
+        assert!(header_is("Content-Length", "content-length"));
+        assert!(!header_is("Content-Lengtt", "content-length"));
+        assert!(!header_is("Content-Length2", "content-length"));
+    }
+
+    #[test]
+    fn control_bytes_make_a_value_unsendable() {
+        assert!(is_field_value(b"a\tb \xc3\xa9"));
+        for bad in [b"a\r\nb".as_slice(), b"\0", b"\x7f", b"\x0b"] {
+            assert!(!is_field_value(bad));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Where a message's body ends, decided from its fields (RFC 9112 6), and whether the connection lives on after it
+//! (RFC 9112 9.3). This is where smuggling is stopped.
+
+use crate::field::{self, Header};
+use crate::limits::{LENGTH_DIGITS_MAX, LENGTH_MAX};
+use crate::refusal::Refusal;
+use crate::version::Version;
+
+/// How the end of a body is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks, the last one empty, then trailers.
+    Chunked,
+    /// Everything up to the end of the connection; responses only.
+    UntilClose,
+}
+
+/// What the fields of one head, looked at in order, say about the body and the connection.
+#[derive(Default)]
+pub(crate) struct Fields {
+    content_length: Option<u64>,
+    coding: Coding,
+    close: bool,
+    keep_alive: bool,
+}
+
+/// The transfer codings seen so far. Only `Chunked` is one we decode.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Coding {
+    #[default]
+    Absent,
+    Chunked,
+    /// Some other coding, and chunked has not followed yet.
+    Unknown,
+    /// Some other coding below a final chunked.
+    UnknownInChunked,
+}
+
+impl Fields {
+    /// Takes note of one field if it is about framing or the connection. `head` is what `header` was parsed from.
+    #[inline]
+    pub(crate) fn note(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
+        match header.name.len() {
+            10 if field::header_is(header.name, "connection") => self.note_connection(header.value),
+            14 if field::header_is(header.name, "content-length") => {
+                return self.note_content_length(head, header);
+            }
+            17 if field::header_is(header.name, "transfer-encoding") => {
+                return self.note_coding(head, header);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note_connection(&mut self, value: &[u8]) {
+        for option in field::token_list(value) {
+            match option.len() {
+                5 if option.eq_ignore_ascii_case(b"close") => self.close = true,
+                10 if option.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// RFC 9112 6.3 lets a recipient accept identical repeats ("5, 5" or two fields). We refuse them as well: no
+    /// sane sender makes them, and the next hop may take the first, the last or the sum of them.
+    fn note_content_length(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
+        if self.content_length.is_some() {
+            return Err(Refusal::bad("repeated Content-Length"));
+        }
+        refuse_tabs(head, header)?;
+        self.content_length =
+            Some(decimal(header.value).ok_or(Refusal::bad("malformed Content-Length"))?);
+        Ok(())
+    }
+
+    fn note_coding(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
+        refuse_tabs(head, header)?;
+        // Empty list members are not skipped: they are legal to receive and exist only to confuse.
+        for member in header.value.split(|&byte| byte == b',') {
+            self.coding = self.coding.then(field::trim(member))?;
+        }
+        Ok(())
+    }
+
+    /// The framing of a message that may have a body, if its fields say so (RFC 9112 6.3, items 3 to 6).
+    #[inline]
+    pub(crate) fn announced(&self, version: Version) -> Result<Framing, Refusal> {
+        match (self.coding, self.content_length) {
+            (Coding::Absent, None) => Ok(Framing::None),
+            (Coding::Absent, Some(length)) => Ok(Framing::Length(length)),
+            (_, Some(_)) => Err(Refusal::bad("both Content-Length and Transfer-Encoding")),
+            (coding, None) => coding.framing(version),
+        }
+    }
+
+    /// RFC 9112 9.3: `close` wins, then the version's default.
+    #[inline]
+    pub(crate) fn keep_alive(&self, version: Version) -> bool {
+        match version {
+            Version::Http11 => !self.close,
+            Version::Http10 => self.keep_alive && !self.close,
+        }
+    }
+}
+
+impl Coding {
+    /// The codings with one more applied on top (RFC 9112 6.1).
+    fn then(self, coding: &[u8]) -> Result<Coding, Refusal> {
+        if matches!(self, Coding::Chunked | Coding::UnknownInChunked) {
+            return Err(Refusal::bad("a transfer coding after chunked"));
+        }
+        if coding.eq_ignore_ascii_case(b"chunked") {
+            return Ok(if self == Coding::Absent {
+                Coding::Chunked
+            } else {
+                Coding::UnknownInChunked
+            });
+        }
+        // Codings with parameters end here too: chunked has none (RFC 9112 7.1) and we know no other.
+        if !field::is_token(coding) {
+            return Err(Refusal::bad("malformed Transfer-Encoding"));
+        }
+        Ok(Coding::Unknown)
+    }
+
+    fn framing(self, version: Version) -> Result<Framing, Refusal> {
+        if version == Version::Http10 {
+            // RFC 9112 6.1: its framing is faulty whatever the coding; hops that know only 1.0 do not see it.
+            return Err(Refusal::bad("Transfer-Encoding in HTTP/1.0"));
+        }
+        match self {
+            Coding::Absent => Ok(Framing::None),
+            Coding::Chunked => Ok(Framing::Chunked),
+            // RFC 9112 6.3 item 4: without a final chunked the end cannot be known.
+            Coding::Unknown => Err(Refusal::bad("the final transfer coding is not chunked")),
+            // RFC 9112 6.1: a coding not understood.
+            Coding::UnknownInChunked => Err(Refusal::new(501, "unknown transfer coding")),
+        }
+    }
+}
+
+/// Tabs around a framing field's value are white space to the grammar and a classic disguise in practice: some
+/// recipients then do not see the field.
+fn refuse_tabs(head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
+    let start = field::offset(head, header.name.as_bytes());
+    let line = &head[start..];
+    let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
+    match memchr::memchr(b'\t', &line[..end]) {
+        None => Ok(()),
+        Some(_) => Err(Refusal::bad("a tab in a framing field")),
+    }
+}
+
+/// 1*DIGIT up to `LENGTH_MAX` (RFC 9110 8.6); no sign, no space, no list.
+fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > LENGTH_DIGITS_MAX {
+        return None;
+    }
+    let mut number = 0u64;
+    for &byte in text {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        // Cannot overflow: LENGTH_DIGITS_MAX nines are below 2^64.
+        number = number * 10 + u64::from(byte - b'0');
+    }
+    (number <= LENGTH_MAX).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decimal;
+
+    #[test]
+    fn a_length_is_digits_and_fits_63_bits() {
+        assert_eq!(decimal(b"0"), Some(0));
+        assert_eq!(decimal(b"9223372036854775807"), Some(i64::MAX as u64));
+        for bad in [
+            "",
+            "9223372036854775808",
+            "9999999999999999999",
+            "+1",
+            "-1",
+            "1 ",
+            "0x1",
+            "1,1",
+            "00000000000000000001",
+        ] {
+            assert_eq!(decimal(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Every bound of this crate, with its reason.
+
+/// Places for header fields in [`HeaderSlots`](crate::HeaderSlots): the most any `headers_max` can ask for. nginx's
+/// and Apache's defaults are in the same range; 100 of them take 3200 bytes of stack, below one page.
+pub const HEADER_SLOTS: usize = 100;
+
+/// Empty lines skipped before a request line. RFC 9112 2.2 asks for at least one (old clients end a POST body with
+/// an extra CRLF); more than two is nothing a client does by mistake.
+pub const EMPTY_LINES_MAX: usize = 2;
+
+/// The longest message a length may announce. Peers keep lengths in signed 64-bit numbers, and a length that means
+/// something else to the next hop is a way to smuggle.
+pub const LENGTH_MAX: u64 = i64::MAX as u64;
+
+/// Digits of a decimal length: what `LENGTH_MAX` needs.
+pub const LENGTH_DIGITS_MAX: usize = 19;
+
+/// Hexadecimal digits of a chunk size: what 64 bits need. Leading zeros count, so a size cannot be an endless line.
+pub const CHUNK_DIGITS_MAX: usize = 16;
+
+/// What one message may ask of us. The fields are public so that a configuration can set them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a head from its first byte (skipped empty lines included) to its last. More answers 431.
+    /// 15 KiB: a head and what the reader adds around it must fit one 16 KiB buffer.
+    pub head_bytes_max: usize,
+    /// Fields of a head; more answers 431. Values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`].
+    pub headers_max: usize,
+    /// Bytes of a request target; more answers 414. RFC 9110 4.1 asks for at least 8000.
+    pub target_bytes_max: usize,
+    /// Bytes of a chunk's line: its size, its extensions and CRLF. Nobody is known to use extensions; 256 leaves
+    /// room for a signature per chunk (AWS uses 85 bytes).
+    pub chunk_line_bytes_max: usize,
+    /// Bytes of chunk lines beyond what the chunks' payload pays for (16 a chunk and twice its size). It stops
+    /// a sender that makes us read far more than it delivers; the same rule as Go's net/http.
+    pub chunk_excess_bytes_max: u32,
+    /// Bytes of all trailer lines together. A checksum or two; no known user needs more than a few hundred.
+    pub trailer_bytes_max: usize,
+    /// Number of trailer fields, for the same reason.
+    pub trailers_max: u16,
+}
+
+impl Limits {
+    /// The bounds used unless a configuration says otherwise.
+    pub const DEFAULT: Limits = Limits {
+        head_bytes_max: 15 * 1024,
+        headers_max: HEADER_SLOTS,
+        target_bytes_max: 8 * 1024,
+        chunk_line_bytes_max: 256,
+        chunk_excess_bytes_max: 16 * 1024,
+        trailer_bytes_max: 4 * 1024,
+        trailers_max: 32,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::DEFAULT
+    }
+}

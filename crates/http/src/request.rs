@@ -1,0 +1,256 @@
+//! Request heads (RFC 9112 3): bytes -> head, or a wish for more, or a refusal with the status to answer.
+
+use crate::field::{self, Header, HeaderSlots};
+use crate::framing::{Fields, Framing};
+use crate::limits::{EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
+use crate::method::Method;
+use crate::refusal::{Parsed, Refusal};
+use crate::target::{self, Authority};
+use crate::version::{self, VERSION_BYTES, Version};
+
+/// The head of a request, borrowed from the input.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'h, 'b> {
+    /// The method, for decisions.
+    pub method: Method,
+    /// The method as received.
+    pub method_text: &'b str,
+    /// The target as received.
+    pub target: &'b str,
+    /// The target's path without its query: `/` for an absolute form without one, `*` for the asterisk form, empty
+    /// for CONNECT. Not decoded, not normalised.
+    pub path: &'b str,
+    /// What stands behind the first `?`, if there is one.
+    pub query: Option<&'b str>,
+    /// The effective `host[:port]`: the target's own wins over the Host field (RFC 9112 3.2.2). `None` only without
+    /// a Host in HTTP/1.0; empty if the Host field is.
+    pub authority: Option<&'b str>,
+    /// The version whose rules apply.
+    pub version: Version,
+    /// All fields in the order received.
+    pub headers: &'h [Header<'b>],
+    /// How the body ends: never `UntilClose`.
+    pub framing: Framing,
+    /// Whether the client wants the connection to live on.
+    pub keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends a body that is not empty.
+    pub expect_continue: bool,
+    /// Length of the head in the input, empty lines skipped before it included.
+    pub bytes: usize,
+}
+
+/// Reads one request head from the start of `input`. `Partial` wants the same bytes again with more behind them;
+/// within `limits.head_bytes_max` bytes it turns into one of the other two.
+#[inline]
+pub fn parse<'h, 'b>(
+    input: &'b [u8],
+    slots: &'h mut HeaderSlots<'b>,
+    limits: &Limits,
+) -> Parsed<RequestHead<'h, 'b>> {
+    // Bytes behind the bound are not looked at, so that the outcome does not depend on how many have arrived.
+    let window = &input[..input.len().min(limits.head_bytes_max)];
+    match parse_window(window, slots, limits) {
+        Parsed::Partial if window.len() == limits.head_bytes_max => {
+            Parsed::Refused(too_large(window))
+        }
+        outcome => outcome,
+    }
+}
+
+#[inline]
+fn parse_window<'h, 'b>(
+    input: &'b [u8],
+    slots: &'h mut HeaderSlots<'b>,
+    limits: &Limits,
+) -> Parsed<RequestHead<'h, 'b>> {
+    let skipped = match input.first() {
+        Some(b'\r' | b'\n') => match empty_lines(input) {
+            Parsed::Complete(skipped) => skipped,
+            Parsed::Partial => return Parsed::Partial,
+            Parsed::Refused(refusal) => return Parsed::Refused(refusal),
+        },
+        _ => 0,
+    };
+    let head = &input[skipped..];
+    let room = &mut slots.slots[..limits.headers_max.min(HEADER_SLOTS)];
+    let mut request = httparse::Request::new(&mut []);
+    let outcome = request.parse_with_uninit_headers(head, room);
+    let (Some(method), Some(target)) = (request.method, request.path) else {
+        return outcome.map_or_else(
+            |error| Parsed::Refused(field::refusal_of(error)),
+            |_| Parsed::Partial,
+        );
+    };
+    let line = Line {
+        method,
+        target,
+        version: Version::of_minor(request.version),
+    };
+    match outcome {
+        Ok(httparse::Status::Complete(bytes)) => {
+            judge(&head[..bytes], skipped, line, request.headers, limits).into()
+        }
+        Ok(httparse::Status::Partial) => Parsed::Partial,
+        Err(httparse::Error::Version) => parse_newer(head, skipped, line, &mut slots.spare, limits),
+        Err(error) => Parsed::Refused(field::refusal_of(error)),
+    }
+}
+
+/// Skips a few empty lines before the request line (RFC 9112 2.2).
+#[cold]
+fn empty_lines(input: &[u8]) -> Parsed<usize> {
+    let mut skipped = 0;
+    loop {
+        match input[skipped..] {
+            [] | [b'\r'] if skipped < 2 * EMPTY_LINES_MAX => return Parsed::Partial,
+            [] => return Parsed::Partial,
+            [b'\r', b'\n', ..] if skipped < 2 * EMPTY_LINES_MAX => skipped += 2,
+            [b'\r' | b'\n', ..] => return Parsed::Refused(Refusal::bad("malformed request line")),
+            _ => return Parsed::Complete(skipped),
+        }
+    }
+}
+
+/// 414 if not even the request line fits, 431 otherwise.
+#[cold]
+fn too_large(window: &[u8]) -> Refusal {
+    let start = window
+        .iter()
+        .position(|byte| !matches!(byte, b'\r' | b'\n'))
+        .unwrap_or(0);
+    match memchr::memchr(b'\n', &window[start..]) {
+        None => Refusal::new(414, "request line too long"),
+        Some(_) => Refusal::new(431, "request head too large"),
+    }
+}
+
+/// A request line (RFC 9112 3).
+#[derive(Clone, Copy)]
+struct Line<'b> {
+    method: &'b str,
+    target: &'b str,
+    version: Version,
+}
+
+/// A head whose version httparse does not know: 1.2 to 1.9 are processed as 1.1 (RFC 9110 2.5).
+#[cold]
+fn parse_newer<'h, 'b>(
+    head: &'b [u8],
+    skipped: usize,
+    line: Line<'b>,
+    spare: &'h mut Vec<Header<'b>>,
+    limits: &Limits,
+) -> Parsed<RequestHead<'h, 'b>> {
+    let version = &head[field::offset(head, line.target.as_bytes()) + line.target.len() + 1..];
+    match version::judge_unknown(version) {
+        Parsed::Complete(()) => {}
+        Parsed::Partial => return Parsed::Partial,
+        Parsed::Refused(refusal) => return Parsed::Refused(refusal),
+    }
+    let fields = match version[VERSION_BYTES..] {
+        [] | [b'\r'] => return Parsed::Partial,
+        [b'\r', b'\n', ref fields @ ..] => fields,
+        _ => return Parsed::Refused(Refusal::bad("malformed end of line")),
+    };
+    match field::parse_into_spare(fields, spare, limits) {
+        Parsed::Complete((bytes, headers)) => {
+            let bytes = field::offset(head, fields) + bytes;
+            judge(
+                &head[..bytes],
+                skipped,
+                Line {
+                    version: Version::Http11,
+                    ..line
+                },
+                headers,
+                limits,
+            )
+            .into()
+        }
+        Parsed::Partial => Parsed::Partial,
+        Parsed::Refused(refusal) => Parsed::Refused(refusal),
+    }
+}
+
+/// What the tokens mean. `head` is exactly the head's bytes, `headers` point into it.
+#[inline]
+fn judge<'h, 'b>(
+    head: &'b [u8],
+    skipped: usize,
+    line: Line<'b>,
+    headers: &'h [Header<'b>],
+    limits: &Limits,
+) -> Result<RequestHead<'h, 'b>, Refusal> {
+    if !head.ends_with(b"\r\n\r\n") {
+        return Err(BARE_LF);
+    }
+    if line.target.len() > limits.target_bytes_max {
+        return Err(Refusal::new(414, "request target too long"));
+    }
+    let method = Method::of(line.method);
+    let target = target::parse(method, line.target)?;
+    let mut fields = Fields::default();
+    let mut host = None;
+    let mut expects_continue = false;
+    for header in headers {
+        if !field::follows_crlf(head, header) {
+            return Err(BARE_LF);
+        }
+        match header.name.len() {
+            4 if field::header_is(header.name, "host") => host = Some(host_of(header, host)?),
+            6 if field::header_is(header.name, "expect") => {
+                expects_continue |= expectation(header, line.version)?
+            }
+            _ => fields.note(head, header)?,
+        }
+    }
+    if host.is_none() && line.version == Version::Http11 {
+        return Err(Refusal::bad("no Host field")); // RFC 9112 3.2
+    }
+    let framing = fields.announced(line.version)?;
+    Ok(RequestHead {
+        method,
+        method_text: line.method,
+        target: line.target,
+        path: target.path,
+        query: target.query,
+        authority: target.authority.or(host),
+        version: line.version,
+        headers,
+        framing,
+        keep_alive: fields.keep_alive(line.version),
+        expect_continue: expects_continue && !matches!(framing, Framing::None | Framing::Length(0)),
+        bytes: skipped + head.len(),
+    })
+}
+
+const BARE_LF: Refusal = Refusal::bad("a line ends without CR");
+
+/// RFC 9112 3.2: one Host field, well-formed.
+#[inline]
+fn host_of<'b>(header: &Header<'b>, earlier: Option<&str>) -> Result<&'b str, Refusal> {
+    const MALFORMED: Refusal = Refusal::bad("malformed Host field");
+    if earlier.is_some() {
+        return Err(Refusal::bad("repeated Host field"));
+    }
+    if Authority::parse(header.value).is_none() {
+        return Err(MALFORMED);
+    }
+    str::from_utf8(header.value).map_err(|_| MALFORMED)
+}
+
+/// RFC 9110 10.1.1: `100-continue` is the only expectation; HTTP/1.0 has none.
+#[cold]
+fn expectation(header: &Header<'_>, version: Version) -> Result<bool, Refusal> {
+    if version == Version::Http10 {
+        return Ok(false);
+    }
+    let mut expects_continue = false;
+    for member in field::token_list(header.value) {
+        if !member.eq_ignore_ascii_case(b"100-continue") {
+            return Err(Refusal::new(417, "unknown expectation"));
+        }
+        expects_continue = true;
+    }
+    Ok(expects_continue)
+}

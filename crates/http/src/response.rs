@@ -1,0 +1,206 @@
+//! Response heads (RFC 9112 4): the mirror image of `request`, for the side that asked.
+
+use crate::field::{self, Header, HeaderSlots};
+use crate::framing::{Fields, Framing};
+use crate::limits::{HEADER_SLOTS, Limits};
+use crate::method::Method;
+use crate::refusal::{Parsed, Refusal};
+use crate::version::{self, VERSION_BYTES, Version};
+
+/// The head of a response, borrowed from the input.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseHead<'h, 'b> {
+    /// The version whose rules apply.
+    pub version: Version,
+    /// 100 to 999. A 1xx is not the answer yet: parse again behind it (101 excepted: the protocol changes there).
+    pub status: u16,
+    /// The reason phrase; empty if there is none or if it is not ASCII. Nothing may depend on it (RFC 9112 4).
+    pub reason: &'b str,
+    /// All fields in the order received.
+    pub headers: &'h [Header<'b>],
+    /// How the body ends.
+    pub framing: Framing,
+    /// Whether the connection can carry another request afterwards.
+    pub keep_alive: bool,
+    /// Length of the head in the input.
+    pub bytes: usize,
+}
+
+/// Reads one response head from the start of `input`; whether there is a body also depends on the method of the
+/// request it answers. Refusals carry 502, what a gateway answers when its upstream does this.
+#[inline]
+pub fn parse<'h, 'b>(
+    input: &'b [u8],
+    slots: &'h mut HeaderSlots<'b>,
+    request_method: Method,
+    limits: &Limits,
+) -> Parsed<ResponseHead<'h, 'b>> {
+    let window = &input[..input.len().min(limits.head_bytes_max)];
+    match parse_window(window, slots, request_method, limits) {
+        Parsed::Partial if window.len() == limits.head_bytes_max => {
+            Parsed::Refused(Refusal::new(502, "response head too large"))
+        }
+        Parsed::Refused(refusal) => Parsed::Refused(refusal.of_upstream()),
+        outcome => outcome,
+    }
+}
+
+#[inline]
+fn parse_window<'h, 'b>(
+    input: &'b [u8],
+    slots: &'h mut HeaderSlots<'b>,
+    request_method: Method,
+    limits: &Limits,
+) -> Parsed<ResponseHead<'h, 'b>> {
+    // httparse skips empty lines; the RFC lets them stand before requests only.
+    if let Some(b'\r' | b'\n') = input.first() {
+        return Parsed::Refused(Refusal::bad("malformed status line"));
+    }
+    let room = &mut slots.slots[..limits.headers_max.min(HEADER_SLOTS)];
+    let mut response = httparse::Response::new(&mut []);
+    match httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        input,
+        room,
+    ) {
+        Ok(httparse::Status::Complete(bytes)) => {
+            let line = Line {
+                version: Version::of_minor(response.version),
+                status: response.code.unwrap_or(0), // set in every complete response; 0 would be refused
+                reason: response.reason.unwrap_or(""),
+            };
+            judge(&input[..bytes], line, response.headers, request_method).into()
+        }
+        Ok(httparse::Status::Partial) => Parsed::Partial,
+        Err(httparse::Error::Version) => {
+            parse_newer(input, &mut slots.spare, request_method, limits)
+        }
+        Err(error) => Parsed::Refused(field::refusal_of(error)),
+    }
+}
+
+/// A status line (RFC 9112 4).
+struct Line<'b> {
+    version: Version,
+    status: u16,
+    reason: &'b str,
+}
+
+/// A head whose version httparse does not know: 1.2 to 1.9 are processed as 1.1 (RFC 9110 2.5).
+#[cold]
+fn parse_newer<'h, 'b>(
+    head: &'b [u8],
+    spare: &'h mut Vec<Header<'b>>,
+    request_method: Method,
+    limits: &Limits,
+) -> Parsed<ResponseHead<'h, 'b>> {
+    match version::judge_unknown(head) {
+        Parsed::Complete(()) => {}
+        Parsed::Partial => return Parsed::Partial,
+        Parsed::Refused(refusal) => return Parsed::Refused(refusal),
+    }
+    let Some(line_feed) = memchr::memchr(b'\n', head) else {
+        return Parsed::Partial;
+    };
+    let (line, fields) = head.split_at(line_feed + 1);
+    let Some(line) = line_of_newer(&line[VERSION_BYTES..]) else {
+        return Parsed::Refused(Refusal::bad("malformed status line"));
+    };
+    match field::parse_into_spare(fields, spare, limits) {
+        Parsed::Complete((bytes, headers)) => judge(
+            &head[..line_feed + 1 + bytes],
+            line,
+            headers,
+            request_method,
+        )
+        .into(),
+        Parsed::Partial => Parsed::Partial,
+        Parsed::Refused(refusal) => Parsed::Refused(refusal),
+    }
+}
+
+/// ` 200 OK\r\n`; the reason and the space before it may be missing, as httparse has it.
+fn line_of_newer(text: &[u8]) -> Option<Line<'_>> {
+    let [
+        b' ',
+        a @ b'0'..=b'9',
+        b @ b'0'..=b'9',
+        c @ b'0'..=b'9',
+        reason @ ..,
+        b'\r',
+        b'\n',
+    ] = text
+    else {
+        return None;
+    };
+    let reason = match reason {
+        [] => reason,
+        [b' ', reason @ ..] => reason,
+        _ => return None,
+    };
+    if !field::is_field_value(reason) {
+        return None;
+    }
+    let [a, b, c] = [a, b, c].map(|digit| u16::from(digit - b'0'));
+    let reason = str::from_utf8(reason)
+        .ok()
+        .filter(|reason| reason.is_ascii())
+        .unwrap_or("");
+    Some(Line {
+        version: Version::Http11,
+        status: a * 100 + b * 10 + c,
+        reason,
+    })
+}
+
+/// What the tokens mean. `head` is exactly the head's bytes, `headers` point into it.
+#[inline]
+fn judge<'h, 'b>(
+    head: &'b [u8],
+    line: Line<'b>,
+    headers: &'h [Header<'b>],
+    request_method: Method,
+) -> Result<ResponseHead<'h, 'b>, Refusal> {
+    const BARE_LF: Refusal = Refusal::bad("a line ends without CR");
+    if !head.ends_with(b"\r\n\r\n") {
+        return Err(BARE_LF);
+    }
+    if line.status < 100 {
+        return Err(Refusal::bad("a status below 100"));
+    }
+    let mut fields = Fields::default();
+    for header in headers {
+        if !field::follows_crlf(head, header) {
+            return Err(BARE_LF);
+        }
+        fields.note(head, header)?;
+    }
+    let announced = fields.announced(line.version)?;
+    let framing = framing(line.status, request_method, announced)?;
+    Ok(ResponseHead {
+        version: line.version,
+        status: line.status,
+        reason: line.reason,
+        headers,
+        framing,
+        keep_alive: framing != Framing::UntilClose && fields.keep_alive(line.version),
+        bytes: head.len(),
+    })
+}
+
+/// RFC 9112 6.3, items 1, 2 and 8.
+#[inline]
+fn framing(status: u16, request_method: Method, announced: Framing) -> Result<Framing, Refusal> {
+    match (status, request_method) {
+        // RFC 9110 8.6, RFC 9112 6.1: these must not announce a body. If one does, whether it also sends it is
+        // anyone's guess; a length of 0 is common and harmless.
+        (100..=199 | 204, _) => match announced {
+            Framing::None | Framing::Length(0) => Ok(Framing::None),
+            _ => Err(Refusal::bad("a body announced by a status that has none")),
+        },
+        (304, _) | (_, Method::Head) => Ok(Framing::None),
+        (200..=299, Method::Connect) => Ok(Framing::None),
+        _ if announced == Framing::None => Ok(Framing::UntilClose),
+        _ => Ok(announced),
+    }
+}

@@ -1,0 +1,200 @@
+//! The request target in its four forms (RFC 9112 3.2) and the authority, `host[:port]` (RFC 3986 3.2).
+
+use crate::method::Method;
+use crate::refusal::Refusal;
+
+/// A target taken apart.
+pub(crate) struct Target<'b> {
+    pub(crate) path: &'b str,
+    pub(crate) query: Option<&'b str>,
+    /// Set by the absolute and authority forms.
+    pub(crate) authority: Option<&'b str>,
+}
+
+const MALFORMED: Refusal = Refusal::bad("malformed request target");
+
+/// Takes a target apart. Percent signs and characters that RFC 3986 wants encoded (`|`, `"`, `{` …, which browsers
+/// do send) pass as they are; they cannot move a boundary.
+#[inline]
+pub(crate) fn parse(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
+    // httparse lets UTF-8 pass; RFC 9112 3.2 has only ASCII.
+    if !target.is_ascii() {
+        return Err(Refusal::bad(
+            "a byte that is not ASCII in the request target",
+        ));
+    }
+    if method == Method::Connect {
+        return authority_form(target);
+    }
+    if target.starts_with('/') {
+        return origin_form(target, None);
+    }
+    if target == "*" {
+        return asterisk_form(method);
+    }
+    absolute_form(method, target)
+}
+
+/// `/path?query` (RFC 9112 3.2.1), also the tail of the absolute form.
+#[inline]
+fn origin_form<'b>(text: &'b str, authority: Option<&'b str>) -> Result<Target<'b>, Refusal> {
+    let Some(at) = memchr::memchr2(b'?', b'#', text.as_bytes()) else {
+        return Ok(Target {
+            path: text,
+            query: None,
+            authority,
+        });
+    };
+    let (path, query) = (&text[..at], &text[at + 1..]);
+    if text.as_bytes()[at] == b'#' || memchr::memchr(b'#', query.as_bytes()).is_some() {
+        return Err(Refusal::bad("a fragment in the request target"));
+    }
+    Ok(Target {
+        path,
+        query: Some(query),
+        authority,
+    })
+}
+
+/// `host:port`, and only for CONNECT (RFC 9112 3.2.3); the port is not optional.
+#[cold]
+fn authority_form(target: &str) -> Result<Target<'_>, Refusal> {
+    match Authority::parse(target.as_bytes()) {
+        Some(Authority {
+            host_bytes: 1..,
+            port: Some(_),
+        }) => Ok(Target {
+            path: "",
+            query: None,
+            authority: Some(target),
+        }),
+        _ => Err(MALFORMED),
+    }
+}
+
+/// `*`, and only for OPTIONS (RFC 9112 3.2.4).
+#[cold]
+fn asterisk_form<'b>(method: Method) -> Result<Target<'b>, Refusal> {
+    match method {
+        Method::Options => Ok(Target {
+            path: "*",
+            query: None,
+            authority: None,
+        }),
+        _ => Err(MALFORMED),
+    }
+}
+
+/// `http://authority/path?query` (RFC 9112 3.2.2).
+#[cold]
+fn absolute_form(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
+    let Some(rest) = after_scheme(target) else {
+        return Err(MALFORMED);
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    // RFC 9110 4.2.1 and 4.2.4: no empty host, no user information.
+    match Authority::parse(authority.as_bytes()) {
+        Some(Authority {
+            host_bytes: 1.., ..
+        }) => {}
+        _ => return Err(MALFORMED),
+    }
+    if tail.is_empty() {
+        // RFC 9112 3.2.4: OPTIONS for a whole server in absolute form.
+        let path = if method == Method::Options { "*" } else { "/" };
+        return Ok(Target {
+            path,
+            query: None,
+            authority: Some(authority),
+        });
+    }
+    let mut parsed = origin_form(tail, Some(authority))?;
+    if parsed.path.is_empty() {
+        parsed.path = "/";
+    }
+    Ok(parsed)
+}
+
+fn after_scheme(target: &str) -> Option<&str> {
+    ["http://", "https://"]
+        .iter()
+        .find(|scheme| {
+            target
+                .get(..scheme.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        })
+        .map(|scheme| &target[scheme.len()..])
+}
+
+/// What matters of a well-formed authority.
+pub(crate) struct Authority {
+    pub(crate) host_bytes: usize,
+    /// A port written out; `host:` has none (RFC 3986 3.2.3).
+    pub(crate) port: Option<u16>,
+}
+
+impl Authority {
+    /// `host[:port]` without user information; `None` if it is not one. The host may be empty, as in the Host field
+    /// of a request whose target has no authority (RFC 9110 7.2).
+    #[inline]
+    pub(crate) fn parse(text: &[u8]) -> Option<Authority> {
+        let host_bytes = match text.first() {
+            Some(b'[') => ip_literal_bytes(text)?,
+            _ => text
+                .iter()
+                .position(|&byte| !REG_NAME[byte as usize])
+                .unwrap_or(text.len()),
+        };
+        let port = match text[host_bytes..] {
+            [] | [b':'] => None,
+            [b':', ref digits @ ..] => Some(port(digits)?),
+            _ => return None,
+        };
+        Some(Authority { host_bytes, port })
+    }
+}
+
+/// `[2001:db8::1]`; the address itself is not judged, only its characters.
+#[cold]
+fn ip_literal_bytes(text: &[u8]) -> Option<usize> {
+    let end = memchr::memchr(b']', text)?;
+    let address = &text[1..end];
+    let plausible = address.len() >= 2
+        && address
+            .iter()
+            .all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.'));
+    plausible.then_some(end + 1)
+}
+
+#[inline]
+fn port(digits: &[u8]) -> Option<u16> {
+    if digits.len() > 5 {
+        return None;
+    }
+    let mut number = 0u32;
+    for &byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        number = number * 10 + u32::from(byte - b'0');
+    }
+    u16::try_from(number).ok()
+}
+
+/// Characters of a registered name or IPv4 address: unreserved, sub-delims, and the percent sign (RFC 3986 3.2.2).
+static REG_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let c = byte as u8;
+        table[byte] = c.is_ascii_alphanumeric()
+            || matches!(c, b'-' | b'.' | b'_' | b'~' | b'%')
+            || matches!(
+                c,
+                b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
+            );
+        byte += 1;
+    }
+    table
+};

@@ -1,0 +1,49 @@
+//! The protocol version on a message's first line (RFC 9112 2.3).
+
+use crate::refusal::{Parsed, Refusal};
+
+/// The two versions of HTTP/1 that differ. Higher minor versions are processed as 1.1 (RFC 9110 2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0: no chunked coding, closes unless asked otherwise.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+}
+
+impl Version {
+    /// From httparse's minor version, which is 0 or 1.
+    pub(crate) fn of_minor(minor: Option<u8>) -> Version {
+        match minor {
+            Some(0) => Version::Http10,
+            _ => Version::Http11,
+        }
+    }
+}
+
+/// Length of `HTTP/1.1`.
+pub(crate) const VERSION_BYTES: usize = 8;
+
+/// Judges a version that httparse did not know, from its first byte on. `Complete` means 1.2 to 1.9.
+#[cold]
+pub(crate) fn judge_unknown(text: &[u8]) -> Parsed<()> {
+    const MALFORMED: Parsed<()> = Parsed::Refused(Refusal::bad("malformed HTTP version"));
+    const PATTERN: &[u8; VERSION_BYTES] = b"HTTP/0.0";
+    for (&byte, &wanted) in text.iter().zip(PATTERN) {
+        let fits = if wanted == b'0' {
+            byte.is_ascii_digit()
+        } else {
+            byte == wanted
+        };
+        if !fits {
+            return MALFORMED;
+        }
+    }
+    if text.len() < VERSION_BYTES {
+        return Parsed::Partial;
+    }
+    match text[5] {
+        b'1' => Parsed::Complete(()),
+        _ => Parsed::Refused(Refusal::new(505, "HTTP version not supported")),
+    }
+}

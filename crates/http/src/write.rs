@@ -1,0 +1,202 @@
+//! Writing heads and chunk lines into room the caller has. What is written is the caller's responsibility: names and
+//! values from outside have passed a parser or [`is_field_value`](crate::is_field_value).
+
+use crate::date::DATE_BYTES;
+use crate::status;
+
+/// What ends a chunked body without trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// What stands behind a chunk's data.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// The longest [`chunk_head`]: sixteen digits and CRLF.
+pub const CHUNK_HEAD_BYTES_MAX: usize = 18;
+
+/// Writes a head into a slice. It never panics: if the room is too small it remembers that, writes no further, and
+/// [`finish`](HeadWriter::finish) says so.
+pub struct HeadWriter<'a> {
+    out: &'a mut [u8],
+    /// Bytes written; <= `out.len()`.
+    at: usize,
+    overflowed: bool,
+}
+
+impl<'a> HeadWriter<'a> {
+    /// A writer at the start of `out`.
+    #[inline]
+    pub fn new(out: &'a mut [u8]) -> HeadWriter<'a> {
+        HeadWriter {
+            out,
+            at: 0,
+            overflowed: false,
+        }
+    }
+
+    /// The first line of a response, with the registered reason phrase.
+    #[inline]
+    pub fn status_line(&mut self, status: u16) -> &mut Self {
+        match status::line(status) {
+            Some(line) => self.raw(line),
+            None => self
+                .raw(b"HTTP/1.1 ")
+                .number(u64::from(status))
+                .raw(b" \r\n"),
+        }
+    }
+
+    /// The first line of a request.
+    #[inline]
+    pub fn request_line(&mut self, method: &str, target: &str) -> &mut Self {
+        self.raw(method.as_bytes())
+            .raw(b" ")
+            .raw(target.as_bytes())
+            .raw(b" HTTP/1.1\r\n")
+    }
+
+    /// Bytes as they are, such as fields rendered before.
+    #[inline]
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        match self.out.get_mut(self.at..self.at + bytes.len()) {
+            Some(room) if !self.overflowed => {
+                room.copy_from_slice(bytes);
+                self.at += bytes.len();
+            }
+            _ => self.overflowed = true,
+        }
+        self
+    }
+
+    /// One field.
+    #[inline]
+    pub fn header(&mut self, name: &str, value: &[u8]) -> &mut Self {
+        self.raw(name.as_bytes()).raw(b": ").raw(value).raw(b"\r\n")
+    }
+
+    /// `Content-Length`.
+    #[inline]
+    pub fn content_length(&mut self, length: u64) -> &mut Self {
+        self.raw(b"Content-Length: ").number(length).raw(b"\r\n")
+    }
+
+    /// `Date`, from [`date::format`](crate::date::format).
+    #[inline]
+    pub fn date(&mut self, date: &[u8; DATE_BYTES]) -> &mut Self {
+        self.raw(b"Date: ").raw(date).raw(b"\r\n")
+    }
+
+    /// `Transfer-Encoding: chunked`.
+    #[inline]
+    pub fn chunked(&mut self) -> &mut Self {
+        self.raw(b"Transfer-Encoding: chunked\r\n")
+    }
+
+    /// `Connection: close`.
+    #[inline]
+    pub fn connection_close(&mut self) -> &mut Self {
+        self.raw(b"Connection: close\r\n")
+    }
+
+    /// `Connection: keep-alive`, which HTTP/1.0 clients need to see.
+    #[inline]
+    pub fn keep_alive(&mut self) -> &mut Self {
+        self.raw(b"Connection: keep-alive\r\n")
+    }
+
+    /// The empty line behind the last field.
+    #[inline]
+    pub fn end(&mut self) -> &mut Self {
+        self.raw(b"\r\n")
+    }
+
+    /// How many bytes were written; `None` if not everything fitted.
+    #[inline]
+    pub fn finish(&self) -> Option<usize> {
+        (!self.overflowed).then_some(self.at)
+    }
+
+    #[inline]
+    fn number(&mut self, number: u64) -> &mut Self {
+        self.raw(itoa::Buffer::new().format(number).as_bytes())
+    }
+}
+
+/// Writes the line before a chunk of `size` bytes; `None` if it does not fit. A size of 0 would end the body: for
+/// that there is [`LAST_CHUNK`].
+pub fn chunk_head(out: &mut [u8], size: u64) -> Option<usize> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = (64 - (size | 1).leading_zeros() as usize).div_ceil(4);
+    let line = out.get_mut(..digits + 2)?;
+    for (at, digit) in line[..digits].iter_mut().rev().enumerate() {
+        *digit = DIGITS[(size >> (4 * at) & 0xf) as usize];
+    }
+    line[digits..].copy_from_slice(b"\r\n");
+    Some(digits + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_reads_as_it_was_asked_for() {
+        let mut out = [0; 256];
+        let mut head = HeadWriter::new(&mut out);
+        head.status_line(200)
+            .date(&crate::date::format(0))
+            .content_length(12)
+            .header("X-A", b"b")
+            .end();
+        let bytes = head.finish().expect("it fits in 256 bytes");
+        let wanted = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 12\r\nX-A: b\r\n\r\n";
+        assert_eq!(str::from_utf8(&out[..bytes]), Ok(wanted));
+    }
+
+    #[test]
+    fn a_status_without_a_phrase_still_has_its_space() {
+        let mut out = [0; 64];
+        let bytes = HeadWriter::new(&mut out)
+            .status_line(799)
+            .finish()
+            .expect("it fits in 64 bytes");
+        assert_eq!(&out[..bytes], b"HTTP/1.1 799 \r\n");
+    }
+
+    #[test]
+    fn a_head_that_does_not_fit_says_so_at_any_size() {
+        let wanted = b"GET / HTTP/1.1\r\nA: b\r\nConnection: close\r\n\r\n";
+        for room in 0..=wanted.len() {
+            let mut out = vec![0; room];
+            let mut head = HeadWriter::new(&mut out);
+            head.request_line("GET", "/")
+                .header("A", b"b")
+                .connection_close()
+                .end();
+            let expected = (room == wanted.len()).then_some(room);
+            assert_eq!(head.finish(), expected);
+        }
+    }
+
+    #[test]
+    fn after_an_overflow_shorter_parts_are_not_written_either() {
+        let mut out = [0; 4];
+        let mut head = HeadWriter::new(&mut out);
+        assert_eq!(head.raw(b"too long").raw(b"a").finish(), None);
+    }
+
+    #[test]
+    fn chunk_heads_are_hexadecimal_without_leading_zeros() {
+        for (size, text) in [
+            (1u64, "1\r\n"),
+            (15, "f\r\n"),
+            (16, "10\r\n"),
+            (4096, "1000\r\n"),
+            (u64::MAX, "ffffffffffffffff\r\n"),
+        ] {
+            let mut out = [0; CHUNK_HEAD_BYTES_MAX];
+            let bytes = chunk_head(&mut out, size).expect("it is the longest");
+            assert_eq!(str::from_utf8(&out[..bytes]), Ok(text));
+            assert_eq!(chunk_head(&mut out[..bytes - 1], size), None);
+        }
+    }
+}

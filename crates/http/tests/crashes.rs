@@ -1,0 +1,30 @@
+//! Reads again every input on which a fuzz target once failed: `fuzz/crashes/<target>/`, kept for ever.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::check;
+
+/// What a target calls.
+type Check = fn(&[u8]);
+
+#[test]
+fn inputs_that_once_failed_are_read_as_they_should() {
+    let targets: [(&str, Check); 4] = [
+        ("request", check::request),
+        ("response", check::response),
+        ("chunked", check::chunked),
+        ("pipeline", |input| drop(check::pipeline(input))),
+    ];
+    let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
+    for (target, check) in targets {
+        // A target that never failed has no directory.
+        for entry in fs::read_dir(crashes.join(target)).into_iter().flatten() {
+            let path = entry.expect("a directory that opened can be listed").path();
+            eprintln!("{}", path.display());
+            check(&fs::read(&path).expect("what is listed can be read"));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What must hold for any bytes at all. The fuzz targets are these functions; the tests use them too.
+
+use std::fmt::Debug;
+
+use onrush_http::{Framing, Limits, Method, Parsed};
+
+use super::drive::{self, Body, End, Event, Head};
+use super::reference;
+
+/// A request head: the same at every cut, and what the reference reads.
+pub(crate) fn request(input: &[u8]) {
+    let whole = prefixes_agree(input, |input| drive::request_head(input, &Limits::DEFAULT));
+    if within_bounds(input) {
+        agree(input, whole, reference::request(input));
+    }
+}
+
+/// A response head; its first byte chooses the method asked with.
+pub(crate) fn response(input: &[u8]) {
+    let Some((&first, input)) = input.split_first() else {
+        return;
+    };
+    let method = [Method::Get, Method::Head, Method::Connect][first as usize % 3];
+    let whole = prefixes_agree(input, |input| {
+        drive::response_head(input, method, &Limits::DEFAULT)
+    });
+    if within_bounds(input) {
+        agree(input, whole, reference::response(input, method));
+    }
+}
+
+/// A chunked body: the same however it is cut, and what the reference reads.
+pub(crate) fn chunked(input: &[u8]) {
+    let whole = pieces_agree(Framing::Chunked, input, &Limits::DEFAULT);
+    if within_bounds(input) {
+        let read = (whole.end == End::Complete).then_some((whole.payload, whole.consumed));
+        assert_eq!(read, reference::chunked(input), "{}", input.escape_ascii());
+    }
+}
+
+/// Requests one behind another: the same events however they are cut.
+pub(crate) fn pipeline(input: &[u8]) -> Vec<Event> {
+    let limits = &Limits::DEFAULT;
+    let whole = drive::pipeline([input], limits);
+    for cut in cuts(input.len()) {
+        let (first, second) = input.split_at(cut);
+        assert_eq!(
+            drive::pipeline([first, second], limits),
+            whole,
+            "cut at {cut}: {}",
+            input.escape_ascii()
+        );
+    }
+    assert_eq!(
+        drive::pipeline(input.chunks(1), limits),
+        whole,
+        "byte by byte: {}",
+        input.escape_ascii()
+    );
+    whole
+}
+
+/// Reads a head at every cut: a prefix is partial or already what the whole is. Returns what the whole is.
+pub(crate) fn prefixes_agree(input: &[u8], read: impl Fn(&[u8]) -> Parsed<Head>) -> Parsed<Head> {
+    let whole = read(input);
+    for cut in cuts(input.len()) {
+        let prefix = read(&input[..cut]);
+        let fine = match (&prefix, &whole) {
+            (Parsed::Partial, Parsed::Complete(head)) => cut < head.bytes,
+            (Parsed::Partial, _) => true,
+            (Parsed::Refused(early), Parsed::Refused(refusal)) => early.status == refusal.status,
+            (prefix, whole) => prefix == whole,
+        };
+        assert!(
+            fine,
+            "cut at {cut}: {prefix:?}, whole: {whole:?}: {}",
+            input.escape_ascii()
+        );
+    }
+    whole
+}
+
+/// Reads a body in two pieces at every cut, byte by byte, and by skipping. Returns what the whole is.
+pub(crate) fn pieces_agree(framing: Framing, input: &[u8], limits: &Limits) -> Body {
+    let whole = drive::body(framing, [input], limits);
+    for cut in cuts(input.len()) {
+        let (first, second) = input.split_at(cut);
+        same(
+            &drive::body(framing, [first, second], limits),
+            &whole,
+            input,
+        );
+    }
+    same(
+        &drive::body(framing, input.chunks(1), limits),
+        &whole,
+        input,
+    );
+    let skipped = (!matches!(whole.end, End::Refused(_)), whole.consumed);
+    same(&drive::skipped(framing, [input], limits), &skipped, input);
+    same(
+        &drive::skipped(framing, input.chunks(1), limits),
+        &skipped,
+        input,
+    );
+    whole
+}
+
+fn same<T: PartialEq + Debug>(left: &T, right: &T, input: &[u8]) {
+    assert_eq!(left, right, "{}", input.escape_ascii());
+}
+
+fn agree(input: &[u8], read: Parsed<Head>, reference: Option<Head>) {
+    match (read, reference) {
+        (Parsed::Complete(head), Some(reference)) => same(&head, &reference, input),
+        (Parsed::Complete(head), None) => panic!("accepted: {head:?}: {}", input.escape_ascii()),
+        (Parsed::Refused(refusal), Some(_)) => {
+            panic!("refused: {refusal}: {}", input.escape_ascii())
+        }
+        (Parsed::Partial, Some(_)) => panic!("still partial: {}", input.escape_ascii()),
+        (Parsed::Partial | Parsed::Refused(_), None) => {}
+    }
+}
+
+/// Far from every bound, of which the reference knows nothing.
+fn within_bounds(input: &[u8]) -> bool {
+    input.len() < 200 && input.split(|&b| b == b'\n').count() <= 30
+}
+
+/// Every cut, or a sample of them where every cut would take quadratic ages.
+fn cuts(len: usize) -> impl Iterator<Item = usize> {
+    (0..len).step_by(1 + len / 4096)
+}

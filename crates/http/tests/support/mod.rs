@@ -1,0 +1,7 @@
+//! What the tests and the fuzz targets of this crate share: ways to feed bytes in pieces, slow and obvious readers to
+//! compare with, and the checks built from both.
+#![allow(dead_code)] // each user takes its part
+
+pub(crate) mod check;
+pub(crate) mod drive;
+pub(crate) mod reference;

@@ -1,0 +1,60 @@
+//! Every bound of the load generator, each with its reason.
+
+use std::time::Duration;
+
+/// Most connections of one run: fs.nr_open's default, the most descriptors a process can be given.
+pub const CONNECTIONS_MAX: usize = 1 << 20;
+
+/// Most threads: one for each CPU that the kernel's `cpu_set_t` can name.
+pub const THREADS_MAX: usize = 1024;
+
+/// Bytes of one request. Servers refuse heads far smaller than that; a longer one is a mistake.
+pub const REQUEST_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of the requests that are pipelined in one send. What fits in a socket's first receive window (64 KiB) is sent
+/// whole even to a server that does not read on before its answers are taken; with more, both sides could wait for
+/// each other.
+pub const BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// The highest rate that can be asked for: one request per nanosecond, the clock's resolution.
+pub const RATE_MAX: u64 = 1_000_000_000;
+
+/// The longest run; beyond a year a unit was mistyped.
+pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// How long nothing may arrive while an answer is due, unless the caller says otherwise: h1load's default.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// How long a connection may take to be made, where the timeout is not shorter: Linux sends a lost SYN again after
+/// one second, so this survives losing it once.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The pause after a first failure to connect; doubled with each further one up to [`BACK_OFF_MAX`]. Long enough not to
+/// spin, short enough that a restarting server is found again at once.
+pub const BACK_OFF_MIN: Duration = Duration::from_millis(10);
+
+/// See [`BACK_OFF_MIN`].
+pub const BACK_OFF_MAX: Duration = Duration::from_millis(500);
+
+/// A target to which no connection could be made within this time is called unreachable. A server that is just being
+/// started listens by then.
+pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
+
+/// A run without a duration ends when no connection could be made and no answer came for this long: its count would
+/// never be reached. A restart of a server takes less.
+pub const LOST_AFTER: Duration = Duration::from_secs(10);
+
+/// Rows of single seconds kept for the report: 28 hours, 20 MB. Later seconds are still printed.
+pub const ROWS_MAX: usize = 100_000;
+
+/// A core that is busy for more than this share of the run is the limit: what it measures is its own queue.
+pub const BUSY_SHARE_MAX: f64 = 0.95;
+
+/// A shorter run is mostly the making of connections: how busy a core was in it means nothing.
+pub const BUSY_DURATION_MIN: Duration = Duration::from_millis(500);
+
+/// Descriptors a core needs besides its connections: its driver, its wake-up, and as many again for the program.
+pub const DESCRIPTORS_PER_CORE: u64 = 8;
+
+/// Descriptors the program needs besides its cores: standard streams, output files, the resolver.
+pub const DESCRIPTORS_OF_PROGRAM: u64 = 16;

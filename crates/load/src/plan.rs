@@ -1,0 +1,357 @@
+//! From what the user asked for to what the cores do: checked, divided and rendered once, before anything starts.
+
+use std::time::Duration;
+
+use onrush_engine::{Instant, Io};
+use onrush_http::Method;
+use onrush_http::write::HeadWriter;
+
+use crate::error::Error;
+use crate::limits::{
+    BATCH_BYTES_MAX, CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, REQUEST_BYTES_MAX, THREADS_MAX,
+};
+use crate::pace::{Pace, Schedule};
+use crate::stop::{Budget, Stop};
+use crate::target::Target;
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whom to ask for what.
+    pub target: Target,
+    /// Connections over all threads.
+    pub connections: usize,
+    /// Threads, each with a core of its own.
+    pub threads: usize,
+    /// The CPUs the threads are pinned to, in turn; empty leaves them to the kernel.
+    pub cpus: Vec<usize>,
+    /// How to talk to the kernel.
+    pub io: Io,
+    /// When the run ends.
+    pub stop: Stop,
+    /// When requests start.
+    pub pace: Pace,
+    /// Requests after which a connection is closed and made anew.
+    pub requests_per_connection: Option<u64>,
+    /// Requests sent at once on a connection.
+    pub pipeline: u64,
+    /// The method's name.
+    pub method: String,
+    /// Fields to send, in this order; a `Host` among them replaces the target's.
+    pub headers: Vec<(String, String)>,
+    /// How long nothing may arrive while an answer is due.
+    pub timeout: Duration,
+}
+
+/// Reads a field as it is written on a command line, `Name: value`.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub fn parse_header(text: &str) -> Result<(String, String), String> {
+    let Some((name, value)) = text.split_once(':') else {
+        return Err(format!(
+            "{text:?} is not a header: expected one such as 'Accept: text/html'"
+        ));
+    };
+    let value = value.trim_matches([' ', '\t']);
+    if !onrush_http::is_token(name.as_bytes()) {
+        return Err(format!("{name:?} is not the name of a header"));
+    }
+    if !onrush_http::is_field_value(value.as_bytes()) {
+        return Err(format!(
+            "the value of {name:?} contains a control character"
+        ));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// What the cores do. It cannot be wrong.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) options: Options,
+    pub(crate) method: Method,
+    /// One request.
+    pub(crate) request: Vec<u8>,
+    /// The same with `Connection: close`.
+    pub(crate) request_last: Vec<u8>,
+}
+
+impl Plan {
+    /// Checks `options` and renders the request.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the reason and what would work.
+    pub fn new(options: Options) -> Result<Plan, Error> {
+        check(&options).map_err(Error::Invalid)?;
+        let request = render(&options, Connection::KeepAlive).map_err(Error::Invalid)?;
+        let request_last = render(&options, Connection::Close).map_err(Error::Invalid)?;
+        if request.len() as u64 * options.pipeline > BATCH_BYTES_MAX as u64 {
+            let most = BATCH_BYTES_MAX / request.len();
+            return Err(Error::Invalid(format!(
+                "--pipeline {} with requests of {} bytes is more than {BATCH_BYTES_MAX} bytes at once: use {most} at most",
+                options.pipeline,
+                request.len(),
+            )));
+        }
+        Ok(Plan {
+            method: Method::of(&options.method),
+            options,
+            request,
+            request_last,
+        })
+    }
+
+    /// The numbers, in the whole run, of the connections of core `core`.
+    pub(crate) fn connections_of(&self, core: usize) -> impl Iterator<Item = u64> + use<> {
+        (core as u64..self.options.connections as u64).step_by(self.options.threads)
+    }
+
+    /// What core `core` may do, from `begin` on.
+    pub(crate) fn budget_of(&self, core: usize, begin: Instant) -> Budget {
+        self.options.stop.of_core(core, self.options.threads, begin)
+    }
+
+    /// When the requests of connection `number` start.
+    pub(crate) fn schedule_of(&self, number: u64, begin: Instant) -> Schedule {
+        let Options {
+            pace,
+            connections,
+            pipeline,
+            ..
+        } = &self.options;
+        pace.of_connection(number, *connections as u64, *pipeline, begin)
+    }
+
+    /// The CPU that core `core` is pinned to.
+    pub(crate) fn cpu_of(&self, core: usize) -> Option<usize> {
+        let cpus = &self.options.cpus;
+        (!cpus.is_empty()).then(|| cpus[core % cpus.len()])
+    }
+}
+
+fn check(options: &Options) -> Result<(), String> {
+    let Options {
+        connections,
+        threads,
+        ..
+    } = *options;
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return Err(format!(
+            "{connections} connections are out of range: expected 1 to {CONNECTIONS_MAX}"
+        ));
+    }
+    if !(1..=THREADS_MAX).contains(&threads) {
+        return Err(format!(
+            "{threads} threads are out of range: expected 1 to {THREADS_MAX}"
+        ));
+    }
+    if threads > connections {
+        return Err(format!(
+            "{threads} threads have nothing to do with {connections} connections: use -c {threads} or more, or fewer threads"
+        ));
+    }
+    if options.pipeline == 0 || options.requests_per_connection == Some(0) {
+        return Err("a connection sends at least one request at a time and in all".to_owned());
+    }
+    check_times(options)?;
+    if !onrush_http::is_token(options.method.as_bytes()) {
+        return Err(format!("{:?} is not a method", options.method));
+    }
+    check_headers(&options.headers)
+}
+
+fn check_times(options: &Options) -> Result<(), String> {
+    if let Some(after) = options.stop.after
+        && (after.is_zero() || after > DURATION_MAX)
+    {
+        return Err("a run takes more than no time and less than a year".to_owned());
+    }
+    if options.stop.count == Some(0) {
+        return Err("a run of no requests has no result: use -n 1 or more".to_owned());
+    }
+    if options.timeout.is_zero() {
+        return Err("a timeout of no time leaves none for an answer".to_owned());
+    }
+    match options.pace {
+        Pace::Rate(rate) if rate.get() > RATE_MAX => Err(format!(
+            "a rate of {rate} requests per second is out of range: expected {RATE_MAX} at most"
+        )),
+        Pace::Rate(_) | Pace::Closed => Ok(()),
+    }
+}
+
+/// No body is sent in this version: a field that announces one would leave the server waiting for it.
+fn check_headers(headers: &[(String, String)]) -> Result<(), String> {
+    let announces_body = |(name, value): &&(String, String)| {
+        name.eq_ignore_ascii_case("transfer-encoding")
+            || (name.eq_ignore_ascii_case("content-length") && value != "0")
+    };
+    match headers.iter().find(announces_body) {
+        Some((name, _)) => Err(format!(
+            "header {name:?} announces a body, and bodies of requests are not supported yet in this version"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether the request asks for the connection to be closed behind it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    KeepAlive,
+    Close,
+}
+
+fn render(options: &Options, connection: Connection) -> Result<Vec<u8>, String> {
+    let has = |wanted: &str| {
+        options
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    };
+    let mut bytes = vec![0; REQUEST_BYTES_MAX];
+    let mut head = HeadWriter::new(&mut bytes);
+    head.request_line(&options.method, &options.target.path);
+    if !has("host") {
+        head.header("Host", options.target.host.as_bytes());
+    }
+    for (name, value) in &options.headers {
+        head.header(name, value.as_bytes());
+    }
+    // RFC 9110 8.6: a method that expects content says that there is none.
+    if matches!(options.method.as_str(), "POST" | "PUT" | "PATCH") && !has("content-length") {
+        head.content_length(0);
+    }
+    if connection == Connection::Close {
+        head.connection_close();
+    }
+    let length = head.end().finish().ok_or_else(|| {
+        format!("the request is too long: expected {REQUEST_BYTES_MAX} bytes at most")
+    })?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::limits::TIMEOUT_DEFAULT;
+    use std::num::NonZeroU64;
+
+    /// One connection that asks `url` for one answer; tests change what they are about.
+    pub(crate) fn options(url: &str) -> Options {
+        Options {
+            target: Target::parse(url).unwrap(),
+            connections: 1,
+            threads: 1,
+            cpus: Vec::new(),
+            io: Io::Auto,
+            stop: Stop {
+                after: None,
+                count: Some(1),
+            },
+            pace: Pace::Closed,
+            requests_per_connection: None,
+            pipeline: 1,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            timeout: TIMEOUT_DEFAULT,
+        }
+    }
+
+    fn request(change: impl FnOnce(&mut Options)) -> String {
+        let mut options = options("http://a:81/b?c");
+        change(&mut options);
+        String::from_utf8(Plan::new(options).unwrap().request).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(expected: &str, change: impl FnOnce(&mut Options)) {
+        let mut options = options("http://a/");
+        change(&mut options);
+        let sentence = Plan::new(options).unwrap_err().to_string();
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+
+    #[test]
+    fn a_request_has_its_line_a_host_and_what_the_user_adds() {
+        assert_eq!(request(|_| ()), "GET /b?c HTTP/1.1\r\nHost: a:81\r\n\r\n");
+        assert_eq!(
+            request(|options| options.headers = vec![parse_header("Accept:\t*/* ").unwrap()]),
+            "GET /b?c HTTP/1.1\r\nHost: a:81\r\nAccept: */*\r\n\r\n"
+        );
+        assert_eq!(
+            request(|options| options.headers = vec![parse_header("host: b").unwrap()]),
+            "GET /b?c HTTP/1.1\r\nhost: b\r\n\r\n"
+        );
+        assert_eq!(
+            request(|options| options.method = "POST".to_owned()),
+            "POST /b?c HTTP/1.1\r\nHost: a:81\r\nContent-Length: 0\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn the_last_request_of_a_connection_asks_for_its_close() {
+        let plan = Plan::new(options("http://a/")).unwrap();
+        assert_eq!(
+            plan.request_last,
+            b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn headers_that_cannot_be_sent_are_refused() {
+        for bad in ["Accept", ": x", "a b: c", "A: b\r\nC: d", "A\0: b"] {
+            assert!(parse_header(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(
+            parse_header("A:"),
+            Ok(("A".to_owned(), String::new())),
+            "an empty value is one"
+        );
+    }
+
+    #[test]
+    fn impossible_combinations_are_refused_with_their_reason() {
+        refused("use -c 2 or more", |options| options.threads = 2);
+        refused("out of range", |options| options.connections = 0);
+        refused("out of range", |options| options.threads = 0);
+        refused("at least one request", |options| options.pipeline = 0);
+        refused("at least one request", |options| {
+            options.requests_per_connection = Some(0);
+        });
+        refused("no requests", |options| options.stop.count = Some(0));
+        refused("no time", |options| {
+            options.stop.after = Some(Duration::ZERO)
+        });
+        refused("no time", |options| options.timeout = Duration::ZERO);
+        refused("is not a method", |options| {
+            options.method = "G T".to_owned()
+        });
+        refused("use 2427 at most", |options| options.pipeline = 5000);
+        refused("out of range", |options| {
+            options.pace = Pace::Rate(NonZeroU64::MAX);
+        });
+        refused("announces a body", |options| {
+            options.headers = vec![parse_header("Transfer-Encoding: chunked").unwrap()];
+        });
+        refused("announces a body", |options| {
+            options.headers = vec![parse_header("content-length: 5").unwrap()];
+        });
+        refused("too long", |options| {
+            options.headers = vec![("A".to_owned(), "b".repeat(REQUEST_BYTES_MAX))];
+        });
+    }
+
+    #[test]
+    fn connections_and_cpus_are_divided_among_the_cores() {
+        let mut options = options("http://a/");
+        (options.connections, options.threads, options.cpus) = (7, 3, vec![4, 6]);
+        let plan = Plan::new(options).unwrap();
+        let mut all: Vec<u64> = (0..3).flat_map(|core| plan.connections_of(core)).collect();
+        assert_eq!(plan.connections_of(0).count(), 3);
+        assert_eq!(plan.connections_of(2).count(), 2);
+        all.sort_unstable();
+        assert_eq!(all, (0..7).collect::<Vec<_>>());
+        assert_eq!([0, 1, 2].map(|core| plan.cpu_of(core)), [4, 6, 4].map(Some));
+    }
+}

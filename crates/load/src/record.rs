@@ -1,0 +1,239 @@
+//! What one core has counted. Written at every answer, so it allocates nothing after its making; read once a second
+//! and at the end.
+
+use onrush_engine::{Errno, Error, Kind};
+use onrush_measure::histogram::Histogram;
+use onrush_measure::second::Tally;
+
+/// What can go wrong with a request or with making a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failure {
+    /// Nobody listens there.
+    ConnectRefused,
+    /// The connection was not made in time.
+    ConnectTimeout,
+    /// No local port was free: too many connections were closed shortly before.
+    ConnectNoPort,
+    /// The process or the system has no descriptors left.
+    ConnectNoDescriptor,
+    /// Any other failure to connect.
+    ConnectOther,
+    /// The connection was reset while an answer was due.
+    Reset,
+    /// Nothing arrived for too long while an answer was due.
+    Timeout,
+    /// The peer ended the connection before or within an answer.
+    EarlyClose,
+    /// What arrived was no answer to the request.
+    Protocol,
+    /// Anything else the kernel said.
+    Other,
+}
+
+impl Failure {
+    /// All kinds, in the order of reports.
+    pub(crate) const ALL: [Failure; 10] = [
+        Failure::ConnectRefused,
+        Failure::ConnectTimeout,
+        Failure::ConnectNoPort,
+        Failure::ConnectNoDescriptor,
+        Failure::ConnectOther,
+        Failure::Reset,
+        Failure::Timeout,
+        Failure::EarlyClose,
+        Failure::Protocol,
+        Failure::Other,
+    ];
+
+    /// Its key in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Failure::ConnectRefused => "connect_refused",
+            Failure::ConnectTimeout => "connect_timeout",
+            Failure::ConnectNoPort => "connect_no_local_port",
+            Failure::ConnectNoDescriptor => "connect_no_descriptor",
+            Failure::ConnectOther => "connect_other",
+            Failure::Reset => "reset",
+            Failure::Timeout => "timeout",
+            Failure::EarlyClose => "early_close",
+            Failure::Protocol => "protocol",
+            Failure::Other => "other",
+        }
+    }
+
+    /// What a failed connect(2) counts as.
+    pub(crate) fn of_connect(error: Error) -> Failure {
+        match error.kind {
+            Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::ConnectTimeout,
+            // A Unix socket that is not there is refused in other words.
+            Kind::Os(Errno::CONNREFUSED | Errno::NOENT) => Failure::ConnectRefused,
+            Kind::Os(Errno::ADDRNOTAVAIL) => Failure::ConnectNoPort,
+            Kind::Os(Errno::MFILE | Errno::NFILE) => Failure::ConnectNoDescriptor,
+            _ => Failure::ConnectOther,
+        }
+    }
+
+    /// What a failed send(2) or recv(2) counts as.
+    pub(crate) fn of_exchange(error: Error) -> Failure {
+        match error.kind {
+            Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::Timeout,
+            _ if error.is_reset() => Failure::Reset,
+            _ => Failure::Other,
+        }
+    }
+}
+
+/// The lowest and the number of statuses that an answer can have: three digits (RFC 9112 4).
+const STATUS_MIN: u16 = 100;
+const STATUSES: usize = 900;
+
+/// The counters of one core, or the sum over several.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// What the rows show. Invariant: `requests` = answers (`last_bytes`) + failed requests.
+    pub(crate) tally: Tally,
+    /// From the intended start to the last byte.
+    pub(crate) latency: Histogram,
+    /// Answers by status, from [`STATUS_MIN`] on.
+    statuses: Box<[u64]>,
+    /// In the order of [`Failure::ALL`]. Invariant: their sum is `tally.errors`.
+    failures: [u64; Failure::ALL.len()],
+    /// Connections that were made.
+    pub(crate) established: u64,
+    /// Requests sent again because the server closed a kept-alive connection before it saw them.
+    pub(crate) resent: u64,
+    /// The last failure to connect, for the sentence about it.
+    pub(crate) connect_error: Option<Error>,
+    /// What was wrong with the last answer that was none.
+    pub(crate) protocol_error: Option<&'static str>,
+}
+
+impl Record {
+    pub(crate) fn new() -> Record {
+        Record {
+            tally: Tally::default(),
+            latency: Histogram::new(),
+            statuses: vec![0; STATUSES].into_boxed_slice(),
+            failures: [0; Failure::ALL.len()],
+            established: 0,
+            resent: 0,
+            connect_error: None,
+            protocol_error: None,
+        }
+    }
+
+    /// An answer came: its head after `first_ns`, its end after `last_ns`.
+    #[inline]
+    pub(crate) fn answered(&mut self, status: u16, first_ns: u64, last_ns: u64) {
+        let tally = &mut self.tally;
+        tally.requests += 1;
+        tally.first_bytes += 1;
+        tally.first_byte_sum_ns += first_ns;
+        tally.last_bytes += 1;
+        tally.last_byte_sum_ns += last_ns;
+        if let Some(class) = tally.statuses.get_mut(usize::from(status / 100) - 1) {
+            *class += 1;
+        }
+        self.statuses[usize::from(status - STATUS_MIN)] += 1;
+        self.latency.record(last_ns);
+    }
+
+    /// So many requests got no answer.
+    pub(crate) fn failed(&mut self, failure: Failure, requests: u64) {
+        self.tally.requests += requests;
+        self.count(failure, requests);
+    }
+
+    /// A connection could not be made.
+    pub(crate) fn connect_failed(&mut self, error: Error) {
+        self.connect_error = Some(error);
+        self.count(Failure::of_connect(error), 1);
+    }
+
+    /// Something is wrong that costs no request its answer.
+    pub(crate) fn count(&mut self, failure: Failure, times: u64) {
+        self.tally.errors += times;
+        self.failures[failure as usize] += times;
+    }
+
+    /// Answers received.
+    pub(crate) fn answers(&self) -> u64 {
+        self.tally.last_bytes
+    }
+
+    /// Failures to connect, of all kinds.
+    pub(crate) fn connect_failures(&self) -> u64 {
+        self.failures[..=Failure::ConnectOther as usize]
+            .iter()
+            .sum()
+    }
+
+    /// How often `failure` happened.
+    pub(crate) fn failures_of(&self, failure: Failure) -> u64 {
+        self.failures[failure as usize]
+    }
+
+    /// Answers by status, those that occurred.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        (STATUS_MIN..)
+            .zip(self.statuses.iter().copied())
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// Adds what another core has counted.
+    pub(crate) fn merge(&mut self, other: &Record) {
+        self.tally += other.tally;
+        self.latency.merge(&other.latency);
+        let counters = self.statuses.iter_mut().chain(&mut self.failures);
+        let others = other.statuses.iter().chain(&other.failures);
+        counters.zip(others).for_each(|(sum, more)| *sum += more);
+        self.established += other.established;
+        self.resent += other.resent;
+        self.connect_error = other.connect_error.or(self.connect_error);
+        self.protocol_error = other.protocol_error.or(self.protocol_error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_failures_add_up_to_finished_requests() {
+        let mut record = Record::new();
+        record.answered(200, 10, 20);
+        record.answered(404, 10, 20);
+        record.failed(Failure::Reset, 3);
+        record.count(Failure::ConnectRefused, 2);
+        assert_eq!((record.tally.requests, record.answers()), (5, 2));
+        assert_eq!(record.tally.errors, 5);
+        assert_eq!(record.connect_failures(), 2);
+        assert_eq!(record.statuses().collect::<Vec<_>>(), [(200, 1), (404, 1)]);
+    }
+
+    #[test]
+    fn merged_records_are_their_sum() {
+        let mut sum = Record::new();
+        for _ in 0..2 {
+            let mut record = Record::new();
+            record.answered(999, 1, 2);
+            record.failed(Failure::Other, 1);
+            record.resent = 4;
+            record.established = 2;
+            sum.merge(&record);
+        }
+        assert_eq!((sum.answers(), sum.tally.errors, sum.resent), (2, 2, 8));
+        assert_eq!(sum.established, 4);
+        assert_eq!(sum.latency.count(), 2);
+        assert_eq!(sum.failures_of(Failure::Other), 2);
+        assert_eq!(sum.statuses().collect::<Vec<_>>(), [(999, 2)]);
+    }
+
+    #[test]
+    fn each_kind_of_failure_has_its_place_and_name() {
+        for (place, failure) in Failure::ALL.into_iter().enumerate() {
+            assert_eq!(failure as usize, place);
+            assert!(!failure.name().is_empty());
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! What a run came to: the figures, what speaks against them, as JSON (`docs/load-result.schema.json`) and as text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use onrush_engine::Io;
+use onrush_measure::histogram::Histogram;
+use onrush_measure::units;
+use serde::{Serialize, Serializer};
+
+use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, ROWS_MAX};
+use crate::pace::Pace;
+use crate::plan::{Options, Plan};
+use crate::record::{Failure, Record};
+use crate::rows::Row;
+use crate::run::{Outcome, plural};
+use crate::stop::Prospect;
+
+/// The result of a run. Its fields are the keys of the JSON; times there are in microseconds unless the key says
+/// otherwise.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The URL.
+    pub target: String,
+    /// What was asked for.
+    pub options: Asked,
+    /// Answers received.
+    pub requests: u64,
+    /// Requests without an answer and failures to connect.
+    pub errors: u64,
+    /// `errors`, each kind by its name; their sum is `errors`.
+    pub errors_by_kind: BTreeMap<&'static str, u64>,
+    /// How long the run took.
+    pub duration_s: f64,
+    /// Answers per second.
+    pub rps: f64,
+    /// Bytes received, heads and bodies.
+    pub bytes: u64,
+    /// Bytes received per second.
+    pub bytes_per_s: f64,
+    /// Answers by status; their sum is `requests`.
+    pub statuses: BTreeMap<u16, u64>,
+    /// From the intended start of a request to the last byte of its answer.
+    pub latency_us: Latency,
+    /// The generator's own CPU time, user and system, for each answer; none without answers.
+    pub cpu_us_per_request: Option<f64>,
+    /// How busy each thread was.
+    pub cores: Vec<Busy>,
+    /// Connections that were made.
+    pub connections: u64,
+    /// Requests sent again because the server had closed a kept-alive connection before it saw them; not errors.
+    pub resent: u64,
+    /// What happened in each second; the last row may be shorter.
+    pub seconds: Vec<SecondRow>,
+    /// What speaks against the figures, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// What was asked for, with defaults filled in.
+#[derive(Clone, Debug, Serialize)]
+pub struct Asked {
+    /// Connections over all threads.
+    pub connections: usize,
+    /// Threads.
+    pub threads: usize,
+    /// The CPUs they are pinned to, in turn; empty when they are not.
+    pub cpus: Vec<usize>,
+    /// The driver that was taken, `epoll` or `io_uring`.
+    pub io: &'static str,
+    /// After how long the run was to end.
+    pub duration_s: Option<f64>,
+    /// After how many requests the run was to end.
+    pub count: Option<u64>,
+    /// Requests after which a connection is closed.
+    pub requests_per_connection: Option<u64>,
+    /// Requests per second that were to be started; none for a closed loop.
+    pub rate: Option<u64>,
+    /// Requests sent at once on a connection.
+    pub pipeline: u64,
+    /// The method.
+    pub method: String,
+    /// Fields sent besides the usual ones, as `Name: value`.
+    pub headers: Vec<String>,
+    /// How long nothing may arrive while an answer is due.
+    pub timeout_s: f64,
+}
+
+/// Latencies in microseconds; none without answers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// The mean, exact.
+    pub mean: Option<f64>,
+    /// The largest, exact.
+    pub max: Option<f64>,
+    /// By percentile (`"99.9"`), as far as the count of answers supports them.
+    #[serde(serialize_with = "as_map")]
+    pub percentiles: Vec<(String, f64)>,
+}
+
+/// One thread of the generator.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Busy {
+    /// The CPU it was pinned to.
+    pub cpu: Option<usize>,
+    /// The share of the run during which it was on a CPU, 0 to 1.
+    pub share: f64,
+}
+
+/// What happened in one second.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SecondRow {
+    /// The end of the row, in seconds since the start.
+    pub t: f64,
+    /// Connections open then.
+    pub connections: u64,
+    /// Answers received during the row.
+    pub requests: u64,
+    /// Errors during the row.
+    pub errors: u64,
+    /// Answers per second.
+    pub rps: f64,
+    /// Bytes received per second.
+    pub bytes_per_s: f64,
+    /// Mean time to the end of the head; none without answers.
+    pub ttfb_us: Option<f64>,
+    /// Mean time to the last byte; none without answers.
+    pub ttlb_us: Option<f64>,
+}
+
+impl Report {
+    pub(crate) fn new(
+        plan: &Plan,
+        io: Io,
+        outcomes: &[Outcome],
+        rows: &[Row],
+        prospect: Prospect,
+    ) -> Report {
+        let mut record = Record::new();
+        outcomes.iter().for_each(|core| record.merge(&core.record));
+        let elapsed = outcomes.iter().map(|core| core.elapsed).max();
+        let elapsed = elapsed.unwrap_or_default();
+        let cpu: Duration = outcomes.iter().map(|core| core.cpu).sum();
+        let (answers, bytes) = (record.answers(), record.tally.bytes);
+        let cores: Vec<Busy> = outcomes
+            .iter()
+            .enumerate()
+            .map(|(core, outcome)| busy(plan.cpu_of(core), outcome))
+            .collect();
+        let mut report = Report {
+            target: plan.options.target.url.clone(),
+            options: Asked::of(&plan.options, io),
+            requests: answers,
+            errors: record.tally.errors,
+            errors_by_kind: Failure::ALL
+                .map(|kind| (kind.name(), record.failures_of(kind)))
+                .into(),
+            duration_s: rounded(elapsed.as_secs_f64()),
+            rps: per_second(answers, elapsed),
+            bytes,
+            bytes_per_s: per_second(bytes, elapsed),
+            statuses: record.statuses().collect(),
+            latency_us: Latency::of(&record.latency),
+            cpu_us_per_request: (answers > 0)
+                .then(|| rounded(cpu.as_secs_f64() * 1e6 / answers as f64)),
+            cores,
+            connections: record.established,
+            resent: record.resent,
+            seconds: rows.iter().map(SecondRow::of).collect(),
+            warnings: Vec::new(),
+        };
+        report.warnings = warnings(&report, plan, &record, prospect);
+        report
+    }
+
+    /// The report as JSON, for `docs/load-result.schema.json`.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
+    }
+}
+
+impl Asked {
+    fn of(options: &Options, io: Io) -> Asked {
+        Asked {
+            connections: options.connections,
+            threads: options.threads,
+            cpus: options.cpus.clone(),
+            io: match io {
+                Io::IoUring => "io_uring",
+                Io::Auto | Io::Epoll => "epoll",
+            },
+            duration_s: options.stop.after.map(|after| after.as_secs_f64()),
+            count: options.stop.count,
+            requests_per_connection: options.requests_per_connection,
+            rate: match options.pace {
+                Pace::Closed => None,
+                Pace::Rate(rate) => Some(rate.get()),
+            },
+            pipeline: options.pipeline,
+            method: options.method.clone(),
+            headers: options
+                .headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}"))
+                .collect(),
+            timeout_s: options.timeout.as_secs_f64(),
+        }
+    }
+}
+
+impl Latency {
+    fn of(latency: &Histogram) -> Latency {
+        let known = latency.count() > 0;
+        Latency {
+            mean: known.then(|| rounded(latency.mean() / 1000.0)),
+            max: known.then(|| units::microseconds(latency.max())),
+            percentiles: latency
+                .percentiles()
+                .map(|(percentile, ns)| (units::percentile(percentile), units::microseconds(ns)))
+                .collect(),
+        }
+    }
+}
+
+impl SecondRow {
+    fn of(row: &Row) -> SecondRow {
+        let second = row.second();
+        let interval = row.elapsed.saturating_sub(row.elapsed_before);
+        let requests = row.now.last_bytes - row.before.last_bytes;
+        SecondRow {
+            t: rounded(second.time_s),
+            connections: second.connections_open,
+            requests,
+            errors: row.now.errors - row.before.errors,
+            rps: per_second(requests, interval),
+            bytes_per_s: rounded(second.bytes_per_s),
+            ttfb_us: second.first_byte_us.map(rounded),
+            ttlb_us: second.last_byte_us.map(rounded),
+        }
+    }
+}
+
+fn busy(cpu: Option<usize>, outcome: &Outcome) -> Busy {
+    let elapsed = outcome.elapsed.as_secs_f64();
+    let share = if elapsed > 0.0 {
+        outcome.cpu.as_secs_f64() / elapsed
+    } else {
+        0.0
+    };
+    Busy {
+        cpu,
+        share: rounded(share),
+    }
+}
+
+fn per_second(count: u64, time: Duration) -> f64 {
+    let seconds = time.as_secs_f64();
+    if seconds > 0.0 {
+        rounded(count as f64 / seconds)
+    } else {
+        0.0
+    }
+}
+
+/// To thousandths: more digits of a mean or a rate would only pretend.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// A map in the order of the list; keys that are numbers would be sorted as text otherwise.
+fn as_map<S: Serializer>(list: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(list.iter().map(|(key, value)| (key, value)))
+}
+
+/// What a reader must know before believing the figures.
+fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let busy = report
+        .cores
+        .iter()
+        .filter(|core| core.share >= BUSY_SHARE_MAX)
+        .count();
+    if busy > 0 && report.duration_s >= BUSY_DURATION_MIN.as_secs_f64() {
+        warnings.push(format!(
+            "the generator itself was the limit: {busy} of {} busy for {:.0} % of the time or more; use more threads (-t) on CPUs of their own (--cpus)",
+            plural(report.cores.len() as u64, "thread"),
+            BUSY_SHARE_MAX * 100.0,
+        ));
+    }
+    if prospect == Prospect::Lost {
+        warnings.push("ended early: for a long time no connection could be made".to_owned());
+    } else if is_early(report, plan, record) {
+        warnings.push("ended early, before what was asked for was done".to_owned());
+    }
+    if let Some(error) = record.connect_error {
+        warnings.push(format!("not all connections could be made: {error}"));
+    }
+    if let Some(reason) = record.protocol_error {
+        warnings.push(format!("some answers were not HTTP/1.1: {reason}"));
+    }
+    let timeouts = record.failures_of(Failure::Timeout);
+    if timeouts > 0 {
+        warnings.push(format!(
+            "{} timed out after {} s: their latencies, longer than that, are not among the percentiles",
+            plural(timeouts, "request"),
+            report.options.timeout_s,
+        ));
+    }
+    let refusals: u64 = report.statuses.range(400..).map(|(_, count)| count).sum();
+    if refusals > 0 {
+        warnings.push(format!(
+            "{} of {} had a status of 400 or above",
+            units::count(refusals),
+            plural(report.requests, "answer"),
+        ));
+    }
+    if report.seconds.len() == ROWS_MAX {
+        warnings.push(format!("only the first {ROWS_MAX} seconds have rows"));
+    }
+    warnings
+}
+
+/// Whether neither the time nor the count that was asked for was reached.
+fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
+    let stop = &plan.options.stop;
+    let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
+    let in_count = |count: u64| record.tally.requests >= count;
+    !stop.after.is_some_and(in_time) && !stop.count.is_some_and(in_count)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "requests     {} in {:.2} s: {}, {} ({})",
+            units::count(self.requests),
+            self.duration_s,
+            units::rate(self.rps),
+            units::bytes(self.bytes_per_s) + "/s",
+            units::bits_per_s(self.bytes_per_s),
+        )?;
+        writeln!(out, "errors       {}", self.errors_line())?;
+        writeln!(out, "statuses     {}", self.statuses_line())?;
+        write!(out, "connections  {}", units::count(self.connections))?;
+        match self.resent {
+            0 => writeln!(out)?,
+            resent => writeln!(
+                out,
+                "; {} sent again after the server had closed",
+                plural(resent, "request")
+            )?,
+        }
+        if let (Some(mean), Some(max)) = (self.latency_us.mean, self.latency_us.max) {
+            let time = |us: f64| units::nanoseconds(us * 1000.0);
+            writeln!(out, "latency      mean {}, max {}", time(mean), time(max))?;
+            for (percentile, us) in &self.latency_us.percentiles {
+                writeln!(out, "  {percentile:>7} %  {:>9}", time(*us))?;
+            }
+        }
+        if let Some(cpu_us) = self.cpu_us_per_request {
+            let shares: Vec<String> = self
+                .cores
+                .iter()
+                .map(|core| format!("{:.0} %", core.share * 100.0))
+                .collect();
+            writeln!(
+                out,
+                "own CPU      {cpu_us:.2} us per request; threads busy {}",
+                shares.join(", ")
+            )?;
+        }
+        self.warnings
+            .iter()
+            .try_for_each(|warning| writeln!(out, "warning: {warning}"))
+    }
+}
+
+impl Report {
+    fn errors_line(&self) -> String {
+        let kinds: Vec<String> = self
+            .errors_by_kind
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(kind, count)| format!("{kind} {}", units::count(*count)))
+            .collect();
+        match kinds.len() {
+            0 => "0".to_owned(),
+            _ => format!("{}: {}", units::count(self.errors), kinds.join(", ")),
+        }
+    }
+
+    fn statuses_line(&self) -> String {
+        let statuses: Vec<String> = self
+            .statuses
+            .iter()
+            .map(|(status, count)| format!("{status}: {}", units::count(*count)))
+            .collect();
+        match statuses.len() {
+            0 => "none".to_owned(),
+            _ => statuses.join(", "),
+        }
+    }
+}

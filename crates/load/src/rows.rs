@@ -1,0 +1,166 @@
+//! From readings of each core's counters to one row for each second of the run. Pure.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use onrush_measure::second::{Second, Tally};
+
+use crate::stop::Progress;
+
+/// One core's counters at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reading {
+    /// Since the start of the run.
+    pub(crate) elapsed: Duration,
+    pub(crate) tally: Tally,
+    pub(crate) progress: Progress,
+}
+
+/// The sum over all cores at the end of one second, and at the end of the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) before: Tally,
+    pub(crate) elapsed_before: Duration,
+    pub(crate) now: Tally,
+    pub(crate) elapsed: Duration,
+    pub(crate) progress: Progress,
+}
+
+impl Row {
+    /// The figures that the live line shows.
+    pub(crate) fn second(&self) -> Second {
+        Second::between(&self.before, self.elapsed_before, &self.now, self.elapsed)
+    }
+}
+
+/// Collects readings until every core has one for the same second.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    cores: Vec<Core>,
+    before: Tally,
+    elapsed_before: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Core {
+    /// One for each second that is not a row yet.
+    readings: VecDeque<Reading>,
+    /// Its last, which holds for all later seconds.
+    end: Option<Reading>,
+}
+
+impl Rows {
+    pub(crate) fn new(cores: usize) -> Rows {
+        Rows {
+            cores: vec![Core::default(); cores],
+            before: Tally::default(),
+            elapsed_before: Duration::ZERO,
+        }
+    }
+
+    /// Core `core` has read its counters at the end of its next second.
+    pub(crate) fn read(&mut self, core: usize, reading: Reading) {
+        self.cores[core].readings.push_back(reading);
+    }
+
+    /// Core `core` has ended with these counters.
+    pub(crate) fn ended(&mut self, core: usize, reading: Reading) {
+        self.cores[core].end = Some(reading);
+    }
+
+    /// The next row that is complete.
+    pub(crate) fn next(&mut self) -> Option<Row> {
+        let is_known = |core: &Core| !core.readings.is_empty() || core.end.is_some();
+        let is_over = |core: &Core| core.readings.is_empty();
+        if !self.cores.iter().all(is_known) || self.cores.iter().all(is_over) {
+            return None;
+        }
+        let readings: Vec<Reading> = self
+            .cores
+            .iter_mut()
+            .filter_map(|core| core.readings.pop_front().or(core.end))
+            .collect();
+        Some(self.row(&readings))
+    }
+
+    /// What happened after the last whole second, once all cores have ended and all rows were taken.
+    pub(crate) fn last(&mut self) -> Option<Row> {
+        let readings: Vec<Reading> = self.cores.iter().filter_map(|core| core.end).collect();
+        let now: Tally = readings.iter().map(|reading| reading.tally).sum();
+        (now != self.before).then(|| self.row(&readings))
+    }
+
+    fn row(&mut self, readings: &[Reading]) -> Row {
+        let mut row = Row {
+            before: self.before,
+            elapsed_before: self.elapsed_before,
+            now: Tally::default(),
+            elapsed: Duration::ZERO,
+            progress: Progress::default(),
+        };
+        for reading in readings {
+            row.now += reading.tally;
+            row.elapsed = row.elapsed.max(reading.elapsed);
+            row.progress += reading.progress;
+        }
+        self.before = row.now;
+        self.elapsed_before = row.elapsed;
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(milliseconds: u64, answers: u64) -> Reading {
+        Reading {
+            elapsed: Duration::from_millis(milliseconds),
+            tally: Tally {
+                requests: answers,
+                last_bytes: answers,
+                ..Tally::default()
+            },
+            progress: Progress {
+                answers,
+                ..Progress::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_row_waits_for_every_core() {
+        let mut rows = Rows::new(2);
+        rows.read(0, reading(1000, 10));
+        rows.read(0, reading(2000, 30));
+        assert!(rows.next().is_none());
+        rows.read(1, reading(1001, 5));
+        let row = rows.next().unwrap();
+        assert_eq!((row.now.requests, row.progress.answers), (15, 15));
+        assert_eq!(row.elapsed, Duration::from_millis(1001));
+        assert!(rows.next().is_none());
+    }
+
+    #[test]
+    fn a_core_that_ended_early_keeps_its_last_counters() {
+        let mut rows = Rows::new(2);
+        rows.ended(1, reading(300, 7));
+        rows.read(0, reading(1000, 10));
+        rows.read(0, reading(2000, 20));
+        assert_eq!(rows.next().unwrap().now.requests, 17);
+        let second = rows.next().unwrap();
+        assert_eq!((second.before.requests, second.now.requests), (17, 27));
+        assert!(rows.next().is_none());
+    }
+
+    #[test]
+    fn the_last_row_is_what_came_after_the_last_whole_second() {
+        let mut rows = Rows::new(1);
+        rows.read(0, reading(1000, 10));
+        rows.next().unwrap();
+        rows.ended(0, reading(1400, 12));
+        let row = rows.last().unwrap();
+        assert_eq!((row.before.requests, row.now.requests), (10, 12));
+        assert!(rows.last().is_none(), "nothing came after it");
+    }
+}

@@ -1,0 +1,238 @@
+//! When a run ends. Pure: state and `now` in, a choice out.
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use onrush_engine::Instant;
+
+use crate::limits::{LOST_AFTER, UNREACHABLE_AFTER};
+
+/// What ends a run: whichever comes first. Without either only the user does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stop {
+    /// So much time.
+    pub after: Option<Duration>,
+    /// So many requests over all connections.
+    pub count: Option<u64>,
+}
+
+impl Stop {
+    /// What core `index` of `cores` may do, from `begin` on.
+    pub fn of_core(&self, index: usize, cores: usize, begin: Instant) -> Budget {
+        Budget {
+            end: self.after.map(|after| begin + after),
+            left: self
+                .count
+                .map(|count| share(count, cores as u64, index as u64)),
+        }
+    }
+}
+
+/// The part of `total` that is due to `index` of `parts`: equal up to one, and together exactly `total`.
+pub(crate) fn share(total: u64, parts: u64, index: u64) -> u64 {
+    total / parts + u64::from(index < total % parts)
+}
+
+/// The requests one core may still start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// None are started from then on.
+    end: Option<Instant>,
+    /// `None`: without a bound.
+    left: Option<u64>,
+}
+
+impl Budget {
+    /// Takes up to `wanted` requests to start now; 0 means that the run is over.
+    pub fn take(&mut self, now: Instant, wanted: u64) -> u64 {
+        if self.is_over(now) {
+            return 0;
+        }
+        let Some(left) = &mut self.left else {
+            return wanted;
+        };
+        let granted = wanted.min(*left);
+        *left -= granted;
+        granted
+    }
+
+    /// Whether the time is over.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.end.is_some_and(|end| now >= end)
+    }
+
+    /// When the run ends by the clock.
+    pub fn end(&self) -> Option<Instant> {
+        self.end
+    }
+}
+
+/// What a run has come to, once a second: reason enough to end it?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Prospect {
+    /// There may still be answers.
+    Hopeful,
+    /// No connection was ever made.
+    Unreachable,
+    /// There were connections, but for a long time now there have been only failures to make one.
+    Lost,
+}
+
+/// What has happened so far, as far as it tells whether going on makes sense.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Connections made.
+    pub established: u64,
+    /// Failures to make one.
+    pub connect_failures: u64,
+    /// Answers received.
+    pub answers: u64,
+}
+
+impl AddAssign for Progress {
+    fn add_assign(&mut self, other: Progress) {
+        self.established += other.established;
+        self.connect_failures += other.connect_failures;
+        self.answers += other.answers;
+    }
+}
+
+/// Judges, once a second, whether a run makes sense any longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Patience {
+    last: Progress,
+    /// When something last went well, since the start.
+    moved: Duration,
+}
+
+impl Patience {
+    /// The prospect at `elapsed` since the start.
+    pub fn judge(&mut self, now: Progress, elapsed: Duration) -> Prospect {
+        let moved = now.established > self.last.established || now.answers > self.last.answers;
+        let failing = now.connect_failures > self.last.connect_failures;
+        if moved || !failing {
+            self.moved = elapsed;
+        }
+        self.last = now;
+        if now.established == 0 && now.connect_failures > 0 && elapsed >= UNREACHABLE_AFTER {
+            return Prospect::Unreachable;
+        }
+        if elapsed.saturating_sub(self.moved) >= LOST_AFTER {
+            return Prospect::Lost;
+        }
+        Prospect::Hopeful
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Instant {
+        Instant::from_nanoseconds(seconds * 1_000_000_000)
+    }
+
+    fn progress(established: u64, connect_failures: u64, answers: u64) -> Progress {
+        Progress {
+            established,
+            connect_failures,
+            answers,
+        }
+    }
+
+    #[test]
+    fn the_shares_of_a_count_are_equal_up_to_one_and_add_up() {
+        for (total, parts) in [(10, 3), (2, 5), (0, 1), (7, 7)] {
+            let shares: Vec<u64> = (0..parts).map(|index| share(total, parts, index)).collect();
+            assert_eq!(shares.iter().sum::<u64>(), total);
+            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+
+    #[test]
+    fn a_count_is_granted_to_the_last_request_and_no_further() {
+        let stop = Stop {
+            after: None,
+            count: Some(10),
+        };
+        let mut budget = stop.of_core(0, 1, at(0));
+        assert_eq!(
+            [4, 4, 4, 4].map(|wanted| budget.take(at(1), wanted)),
+            [4, 4, 2, 0]
+        );
+    }
+
+    #[test]
+    fn nothing_is_granted_from_the_end_on() {
+        let stop = Stop {
+            after: Some(Duration::from_secs(2)),
+            count: None,
+        };
+        let mut budget = stop.of_core(0, 1, at(1));
+        assert_eq!(budget.take(Instant::from_nanoseconds(2_999_999_999), 1), 1);
+        assert_eq!(budget.take(at(3), 1), 0);
+    }
+
+    #[test]
+    fn whichever_comes_first_ends_the_run() {
+        let stop = Stop {
+            after: Some(Duration::from_secs(2)),
+            count: Some(1),
+        };
+        let mut budget = stop.of_core(0, 1, at(0));
+        assert_eq!(budget.take(at(1), 1), 1);
+        assert_eq!(budget.take(at(1), 1), 0);
+        assert_eq!(stop.of_core(0, 1, at(0)).take(at(2), 1), 0);
+    }
+
+    #[test]
+    fn a_target_that_only_refuses_is_unreachable_after_a_second() {
+        let mut patience = Patience::default();
+        let refused = progress(0, 50, 0);
+        assert_eq!(
+            patience.judge(refused, Duration::from_millis(900)),
+            Prospect::Hopeful
+        );
+        assert_eq!(
+            patience.judge(refused, UNREACHABLE_AFTER),
+            Prospect::Unreachable
+        );
+    }
+
+    #[test]
+    fn a_target_that_does_not_answer_to_a_connect_yet_is_waited_for() {
+        let mut patience = Patience::default();
+        for second in 1..60 {
+            let prospect = patience.judge(progress(0, 0, 0), Duration::from_secs(second));
+            assert_eq!(prospect, Prospect::Hopeful);
+        }
+    }
+
+    #[test]
+    fn a_target_that_went_away_is_given_up_after_a_while() {
+        let mut patience = Patience::default();
+        assert_eq!(
+            patience.judge(progress(5, 0, 100), Duration::from_secs(1)),
+            Prospect::Hopeful
+        );
+        let mut given_up = None;
+        for second in 2..60 {
+            if patience.judge(progress(5, second * 9, 100), Duration::from_secs(second))
+                == Prospect::Lost
+            {
+                given_up = Some(Duration::from_secs(second));
+                break;
+            }
+        }
+        assert_eq!(given_up, Some(LOST_AFTER + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_slow_answer_is_no_reason_to_give_up() {
+        let mut patience = Patience::default();
+        for second in 1..60 {
+            let prospect = patience.judge(progress(1, 0, 0), Duration::from_secs(second));
+            assert_eq!(prospect, Prospect::Hopeful);
+        }
+    }
+}

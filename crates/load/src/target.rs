@@ -1,0 +1,259 @@
+//! What a URL names: the place to connect to and what to ask for there.
+//!
+//! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; for Unix
+//! sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without `http://` before it.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+
+use onrush_engine::Address;
+
+use crate::error::Error;
+use crate::limits::CONNECT_TIMEOUT;
+
+/// The port of `http://` without one (RFC 9110 4.2.1).
+const PORT_DEFAULT: u16 = 80;
+
+/// A parsed URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// As the user wrote it.
+    pub url: String,
+    /// Where to connect to.
+    pub place: Place,
+    /// The value of `Host` (RFC 9112 3.2).
+    pub host: String,
+    /// Path and query: the request's target.
+    pub path: String,
+}
+
+/// Where to connect to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// A name or an address without brackets, and a port.
+    Tcp(String, u16),
+    /// The path of a socket.
+    Unix(PathBuf),
+}
+
+impl Target {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// A sentence with the URL and what was expected.
+    pub fn parse(url: &str) -> Result<Target, String> {
+        let invalid = |why: &str| {
+            format!(
+                "{url:?} is not a URL to load: {why}; expected one such as http://127.0.0.1:8080/ or unix:/run/a.sock:/"
+            )
+        };
+        if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
+            return Err(invalid(&format!("{bad:?} must be percent-encoded")));
+        }
+        let rest = match url.split_once("://") {
+            None if url.starts_with("unix:") => url,
+            None => return Err(invalid("it does not begin with http:// or unix:")),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
+                return Err(invalid("https is not supported yet in this version"));
+            }
+            Some(_) => return Err(invalid("it does not begin with http:// or unix:")),
+        };
+        // A fragment is never sent (RFC 9110 4.2.5).
+        let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+        let (place, host, path) = match rest.strip_prefix("unix:") {
+            Some(rest) => unix(rest),
+            None => tcp(rest),
+        }
+        .map_err(|why| invalid(&why))?;
+        let path = if path.starts_with('/') {
+            path.to_owned()
+        } else {
+            format!("/{path}")
+        };
+        Ok(Target {
+            url: url.to_owned(),
+            place,
+            host,
+            path,
+        })
+    }
+
+    /// The address to connect to. Of several that a name has, the first that accepts a connection is taken, so that
+    /// `localhost` finds a server that listens on one of its two.
+    ///
+    /// # Errors
+    /// When the name cannot be resolved.
+    pub fn resolve(&self) -> Result<Address, Error> {
+        let (host, port) = match &self.place {
+            Place::Unix(path) => return Ok(Address::Unix(path.clone())),
+            Place::Tcp(host, port) => (host.as_str(), *port),
+        };
+        let unresolved = |why: String| {
+            Error::Unreachable(format!("the name {host:?} cannot be resolved: {why}"))
+        };
+        let addresses: Vec<SocketAddr> = (host, port)
+            .to_socket_addrs()
+            .map_err(|error| unresolved(error.to_string()))?
+            .collect();
+        let Some(&first) = addresses.first() else {
+            return Err(unresolved("it has no address".to_owned()));
+        };
+        Ok(Address::Tcp(
+            first_that_accepts(&addresses).unwrap_or(first),
+        ))
+    }
+}
+
+/// A single address is not tried: the server's own count of connections shall agree with ours.
+fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    if addresses.len() < 2 {
+        return None;
+    }
+    addresses
+        .iter()
+        .copied()
+        .find(|address| TcpStream::connect_timeout(address, CONNECT_TIMEOUT).is_ok())
+}
+
+type Parts<'u> = (Place, String, &'u str);
+
+fn unix(rest: &str) -> Result<Parts<'_>, String> {
+    let (socket, path) = rest.split_once(':').unwrap_or((rest, "/"));
+    if !socket.starts_with('/') {
+        return Err("the path of a Unix socket is absolute".to_owned());
+    }
+    Ok((
+        Place::Unix(PathBuf::from(socket)),
+        "localhost".to_owned(),
+        path,
+    ))
+}
+
+fn tcp(rest: &str) -> Result<Parts<'_>, String> {
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if authority.contains('@') {
+        return Err("user and password are not sent; use -H 'Authorization: …'".to_owned());
+    }
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(bracketed) => {
+            let (host, port) = bracketed
+                .split_once(']')
+                .ok_or("the bracket of an IPv6 address is not closed")?;
+            if host.parse::<std::net::Ipv6Addr>().is_err() {
+                return Err(format!("{host:?} is not an IPv6 address"));
+            }
+            (host, port)
+        }
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    if port.matches(':').count() > 1 {
+        return Err("an IPv6 address stands in brackets".to_owned());
+    }
+    if host.is_empty() {
+        return Err("it names no host".to_owned());
+    }
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => PORT_DEFAULT,
+        Some("") => PORT_DEFAULT,
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
+            .parse()
+            .ok()
+            .filter(|&port| port > 0)
+            .ok_or(format!("{digits:?} is not a port"))?,
+        _ => return Err(format!("{port:?} is not a port")),
+    };
+    Ok((
+        Place::Tcp(host.to_owned(), port),
+        authority.to_owned(),
+        path,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Place, `Host` and path in one line, or what is wrong.
+    fn read(url: &str) -> String {
+        match Target::parse(url) {
+            Ok(Target {
+                place: Place::Tcp(host, port),
+                host: field,
+                path,
+                ..
+            }) => format!("{host} {port} {field} {path}"),
+            Ok(Target {
+                place: Place::Unix(socket),
+                host: field,
+                path,
+                ..
+            }) => format!("{} {field} {path}", socket.display()),
+            Err(sentence) => sentence,
+        }
+    }
+
+    #[test]
+    fn a_url_names_a_place_a_host_and_a_path() {
+        for (url, expected) in [
+            ("http://a.example", "a.example 80 a.example /"),
+            ("HTTP://a:8080/b/c?d=1&e", "a 8080 a:8080 /b/c?d=1&e"),
+            ("http://a?s=1k", "a 80 a /?s=1k"),
+            ("http://a/b#c", "a 80 a /b"),
+            ("http://a:/b", "a 80 a: /b"),
+            ("http://[::1]:81/", "::1 81 [::1]:81 /"),
+            ("http://[2001:db8::1]/x", "2001:db8::1 80 [2001:db8::1] /x"),
+            ("unix:/run/a.sock", "/run/a.sock localhost /"),
+            ("unix:/run/a.sock:/b?c", "/run/a.sock localhost /b?c"),
+            ("http://unix:/run/a.sock:/b", "/run/a.sock localhost /b"),
+        ] {
+            assert_eq!(read(url), expected, "of {url}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_url_is_named() {
+        for (url, part) in [
+            ("a:8080/", "does not begin with http://"),
+            ("ftp://a/", "does not begin with http://"),
+            ("https://a/", "https is not supported yet"),
+            ("http://", "names no host"),
+            ("http://:80/", "names no host"),
+            ("http://a:0/", "\"0\" is not a port"),
+            ("http://a:65536/", "\"65536\" is not a port"),
+            ("http://a:+1/", "is not a port"),
+            ("http://::1/", "in brackets"),
+            ("http://[::1/", "not closed"),
+            ("http://[a]/", "not an IPv6 address"),
+            ("http://[::1]80/", "is not a port"),
+            ("http://u:p@a/", "user and password"),
+            ("http://a/b c", "' ' must be percent-encoded"),
+            ("http://a/\r\nX: y", "must be percent-encoded"),
+            ("http://a/\u{e9}", "must be percent-encoded"),
+            ("unix:run/a.sock", "is absolute"),
+        ] {
+            let sentence = read(url);
+            assert!(sentence.contains(part), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn an_address_needs_no_resolver() {
+        let target = Target::parse("http://[::1]:8080/").unwrap();
+        assert_eq!(
+            target.resolve(),
+            Ok(Address::Tcp("[::1]:8080".parse().unwrap()))
+        );
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_is_unreachable() {
+        // RFC 6761 6.4: .invalid never resolves.
+        let target = Target::parse("http://nobody.invalid/").unwrap();
+        let Err(Error::Unreachable(sentence)) = target.resolve() else {
+            panic!("it resolved");
+        };
+        assert!(sentence.contains("\"nobody.invalid\" cannot be resolved"));
+    }
+}

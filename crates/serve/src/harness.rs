@@ -1,0 +1,297 @@
+//! For tests: a server made of a plan, on a core of its own together with its clients and the servers behind it; the
+//! same test on every driver. Nothing here asserts what is answered.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_config::Plan;
+use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation, Stream};
+
+use crate::server;
+use crate::worker::Worker;
+
+/// Seeds of the simulated networks; each has its own short reads, delays and reordering.
+const SEEDS: Range<u64> = 0..16;
+
+/// A client that waits longer than this fails its test. On a simulated core these are not real seconds.
+const PATIENCE: Duration = Duration::from_secs(200);
+
+/// Sends `request` to a server made of `plan`, on every driver, and returns everything it answers until it ends the
+/// connection. The client ends its side behind the request. The value of each `Date` is replaced by dashes, and then
+/// all drivers must have answered alike.
+pub(crate) fn exchange(plan: &Plan, request: &[u8]) -> Vec<u8> {
+    let answer: Rc<Cell<Option<Vec<u8>>>> = Rc::default();
+    on_every_driver(|site| {
+        let (plan, request, answer) = (plan.clone(), request.to_vec(), Rc::clone(&answer));
+        async move {
+            let address = site.serve(&plan);
+            let answered = without_dates(site.connect(&address).await.exchange(&request).await);
+            if let Some(before) = answer.take() {
+                assert!(
+                    before == answered,
+                    "drivers answer differently:\n{}\n-- and --\n{}",
+                    before.escape_ascii(),
+                    answered.escape_ascii()
+                );
+            }
+            answer.set(Some(answered));
+        }
+    });
+    answer.take().expect("the simulated driver exists")
+}
+
+/// [`exchange`] as text, for answers that are.
+pub(crate) fn exchange_text(plan: &Plan, request: &str) -> String {
+    String::from_utf8(exchange(plan, request.as_bytes())).expect("an answer in UTF-8")
+}
+
+/// Runs `test` on a core of every driver: epoll, io_uring where the kernel has it, and simulated networks.
+pub(crate) fn on_every_driver<F, T>(test: F)
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    for io in [Io::Epoll, Io::IoUring] {
+        match onrush_engine::choose(io) {
+            Ok(_) => {
+                eprintln!("{io:?}");
+                run(Core::new(0, io).expect("chosen"), &test);
+            }
+            Err(reason) => eprintln!("{io:?} is skipped: {reason}"),
+        }
+    }
+    on_simulated_cores(test);
+}
+
+/// Runs `test` on simulated networks only: for what takes time, which passes there at once.
+pub(crate) fn on_simulated_cores<F, T>(test: F)
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    for seed in SEEDS {
+        eprintln!("simulated, seed {seed}");
+        run(Core::simulated(Simulation::with_seed(seed)), &test);
+    }
+}
+
+fn run<F, T>(core: Core, test: &F)
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    let finished = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&finished);
+    let body = test(Site { core: core.clone() });
+    let stopping = core.clone();
+    core.spawn(async move {
+        body.await;
+        seen.set(true);
+        stopping.stop(PATIENCE);
+    });
+    let cut_off = core.run();
+    assert!(finished.get(), "the test came to its end");
+    assert_eq!(cut_off, 0, "all tasks came to their end");
+}
+
+/// One core and whatever a test lets live on it.
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) core: Core,
+}
+
+impl Site {
+    /// Serves `plan`, whatever it says of addresses, and returns where.
+    pub(crate) fn serve(&self, plan: &Plan) -> Address {
+        self.serve_worker(plan).0
+    }
+
+    /// The same, with a look behind the scenes.
+    pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
+        let resolved: Vec<_> = plan
+            .upstreams
+            .iter()
+            .map(|upstream| server::resolve(upstream).expect("it can be resolved"))
+            .collect();
+        let claim = claim();
+        let worker = server::prepare(&self.core, plan, &resolved, std::slice::from_ref(&claim))
+            .expect("the plan can be served");
+        (claim.address().clone(), worker)
+    }
+
+    /// A server that the test plays itself.
+    pub(crate) fn listen(&self) -> (Listener, SocketAddr) {
+        let claim = claim();
+        let Address::Tcp(address) = *claim.address() else {
+            unreachable!("claims here are of TCP")
+        };
+        let listener = Listener::new(&self.core, &claim).expect("a free port");
+        (listener, address)
+    }
+
+    /// A client.
+    pub(crate) async fn connect(&self, address: &Address) -> Peer {
+        let stream = Stream::connect(&self.core, address, None).await;
+        Peer::new(stream.expect("somebody listens"))
+    }
+}
+
+fn claim() -> Claim {
+    Claim::new(&Address::Tcp(([127, 0, 0, 1], 0).into())).expect("a free port")
+}
+
+/// The test's end of a connection, be it a client's or a server's.
+pub(crate) struct Peer {
+    pub(crate) stream: Rc<Stream>,
+    input: Input,
+}
+
+impl Peer {
+    pub(crate) fn new(stream: Stream) -> Self {
+        stream.set_deadline(Some(stream.core().now_exact() + PATIENCE));
+        Self {
+            stream: Rc::new(stream),
+            input: Input::default(),
+        }
+    }
+
+    /// Sends `bytes`, ends its side and returns all that comes back.
+    pub(crate) async fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let (stream, bytes) = (Rc::clone(&self.stream), bytes.to_vec());
+        self.stream.core().spawn(async move {
+            // The other side may have had enough before all of it is sent.
+            if send(&stream, &bytes).await.is_ok() {
+                let _ = stream.shutdown().await;
+            }
+        });
+        self.receive_all().await
+    }
+
+    pub(crate) async fn send(&self, bytes: &[u8]) {
+        send(&self.stream, bytes)
+            .await
+            .expect("the other side takes it");
+    }
+
+    /// Ends this side.
+    pub(crate) async fn finish(&self) {
+        self.stream
+            .shutdown()
+            .await
+            .expect("the other side takes it");
+    }
+
+    /// Everything until the other side ends the connection, orderly or not.
+    pub(crate) async fn receive_all(&mut self) -> Vec<u8> {
+        let mut received = self.take();
+        while let Ok(1..) = self.receive().await {
+            received.extend(self.take());
+        }
+        received
+    }
+
+    /// Everything up to and with the first `end`.
+    pub(crate) async fn receive_until(&mut self, end: &[u8]) -> Vec<u8> {
+        let mut received = Vec::new();
+        loop {
+            let from = received.len().saturating_sub(end.len() - 1);
+            received.extend_from_slice(self.input.bytes());
+            if let Some(at) = memchr::memmem::find(&received[from..], end) {
+                let surplus = received.len() - (from + at + end.len());
+                received.truncate(received.len() - surplus);
+                self.input.consume(self.input.bytes().len() - surplus);
+                return received;
+            }
+            self.take();
+            let count = self.receive().await;
+            assert!(
+                matches!(count, Ok(1..)),
+                "{count:?} instead of {:?} behind {:?}",
+                end.escape_ascii().to_string(),
+                received.escape_ascii().to_string()
+            );
+        }
+    }
+
+    /// Exactly `count` bytes.
+    pub(crate) async fn receive_exactly(&mut self, count: usize) -> Vec<u8> {
+        let mut received = Vec::new();
+        loop {
+            let taken = self.input.bytes().len().min(count - received.len());
+            received.extend_from_slice(&self.input.bytes()[..taken]);
+            self.input.consume(taken);
+            if received.len() == count {
+                return received;
+            }
+            let more = self.receive().await;
+            assert!(matches!(more, Ok(1..)), "{more:?} instead of more bytes");
+        }
+    }
+
+    /// One answer (or request) that says its length: head and body, the date masked.
+    pub(crate) async fn receive_message(&mut self) -> String {
+        let mut message = self.receive_until(b"\r\n\r\n").await;
+        let head = String::from_utf8_lossy(&message).to_ascii_lowercase();
+        let length = head
+            .split("\r\n")
+            .find_map(|line| line.strip_prefix("content-length: "));
+        let length = length.map_or(0, |digits| digits.parse().expect("a number"));
+        message.extend(self.receive_exactly(length).await);
+        String::from_utf8(without_dates(message)).expect("a message in UTF-8")
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        let bytes = self.input.bytes().to_vec();
+        self.input.consume(bytes.len());
+        bytes
+    }
+
+    async fn receive(&mut self) -> Result<usize, Error> {
+        self.stream.recv(&mut self.input).await
+    }
+}
+
+async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
+    for piece in bytes.chunks(onrush_engine::BUFFER_BYTES) {
+        let mut buffer = stream.core().buffer()?;
+        let fits = buffer.put(piece);
+        assert!(fits, "a piece is as large as a buffer at most");
+        stream.queue(buffer);
+        stream.flush().await?;
+    }
+    Ok(())
+}
+
+/// The value of each `Date` as dashes.
+fn without_dates(mut bytes: Vec<u8>) -> Vec<u8> {
+    const FIELD: &[u8] = b"\r\nDate: ";
+    let found: Vec<usize> = memchr::memmem::find_iter(&bytes, FIELD).collect();
+    for at in found {
+        let start = at + FIELD.len();
+        let end = (start + onrush_http::date::DATE_BYTES).min(bytes.len());
+        bytes[start..end].fill(b'-');
+    }
+    bytes
+}
+
+mod tests {
+    use onrush_config::plan::OneLiner;
+
+    use super::*;
+
+    #[test]
+    fn a_fixed_answer_is_the_same_on_every_driver() {
+        let what = OneLiner::Respond {
+            status: 200,
+            body: b"ok".to_vec(),
+        };
+        let plan = Plan::one_liner(what, Vec::new());
+        let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        let answer = exchange_text(&plan, &request.repeat(3));
+        assert_eq!(answer.matches("\r\n\r\nok").count(), 3, "{answer}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What one core has done, in plain counters; and the sum over all cores.
+
+use std::cell::Cell;
+use std::fmt;
+use std::iter::Sum;
+use std::ops::AddAssign;
+
+/// Counters of one core. No other thread sees them.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    connections: Cell<u64>,
+    requests: Cell<u64>,
+    /// By the first digit of the status; 0 is unused.
+    statuses: [Cell<u64>; 6],
+    refused: Cell<u64>,
+    failed: Cell<u64>,
+    retried: Cell<u64>,
+}
+
+fn add(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+impl Meter {
+    pub(crate) fn connection(&self) {
+        add(&self.connections);
+    }
+
+    /// One request was answered with `status`.
+    pub(crate) fn answer(&self, status: u16) {
+        add(&self.requests);
+        add(&self.statuses[usize::from(status / 100).min(5)]);
+    }
+
+    /// What was received was no request; it has been answered, too.
+    pub(crate) fn refusal(&self) {
+        add(&self.refused);
+    }
+
+    /// No server could answer the request.
+    pub(crate) fn failure(&self) {
+        add(&self.failed);
+    }
+
+    /// A request was sent again.
+    pub(crate) fn retry(&self) {
+        add(&self.retried);
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        Totals {
+            connections: self.connections.get(),
+            requests: self.requests.get(),
+            statuses: std::array::from_fn(|class| self.statuses[class].get()),
+            refused: self.refused.get(),
+            failed: self.failed.get(),
+            retried: self.retried.get(),
+            cut_off: 0,
+        }
+    }
+}
+
+/// What a server has done since its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Requests answered, refused ones included.
+    pub requests: u64,
+    /// Answers by the first digit of their status; index 0 is unused.
+    pub statuses: [u64; 6],
+    /// Of `requests`: input that was not a valid request.
+    pub refused: u64,
+    /// Of `requests`: forwarded requests that no server answered.
+    pub failed: u64,
+    /// Requests that were sent again on another connection.
+    pub retried: u64,
+    /// Connections that were still busy when the time to finish was over.
+    pub cut_off: u64,
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Totals) {
+        self.connections += other.connections;
+        self.requests += other.requests;
+        for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
+            *sum += more;
+        }
+        self.refused += other.refused;
+        self.failed += other.failed;
+        self.retried += other.retried;
+        self.cut_off += other.cut_off;
+    }
+}
+
+impl Sum for Totals {
+    fn sum<I: Iterator<Item = Totals>>(totals: I) -> Totals {
+        totals.fold(Totals::default(), |mut sum, more| {
+            sum += more;
+            sum
+        })
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} requests on {} connections",
+            self.requests, self.connections
+        )?;
+        let classes = (1..=5).filter(|&class| self.statuses[class] > 0);
+        for (position, class) in classes.enumerate() {
+            write!(
+                f,
+                "{} {class}xx {}",
+                if position == 0 { ":" } else { "," },
+                self.statuses[class]
+            )?;
+        }
+        for (count, what) in [
+            (self.refused, "refused"),
+            (self.failed, "failed upstream"),
+            (self.retried, "retried"),
+            (self.cut_off, "connections cut off"),
+        ] {
+            if count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_say_only_what_happened() {
+        let meter = Meter::default();
+        meter.connection();
+        meter.answer(200);
+        meter.answer(404);
+        meter.answer(200);
+        assert_eq!(
+            meter.totals().to_string(),
+            "3 requests on 1 connections: 2xx 2, 4xx 1"
+        );
+        meter.refusal();
+        let sum: Totals = [meter.totals(), meter.totals()].into_iter().sum();
+        assert_eq!(
+            sum.to_string(),
+            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 refused"
+        );
+    }
+}

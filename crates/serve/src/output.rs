@@ -1,0 +1,73 @@
+//! Answers on their way out: written one behind the other, sent together.
+
+use onrush_engine::{Buffer, Error, Part, Stream};
+
+use crate::limits::OUTPUT_BUFFERS_MAX;
+
+/// The answers of one connection that have not been sent yet. Holds a buffer only while there are any.
+#[derive(Default)]
+pub(crate) struct Output {
+    buffer: Option<Buffer>,
+    /// Parts handed to the stream since the last flush.
+    queued: usize,
+}
+
+impl Output {
+    /// Whether enough is waiting that it should be sent before more is answered.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queued >= OUTPUT_BUFFERS_MAX
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queued == 0 && self.buffer.is_none()
+    }
+
+    /// A buffer with room for `bytes`, which must not exceed a whole one.
+    pub(crate) fn room(&mut self, stream: &Stream, bytes: usize) -> Result<&mut Buffer, Error> {
+        if self
+            .buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.room() < bytes)
+        {
+            self.queue(stream);
+        }
+        if self.buffer.is_none() {
+            self.buffer = Some(stream.core().buffer()?);
+        }
+        Ok(self.buffer.as_mut().expect("set above"))
+    }
+
+    /// Appends bytes, over several buffers when they must be.
+    pub(crate) fn put(&mut self, stream: &Stream, mut bytes: &[u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            let written = self.room(stream, 1)?.put_some(bytes);
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+
+    /// Appends a part without copying it.
+    pub(crate) fn part(&mut self, stream: &Stream, part: impl Into<Part>) {
+        self.queue(stream);
+        stream.queue(part);
+        self.queued += 1;
+    }
+
+    /// Hands what is written to the stream.
+    pub(crate) fn queue(&mut self, stream: &Stream) {
+        if let Some(buffer) = self.buffer.take() {
+            stream.queue(buffer);
+            self.queued += 1;
+        }
+    }
+
+    /// Sends everything.
+    pub(crate) fn flush<'s>(
+        &mut self,
+        stream: &'s Stream,
+    ) -> impl Future<Output = Result<(), Error>> + use<'s> {
+        self.queue(stream);
+        self.queued = 0;
+        stream.flush()
+    }
+}

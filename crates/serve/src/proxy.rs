@@ -1,0 +1,15 @@
+//! Forwarding requests to groups of servers.
+
+pub(crate) mod forward;
+
+mod download;
+mod failure;
+mod relay;
+mod rewrite;
+mod upload;
+
+mod balance;
+pub(crate) mod group;
+mod pool;
+
+pub(crate) use group::Group;

@@ -1,0 +1,166 @@
+//! The answer's way: from the server to the client.
+
+use onrush_engine::{Error, Input, Stream};
+use onrush_http::{Framing, HeaderSlots, Parsed, Version, response};
+
+use super::failure::Failure;
+use super::forward::{Forward, Progress};
+use super::relay::Relay;
+use super::rewrite::{self, GROWTH_MAX, Onward};
+use crate::output::Output;
+use crate::worker::Worker;
+
+/// Everything an answer passes on its way.
+pub(crate) struct Download<'a> {
+    pub(crate) forward: &'a Forward,
+    pub(crate) worker: &'a Worker,
+    pub(crate) server: &'a Stream,
+    pub(crate) server_input: &'a mut Input,
+    pub(crate) client: &'a Stream,
+    pub(crate) output: &'a mut Output,
+    pub(crate) progress: &'a Progress,
+}
+
+/// What a complete answer leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Done {
+    /// The connection to the server may serve another request.
+    pub(crate) server_lives: bool,
+    /// The connection to the client goes on.
+    pub(crate) client_lives: bool,
+}
+
+/// What the bytes received so far begin with.
+enum Begun {
+    Nothing,
+    /// A 1xx, which has been written.
+    Interim,
+    Answer(Relay, Done),
+}
+
+impl Download<'_> {
+    /// Sends the whole request, which is queued, and relays the answer.
+    pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
+        let deadline = self.worker.core.now() + self.worker.timeouts.upstream_first_byte;
+        self.server.set_deadline(Some(deadline));
+        self.server.flush().await.map_err(Failure::Unanswered)?;
+        self.progress.request_is_sent.set(true);
+        self.run().await
+    }
+
+    /// Relays the answer, up to its last byte, which may still stand in the output.
+    pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
+        let (mut relay, done) = self.head().await?;
+        loop {
+            relay.advance(
+                self.server_input,
+                self.output,
+                self.client,
+                &self.worker.limits,
+            )?;
+            if relay.is_complete() {
+                break;
+            }
+            self.flush().await.map_err(Failure::Client)?;
+            let deadline = self.worker.core.now() + self.worker.timeouts.upstream_body;
+            self.server.set_deadline(Some(deadline));
+            match self.server.recv(self.server_input).await {
+                Ok(0) => relay.end(self.output, self.client)?,
+                Ok(_) => {}
+                Err(error) if error.is_reset() => {
+                    return Err(Failure::Cut("it reset the connection"));
+                }
+                Err(_) => return Err(Failure::Cut("it fell silent")),
+            }
+        }
+        Ok(done)
+    }
+
+    async fn head(&mut self) -> Result<(Relay, Done), Failure> {
+        loop {
+            match self.begin()? {
+                Begun::Answer(relay, done) => return Ok((relay, done)),
+                Begun::Interim => {
+                    self.flush().await.map_err(Failure::Client)?;
+                    continue;
+                }
+                Begun::Nothing => {}
+            }
+            let nothing_yet = self.server_input.is_empty();
+            match self.server.recv(self.server_input).await {
+                Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
+                Ok(0) => return Err(Failure::BadAnswer("it ended within its head")),
+                Ok(_) => {}
+                Err(error) => return Err(Failure::Unanswered(error)),
+            }
+        }
+    }
+
+    /// Looks for a head at the start of what has arrived and writes it for the client.
+    fn begin(&mut self) -> Result<Begun, Failure> {
+        if self.server_input.is_empty() {
+            return Ok(Begun::Nothing);
+        }
+        let mut slots = HeaderSlots::new();
+        let bytes = self.server_input.bytes();
+        let head = match response::parse(
+            bytes,
+            &mut slots,
+            self.forward.method(),
+            &self.worker.limits,
+        ) {
+            Parsed::Complete(head) => head,
+            Parsed::Partial => return Ok(Begun::Nothing),
+            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
+        };
+        if head.status == 101 {
+            return Err(Failure::BadAnswer(
+                "it changed the protocol without being asked to",
+            ));
+        }
+        let version = self.forward.version();
+        let consumed = head.bytes;
+        if head.status < 200 {
+            // HTTP/1.0 clients know no interim answers (RFC 9110 15.2).
+            if version == Version::Http11 {
+                let buffer = self
+                    .output
+                    .room(self.client, consumed + GROWTH_MAX)
+                    .map_err(Failure::Client)?;
+                rewrite::interim(&head, buffer);
+            }
+            self.server_input.consume(consumed);
+            return Ok(Begun::Interim);
+        }
+        let is_sent = self.progress.request_is_sent.get();
+        let relay = Relay::new(head.framing, version);
+        let done = Done {
+            server_lives: head.keep_alive && head.framing != Framing::UntilClose && is_sent,
+            client_lives: self.forward.keep_alive()
+                && !self.worker.stopping.get()
+                && is_sent
+                && !relay.ends_by_closing(head.framing),
+        };
+        let onward = Onward {
+            version,
+            keep_alive: done.client_lives,
+            chunked: relay.is_chunked_for_client(head.framing),
+        };
+        let buffer = self
+            .output
+            .room(self.client, consumed + GROWTH_MAX)
+            .map_err(Failure::Client)?;
+        rewrite::response(&head, onward, self.worker, buffer);
+        self.worker.meter.answer(head.status);
+        self.progress.answer_has_begun.set(true);
+        self.server_input.consume(consumed);
+        Ok(Begun::Answer(relay, done))
+    }
+
+    /// Sends what is written to the client. Its error is the client's.
+    fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
+        let deadline = self.worker.core.now() + self.worker.timeouts.client_send;
+        self.client.set_deadline(Some(deadline));
+        self.output.flush(self.client)
+    }
+}

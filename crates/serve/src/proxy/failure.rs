@@ -1,0 +1,91 @@
+//! Why a request was not answered by its server, and what that means for the client.
+
+use std::fmt;
+
+use onrush_engine::{Error, Kind};
+
+/// What went wrong, and whose fault it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    /// No connection to the server.
+    Connect(Error),
+    /// The connection ended, failed or timed out before any byte of the answer.
+    Unanswered(Error),
+    /// The server ended the connection before any byte of the answer.
+    ClosedUnanswered,
+    /// What the server sent is no answer.
+    BadAnswer(&'static str),
+    /// The answer stopped in its middle. The client has the first part of it.
+    Cut(&'static str),
+    /// The client sent a body that is none.
+    BadRequest(&'static str),
+    /// The client is gone.
+    Client(Error),
+}
+
+impl Failure {
+    /// Whether the server may never have seen the request: it closed an idle connection while we took it.
+    pub(crate) fn is_stale_connection(&self) -> bool {
+        match self {
+            Failure::ClosedUnanswered => true,
+            Failure::Unanswered(error) => error.is_reset(),
+            Failure::Connect(_)
+            | Failure::BadAnswer(_)
+            | Failure::Cut(_)
+            | Failure::BadRequest(_)
+            | Failure::Client(_) => false,
+        }
+    }
+
+    /// The status for the client (RFC 9110 15.6.3, 15.6.5); `None` when it can have none any more.
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Failure::Connect(error) | Failure::Unanswered(error)
+                if error.kind == Kind::TimedOut =>
+            {
+                Some(504)
+            }
+            Failure::Connect(_)
+            | Failure::Unanswered(_)
+            | Failure::ClosedUnanswered
+            | Failure::BadAnswer(_) => Some(502),
+            Failure::BadRequest(_) => Some(400),
+            Failure::Cut(_) | Failure::Client(_) => None,
+        }
+    }
+}
+
+impl Failure {
+    /// One clause for the client, who need not know more.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Failure::Connect(error) if error.kind == Kind::TimedOut => {
+                "the server cannot be reached in time"
+            }
+            Failure::Connect(_) => "the server cannot be reached",
+            Failure::Unanswered(error) if error.kind == Kind::TimedOut => {
+                "the server did not answer in time"
+            }
+            Failure::Unanswered(_) | Failure::ClosedUnanswered => {
+                "the server closed the connection"
+            }
+            Failure::BadAnswer(_) | Failure::Cut(_) => "the server's answer is malformed",
+            Failure::BadRequest(why) => why,
+            Failure::Client(_) => "the client is gone",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Connect(error) | Failure::Unanswered(error) | Failure::Client(error) => {
+                error.fmt(f)
+            }
+            Failure::ClosedUnanswered => f.write_str("closed the connection without an answer"),
+            Failure::BadAnswer(why) => write!(f, "sent no valid answer: {why}"),
+            Failure::Cut(why) => write!(f, "stopped in the middle of its answer: {why}"),
+            Failure::BadRequest(why) => write!(f, "the client's body is malformed: {why}"),
+        }
+    }
+}

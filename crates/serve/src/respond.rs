@@ -1,0 +1,70 @@
+//! The answers this server makes itself, one file per kind.
+
+pub(crate) mod rendered;
+
+pub(crate) mod file;
+pub(crate) mod fixed;
+pub(crate) mod refuse;
+pub(crate) mod synthetic;
+
+use onrush_engine::{Error, Stream};
+use onrush_http::{Method, Version};
+
+use crate::output::Output;
+use crate::worker::Worker;
+
+/// What an answer needs to know of its request and how the connection goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context {
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    /// Whether the connection lives on behind this answer.
+    pub(crate) keep_alive: bool,
+}
+
+impl Context {
+    /// Whether the usual head fits: HTTP/1.1, which stays open by default and says nothing about it.
+    pub(crate) fn is_usual(self) -> bool {
+        self.keep_alive && self.version == Version::Http11
+    }
+}
+
+/// Where an answer is written.
+pub(crate) struct Writer<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) stream: &'a Stream,
+    pub(crate) output: &'a mut Output,
+}
+
+impl Writer<'_> {
+    /// Writes a head of at most a buffer with `head`, between the status line and the fields that depend on the
+    /// connection.
+    pub(crate) fn head(
+        &mut self,
+        status: u16,
+        context: Context,
+        fields: impl FnOnce(&mut onrush_http::write::HeadWriter<'_>),
+    ) -> Result<(), Error> {
+        let date = self.worker.date();
+        let buffer = self.output.room(self.stream, HEAD_BYTES_MAX)?;
+        let mut head = onrush_http::write::HeadWriter::new(buffer.spare());
+        head.status_line(status).raw(rendered::SERVER).date(&date);
+        fields(&mut head);
+        if !context.keep_alive {
+            head.connection_close();
+        } else if context.version == Version::Http10 {
+            head.keep_alive();
+        }
+        let bytes = head
+            .end()
+            .finish()
+            .expect("heads of our own are far shorter than a buffer");
+        buffer.fill(bytes);
+        self.worker.meter.answer(status);
+        Ok(())
+    }
+}
+
+/// Room that every head of our own fits into: the longest has a redirect's Location, which is bounded by the target's
+/// length (8 KiB), or the fields of a configured answer.
+pub(crate) const HEAD_BYTES_MAX: usize = 12 * 1024;

@@ -1,0 +1,40 @@
+//! Answers that say no: a status and one line of reason.
+
+use onrush_engine::Error;
+use onrush_http::Method;
+
+use super::{Context, Writer};
+
+/// Answers with `status` and a line that gives the reason; `fields` are further fields such as `Allow`.
+pub(crate) fn refuse(
+    status: u16,
+    reason: &str,
+    fields: &[(&str, &str)],
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<(), Error> {
+    let phrase = onrush_http::reason(status);
+    let separator = if reason.is_empty() { "" } else { ": " };
+    let length = 3 + 1 + phrase.len() + separator.len() + reason.len() + 1;
+    writer.head(status, context, |head| {
+        head.header("Content-Type", b"text/plain; charset=utf-8")
+            .content_length(length as u64);
+        for (name, value) in fields {
+            head.header(name, value.as_bytes());
+        }
+    })?;
+    if context.method == Method::Head {
+        return Ok(());
+    }
+    let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
+    let line: [&[u8]; 6] = [
+        &digits,
+        b" ",
+        phrase.as_bytes(),
+        separator.as_bytes(),
+        reason.as_bytes(),
+        b"\n",
+    ];
+    line.iter()
+        .try_for_each(|part| writer.output.put(writer.stream, part))
+}

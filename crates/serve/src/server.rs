@@ -1,0 +1,289 @@
+//! A running server: claims its addresses, starts its cores, stops them.
+
+use std::fmt;
+use std::net::ToSocketAddrs;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use onrush_config::Plan;
+use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, ServerAddress, Threads};
+use onrush_engine::{
+    Address, Choice, Claim, Core, Cores, Error, Handle, Io, Kind, Listener, Setup, choose, cpu,
+};
+
+use crate::connection;
+use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN};
+use crate::meter::Totals;
+use crate::proxy::group::Resolved;
+use crate::worker::Worker;
+
+/// A server that accepts connections.
+pub struct Server {
+    claims: Arc<Vec<Claim>>,
+    cores: Cores<Totals>,
+    choice: Choice,
+    cpus: Vec<Option<usize>>,
+    drain: Duration,
+}
+
+/// Why a server did not start. Nothing of it is left.
+#[derive(Debug)]
+pub enum StartError {
+    /// The driver that was asked for is refused here.
+    Driver(String),
+    /// CPUs were asked for that this process may not use.
+    Cpus {
+        /// The first of them.
+        cpu: usize,
+        /// Those it may use.
+        allowed: Vec<usize>,
+    },
+    /// An address cannot be listened on.
+    Listen(Address, Error),
+    /// A directory cannot be opened.
+    Directory(String, Error),
+    /// The name of a server cannot be resolved.
+    Resolve(String, String),
+    /// The kernel refuses what a core needs.
+    Core(Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Driver(why) => f.write_str(why),
+            StartError::Cpus { cpu, allowed } => {
+                write!(
+                    f,
+                    "CPU {cpu} may not be used by this process; it may use {allowed:?}"
+                )
+            }
+            StartError::Listen(address, error) if error.is_address_in_use() => {
+                write!(
+                    f,
+                    "cannot listen on {address}: another program does; stop it or choose another --listen address"
+                )
+            }
+            StartError::Listen(address, error)
+                if error.kind == Kind::Os(onrush_engine::Errno::ACCESS) =>
+            {
+                write!(
+                    f,
+                    "cannot listen on {address}: permission denied; ports below 1024 need CAP_NET_BIND_SERVICE"
+                )
+            }
+            StartError::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            StartError::Directory(path, error) => {
+                write!(f, "cannot serve the directory {path}: {error}")
+            }
+            StartError::Resolve(name, error) => {
+                write!(f, "cannot resolve the server {name}: {error}")
+            }
+            StartError::Core(error) => write!(f, "cannot start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl Server {
+    /// Starts what `plan` says. Connections are accepted when it returns.
+    ///
+    /// # Errors
+    /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
+    pub fn start(plan: Plan) -> Result<Server, StartError> {
+        let choice = choose(io(plan.io)).map_err(StartError::Driver)?;
+        let cpus = placement(&plan)?;
+        let resolved: Vec<Resolved> = plan
+            .upstreams
+            .iter()
+            .map(resolve)
+            .collect::<Result<_, _>>()?;
+        let claims = claim(&plan)?;
+        let drain = plan.timeouts.drain;
+        let setup = Setup {
+            io: choice.io,
+            cpus,
+        };
+        let shared = Arc::new((plan, resolved));
+        let (ready, readiness) = mpsc::channel();
+        let listening = Arc::clone(&claims);
+        let cores = onrush_engine::start(&setup, move |core| {
+            let (plan, resolved) = &*shared;
+            match prepare(&core, plan, resolved, &listening) {
+                Ok(worker) => {
+                    // The receiver waits for as many reports as there are cores.
+                    let _ = ready.send(Ok(()));
+                    let cut_off = core.run() as u64;
+                    Totals {
+                        cut_off,
+                        ..worker.meter.totals()
+                    }
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    Totals::default()
+                }
+            }
+        })
+        .map_err(StartError::Core)?;
+        let server = Server {
+            claims,
+            cores,
+            choice,
+            cpus: setup.cpus,
+            drain,
+        };
+        for outcome in readiness.iter().take(server.cpus.len()) {
+            if let Err(error) = outcome {
+                server.cores.stop(Duration::ZERO);
+                return Err(error);
+            }
+        }
+        Ok(server)
+    }
+
+    /// Where it listens, with the ports that were chosen.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.claims.iter().map(Claim::address)
+    }
+
+    /// The driver that was taken, and why.
+    pub fn driver(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// The CPU of each core; `None` for cores that are not pinned.
+    pub fn cpus(&self) -> &[Option<usize>] {
+        &self.cpus
+    }
+
+    /// Stops accepting, lets what is in flight finish for as long as the plan says, and returns what was done.
+    pub fn stop(self) -> Totals {
+        self.cores.stop(self.drain);
+        self.cores.join().into_iter().sum()
+    }
+
+    /// What makes a running stop come to its end at once.
+    pub fn handles(&self) -> Vec<Handle> {
+        self.cores.handles()
+    }
+}
+
+fn io(io: PlanIo) -> Io {
+    match io {
+        PlanIo::Auto => Io::Auto,
+        PlanIo::Epoll => Io::Epoll,
+        PlanIo::IoUring => Io::IoUring,
+    }
+}
+
+/// One core per CPU that may be used, or as many as asked for; more cores than CPUs share them in turn.
+fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
+    let allowed = cpu::allowed();
+    let cpus = plan.cpus.clone().unwrap_or_else(|| allowed.clone());
+    if let Some(&cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        return Err(StartError::Cpus { cpu, allowed });
+    }
+    let count = match plan.threads {
+        Threads::Auto => cpus.len(),
+        Threads::Count(count) => count.get(),
+    };
+    // With fewer cores than CPUs and no wish for particular ones, the kernel knows better where there is room.
+    let is_pinned = plan.cpus.is_some() || count >= cpus.len();
+    Ok((0..count)
+        .map(|core| is_pinned.then(|| cpus[core % cpus.len()]))
+        .collect())
+}
+
+pub(crate) fn resolve(upstream: &onrush_config::plan::Upstream) -> Result<Resolved, StartError> {
+    let address = |server: &onrush_config::plan::Server| match &server.address {
+        ServerAddress::Ip(address) => Ok(Address::Tcp(*address)),
+        ServerAddress::Unix(path) => Ok(Address::Unix(path.clone())),
+        ServerAddress::Name { host, port } => {
+            let failed = |why: String| StartError::Resolve(host.clone(), why);
+            let mut found = (host.as_str(), *port)
+                .to_socket_addrs()
+                .map_err(|error| failed(error.to_string()))?;
+            found
+                .next()
+                .map(Address::Tcp)
+                .ok_or_else(|| failed("it has no address".into()))
+        }
+    };
+    upstream
+        .servers
+        .iter()
+        .map(address)
+        .collect::<Result<_, _>>()
+        .map(|servers| Resolved { servers })
+}
+
+fn claim(plan: &Plan) -> Result<Arc<Vec<Claim>>, StartError> {
+    let claims = plan.listen.iter().map(|listen| {
+        let address = match &listen.address {
+            PlanAddress::Tcp(address) => Address::Tcp(*address),
+            PlanAddress::Unix(path) => Address::Unix(path.clone()),
+        };
+        Claim::new(&address).map_err(|error| StartError::Listen(address, error))
+    });
+    claims.collect::<Result<_, _>>().map(Arc::new)
+}
+
+/// Makes a core ready: routes, listeners, and the tasks that run until it is asked to stop.
+pub(crate) fn prepare(
+    core: &Core,
+    plan: &Plan,
+    resolved: &[Resolved],
+    claims: &[Claim],
+) -> Result<Rc<Worker>, StartError> {
+    let worker = Worker::new(core.clone(), plan, resolved)
+        .map_err(|(path, error)| StartError::Directory(path, error))?;
+    for claim in claims {
+        let listener = Listener::new(core, claim)
+            .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
+        core.spawn(accept(listener, Rc::clone(&worker)));
+    }
+    for group in &worker.groups {
+        core.spawn(Rc::clone(group).sweep(core.clone(), worker.timeouts.upstream_idle));
+    }
+    let stopping = Rc::clone(&worker);
+    core.spawn(async move {
+        stopping.core.stopped().await;
+        stopping.stopping.set(true);
+        stopping.groups.iter().for_each(|group| group.clear());
+    });
+    Ok(worker)
+}
+
+async fn accept(listener: Listener, worker: Rc<Worker>) {
+    let mut in_a_row = 0;
+    loop {
+        match listener.accept().await {
+            Ok(stream) => worker
+                .core
+                .spawn(connection::serve(stream, Rc::clone(&worker))),
+            Err(Error {
+                kind: Kind::Stopping,
+                ..
+            }) => return,
+            Err(error) => {
+                let what_to_do = if error.is_out_of_descriptors() {
+                    "; raise the limit on open files (ulimit -n)"
+                } else {
+                    ""
+                };
+                worker
+                    .log
+                    .failure(&worker.core, format_args!("{error}{what_to_do}"));
+                worker.core.sleep(ACCEPT_PAUSE).await;
+            }
+        }
+        in_a_row += 1;
+        if in_a_row == ACCEPTS_PER_TURN {
+            in_a_row = 0;
+            worker.core.pause().await;
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What the targets call: the checks that the http crate's own tests use, on bytes the fuzzer thinks of. Inputs that
+//! once failed are kept in `crashes/<target>/` and read again by those tests.
+
+#[path = "../../crates/http/tests/support/mod.rs"]
+mod support;
+
+/// A request head is the same at every cut, and what the reference reads.
+pub fn request(input: &[u8]) {
+    support::check::request(input);
+}
+
+/// A response head is the same at every cut, and what the reference reads.
+pub fn response(input: &[u8]) {
+    support::check::response(input);
+}
+
+/// A chunked body is the same in any pieces, and what the reference reads.
+pub fn chunked(input: &[u8]) {
+    support::check::chunked(input);
+}
+
+/// A stream of requests with bodies comes to the same events in any pieces.
+pub fn pipeline(input: &[u8]) {
+    support::check::pipeline(input);
+}

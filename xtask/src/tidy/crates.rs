@@ -1,0 +1,186 @@
+//! Rules about crates: who may use whom, where versions are written, and that every dependency has
+//! its reason.
+
+use toml::{Table, Value};
+
+use super::Problem;
+use crate::tree::Tree;
+
+/// Who may use whom: the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
+const EDGES: [(&str, &[&str]); 10] = [
+    ("engine", &[]),
+    ("http", &[]),
+    ("measure", &[]),
+    ("config", &[]),
+    ("serve", &["engine", "http", "measure", "config"]),
+    ("load", &["engine", "http", "measure"]),
+    ("tune", &[]),
+    // Starts serve and load as child processes and never links them.
+    ("bench", &["measure", "tune"]),
+    ("top", &["measure"]),
+    // config for the values of flags: they are parsed as those of a file are.
+    ("cli", &["serve", "load", "tune", "bench", "top", "config"]),
+];
+
+/// Foreign crates that would undo a decision where they do not belong.
+const CONFINED: [(&str, &[&str]); 4] = [
+    // Errors elsewhere are types that say who failed.
+    ("anyhow", &["cli", "xtask"]),
+    ("clap", &["cli"]),
+    // Kernel interfaces whose use is unsafe.
+    ("io-uring", &["engine"]),
+    ("libc", &["engine"]),
+];
+
+const DEPENDENCY_TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, text) in tree.ending("Cargo.toml") {
+        match path.strip_suffix("/Cargo.toml") {
+            None => check_reasons(path, text, &mut problems),
+            // A workspace of its own: it is not shipped.
+            Some("fuzz") => check_reasons(path, text, &mut problems),
+            Some(folder) => check_crate(path, folder, text, &mut problems),
+        }
+    }
+    problems
+}
+
+fn check_crate(path: &str, folder: &str, text: &str, problems: &mut Vec<Problem>) {
+    let manifest: Table = match text.parse() {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            return problems.push(Problem::new(
+                path,
+                1,
+                format!("not TOML: {}", error.message()),
+            ));
+        }
+    };
+    let name = folder.strip_prefix("crates/").unwrap_or(folder);
+    for table in DEPENDENCY_TABLES {
+        let Some(dependencies) = manifest.get(table).and_then(Value::as_table) else {
+            continue;
+        };
+        for (dependency, written) in dependencies {
+            let mut report = |message: String| {
+                problems.push(Problem::new(path, line_of(text, dependency), message))
+            };
+            if written.get("workspace") != Some(&Value::Boolean(true)) {
+                report(format!(
+                    "{dependency} is not `workspace = true`: versions are written in the root Cargo.toml"
+                ));
+            }
+            let confined = CONFINED.iter().find(|(foreign, _)| foreign == dependency);
+            if let Some((_, users)) = confined.filter(|(_, users)| !users.contains(&name)) {
+                report(format!(
+                    "{name} uses {dependency}, which is only for {}",
+                    users.join(", ")
+                ));
+            }
+            let Some(ours) = dependency.strip_prefix("onrush-") else {
+                continue;
+            };
+            let allowed = EDGES
+                .iter()
+                .find(|(user, _)| *user == name)
+                .map_or(&[][..], |(_, allowed)| allowed);
+            if !allowed.contains(&ours) {
+                report(format!(
+                    "{name} may not use {ours}: see who may use whom in ARCHITECTURE.md"
+                ));
+            }
+        }
+    }
+}
+
+/// The line a key stands on, from 1; 1 when it is written some other way.
+fn line_of(text: &str, key: &str) -> usize {
+    let is_it = |line: &str| {
+        line.strip_prefix(key)
+            .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+    };
+    text.lines().position(is_it).map_or(1, |at| at + 1)
+}
+
+/// That a comment says of every foreign dependency why we do not write it ourselves; neighbours
+/// without a blank line or a comment between them share one.
+fn check_reasons(path: &str, text: &str, problems: &mut Vec<Problem>) {
+    let mut in_dependencies = false;
+    let mut has_reason = false;
+    for (at, line) in text.lines().enumerate() {
+        if line.starts_with('[') {
+            let table = line.trim_matches(['[', ']', ' ']);
+            in_dependencies = table
+                .trim_start_matches("workspace.")
+                .ends_with("dependencies");
+        }
+        let is_dependency =
+            in_dependencies && line.contains('=') && !line.starts_with(['#', '[', ' ']);
+        if !is_dependency {
+            has_reason = line.starts_with('#');
+        } else if !has_reason && !line.contains("path =") {
+            problems.push(Problem::new(
+                path,
+                at + 1,
+                "a dependency without a comment above it that says why",
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `line: message` of every problem of one manifest.
+    fn of(path: &str, text: &str) -> Vec<String> {
+        let problems = problems(&Tree::of(&[(path, text)]));
+        problems
+            .iter()
+            .map(|problem| format!("{}: {}", problem.line, problem.message))
+            .collect()
+    }
+
+    #[test]
+    fn an_edge_that_is_not_in_the_table_is_a_problem() {
+        let manifest =
+            "[dependencies]\nonrush-http.workspace = true\nonrush-serve.workspace = true\n";
+        assert_eq!(
+            of("crates/load/Cargo.toml", manifest),
+            ["3: load may not use serve: see who may use whom in ARCHITECTURE.md"]
+        );
+        assert_eq!(of("crates/http/Cargo.toml", manifest).len(), 2);
+        let in_tests = manifest.replace("[dep", "[dev-dep");
+        assert_eq!(of("crates/load/Cargo.toml", &in_tests).len(), 1);
+    }
+
+    #[test]
+    fn a_confined_crate_outside_its_place_is_a_problem() {
+        let manifest = "[dependencies]\nlibc = { workspace = true }\n";
+        assert_eq!(
+            of("crates/serve/Cargo.toml", manifest),
+            ["2: serve uses libc, which is only for engine"]
+        );
+        assert_eq!(of("crates/engine/Cargo.toml", manifest), [""; 0]);
+    }
+
+    #[test]
+    fn a_version_outside_the_root_is_a_problem() {
+        assert_eq!(
+            of("crates/http/Cargo.toml", "[dependencies]\nmemchr = \"2\"\n"),
+            ["2: memchr is not `workspace = true`: versions are written in the root Cargo.toml"]
+        );
+    }
+
+    #[test]
+    fn a_dependency_without_a_reason_is_a_problem() {
+        let manifest = "[workspace.dependencies]\nonrush-http = { path = \"crates/http\" }\n\n# Why.\na = \"1\"\nb = \"1\"\n\nc = \"1\"\n";
+        assert_eq!(
+            of("Cargo.toml", manifest),
+            ["8: a dependency without a comment above it that says why"]
+        );
+        assert_eq!(of("Cargo.toml", "[profile.dev]\nopt-level = 1\n"), [""; 0]);
+    }
+}

@@ -1,0 +1,355 @@
+//! Rules about Rust files: their names, length and first line; what only some of them may do; and
+//! no loose ends.
+
+use super::Problem;
+use crate::code;
+use crate::tree::Tree;
+
+/// Lines of code a file may have before its tests; blank lines and comments are free.
+const LINES_MAX: usize = 800;
+
+/// Files that may be longer, each with its reason: a list of equal entries, nothing else.
+const LONG: [(&str, &str); 0] = [];
+
+/// Names that say nothing of what is inside.
+const EMPTY_NAMES: [&str; 7] = [
+    "common", "helper", "helpers", "misc", "shared", "util", "utils",
+];
+
+/// Words for what should have been done. In two parts, so that this file may name them.
+const LOOSE_ENDS: [&str; 3] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+];
+
+/// Code for what should not stay.
+const LOOSE_CODE: [&str; 3] = ["dbg!(", "todo!(", "unimplemented!("];
+
+/// Code that reads the time.
+const READS_TIME: [&str; 4] = [
+    "Instant::now",
+    "SystemTime::now",
+    "clock_gettime",
+    "gettimeofday",
+];
+
+/// Where time may be read: the engine's clock; and programs around the engine rather than on it,
+/// which start others or are started by a person.
+const MAY_READ_TIME: [&str; 4] = [
+    "crates/engine/src/clock.rs",
+    "crates/bench/",
+    "crates/cli/",
+    "xtask/",
+];
+
+pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, text) in tree.ending(".rs") {
+        let source = Source {
+            path,
+            text,
+            code: code::without_comments_and_literals(text),
+        };
+        source.check_name(&mut problems);
+        source.check_first_line(&mut problems);
+        source.check_length(&mut problems);
+        source.check_unsafe(&mut problems);
+        source.check_time(&mut problems);
+        source.check_loose_ends(&mut problems);
+        source.check_limits(&mut problems);
+    }
+    problems
+}
+
+struct Source<'tree> {
+    path: &'tree str,
+    text: &'tree str,
+    /// Without comments and the contents of literals, line by line the same.
+    code: String,
+}
+
+impl Source<'_> {
+    fn check_name(&self, problems: &mut Vec<Problem>) {
+        let names = self.path.trim_end_matches(".rs").split('/');
+        for name in names.filter(|name| EMPTY_NAMES.contains(name)) {
+            problems.push(self.problem(
+                1,
+                format!("{name:?} says nothing of what is inside: a file is one noun"),
+            ));
+        }
+    }
+
+    fn check_first_line(&self, problems: &mut Vec<Problem>) {
+        if !self.text.starts_with("//! ") {
+            problems.push(self.problem(1, "line 1 is not `//! ` and what the file is for"));
+        }
+    }
+
+    fn check_length(&self, problems: &mut Vec<Problem>) {
+        if self.is_test() || LONG.iter().any(|(path, _)| *path == self.path) {
+            return;
+        }
+        let before_tests = self.code.lines().take(code::lines_before_tests(&self.code));
+        let lines = before_tests.filter(|line| !line.trim().is_empty()).count();
+        if lines > LINES_MAX {
+            problems.push(self.problem(
+                1,
+                format!("{lines} lines of code: a file ends at {LINES_MAX}"),
+            ));
+        }
+    }
+
+    /// `unsafe` is for the engine alone; every other crate forbids it at its root, and its tests go
+    /// without, too.
+    fn check_unsafe(&self, problems: &mut Vec<Problem>) {
+        if self.path.starts_with("crates/engine/") {
+            return;
+        }
+        let is_root = ["src/lib.rs", "src/main.rs"]
+            .iter()
+            .any(|root| self.path.ends_with(root));
+        if is_root
+            && !self.path.starts_with("fuzz/")
+            && !self.code.contains("#![forbid(unsafe_code)]")
+        {
+            problems.push(self.problem(1, "the crate does not say #![forbid(unsafe_code)]"));
+        }
+        for line in self.lines_with_word("unsafe") {
+            problems.push(self.problem(line, "unsafe outside the engine"));
+        }
+    }
+
+    fn check_time(&self, problems: &mut Vec<Problem>) {
+        let is_allowed = self.is_test()
+            || MAY_READ_TIME
+                .iter()
+                .any(|place| self.path.starts_with(place));
+        if is_allowed {
+            return;
+        }
+        let before_tests = code::lines_before_tests(&self.code);
+        for word in READS_TIME {
+            for line in self
+                .lines_with_word(word)
+                .filter(|line| *line <= before_tests)
+            {
+                problems
+                    .push(self.problem(line, format!("{word}: only engine::clock reads the time")));
+            }
+        }
+    }
+
+    fn check_loose_ends(&self, problems: &mut Vec<Problem>) {
+        for word in LOOSE_ENDS {
+            let lines = lines_with(self.text, word);
+            problems.extend(
+                lines.map(|line| self.problem(line, format!("{word}: do it, or write an issue"))),
+            );
+        }
+        for word in LOOSE_CODE {
+            let lines = lines_with(&self.code, word);
+            problems
+                .extend(lines.map(|line| self.problem(line, format!("{word}…) is not to stay"))));
+        }
+    }
+
+    /// Every bound has its reason on the line above it.
+    fn check_limits(&self, problems: &mut Vec<Problem>) {
+        if !self.path.ends_with("/limits.rs") {
+            return;
+        }
+        let mut has_reason = false;
+        for (at, line) in self.text.lines().enumerate() {
+            let line = line.trim_start();
+            let words = line
+                .strip_prefix("pub")
+                .map_or(line, |rest| rest.trim_start_matches("(crate)").trim_start());
+            if words.starts_with("const ") && !words.starts_with("const fn") && !has_reason {
+                problems
+                    .push(self.problem(at + 1, "a limit without a comment above it that says why"));
+            }
+            has_reason = line.starts_with("//") || (has_reason && line.starts_with("#["));
+        }
+    }
+
+    /// Whether the whole file is there for tests, examples or fuzzing.
+    fn is_test(&self) -> bool {
+        let folders = ["tests", "examples", "benches", "fuzz"];
+        self.path.ends_with("/tests.rs") || self.path.split('/').any(|part| folders.contains(&part))
+    }
+
+    /// The lines, from 1, on which the code has a word; `unsafe_code` does not have `unsafe`.
+    fn lines_with_word<'here>(
+        &'here self,
+        word: &'here str,
+    ) -> impl Iterator<Item = usize> + 'here {
+        let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let has_word = move |line: &str| {
+            line.match_indices(word).any(|(at, _)| {
+                let (before, after) = (&line[..at], &line[at + word.len()..]);
+                !before.ends_with(is_part) && !after.starts_with(is_part)
+            })
+        };
+        self.code
+            .lines()
+            .enumerate()
+            .filter(move |(_, line)| has_word(line))
+            .map(|(at, _)| at + 1)
+    }
+
+    fn problem(&self, line: usize, message: impl Into<String>) -> Problem {
+        Problem::new(self.path, line, message)
+    }
+}
+
+/// The lines, from 1, that contain a text.
+fn lines_with<'text>(text: &'text str, part: &'text str) -> impl Iterator<Item = usize> + 'text {
+    text.lines()
+        .enumerate()
+        .filter(move |(_, line)| line.contains(part))
+        .map(|(at, _)| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `line: message` of every problem of one file, whose first line is added.
+    #[track_caller]
+    fn check(path: &str, rest: &str, expected: &[&str]) {
+        let text = format!("//! A file.\n{rest}");
+        let problems = problems(&Tree::of(&[(path, &text)]));
+        let found: Vec<String> = problems
+            .iter()
+            .map(|problem| format!("{}: {}", problem.line, problem.message))
+            .collect();
+        assert_eq!(found, expected, "of {path}\n{rest}");
+    }
+
+    #[test]
+    fn a_file_says_first_what_it_is_for() {
+        let tree = Tree::of(&[("crates/http/src/a.rs", "fn a() {}\n")]);
+        let expected = Problem::new(
+            "crates/http/src/a.rs",
+            1,
+            "line 1 is not `//! ` and what the file is for",
+        );
+        assert_eq!(problems(&tree), [expected]);
+    }
+
+    #[test]
+    fn names_that_say_nothing_are_problems_wherever_they_stand() {
+        check(
+            "crates/http/src/utils.rs",
+            "",
+            &["1: \"utils\" says nothing of what is inside: a file is one noun"],
+        );
+        check(
+            "tests/common/mod.rs",
+            "",
+            &["1: \"common\" says nothing of what is inside: a file is one noun"],
+        );
+        check("crates/http/src/utilisation.rs", "", &[]);
+    }
+
+    #[test]
+    fn a_file_ends_at_eight_hundred_lines_of_code_tests_and_comments_aside() {
+        let long = "x;\n".repeat(801);
+        check(
+            "crates/http/src/a.rs",
+            &long,
+            &["1: 801 lines of code: a file ends at 800"],
+        );
+        check("crates/http/tests/a.rs", &long, &[]);
+        check("crates/http/src/a.rs", &"// x\n\n".repeat(900), &[]);
+        check(
+            "crates/http/src/a.rs",
+            &format!("#[cfg(test)]\nmod tests {{\n{long}}}\n"),
+            &[],
+        );
+        check(
+            "crates/http/src/a.rs",
+            &format!("#[cfg(test)]\nmod support;\n{}", "x;\n".repeat(798)),
+            &[],
+        );
+    }
+
+    #[test]
+    fn only_the_engine_may_be_unsafe() {
+        check("crates/engine/src/a.rs", "unsafe { x() }", &[]);
+        check(
+            "crates/http/src/a.rs",
+            "unsafe { x() }",
+            &["2: unsafe outside the engine"],
+        );
+        check(
+            "crates/http/src/a.rs",
+            "// unsafe\nlet unsafe_code = \"unsafe\";",
+            &[],
+        );
+        check(
+            "crates/http/src/lib.rs",
+            "",
+            &["1: the crate does not say #![forbid(unsafe_code)]"],
+        );
+        check("crates/http/src/lib.rs", "#![forbid(unsafe_code)]", &[]);
+        check(
+            "crates/http/src/lib.rs",
+            "// #![forbid(unsafe_code)]",
+            &["1: the crate does not say #![forbid(unsafe_code)]"],
+        );
+    }
+
+    #[test]
+    fn only_the_clock_and_programs_around_the_engine_read_the_time() {
+        let reads = "let t = std::time::Instant::now();";
+        check(
+            "crates/serve/src/a.rs",
+            reads,
+            &["2: Instant::now: only engine::clock reads the time"],
+        );
+        check(
+            "crates/serve/src/a.rs",
+            &format!("#[cfg(test)]\nmod tests {{\n{reads}\n}}"),
+            &[],
+        );
+        check("crates/serve/src/a.rs", "// Instant::now", &[]);
+        for path in [
+            "crates/engine/src/clock.rs",
+            "crates/bench/src/run.rs",
+            "crates/serve/tests/a.rs",
+        ] {
+            check(path, reads, &[]);
+        }
+    }
+
+    #[test]
+    fn loose_ends_are_problems_even_in_comments() {
+        let [first, second, _] = LOOSE_ENDS;
+        check(
+            "tests/a.rs",
+            &format!("// {first}"),
+            &[&format!("2: {first}: do it, or write an issue")],
+        );
+        check(
+            "tests/a.rs",
+            &format!("// {second}: x"),
+            &[&format!("2: {second}: do it, or write an issue")],
+        );
+        check("tests/a.rs", "dbg!(x);", &["2: dbg!(…) is not to stay"]);
+        check("tests/a.rs", "// dbg!(x);", &[]);
+    }
+
+    #[test]
+    fn every_limit_has_its_reason() {
+        let limits =
+            "/// Why.\n#[rustfmt::skip]\npub const A: u8 = 1;\npub(crate) const B: u8 = 2;\n";
+        check(
+            "crates/http/src/limits.rs",
+            limits,
+            &["5: a limit without a comment above it that says why"],
+        );
+        check("crates/http/src/other.rs", limits, &[]);
+    }
+}

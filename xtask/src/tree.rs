@@ -1,0 +1,89 @@
+//! The repository's files as text, without what is built or ignored.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// Files by their path from the root, with `/` between the parts.
+pub(crate) struct Tree {
+    files: BTreeMap<String, String>,
+}
+
+/// The repository whose `cargo xtask` or `cargo test` this is. Asked at run time: with a build
+/// directory that several working copies share, the program may have been built in another one.
+pub(crate) fn root() -> PathBuf {
+    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    own.parent()
+        .expect("xtask is a directory of the repository")
+        .to_owned()
+}
+
+impl Tree {
+    /// Reads every text file beneath `root`: all but what the root's `.gitignore` names, `.git`,
+    /// and build directories, which Cargo marks with a file named `CACHEDIR.TAG`.
+    pub(crate) fn read(root: &Path) -> anyhow::Result<Tree> {
+        let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
+        let mut skipped: Vec<PathBuf> = ignored
+            .lines()
+            .filter_map(|line| line.strip_prefix('/'))
+            .map(|name| root.join(name))
+            .collect();
+        skipped.push(root.join(".git"));
+        let mut files = BTreeMap::new();
+        let mut directories = vec![root.to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(&directory)
+                .with_context(|| format!("reading {}", directory.display()))?
+            {
+                let path = entry?.path();
+                if skipped.contains(&path) || path.is_symlink() {
+                    continue;
+                }
+                if path.is_dir() {
+                    if !path.join("CACHEDIR.TAG").exists() {
+                        directories.push(path);
+                    }
+                } else if let Ok(text) = fs::read_to_string(&path) {
+                    // What is not text (a corpus, a picture) is none of tidy's business.
+                    let name = path.strip_prefix(root).expect("found beneath the root");
+                    files.insert(name.to_string_lossy().into_owned(), text);
+                }
+            }
+        }
+        Ok(Tree { files })
+    }
+
+    /// A tree of these files, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
+        Tree {
+            files: files
+                .iter()
+                .map(|(path, text)| (path.to_string(), text.to_string()))
+                .collect(),
+        }
+    }
+
+    /// Path and text of every file.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// Path and text of the files whose paths end so.
+    pub(crate) fn ending(&self, end: &str) -> impl Iterator<Item = (&str, &str)> {
+        self.files().filter(move |(path, _)| path.ends_with(end))
+    }
+
+    /// Whether there is such a file, or a directory with files.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        let directory = format!("{}/", path.trim_end_matches('/'));
+        path.is_empty()
+            || self.files.contains_key(path)
+            || self.files.keys().any(|file| file.starts_with(&directory))
+    }
+}
