@@ -104,10 +104,13 @@ fn capitalized(text: &str) -> String {
 
 // Latency.
 
+/// The latency of the client, or of the control client.
+type Pick = fn(&Trial) -> Option<&Latency>;
+
 fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     let mut lines = Vec::new();
     for variant in &work.variants {
-        let kinds: [(bool, fn(&Trial) -> Option<&Latency>); 2] = [
+        let kinds: [(bool, Pick); 2] = [
             (false, |trial| trial.latency_us.as_ref()),
             (true, |trial| trial.control_latency_us.as_ref()),
         ];
@@ -200,7 +203,7 @@ fn time_text(us: f64) -> String {
 }
 
 /// Percentile by percentile the median over the rounds that have it; at least half of them must.
-fn median_curve(variant: &VariantOutcome, pick: fn(&Trial) -> Option<&Latency>) -> Vec<(f64, f64)> {
+fn median_curve(variant: &VariantOutcome, pick: Pick) -> Vec<(f64, f64)> {
     let curves: Vec<&Latency> = variant.trials.iter().filter_map(pick).collect();
     let mut values: BTreeMap<u64, (f64, Vec<f64>)> = BTreeMap::new();
     for curve in &curves {

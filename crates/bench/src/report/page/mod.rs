@@ -98,9 +98,12 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
         (true, false) => "<b class=\"chip good\">complete</b>",
     };
     let rounds = if outcome.rounds == 1 {
-        "round"
+        format!("one round of {} s", outcome.measure_s)
     } else {
-        "rounds"
+        format!(
+            "{} rounds of {} s, interleaved",
+            outcome.rounds, outcome.measure_s
+        )
     };
     let _ = writeln!(
         page,

@@ -231,24 +231,28 @@ fn bar(line: &FigureLine) -> String {
         value.max,
         limit,
         at_most,
-        line.verdict == Verdict::Reached,
+        verdict_class(line.verdict),
     )
 }
 
 fn badge(value: Verdict) -> String {
-    let class = match value {
-        Verdict::Reached => "good",
-        Verdict::Missed => "bad",
-        Verdict::Measured => return String::new(),
-        Verdict::NotMeasured | Verdict::Invalid => "open",
-    };
     let sign = match value {
         Verdict::Reached => "✓",
         Verdict::Missed => "✗",
-        Verdict::Measured | Verdict::NotMeasured | Verdict::Invalid => "?",
+        Verdict::Measured => return String::new(),
+        Verdict::NotMeasured | Verdict::Invalid => "?",
     };
     format!(
-        "<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
+        "<span class=\"badge {}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
+        verdict_class(value),
         verdict(value)
     )
+}
+
+fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reached => "good",
+        Verdict::Missed => "bad",
+        Verdict::Measured | Verdict::NotMeasured | Verdict::Invalid => "open",
+    }
 }
