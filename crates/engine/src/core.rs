@@ -279,12 +279,16 @@ impl Core {
                 break;
             }
             self.turn(drained_by);
-            if drained_by.is_none()
-                && let Some(drain) = self.asked_to_stop()
-            {
-                drained_by = Some(self.0.now.get() + drain);
+            let Some(drain) = self.asked_to_stop() else {
+                continue;
+            };
+            if drained_by.is_none() {
                 self.interrupt();
             }
+            // Asked again with less patience, the core has less; a later look at the same wish changes nothing.
+            let deadline = self.0.now.get() + drain;
+            drained_by =
+                Some(drained_by.map_or(deadline, |earlier: Instant| earlier.min(deadline)));
         }
         let cut_off = self.0.tasks.count();
         self.0.tasks.clear();
@@ -355,7 +359,7 @@ impl Core {
             .iter_mut()
             .filter(|socket| socket.interruptible)
         {
-            tasks.wake(socket.recv_waiter);
+            tasks.wake_once(&mut socket.recv_waiter);
         }
     }
 
@@ -379,11 +383,11 @@ impl State {
         socket.ended |= ended;
         if readable {
             socket.readable = true;
-            tasks.wake(std::mem::replace(&mut socket.recv_waiter, TaskId::NONE));
+            tasks.wake_once(&mut socket.recv_waiter);
         }
         if writable {
             socket.writable = true;
-            tasks.wake(std::mem::replace(&mut socket.send_waiter, TaskId::NONE));
+            tasks.wake_once(&mut socket.send_waiter);
         }
     }
 

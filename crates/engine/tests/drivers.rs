@@ -366,6 +366,21 @@ fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
 }
 
 #[test]
+fn a_second_stop_with_less_patience_shortens_the_first() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let (waiting, stopper) = (core.clone(), core.clone());
+        core.spawn(async move { waiting.sleep(Duration::from_secs(3600)).await });
+        core.spawn(async move {
+            stopper.stop(Duration::from_secs(3600));
+            stopper.stopped().await;
+            stopper.stop(Duration::ZERO);
+        });
+        assert_eq!(core.run(), 1, "the sleeper is cut off");
+    }
+}
+
+#[test]
 fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
     for seed in SEEDS {
         let mut options = Simulation::with_seed(seed);

@@ -54,9 +54,9 @@ impl Epoll {
     }
 
     pub(crate) fn register_listener(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
-        // Level-triggered: what one turn leaves in the accept queue is reported again. Exclusive: of the cores that
-        // share a Unix listener one wakes up, not all.
-        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        // Edge-triggered here too: out of descriptors, the connections that wait must not be reported over and over.
+        // Exclusive: of the cores that share a Unix listener one wakes up, not all.
+        let flags = EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE;
         epoll::add(
             &self.epoll,
             descriptor,
