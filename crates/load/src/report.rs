@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use onrush_engine::Io;
 use onrush_measure::histogram::Histogram;
+use onrush_measure::second::Second;
 use onrush_measure::units;
 use serde::{Serialize, Serializer};
 
@@ -16,6 +17,9 @@ use crate::record::{Failure, Record};
 use crate::rows::Row;
 use crate::run::{Outcome, plural};
 use crate::stop::Prospect;
+
+/// The names over the columns of the lines that show a run's seconds; h1load's.
+pub const COLUMNS: &str = Second::HEADER;
 
 /// The result of a run. Its fields are the keys of the JSON; times there are in microseconds unless the key says
 /// otherwise.
