@@ -82,7 +82,6 @@ pub(crate) fn run(args: Args) -> ExitCode {
 
 fn serve(args: Args) -> anyhow::Result<()> {
     let plan = plan(&args)?;
-    onrush_engine::descriptors::raise();
     // Before the cores start, so that a signal cannot fall between.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
     let what = describe(&plan);

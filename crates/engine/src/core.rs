@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::buffer::{Buffer, Pool};
-use crate::clock::{Clock, Instant};
+use crate::clock::{self, Clock, Instant};
 use crate::cpu;
 use crate::driver::simulated::{Simulated, Simulation};
 use crate::driver::{Driver, Event, Io};
@@ -79,8 +79,7 @@ struct Shared {
 pub struct Handle(Arc<Shared>);
 
 impl Handle {
-    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish. Asking again can
-    /// shorten the time, not prolong it.
+    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish.
     pub fn stop(&self, drain: Duration) {
         let nanoseconds = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX - 1);
         self.0
@@ -283,15 +282,13 @@ impl Core {
             let Some(drain) = self.asked_to_stop() else {
                 continue;
             };
-            // Asked again, it may only hurry: the same time counted from later is no earlier.
-            let deadline = self.0.now.get() + drain;
-            match drained_by {
-                Some(earlier) => drained_by = Some(deadline.min(earlier)),
-                None => {
-                    drained_by = Some(deadline);
-                    self.interrupt();
-                }
+            if drained_by.is_none() {
+                self.interrupt();
             }
+            // Asked again with less patience, the core has less; a later look at the same wish changes nothing.
+            let deadline = self.0.now.get() + drain;
+            drained_by =
+                Some(drained_by.map_or(deadline, |earlier: Instant| earlier.min(deadline)));
         }
         let cut_off = self.0.tasks.count();
         self.0.tasks.clear();
@@ -362,7 +359,7 @@ impl Core {
             .iter_mut()
             .filter(|socket| socket.interruptible)
         {
-            tasks.wake(socket.recv_waiter);
+            tasks.wake_once(&mut socket.recv_waiter);
         }
     }
 
@@ -386,11 +383,11 @@ impl State {
         socket.ended |= ended;
         if readable {
             socket.readable = true;
-            tasks.wake(std::mem::replace(&mut socket.recv_waiter, TaskId::NONE));
+            tasks.wake_once(&mut socket.recv_waiter);
         }
         if writable {
             socket.writable = true;
-            tasks.wake(std::mem::replace(&mut socket.send_waiter, TaskId::NONE));
+            tasks.wake_once(&mut socket.send_waiter);
         }
     }
 
@@ -544,6 +541,7 @@ fn pinned_core(id: usize, io: Io, cpu: Option<usize>) -> Result<Core, Error> {
     if let Some(cpu) = cpu {
         cpu::pin(cpu).map_err(|errno| Error::new(Op::Start, Kind::Os(errno)))?;
     }
+    clock::sharpen_timers();
     Core::new(id, io)
 }
 

@@ -112,6 +112,11 @@ impl Tasks {
         }
     }
 
+    /// Wakes whoever waits, who then does not wait any more.
+    pub(crate) fn wake_once(&self, waiter: &mut TaskId) {
+        self.wake(std::mem::replace(waiter, TaskId::NONE));
+    }
+
     /// Runs ready tasks, at most `limit` of them.
     pub(crate) fn run(&self, limit: usize) {
         for _ in 0..limit {

@@ -10,6 +10,7 @@ use onrush_config::Plan;
 use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, ServerAddress, Threads};
 use onrush_engine::{
     Address, Choice, Claim, Core, Cores, Error, Handle, Io, Kind, Listener, Setup, choose, cpu,
+    descriptors,
 };
 
 use crate::connection;
@@ -88,11 +89,13 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 impl Server {
-    /// Starts what `plan` says. Connections are accepted when it returns.
+    /// Starts what `plan` says. Connections are accepted when it returns. The soft limit on open files is raised to the
+    /// hard one: every connection is a file.
     ///
     /// # Errors
     /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
     pub fn start(plan: Plan) -> Result<Server, StartError> {
+        descriptors::raise();
         let choice = choose(io(plan.io)).map_err(StartError::Driver)?;
         let cpus = placement(&plan)?;
         let resolved: Vec<Resolved> = plan

@@ -52,9 +52,7 @@ pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
             _ => String::new(),
         },
         spread: match line.value {
-            Some(value) if value.count > 1 => {
-                format!("{} … {}", judged(value.min), judged(value.max))
-            }
+            Some(value) if value.count > 1 => spread(judged(value.min), judged(value.max)),
             _ => String::new(),
         },
         target: match line.target {
@@ -65,6 +63,13 @@ pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
         verdict: verdict(line.verdict),
         notes: line.notes.clone(),
     }
+}
+
+fn spread(min: String, max: String) -> String {
+    if min == max {
+        return min;
+    }
+    format!("{min} … {max}")
 }
 
 fn target(limit: f64, is_ratio: bool, unit: &str) -> String {
@@ -93,6 +98,8 @@ pub(super) fn number(value: f64, unit: &str) -> String {
         "/s" => units::rate(value),
         "B" if value < 10_000.0 => format!("{} B", units::count(value.round() as u64)),
         "B" => units::bytes(value),
+        // Latencies reach milliseconds, costs of a request hardly ever do.
+        "µs" if value >= 1_000.0 => units::nanoseconds(value * 1e3),
         _ => format!("{} {unit}", digits(value)),
     }
 }
@@ -111,7 +118,7 @@ fn digits(value: f64) -> String {
     } else if value < 100.0 {
         format!("{value:.1}")
     } else {
-        units::count(value.round() as u64)
+        format!("{value:.0}")
     }
 }
 
@@ -147,7 +154,8 @@ pub(super) fn terminal(outcome: &Outcome) -> String {
     for work in &outcome.works {
         lines.push(Line::Work(format!(
             "{} · {} connections",
-            work.name, work.connections
+            work.name,
+            units::count(u64::from(work.connections))
         )));
         let mut figure = String::new();
         for line in &work.figures {
@@ -205,8 +213,7 @@ pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
     let limit = |variant: &crate::outcome::VariantOutcome| {
         let trial = variant.typical()?;
         let sentence = &trial.limiter.sentence;
-        let is_said = !sentence.is_empty() && trial.latency_us.is_some();
-        is_said.then(|| format!("{}: {sentence}", variant.name))
+        (!sentence.is_empty()).then(|| format!("{}: {sentence}", variant.name))
     };
     work.variants.iter().filter_map(limit).collect()
 }
@@ -276,7 +283,8 @@ mod tests {
     fn numbers_have_three_digits_and_limits_are_exact() {
         assert_eq!(number(3.708, "µs"), "3.71 µs");
         assert_eq!(number(37.08, "µs"), "37.1 µs");
-        assert_eq!(number(1_370.8, "µs"), "1,371 µs");
+        assert_eq!(number(370.8, "µs"), "371 µs");
+        assert_eq!(number(1_370.8, "µs"), "1.37 ms");
         assert_eq!(number(512.0, "B"), "512 B");
         assert_eq!(target(1_024.0, false, "B"), "1,024 B");
         assert_eq!(target(3.0, true, "/s"), "3.00");

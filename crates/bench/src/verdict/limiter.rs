@@ -8,10 +8,16 @@ use crate::scenario::Role;
 
 /// A CPU this busy has no room: what is left is the rounding of ticks and the moments between two wake-ups.
 const FULL: f64 = 0.95;
+/// A rate is kept when at least this share of it was reached: the last requests of a window may be under way.
+pub(super) const RATE_KEPT: f64 = 0.98;
 /// A role alone with this share of a full CPU is what filled it.
 const MOST: f64 = 0.80;
 /// More than this taken by the hypervisor is a limit of its own.
 const STEAL_MAX: f64 = 0.05;
+
+/// More of a role's CPUs than this used by others spoils a comparison: caches, wake-ups and time are no longer the
+/// role's own.
+pub(super) const OTHERS_MAX: f64 = 0.15;
 
 /// What limited a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -68,10 +74,44 @@ pub fn limiter(trial: &Trial, placement: &Placement) -> Limiter {
         };
     }
     let fullest = fullest_share(trial, placement);
+    if let Some((cpus, share)) = others(trial, placement).filter(|(_, share)| *share > OTHERS_MAX) {
+        return Limiter {
+            kind: LimiterKind::Others,
+            cpus: cpus.to_vec(),
+            roles: Vec::new(),
+            sentence: format!(
+                "Others were at work: {} of {} went to programs that are not part of this.",
+                percent(share),
+                cpu_words(&cpus)
+            ),
+        };
+    }
     match fullest {
         Some(share) if share.busy >= FULL => full(&share, trial),
         _ => not_full(trial, &used),
     }
+}
+
+/// The set of CPUs on which others worked most, and their share: time that no role accounts for. Kernel threads count
+/// as others; softirq inside a role's system calls is the role's.
+pub(super) fn others(trial: &Trial, placement: &Placement) -> Option<(Vec<usize>, f64)> {
+    let mut most: Option<(Vec<usize>, f64)> = None;
+    for cpus in placement.cpus.values() {
+        let Some(mean) = mean_use(&trial.cpus, cpus) else {
+            continue;
+        };
+        let by_roles: f64 = placement
+            .cpus
+            .iter()
+            .filter(|(_, others)| *others == cpus)
+            .filter_map(|(role, _)| Some(trial.roles.get(role)?.busy))
+            .sum();
+        let share = (mean.busy() - mean.steal - by_roles).max(0.0);
+        if most.as_ref().is_none_or(|(_, most)| share > *most) {
+            most = Some((cpus.clone(), share));
+        }
+    }
+    most
 }
 
 /// A set of CPUs with the roles on it.
@@ -112,7 +152,8 @@ fn fullest_share<'a>(trial: &Trial, placement: &'a Placement) -> Option<Share<'a
     fullest
 }
 
-pub(super) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
+/// Mean use of some CPUs.
+pub(crate) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
     let chosen: Vec<&CpuUse> = all.iter().filter(|cpu| cpus.contains(&cpu.cpu)).collect();
     let count = chosen.len() as f64;
     let mean = |part: fn(&CpuUse) -> f64| chosen.iter().map(|cpu| part(cpu)).sum::<f64>() / count;
@@ -128,25 +169,14 @@ pub(super) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
 }
 
 fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
-    let by_roles: f64 = share.roles.iter().map(|(_, busy)| busy).sum();
-    let where_ = cpus_in_words(share.cpus);
+    let verb = if share.cpus.len() == 1 { "was" } else { "were" };
+    let subject = format!("{} {verb}", cpu_words(share.cpus));
     let parts = format!(
         "{} user, {} system, {} softirq",
         percent(share.mean.user),
         percent(share.mean.system),
         percent(share.mean.softirq)
     );
-    if by_roles < share.busy / 2.0 {
-        return Limiter {
-            kind: LimiterKind::Others,
-            cpus: share.cpus.to_vec(),
-            roles: Vec::new(),
-            sentence: format!(
-                "{where_} full with work of others: the roles used {} of it ({parts}).",
-                percent(by_roles)
-            ),
-        };
-    }
     let who = match share.roles.first() {
         Some((role, busy)) if *busy >= MOST || share.roles.len() == 1 => {
             format!("the {}", role.name())
@@ -161,8 +191,8 @@ fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
             words.join(", ")
         }
     };
-    let mut sentence = format!("{where_} full: {who} ({parts}).");
-    if let Some(rate) = trial.rate.filter(|rate| trial.rps < rate * 0.98) {
+    let mut sentence = format!("{subject} full: {who} ({parts}).");
+    if let Some(rate) = trial.rate.filter(|rate| trial.rps < rate * RATE_KEPT) {
         sentence.push_str(&format!(
             " The rate asked for, {}, was not reached.",
             onrush_measure::units::rate(rate)
@@ -184,7 +214,7 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
             format!("CPU {} was {} busy", cpu.cpu, percent(cpu.busy()))
         });
     let (kind, sentence) = match trial.rate {
-        Some(rate) if trial.rps >= rate * 0.98 => (
+        Some(rate) if trial.rps >= rate * RATE_KEPT => (
             LimiterKind::Rate,
             format!(
                 "The rate asked for, {}, was kept; the fullest, {busiest}.",
@@ -214,10 +244,10 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
     }
 }
 
-fn cpus_in_words(cpus: &[usize]) -> String {
+fn cpu_words(cpus: &[usize]) -> String {
     match cpus {
-        [one] => format!("CPU {one} was"),
-        _ => format!("CPUs {} were", crate::environment::cpu_list(cpus)),
+        [one] => format!("CPU {one}"),
+        _ => format!("CPUs {}", crate::environment::cpu_list(cpus)),
     }
 }
 

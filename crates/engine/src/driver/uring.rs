@@ -323,7 +323,7 @@ impl Ring {
                     .ring
                     .accepted
                     .push(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-                tasks.wake(socket.recv_waiter);
+                tasks.wake_once(&mut socket.recv_waiter);
             }
             Operation::Send => {
                 socket.ring.sending = false;
@@ -338,13 +338,13 @@ impl Ring {
                 if !socket.outgoing.is_empty() {
                     self.send(key, socket);
                 } else {
-                    tasks.wake(socket.send_waiter);
+                    tasks.wake_once(&mut socket.send_waiter);
                 }
             }
             Operation::PollWritable => {
                 socket.ring.polling = false;
                 socket.writable = true;
-                tasks.wake(socket.send_waiter);
+                tasks.wake_once(&mut socket.send_waiter);
             }
             Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),
         }
@@ -382,7 +382,7 @@ impl Ring {
             (Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => {}
             (Err(errno), _) => socket.ring.end = Some(Err(errno)),
         }
-        tasks.wake(socket.recv_waiter);
+        tasks.wake_once(&mut socket.recv_waiter);
     }
 
     /// Ends all operations and waits until the kernel has let go of all memory. The tasks are gone already.

@@ -62,7 +62,7 @@ impl State {
             return;
         }
         socket.timed_out = true;
-        tasks.wake(socket.recv_waiter);
-        tasks.wake(socket.send_waiter);
+        tasks.wake_once(&mut socket.recv_waiter);
+        tasks.wake_once(&mut socket.send_waiter);
     }
 }
