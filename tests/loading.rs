@@ -126,6 +126,47 @@ fn a_load_through_onrush_to_nginx_loses_nothing() {
 }
 
 #[test]
+fn a_server_that_keeps_ending_its_connections_costs_no_answer() {
+    let nginx = Peer::nginx_keeping(7);
+    for io in ["epoll", "io_uring"] {
+        let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
+        let (code, result) = load(&serve.url("/"), &["-n", "3000", "-c", "20"]);
+        assert_eq!(code, Some(0), "{result}");
+        assert_eq!(number(&result["statuses"], "200"), 3000, "{result}");
+        assert_eq!(serve.stop().requests(), 3000);
+    }
+    // The same without a proxy between: the client makes new connections.
+    let (code, result) = load(&nginx.url("/"), &["-n", "3000", "-c", "20"]);
+    assert_eq!(
+        (code, number(&result, "requests")),
+        (Some(0), 3000),
+        "{result}"
+    );
+    assert!(number(&result, "connections") >= 3000 / 7, "{result}");
+}
+
+#[test]
+fn a_server_that_stops_behind_a_proxy_costs_no_request_that_may_be_repeated() {
+    // Both listen on the same socket's path, one after the other; between them requests are refused.
+    let directory = tempfile::tempdir().expect("a directory");
+    let unix = format!("unix:{}", directory.path().join("server").display());
+    for io in ["epoll", "io_uring"] {
+        let first = Serve::start(&["--respond", "200:hello", "--listen", &unix]);
+        let proxy = Serve::start(&["--forward", &unix, "--io", io]);
+        // Idle connections stay behind in the proxy's pools.
+        assert_eq!(load(&proxy.url("/"), &["-n", "200", "-c", "20"]).0, Some(0));
+        first.stop();
+        let second = Serve::start(&["--respond", "200:hello", "--listen", &unix]);
+        let (code, result) = load(&proxy.url("/"), &["-n", "200", "-c", "20"]);
+        assert_eq!(code, Some(0), "{result}");
+        assert_eq!(number(&result["statuses"], "200"), 200, "{result}");
+        assert_eq!(second.stop().requests(), 200);
+        let totals = proxy.stop();
+        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+    }
+}
+
+#[test]
 fn a_load_over_unix_sockets_loses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let unix = |name: &str| format!("unix:{}", directory.path().join(name).display());

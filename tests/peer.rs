@@ -101,6 +101,11 @@ pub(crate) struct Peer {
 impl Peer {
     /// nginx, which answers with method, target and body length, and logs what it was asked for.
     pub(crate) fn nginx() -> Peer {
+        Peer::nginx_keeping(1_000_000)
+    }
+
+    /// The same, closing each connection behind so many requests.
+    pub(crate) fn nginx_keeping(requests: u32) -> Peer {
         let directory = tempfile::tempdir().expect("a directory");
         let at = directory.path().display();
         // One process, so that ending it ends all of it; everything it writes stays in its directory.
@@ -113,7 +118,7 @@ http {{
     access_log {at}/access.log asked;
     client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/fastcgi;
     uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
-    client_max_body_size 0; keepalive_requests 1000000; default_type text/plain;
+    client_max_body_size 0; keepalive_requests {requests}; default_type text/plain;
     server {{
         listen unix:{at}/socket;
         root {at}/www;
