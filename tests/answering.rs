@@ -269,3 +269,43 @@ fn a_pipeline_is_answered_in_order_and_in_full() {
     assert_eq!(answer.matches("\r\n\r\nhello").count(), 5000);
     assert_eq!(serve.stop().requests(), 5000);
 }
+
+#[test]
+fn who_lets_others_wait_is_left_and_nobody_else_notices() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = silent.local_addr().expect("bound");
+    for io in ["epoll", "io_uring"] {
+        let text = format!(
+            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/own\"\nrespond = {{ status = 200, body = \"own\" }}\n[[route]]\nforward = \"http://{server}\"\n[timeouts]\nclient_head = \"100ms\"\nclient_idle = \"100ms\"\nupstream_first_byte = \"100ms\"\n"
+        );
+        fs::write(&path, text).expect("it is ours");
+        let serve = Serve::start(&["--config", &path.display().to_string()]);
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+        let mut stalling = serve.connect();
+        stalling.send(b"GET /own HTTP/1.1\r\nHo");
+        let mut waiting = serve.connect();
+        waiting.send(get("/").as_bytes());
+        let mut idle = serve.connect();
+        idle.send(get("/own").as_bytes());
+        assert!(
+            idle.receive()
+                .is_some_and(|answer| answer.ends_with("\r\n\r\nown"))
+        );
+        let answer = stalling.receive().expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert_eq!(stalling.receive(), None);
+        let answer = waiting.receive().expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+        assert_eq!(idle.receive(), None);
+        assert_eq!(curl(&[&serve.url("/own")]).out, "own");
+        let totals = serve.stop();
+        assert_eq!(
+            (totals.requests(), totals.number_before(" refused")),
+            (4, 1),
+            "{totals:?}"
+        );
+        assert_eq!(totals.number_before(" failed upstream"), 1, "{totals:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::peer::{Peer, ab, curl, wrk};
-use crate::program::Serve;
+use crate::program::{Serve, until};
 
 #[test]
 fn onrush_forwards_to_nginx_what_curl_asks_for() {
@@ -112,4 +112,37 @@ fn a_group_shares_its_requests_by_weight() {
         ),
         (2, 6)
     );
+}
+
+#[test]
+fn clients_that_vanish_leave_nothing_behind() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let content = vec![b'x'; 20_000_000];
+    fs::write(directory.path().join("large.bin"), content).expect("it is ours");
+    for io in ["epoll", "io_uring"] {
+        let root = directory.path().display().to_string();
+        let server = Serve::start(&[&root, "--io", io, "--threads", "1"]);
+        let proxy = Serve::start(&["--forward", &server.address, "--io", io]);
+        // One that went well: the file stays open in the server's cache, and a connection in the pool.
+        assert_eq!(curl(&["-r", "0-4", &proxy.url("/large.bin")]).out, "xxxxx");
+        let before = [server.descriptors(), proxy.descriptors()];
+        for _ in 0..3 {
+            let mut clients: Vec<_> = (0..50).map(|_| proxy.connect()).collect();
+            for (number, client) in clients.iter_mut().enumerate() {
+                // Within a head, within a body, and before and within an answer that is too large for the way.
+                client.send(match number % 4 {
+                    0 => b"GET /large.bin HTTP/1.1\r\nHo",
+                    1 => b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",
+                    _ => b"GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n",
+                });
+                if number % 4 == 3 {
+                    std::io::Read::read_exact(&mut client.0, &mut [0; 100_000]).expect("it comes");
+                }
+            }
+        }
+        until("all descriptors closed", || {
+            (server.descriptors() <= before[0] && proxy.descriptors() <= before[1]).then_some(())
+        });
+        assert_eq!(curl(&["-r", "0-4", &proxy.url("/large.bin")]).out, "xxxxx");
+    }
 }

@@ -232,6 +232,12 @@ impl Serve {
         Client(stream)
     }
 
+    /// How many files it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.program.pid()));
+        files.expect("it is running").count()
+    }
+
     /// Asks it to stop, as a supervisor does, and returns what it did.
     pub(crate) fn stop(self) -> Totals {
         self.program.signal(Signal::TERM);
