@@ -184,7 +184,8 @@ impl Connection {
             }
             Chosen::Forward(group) => {
                 // The head stays in the input until a server has answered: the request may have to be sent again.
-                return Ok(Some(Next::Forward(Forward::new(group, &head))));
+                let forward = Forward::new(worker, group, &head, input.bytes())?;
+                return Ok(Some(Next::Forward(forward)));
             }
         };
         if !keep_alive {
