@@ -102,7 +102,8 @@ fn serve(args: Args) -> anyhow::Result<()> {
                 .for_each(|handle| handle.stop(Duration::ZERO));
         }
     });
-    println!("served {}", server.stop());
+    // Whoever read the start-up line may have gone.
+    let _ = writeln!(std::io::stdout(), "served {}", server.stop());
     Ok(())
 }
 

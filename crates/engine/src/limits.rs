@@ -43,3 +43,7 @@ pub(crate) const TASKS_PER_TURN: usize = 1024;
 
 /// How long a stopping core lets its tasks finish unless the caller says otherwise.
 pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Receives and sends a task may finish in a row without waiting: 64 x 16 KiB. A peer that is always faster than we are
+/// could otherwise hold the core for as long as it likes.
+pub(crate) const OPERATIONS_PER_POLL: u32 = 64;

@@ -83,6 +83,7 @@ impl State {
     }
 
     fn flush_epoll(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+        let now = self.now;
         let socket = &mut self.sockets[key];
         let mut flags = SendFlags::NOSIGNAL;
         if follows == Follows::More {
@@ -104,7 +105,10 @@ impl State {
                     )
                 },
             ) {
-                Ok(count) => socket.outgoing.consume(count),
+                Ok(count) => {
+                    socket.outgoing.consume(count);
+                    socket.renew_deadline(now);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => socket.writable = false,
                 Err(errno) => {
@@ -144,6 +148,7 @@ impl State {
         let State {
             driver: Driver::Simulated(driver),
             sockets,
+            now,
             ..
         } = self
         else {
@@ -154,6 +159,7 @@ impl State {
                 Ok(count) => {
                     sockets[key].outgoing.push_front(part);
                     sockets[key].outgoing.consume(count);
+                    sockets[key].renew_deadline(*now);
                 }
                 Err(errno) => {
                     if errno == Errno::AGAIN {
