@@ -161,10 +161,11 @@ impl Stream {
         debug_assert!(length > 0);
         let inner = self.core.inner();
         poll_fn(|_| {
-            inner
-                .state
-                .borrow_mut()
-                .poll_flush(self.key, Follows::More, inner.tasks.current())
+            inner.state.borrow_mut().poll_flush(
+                self.key,
+                Follows::File(length),
+                inner.tasks.current(),
+            )
         })
         .await?;
         poll_fn(|_| {
