@@ -1,7 +1,7 @@
 //! `onrush serve`: a plan from a file or from one-liners, a start-up line, and a clean end on a signal.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use onrush_config::address::{parse_listen, parse_server_url};
-use onrush_config::plan::{Io, Listen, OneLiner, Plan, Threads};
-use onrush_config::value::{parse_cpus, parse_respond};
+use onrush_config::plan::{Action, Host, Io, Listen, OneLiner, PathMatch, Plan, ServerAddress};
+use onrush_config::value::{parse_cpus, parse_respond, parse_threads};
 use onrush_serve::Server;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     listen: Vec<String>,
     /// Number of cores (engine threads) [default: one per CPU this process may use]
     #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    threads: Option<String>,
     /// Pin the cores to these CPUs, such as 0,2-3
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
@@ -70,11 +70,13 @@ pub(crate) fn run(args: Args) -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
+        // It would tell standard error that standard error cannot be written to, by a panic.
+        .log_internal_errors(false)
         .init();
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("onrush serve: {error:#}");
+            say(format_args!("onrush serve: {error:#}"));
             ExitCode::from(1)
         }
     }
@@ -93,7 +95,9 @@ fn serve(args: Args) -> anyhow::Result<()> {
     } else {
         "SIGTERM"
     };
-    eprintln!("{name}: accepting no more, finishing what is in flight (once more to stop at once)");
+    say(format_args!(
+        "{name}: accepting no more, finishing what is in flight (once more to stop at once)"
+    ));
     let handles = server.handles();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
@@ -102,9 +106,15 @@ fn serve(args: Args) -> anyhow::Result<()> {
                 .for_each(|handle| handle.stop(Duration::ZERO));
         }
     });
-    // Whoever read the start-up line may have gone.
-    let _ = writeln!(std::io::stdout(), "served {}", server.stop());
+    let totals = server.stop();
+    // As with the start-up line.
+    let _ = writeln!(std::io::stdout(), "served {totals}");
     Ok(())
+}
+
+/// A line on standard error, unless that has gone: a server does not end because nobody listens to it.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// The file or the one-liner, with the flags on top.
@@ -115,6 +125,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         .map(|text| parse_listen(text))
         .collect::<Result<_, _>>()
         .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;
+    if let Some(twice) = first_repeated(listen.iter().map(|listen| &listen.address)) {
+        bail!("--listen: {twice} is given twice");
+    }
     let mut plan = match &args.config {
         Some(path) => {
             let mut plan = read(path)?;
@@ -125,8 +138,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         }
         None => Plan::one_liner(one_liner(args)?, listen),
     };
-    if let Some(count) = args.threads {
-        plan.threads = Threads::Count(count);
+    if let Some(text) = &args.threads {
+        plan.threads =
+            parse_threads(text).map_err(|error| anyhow::anyhow!("--threads: {error}"))?;
     }
     if let Some(list) = &args.cpus {
         plan.cpus = Some(parse_cpus(list).map_err(|error| anyhow::anyhow!("--cpus: {error}"))?);
@@ -149,7 +163,7 @@ fn read(path: &PathBuf) -> anyhow::Result<Plan> {
             parsed
                 .warnings
                 .iter()
-                .for_each(|warning| eprintln!("{warning}"));
+                .for_each(|warning| say(format_args!("{warning}")));
             Ok(parsed.plan)
         }
         Err(errors) => bail!("the configuration cannot be used\n{errors}"),
@@ -173,41 +187,80 @@ fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
             "nothing to serve: give a directory, --respond, --synthetic, --forward or --config (see --help)"
         );
     }
-    let servers = args
+    let servers: Vec<ServerAddress> = args
         .forward
         .iter()
         .map(|url| parse_server_url(url))
-        .collect::<Result<_, _>>();
-    Ok(OneLiner::Forward(
-        servers.map_err(|error| anyhow::anyhow!("--forward: {error}"))?,
-    ))
+        .collect::<Result<_, _>>()
+        .map_err(|error| anyhow::anyhow!("--forward: {error}"))?;
+    if let Some(twice) = first_repeated(servers.iter()) {
+        bail!("--forward: {twice} is given twice");
+    }
+    Ok(OneLiner::Forward(servers))
 }
 
-/// One line about what a plan serves.
+/// The first value that stands in the list before. Port 0 never does: it is another port each time.
+fn first_repeated<T: Display + PartialEq>(list: impl Iterator<Item = T> + Clone) -> Option<String> {
+    list.clone()
+        .enumerate()
+        .find(|(at, value)| list.clone().take(*at).any(|before| before == *value))
+        .map(|(_, value)| value.to_string())
+        .filter(|text| !text.ends_with(":0"))
+}
+
+/// What a plan serves: a clause when it has one route, otherwise a line for each.
 fn describe(plan: &Plan) -> String {
-    use onrush_config::plan::Action;
     if let [route] = plan.routes.as_slice() {
-        return match &route.action {
-            Action::Respond { status, body, .. } => {
-                format!("status {status} with {} bytes", body.len())
-            }
-            Action::Files { root, .. } => format!("the files of {}", root.display()),
-            Action::Synthetic => "synthetic answers".into(),
-            Action::Forward { upstream } => {
-                let servers: Vec<String> = plan.upstreams[*upstream]
-                    .servers
-                    .iter()
-                    .map(|server| server.address.to_string())
-                    .collect();
-                format!("what {} answers", servers.join(", "))
-            }
-        };
+        return describe_action(&route.action, plan);
     }
-    format!(
-        "{} routes to {} groups of servers",
-        plan.routes.len(),
-        plan.upstreams.len()
-    )
+    let mut text = format!("{} routes", plan.routes.len());
+    for route in plan.routes.iter().take(ROUTES_SHOWN_MAX) {
+        let host = route.host.as_ref().map_or("", Host::as_str);
+        let path = match &route.path {
+            PathMatch::Any => "everything".to_owned(),
+            PathMatch::Prefix(prefix) => format!("{prefix}…"),
+            PathMatch::Exact(path) => path.clone(),
+        };
+        let separator = if host.is_empty() || path.starts_with('/') {
+            ""
+        } else {
+            ": "
+        };
+        text += &format!(
+            "\n  {host}{separator}{path} -> {}",
+            describe_action(&route.action, plan)
+        );
+    }
+    if plan.routes.len() > ROUTES_SHOWN_MAX {
+        text += &format!("\n  and {} more", plan.routes.len() - ROUTES_SHOWN_MAX);
+    }
+    text
+}
+
+/// Routes listed at the start: a screen still shows where the server listens.
+const ROUTES_SHOWN_MAX: usize = 15;
+
+fn describe_action(action: &Action, plan: &Plan) -> String {
+    match action {
+        Action::Respond { status, body, .. } => {
+            format!("status {status} with {} bytes", body.len())
+        }
+        Action::Files { root, .. } => format!("the files of {}", root.display()),
+        Action::Synthetic => "synthetic answers".into(),
+        Action::Forward { upstream } => {
+            let servers: Vec<String> = plan.upstreams[*upstream]
+                .servers
+                .iter()
+                .map(|server| server.address.to_string())
+                .collect();
+            let verb = if servers.len() == 1 {
+                "answers"
+            } else {
+                "answer"
+            };
+            format!("what {} {verb}", servers.join(", "))
+        }
+    }
 }
 
 fn announce(server: &Server, what: &str) {

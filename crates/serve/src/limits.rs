@@ -70,3 +70,9 @@ pub(crate) const SYNTHETIC_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Bytes of a synthetic body after which others get their turn, as with sendfile.
 pub(crate) const SYNTHETIC_BYTES_PER_TURN: usize = 512 * 1024;
+
+/// Descriptors each core opens at its start: its driver's, its wake-up twice, and one to spare.
+pub(crate) const DESCRIPTORS_PER_CORE: u64 = 4;
+
+/// Descriptors of the process itself: standard streams, signals, the resolver, a library being loaded.
+pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 12;

@@ -7,14 +7,14 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, ServerAddress, Threads};
+use onrush_config::plan::{Action, Address as PlanAddress, Io as PlanIo, ServerAddress, Threads};
 use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Error, Handle, Io, Kind, Listener, Setup, choose, cpu,
-    descriptors,
+    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Io, Kind, Listener, Setup, choose,
+    cpu, descriptors,
 };
 
 use crate::connection;
-use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN};
+use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE};
 use crate::meter::Totals;
 use crate::proxy::group::Resolved;
 use crate::worker::Worker;
@@ -44,6 +44,13 @@ pub enum StartError {
     Listen(Address, Error),
     /// A directory cannot be opened.
     Directory(String, Error),
+    /// This process may not have as many open files as its cores need before the first connection comes.
+    Descriptors {
+        /// How many they need.
+        needed: u64,
+        /// How many it may have.
+        limit: u64,
+    },
     /// The name of a server cannot be resolved.
     Resolve(String, String),
     /// The kernel refuses what a core needs.
@@ -60,24 +67,20 @@ impl fmt::Display for StartError {
                     "CPU {cpu} may not be used by this process; it may use {allowed:?}"
                 )
             }
-            StartError::Listen(address, error) if error.is_address_in_use() => {
-                write!(
-                    f,
-                    "cannot listen on {address}: another program does; stop it or choose another --listen address"
-                )
+            StartError::Listen(address, error) => {
+                write!(f, "cannot listen on {address}: ")?;
+                match why_not_listening(address, error) {
+                    Some(why) => f.write_str(why),
+                    None => error.fmt(f),
+                }
             }
-            StartError::Listen(address, error)
-                if error.kind == Kind::Os(onrush_engine::Errno::ACCESS) =>
-            {
-                write!(
-                    f,
-                    "cannot listen on {address}: permission denied; ports below 1024 need CAP_NET_BIND_SERVICE"
-                )
-            }
-            StartError::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             StartError::Directory(path, error) => {
                 write!(f, "cannot serve the directory {path}: {error}")
             }
+            StartError::Descriptors { needed, limit } => write!(
+                f,
+                "too few file descriptors: {needed} are needed before the first connection, and this process may have {limit}; raise the limit (ulimit -n) or use fewer --threads"
+            ),
             StartError::Resolve(name, error) => {
                 write!(f, "cannot resolve the server {name}: {error}")
             }
@@ -88,6 +91,34 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+/// What the kernel's answer means here, and what the user can do.
+fn why_not_listening(address: &Address, error: &Error) -> Option<&'static str> {
+    let Kind::Os(errno) = error.kind else {
+        return None;
+    };
+    match (address, errno) {
+        (Address::Tcp(_), Errno::ADDRINUSE) => {
+            Some("another program does; stop it or choose another --listen address")
+        }
+        (Address::Unix(_), Errno::ADDRINUSE) => Some(
+            "another program does, or a file that is no socket has this name; choose another --listen address",
+        ),
+        (Address::Tcp(_), Errno::ADDRNOTAVAIL) => {
+            Some("this machine does not have that address; 0.0.0.0 stands for all it has")
+        }
+        (Address::Tcp(_), Errno::ACCESS) => {
+            Some("permission denied; ports below 1024 need CAP_NET_BIND_SERVICE")
+        }
+        (Address::Unix(_), Errno::NOENT | Errno::NOTDIR) => {
+            Some("the directory of the socket does not exist")
+        }
+        (Address::Unix(_), Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+            Some("the directory of the socket cannot be written to")
+        }
+        _ => None,
+    }
+}
+
 impl Server {
     /// Starts what `plan` says. Connections are accepted when it returns. The soft limit on open files is raised to the
     /// hard one: every connection is a file.
@@ -95,9 +126,14 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
     pub fn start(plan: Plan) -> Result<Server, StartError> {
-        descriptors::raise();
+        let limit = descriptors::raise();
         let choice = choose(io(plan.io)).map_err(StartError::Driver)?;
         let cpus = placement(&plan)?;
+        // A server that could not accept anybody would be half a start.
+        let needed = descriptors_needed(&plan, cpus.len());
+        if let Some(limit) = limit.filter(|&limit| limit < needed) {
+            return Err(StartError::Descriptors { needed, limit });
+        }
         let resolved: Vec<Resolved> = plan
             .upstreams
             .iter()
@@ -172,6 +208,18 @@ impl Server {
     pub fn handles(&self) -> Vec<Handle> {
         self.cores.handles()
     }
+}
+
+/// Descriptors of a server without connections, and of one connection to a client and one to a server for each core.
+fn descriptors_needed(plan: &Plan, cores: usize) -> u64 {
+    let directories = plan
+        .routes
+        .iter()
+        .filter(|route| matches!(route.action, Action::Files { .. }))
+        .count();
+    let listens = plan.listen.len() as u64;
+    let of_core = DESCRIPTORS_PER_CORE + listens + directories as u64 + 2;
+    DESCRIPTORS_OF_PROGRAM + listens + cores as u64 * of_core
 }
 
 fn io(io: PlanIo) -> Io {
@@ -287,6 +335,40 @@ async fn accept(listener: Listener, worker: Rc<Worker>) {
         if in_a_row == ACCEPTS_PER_TURN {
             in_a_row = 0;
             worker.core.pause().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::Op;
+
+    #[test]
+    fn a_start_that_failed_says_why_and_what_to_do() {
+        let listen = |address: Address, errno| {
+            StartError::Listen(address, Error::new(Op::Listen, Kind::Os(errno))).to_string()
+        };
+        let tcp = || Address::Tcp(([10, 0, 0, 1], 80).into());
+        let unix = || Address::Unix("/run/a.sock".into());
+        for (said, part) in [
+            (
+                listen(tcp(), Errno::ADDRINUSE),
+                "cannot listen on 10.0.0.1:80: another program does",
+            ),
+            (
+                listen(tcp(), Errno::ADDRNOTAVAIL),
+                "does not have that address",
+            ),
+            (listen(tcp(), Errno::ACCESS), "CAP_NET_BIND_SERVICE"),
+            (listen(tcp(), Errno::NOBUFS), "listen: "),
+            (listen(unix(), Errno::ACCESS), "cannot be written to"),
+            (
+                listen(unix(), Errno::NOENT),
+                "directory of the socket does not exist",
+            ),
+        ] {
+            assert!(said.contains(part), "{said}");
         }
     }
 }
