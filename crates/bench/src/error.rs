@@ -15,8 +15,6 @@ pub enum Error {
     Read(PathBuf, io::Error),
     /// A file or directory could not be written.
     Write(PathBuf, io::Error),
-    /// The output directory already holds a result, which is not overwritten.
-    OutputTaken(PathBuf),
     /// Programs the experiment needs are not installed; each with what to do about it.
     Missing(Vec<String>),
     /// The system refused something basic.
@@ -29,13 +27,6 @@ impl fmt::Display for Error {
             Error::Experiment(mistake) => mistake.fmt(f),
             Error::Read(path, _) => write!(f, "cannot read {}", path.display()),
             Error::Write(path, _) => write!(f, "cannot write {}", path.display()),
-            Error::OutputTaken(path) => {
-                write!(
-                    f,
-                    "{} already holds a result; give another directory with --out",
-                    path.display()
-                )
-            }
             Error::Missing(programs) => {
                 write!(
                     f,
@@ -54,7 +45,7 @@ impl std::error::Error for Error {
             Error::Read(_, source) | Error::Write(_, source) | Error::System(_, source) => {
                 Some(source)
             }
-            Error::Experiment(_) | Error::OutputTaken(_) | Error::Missing(_) => None,
+            Error::Experiment(_) | Error::Missing(_) => None,
         }
     }
 }

@@ -73,7 +73,7 @@ pub fn run(options: Options) -> Result<Exit, Error> {
     let experiment = load(&options)?;
     let out = report::claim_directory(options.out.as_deref(), &experiment.name)?;
     let measured = run::measure(&experiment, &options)?;
-    report::write_all(&out, &experiment, &measured)?;
+    report::write_all(&out, &measured)?;
     Ok(measured.outcome.exit())
 }
 

@@ -118,10 +118,14 @@ impl VariantOutcome {
     }
 }
 
-/// Median and spread of every metric over the valid ones of some rounds.
+/// Median and spread of every metric over the valid ones of some rounds; over all of them when none is.
 pub fn metrics_of_rounds(trials: &[Trial]) -> BTreeMap<String, Rounds> {
+    let any_valid = trials.iter().any(Trial::is_valid);
     let mut values: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.is_valid()) {
+    for trial in trials {
+        if any_valid && !trial.is_valid() {
+            continue;
+        }
         for (name, value) in &trial.metrics {
             values.entry(name).or_default().push(*value);
         }
@@ -171,6 +175,8 @@ pub struct Trial {
     pub client_is_limit: bool,
     /// Why the trial must not be used; empty when it may.
     pub invalid: Vec<String>,
+    /// Share of a role's CPU that others used, when it was enough to spoil a comparison with a target.
+    pub disturbed: Option<f64>,
     /// What a reader should know.
     pub notes: Vec<String>,
 }

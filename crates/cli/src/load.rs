@@ -46,8 +46,8 @@ Latencies are those of answers, from the moment their request should have starte
 #[derive(clap::Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// http://host[:port]/path?query, or unix:/path/to/socket:/path
-    #[arg(value_parser = Target::parse)]
+    // Not a doc comment: rustdoc would read the brackets as a link.
+    #[arg(help = "http://host[:port]/path?query, or unix:/path/to/socket:/path", value_parser = Target::parse)]
     url: Target,
 
     /// Connections, over all threads

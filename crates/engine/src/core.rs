@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::buffer::{Buffer, Pool};
-use crate::clock::{Clock, Instant};
+use crate::clock::{self, Clock, Instant};
 use crate::cpu;
 use crate::driver::simulated::{Simulated, Simulation};
 use crate::driver::{Driver, Event, Io};
@@ -541,6 +541,7 @@ fn pinned_core(id: usize, io: Io, cpu: Option<usize>) -> Result<Core, Error> {
     if let Some(cpu) = cpu {
         cpu::pin(cpu).map_err(|errno| Error::new(Op::Start, Kind::Os(errno)))?;
     }
+    clock::sharpen_timers();
     Core::new(id, io)
 }
 

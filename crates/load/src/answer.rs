@@ -6,7 +6,7 @@ use onrush_engine::{Error, Input, Instant, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, Refusal, response};
 
-use crate::connection::Client;
+use crate::client::Client;
 
 /// What matters of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

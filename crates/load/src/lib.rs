@@ -19,8 +19,10 @@ pub mod stop;
 
 pub mod run;
 
-mod answer;
 mod connection;
+
+mod answer;
+mod client;
 mod record;
 mod rows;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use onrush_engine::{Address, Choice, Core, Cores, Handle, Setup, clock, descriptors};
 use onrush_measure::second::Second;
 
-use crate::connection::Client;
+use crate::client::Client;
 use crate::error::Error;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, ROWS_MAX};
 use crate::plan::Plan;
@@ -183,7 +183,7 @@ fn refuse_unreachable(outcomes: &[Outcome], address: &Address) -> Result<(), Err
 }
 
 /// What a core tells the thread that waits.
-enum Message {
+pub(crate) enum Message {
     /// A second has passed.
     Second(usize, Reading),
     /// It has ended.
@@ -199,7 +199,8 @@ pub(crate) struct Outcome {
     pub(crate) cpu: Duration,
 }
 
-fn run_core(
+/// Core `core.id()`'s part of the run, from its start to its end.
+pub(crate) fn run_core(
     core: &Core,
     plan: &Arc<Plan>,
     address: Address,

@@ -28,3 +28,36 @@ pub(crate) const LOG_LINES_PER_SECOND: u32 = 10;
 
 /// How often pools look for connections that have been idle too long.
 pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
+
+/// Files up to this size are kept in memory, ready to be sent in one call with their head: half a buffer, so that a
+/// few pipelined answers still share one. Above, sendfile(2) costs less than the copies it saves.
+pub(crate) const FILE_HELD_MAX: usize = 8 * 1024;
+
+/// Files a core remembers for each route that serves files: more than the hot part of most sites; with the next bound
+/// at most 32 MiB of content, and about 1 KiB each for heads and names.
+pub(crate) const FILES_MAX: usize = 4096;
+
+/// Of those, larger ones: each keeps a descriptor open. A process has 1,024 at the very least, and connections need
+/// them more.
+pub(crate) const FILES_OPEN_MAX: usize = 256;
+
+/// How old the knowledge of a file may be before it is looked at again: a changed file is noticed within this time.
+pub(crate) const FILE_CHECK: Duration = Duration::from_secs(1);
+
+/// A file that nobody asks for is forgotten after this time at least and twice as long at most, so that the space of a
+/// deleted one is not held for ever.
+pub(crate) const FILE_IDLE: Duration = Duration::from_secs(30);
+
+/// A file changed this recently by its own time may change again without its times showing it: coarse clocks of older
+/// kernels tick every 10 ms, those of FAT every 2 s.
+pub(crate) const FILE_SETTLED_SECONDS: u64 = 3;
+
+/// Attempts to read a small file that changes while it is read; then the last reading is served, and not kept.
+pub(crate) const FILE_READS_MAX: usize = 3;
+
+/// Ranges in one request; Apache's bound is 200. Viewers of documents ask for some dozens. Ranges are joined where they
+/// overlap, so this bounds the heads of parts, not bytes sent twice.
+pub(crate) const RANGES_MAX: usize = 100;
+
+/// Ranges apart by no more than this are sent as one: the head of a part is longer.
+pub(crate) const RANGE_GAP: u64 = 80;

@@ -1,6 +1,6 @@
 //! Answers on their way out: written one behind the other, sent together.
 
-use onrush_engine::{Buffer, Error, Part, Stream};
+use onrush_engine::{Buffer, Error, File, Part, Stream};
 
 use crate::limits::OUTPUT_BUFFERS_MAX;
 
@@ -69,5 +69,18 @@ impl Output {
         self.queue(stream);
         self.queued = 0;
         stream.flush()
+    }
+
+    /// Sends everything and behind it some bytes of `file`: see [`Stream::send_file`].
+    pub(crate) async fn flush_file(
+        &mut self,
+        stream: &Stream,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64, Error> {
+        self.queue(stream);
+        self.queued = 0;
+        stream.send_file(file, offset, length).await
     }
 }

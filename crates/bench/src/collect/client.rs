@@ -77,6 +77,11 @@ fn onrush(text: &str) -> Result<ClientReport, String> {
         if is_good { 0 } else { *count }
     };
     let bad_statuses: u64 = json.statuses.iter().map(unwanted).sum();
+    let mut warnings = json.warnings;
+    for status in json.statuses.iter().filter(|status| unwanted(*status) > 0) {
+        let count = onrush_measure::units::count(*status.1);
+        warnings.push(format!("{count} answers had status {}", status.0));
+    }
     Ok(ClientReport {
         requests: json.requests,
         errors: json.errors + bad_statuses,
@@ -93,7 +98,7 @@ fn onrush(text: &str) -> Result<ClientReport, String> {
                 errors: second.errors,
             })
             .collect(),
-        warnings: json.warnings,
+        warnings,
     })
 }
 
@@ -218,7 +223,10 @@ mod tests {
         assert_eq!(order, ["9", "50", "99.9"]);
         assert_eq!(latency.at("99.9"), Some(300.0));
         assert_eq!(report.seconds[0].rps, 500.0);
-        assert_eq!(report.warnings.len(), 1);
+        assert_eq!(
+            report.warnings,
+            ["the generator was the limit", "7 answers had status 404"]
+        );
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Plot {
         }
         let _ = write!(
             svg,
-            "<line class=\"cursor\" y1=\"{}\" y2=\"{}\" x1=\"-9\" x2=\"-9\"/></svg>",
+            "<line class=\"cursor\" y1=\"{}\" y2=\"{}\" x1=\"0\" x2=\"0\"/></svg>",
             frame.top, frame.bottom
         );
         svg
@@ -190,10 +190,16 @@ impl Plot {
         }
         for (value, text) in &self.x.ticks {
             let x = self.x(*value);
+            // The last word ends where the axis does.
+            let anchor = if x > frame.right - 12.0 {
+                "end"
+            } else {
+                "middle"
+            };
             let _ = write!(
                 svg,
                 "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{0}\" y2=\"{1}\"/>\
-                 <text class=\"tick\" x=\"{x:.1}\" y=\"{2}\" text-anchor=\"middle\">{3}</text>",
+                 <text class=\"tick\" x=\"{x:.1}\" y=\"{2}\" text-anchor=\"{anchor}\">{3}</text>",
                 frame.bottom,
                 frame.bottom + 4.0,
                 frame.bottom + 16.0,
@@ -388,14 +394,14 @@ pub(super) fn strip(title: &str, unit: &str, rows: &[StripRow], text: fn(f64) ->
     svg
 }
 
-/// A value with its range beside a target, small enough for a table cell.
+/// A value with its range beside a target, small enough for a table cell. `class` colours it by its verdict.
 pub(super) fn bullet(
     median: f64,
     min: f64,
     max: f64,
     target: f64,
     at_most: bool,
-    reached: bool,
+    class: &str,
 ) -> String {
     let end = (target * 1.35).max(max * 1.06);
     let x = |value: f64| 2.0 + value / end * 116.0;
@@ -404,7 +410,6 @@ pub(super) fn bullet(
     } else {
         (target, end)
     };
-    let class = if reached { "good" } else { "bad" };
     format!(
         "<svg class=\"bullet {class}\" viewBox=\"0 0 120 18\" aria-hidden=\"true\">\
          <rect class=\"zone\" x=\"{zone:.1}\" y=\"5\" width=\"{width:.1}\" height=\"8\" rx=\"1\"/>\

@@ -5,7 +5,7 @@ use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 /// Every metric of every trial. A trial that is invalid is there too, marked.
 pub(super) fn raw(outcome: &Outcome) -> String {
     let mut text =
-        String::from("round,at_s,work,variant,ours,valid,client_is_limit,metric,value\n");
+        String::from("round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value\n");
     each_trial(outcome, |work, variant, trial| {
         for (metric, value) in &trial.metrics {
             text.push_str(&row(&[
@@ -15,6 +15,7 @@ pub(super) fn raw(outcome: &Outcome) -> String {
                 variant.name.clone(),
                 variant.ours.to_string(),
                 trial.is_valid().to_string(),
+                trial.disturbed.is_some().to_string(),
                 trial.client_is_limit.to_string(),
                 metric.clone(),
                 value.to_string(),

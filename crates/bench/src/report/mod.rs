@@ -13,9 +13,8 @@ use std::time::SystemTime;
 
 use crate::Error;
 use crate::run::Measured;
-use crate::scenario::Experiment;
 
-/// Makes the output directory. One that already holds a result is refused: measurements are not overwritten.
+/// Makes the output directory: the one that was asked for, where an earlier result is replaced, or a new one.
 pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Error> {
     let path = match asked {
         Some(path) => path.to_owned(),
@@ -25,15 +24,12 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
             PathBuf::from(format!("onrush-bench-{name}-{stamp}"))
         }
     };
-    if path.join("result.json").exists() {
-        return Err(Error::OutputTaken(path));
-    }
     fs::create_dir_all(&path).map_err(|source| Error::Write(path.clone(), source))?;
     Ok(path)
 }
 
 /// Writes every file and prints the table.
-pub fn write_all(out: &Path, experiment: &Experiment, measured: &Measured) -> Result<(), Error> {
+pub fn write_all(out: &Path, measured: &Measured) -> Result<(), Error> {
     let outcome = &measured.outcome;
     let write = |name: &str, text: String| {
         let path = out.join(name);
@@ -47,7 +43,6 @@ pub fn write_all(out: &Path, experiment: &Experiment, measured: &Measured) -> Re
         "summary.md",
         summary::markdown(outcome, &measured.environment),
     )?;
-    write("experiment.toml", experiment.source.clone())?;
     write("report.html", page::html(outcome, &measured.environment))?;
     print!("{}", table::terminal(outcome));
     println!("report: {}", out.join("report.html").display());

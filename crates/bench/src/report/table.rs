@@ -93,6 +93,8 @@ pub(super) fn number(value: f64, unit: &str) -> String {
         "/s" => units::rate(value),
         "B" if value < 10_000.0 => format!("{} B", units::count(value.round() as u64)),
         "B" => units::bytes(value),
+        // Latencies reach milliseconds, costs of a request hardly ever do.
+        "µs" if value >= 1_000.0 => units::nanoseconds(value * 1e3),
         _ => format!("{} {unit}", digits(value)),
     }
 }
@@ -111,7 +113,7 @@ fn digits(value: f64) -> String {
     } else if value < 100.0 {
         format!("{value:.1}")
     } else {
-        units::count(value.round() as u64)
+        format!("{value:.0}")
     }
 }
 
@@ -147,7 +149,8 @@ pub(super) fn terminal(outcome: &Outcome) -> String {
     for work in &outcome.works {
         lines.push(Line::Work(format!(
             "{} · {} connections",
-            work.name, work.connections
+            work.name,
+            units::count(u64::from(work.connections))
         )));
         let mut figure = String::new();
         for line in &work.figures {
@@ -276,7 +279,8 @@ mod tests {
     fn numbers_have_three_digits_and_limits_are_exact() {
         assert_eq!(number(3.708, "µs"), "3.71 µs");
         assert_eq!(number(37.08, "µs"), "37.1 µs");
-        assert_eq!(number(1_370.8, "µs"), "1,371 µs");
+        assert_eq!(number(370.8, "µs"), "371 µs");
+        assert_eq!(number(1_370.8, "µs"), "1.37 ms");
         assert_eq!(number(512.0, "B"), "512 B");
         assert_eq!(target(1_024.0, false, "B"), "1,024 B");
         assert_eq!(target(3.0, true, "/s"), "3.00");

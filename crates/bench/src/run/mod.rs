@@ -293,7 +293,7 @@ impl Run<'_> {
             warm_up_s: self.experiment.warm_up.as_secs_f64(),
             measure_s: self.experiment.measure.as_secs_f64(),
             placement_rule: placement::RULE.into(),
-            notes: notes(complete, quick),
+            notes: notes(complete, quick, &self.works),
             works: self.works,
         }
     }
@@ -307,7 +307,7 @@ fn label(experiment: &Experiment, round: u32, work: &Work, variant: &Variant) ->
     format!("round {round} · {names}")
 }
 
-fn notes(complete: bool, quick: bool) -> Vec<String> {
+fn notes(complete: bool, quick: bool, works: &[WorkOutcome]) -> Vec<String> {
     let mut notes = Vec::new();
     if !complete {
         notes.push("Incomplete: stopped by a signal before every round was made.".to_owned());
@@ -316,6 +316,21 @@ fn notes(complete: bool, quick: bool) -> Vec<String> {
         notes.push(
             "A quick run: it checks that the experiment works and proves nothing.".to_owned(),
         );
+    }
+    let trials: Vec<&Trial> = works
+        .iter()
+        .flat_map(|work| &work.variants)
+        .flat_map(|variant| &variant.trials)
+        .collect();
+    let disturbed: Vec<f64> = trials.iter().filter_map(|trial| trial.disturbed).collect();
+    if !disturbed.is_empty() {
+        let most = disturbed.iter().copied().fold(0.0, f64::max);
+        notes.push(format!(
+            "Disturbed: in {} of {} trials other programs used the CPUs of the roles, up to {:.0} % of one.",
+            disturbed.len(),
+            trials.len(),
+            most * 100.0
+        ));
     }
     notes
 }

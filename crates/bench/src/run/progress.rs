@@ -111,6 +111,12 @@ pub(super) fn result_in_words(trial: &Trial) -> String {
     if !trial.invalid.is_empty() {
         words.push(format!("INVALID: {}", trial.invalid.join("; ")));
     }
+    if let Some(share) = trial.disturbed {
+        words.push(format!(
+            "DISTURBED: others used {:.0} % of a CPU",
+            share * 100.0
+        ));
+    }
     words.join("  ")
 }
 

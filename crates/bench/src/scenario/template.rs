@@ -52,10 +52,7 @@ fn is_name_byte(byte: u8) -> bool {
 }
 
 /// The first name that has no value.
-pub(super) fn first_unknown<'a>(
-    template: &'a str,
-    known: impl Fn(&str) -> bool,
-) -> Option<&'a str> {
+pub(super) fn first_unknown(template: &str, known: impl Fn(&str) -> bool) -> Option<&str> {
     places(template)
         .into_iter()
         .find(|place| !place.literal && !known(place.name))

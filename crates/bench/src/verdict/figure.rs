@@ -38,33 +38,44 @@ pub fn figure_lines(figure: &Figure, variants: &[VariantOutcome]) -> Vec<FigureL
 }
 
 /// One round of both sides.
-enum Pair {
-    Usable(f64, Option<f64>),
-    Unusable(u32, String),
+struct Pair {
+    round: u32,
+    /// The numbers, where both sides have one.
+    values: Option<(f64, Option<f64>)>,
+    /// Why they must not be judged.
+    spoilt: Option<Spoilt>,
+}
+
+#[derive(Clone, PartialEq)]
+enum Spoilt {
+    Because(String),
+    /// Others used this share of a CPU.
+    Disturbed(f64),
 }
 
 fn line(figure: &Figure, ours: &VariantOutcome, theirs: Option<&VariantOutcome>) -> FigureLine {
-    let key = figure.metric.name();
     let pairs: Vec<Pair> = ours
         .trials
         .iter()
-        .map(|trial| pair(&figure.metric, trial, theirs))
+        .map(|trial| pair(figure, trial, theirs))
         .collect();
-    let usable: Vec<(f64, Option<f64>)> = pairs
+    let spoilt = pairs.iter().filter(|pair| pair.spoilt.is_some()).count();
+    // A figure stands on more than half of its rounds; one that does not stand shows what there is, unjudged.
+    let stands = spoilt * 2 < pairs.len().max(1);
+    let shown: Vec<(f64, Option<f64>)> = pairs
         .iter()
-        .filter_map(|pair| match pair {
-            Pair::Usable(ours, theirs) => Some((*ours, *theirs)),
-            Pair::Unusable(..) => None,
-        })
+        .filter(|pair| !stands || pair.spoilt.is_none())
+        .filter_map(|pair| pair.values)
         .collect();
-    let own: Vec<f64> = usable.iter().map(|(ours, _)| *ours).collect();
-    let other: Vec<f64> = usable.iter().filter_map(|(_, theirs)| *theirs).collect();
-    let ratios = ratios(&usable);
+    let own: Vec<f64> = shown.iter().map(|(ours, _)| *ours).collect();
+    let other: Vec<f64> = shown.iter().filter_map(|(_, theirs)| *theirs).collect();
+    let ratios = ratios(&shown);
     let value = match theirs {
         Some(_) => ratios.as_ref().map(|ratios| ratios.rounds),
         None => Rounds::of(&own),
     };
     FigureLine {
+        metric: figure.metric.name(),
         title: figure.metric.title(),
         unit: figure.metric.unit().symbol().into(),
         ours: ours.name.clone(),
@@ -78,33 +89,41 @@ fn line(figure: &Figure, ours: &VariantOutcome, theirs: Option<&VariantOutcome>)
             confidence: ratios.confidence,
         }),
         target: figure.bound,
-        verdict: verdict(figure, value.map(|value| value.median), &pairs),
-        notes: notes(&figure.metric, ours, &pairs),
-        metric: key,
+        verdict: verdict(figure, value.map(|value| value.median), stands),
+        notes: notes(&figure.metric, ours, &pairs, stands),
     }
 }
 
-fn ratios(usable: &[(f64, Option<f64>)]) -> Option<Ratios> {
-    let pairs: Vec<(f64, f64)> = usable
+fn ratios(shown: &[(f64, Option<f64>)]) -> Option<Ratios> {
+    let pairs: Vec<(f64, f64)> = shown
         .iter()
         .filter_map(|(ours, theirs)| Some((*ours, (*theirs)?)))
         .collect();
     Ratios::of(&pairs, CONFIDENCE)
 }
 
-fn pair(metric: &Metric, ours: &Trial, theirs: Option<&VariantOutcome>) -> Pair {
-    let own = match value(metric, ours, Side::Ours) {
-        Ok(own) => own,
-        Err(why) => return Pair::Unusable(ours.round, why),
-    };
-    let Some(theirs) = theirs else {
-        return Pair::Usable(own, None);
-    };
-    let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
-    match beside.map(|trial| value(metric, trial, Side::Theirs)) {
-        Some(Ok(other)) => Pair::Usable(own, Some(other)),
-        Some(Err(why)) => Pair::Unusable(ours.round, format!("{}: {why}", theirs.name)),
-        None => Pair::Unusable(ours.round, format!("{} did not run", theirs.name)),
+fn pair(figure: &Figure, ours: &Trial, theirs: Option<&VariantOutcome>) -> Pair {
+    let metric = figure.metric.name();
+    let number = |trial: &Trial| trial.metrics.get(&metric).copied();
+    let mut spoilt = spoilt(figure, ours, Side::Ours);
+    let mut values = number(ours).map(|own| (own, None));
+    if let Some(theirs) = theirs {
+        let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
+        let theirs_spoilt = match beside {
+            Some(trial) => self::spoilt(figure, trial, Side::Theirs),
+            None => Some(Spoilt::Because("did not run".into())),
+        };
+        spoilt = spoilt.or(theirs_spoilt.map(|why| match why {
+            Spoilt::Because(why) => Spoilt::Because(format!("{}: {why}", theirs.name)),
+            Spoilt::Disturbed(share) => Spoilt::Disturbed(share),
+        }));
+        let other = beside.and_then(number);
+        values = values.and_then(|(own, _)| Some((own, Some(other?))));
+    }
+    Pair {
+        round: ours.round,
+        values,
+        spoilt,
     }
 }
 
@@ -114,38 +133,35 @@ enum Side {
     Theirs,
 }
 
-fn value(metric: &Metric, trial: &Trial, side: Side) -> Result<f64, String> {
+fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
     if !trial.invalid.is_empty() {
-        return Err(trial.invalid.join("; "));
+        return Some(Spoilt::Because(trial.invalid.join("; ")));
     }
-    let spoils = match metric {
+    let metric = &figure.metric;
+    // Where nothing is judged a disturbed round is still worth showing; the run has a note.
+    if let Some(share) = trial.disturbed.filter(|_| figure.bound.is_some()) {
+        return Some(Spoilt::Disturbed(share));
+    }
+    let needs_client_with_room = match metric {
         Metric::Cpu(_) | Metric::Memory(_) => false,
         // Our rate is then at least this much; theirs would flatter the ratio.
         Metric::Rate => side == Side::Theirs,
         Metric::LatencyMean | Metric::Latency(_) => true,
     };
-    if trial.client_is_limit && spoils {
-        return Err("the client was the limit".into());
+    if trial.client_is_limit && needs_client_with_room {
+        return Some(Spoilt::Because("the client was the limit".into()));
     }
-    trial
-        .metrics
-        .get(&metric.name())
-        .copied()
-        .ok_or_else(|| "not measured".into())
+    let is_measured = trial.metrics.contains_key(&metric.name());
+    (!is_measured).then(|| Spoilt::Because("not measured".into()))
 }
 
-/// A figure stands on at least half of its rounds.
-fn verdict(figure: &Figure, median: Option<f64>, pairs: &[Pair]) -> Verdict {
-    let unusable = pairs
-        .iter()
-        .filter(|pair| matches!(pair, Pair::Unusable(..)))
-        .count();
-    if unusable > 0 && unusable * 2 >= pairs.len() {
-        return Verdict::Invalid;
-    }
+fn verdict(figure: &Figure, median: Option<f64>, stands: bool) -> Verdict {
     let Some(median) = median else {
         return Verdict::NotMeasured;
     };
+    if !stands {
+        return Verdict::Invalid;
+    }
     match figure.bound {
         None => Verdict::Measured,
         Some(bound) if bound.holds(median) => Verdict::Reached,
@@ -154,30 +170,46 @@ fn verdict(figure: &Figure, median: Option<f64>, pairs: &[Pair]) -> Verdict {
 }
 
 /// Rounds that do not count or count for less, each reason once.
-fn notes(metric: &Metric, ours: &VariantOutcome, pairs: &[Pair]) -> Vec<String> {
+fn notes(metric: &Metric, ours: &VariantOutcome, pairs: &[Pair], stands: bool) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
     let mut add = |why: &str, round: u32| match reasons.iter_mut().find(|(known, _)| known == why) {
         Some((_, rounds)) => rounds.push(round),
         None => reasons.push((why.into(), vec![round])),
     };
+    let most = pairs
+        .iter()
+        .filter_map(|pair| match pair.spoilt {
+            Some(Spoilt::Disturbed(share)) => Some(share),
+            Some(Spoilt::Because(_)) | None => None,
+        })
+        .fold(0.0, f64::max);
+    let out = if stands { "left out, " } else { "" };
     for (pair, trial) in pairs.iter().zip(&ours.trials) {
-        match pair {
-            Pair::Unusable(round, why) => add(&format!("left out: {why}"), *round),
-            Pair::Usable(..) if *metric == Metric::Rate && trial.client_is_limit => {
+        match &pair.spoilt {
+            Some(Spoilt::Because(why)) => add(&format!("{out}{why}"), pair.round),
+            Some(Spoilt::Disturbed(_)) => add(
+                &format!(
+                    "{out}other programs used up to {:.0} % of a CPU",
+                    most * 100.0
+                ),
+                pair.round,
+            ),
+            None if *metric == Metric::Rate && trial.client_is_limit => {
                 add(
                     "the client was the limit, the true rate is higher",
-                    trial.round,
+                    pair.round,
                 );
             }
-            Pair::Usable(..) => {}
+            None => {}
         }
     }
     let words = |(why, rounds): (String, Vec<u32>)| {
         if rounds.len() == pairs.len() {
-            return format!("every round: {why}");
+            return why;
         }
         let list: Vec<_> = rounds.iter().map(u32::to_string).collect();
-        format!("round {}: {why}", list.join(", "))
+        let noun = if rounds.len() == 1 { "round" } else { "rounds" };
+        format!("{noun} {}: {why}", list.join(", "))
     };
     reasons.into_iter().map(words).collect()
 }
@@ -244,10 +276,22 @@ mod tests {
         ours.trials[0].invalid.push("3 requests failed".into());
         let line = &figure_lines(&figure(None, None), &[ours.clone()])[0];
         assert_eq!(line.value.map(|value| value.median), Some(2.5));
-        assert_eq!(line.notes, ["round 1: left out: 3 requests failed"]);
+        assert_eq!(line.notes, ["round 1: left out, 3 requests failed"]);
         ours.trials[1].invalid.push("3 requests failed".into());
         let line = &figure_lines(&figure(None, None), &[ours])[0];
         assert_eq!(line.verdict, Verdict::Invalid);
+    }
+
+    #[test]
+    fn disturbed_round_is_shown_but_not_judged() {
+        let mut ours = variant("ours", &[1.0]);
+        ours.trials[0].disturbed = Some(0.31);
+        let line = |bound| figure_lines(&figure(None, bound), &[ours.clone()])[0].clone();
+        assert_eq!(line(None).verdict, Verdict::Measured);
+        let judged = line(Some(Bound::AtMost(2.0)));
+        assert_eq!(judged.verdict, Verdict::Invalid);
+        assert_eq!(judged.value.map(|value| value.median), Some(1.0));
+        assert_eq!(judged.notes, ["other programs used up to 31 % of a CPU"]);
     }
 
     #[test]
@@ -258,7 +302,7 @@ mod tests {
         assert_eq!(line.verdict, Verdict::Measured);
         assert_eq!(
             line.notes,
-            ["every round: the client was the limit, the true rate is higher"]
+            ["the client was the limit, the true rate is higher"]
         );
         variants[1].trials[0].client_is_limit = true;
         let line = &figure_lines(&figure(Some("theirs"), None), &variants)[0];

@@ -13,6 +13,10 @@ const MOST: f64 = 0.80;
 /// More than this taken by the hypervisor is a limit of its own.
 const STEAL_MAX: f64 = 0.05;
 
+/// More of a role's CPUs than this used by others spoils a comparison: caches, wake-ups and time are no longer the
+/// role's own.
+pub(super) const OTHERS_MAX: f64 = 0.15;
+
 /// What limited a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Limiter {
@@ -68,10 +72,44 @@ pub fn limiter(trial: &Trial, placement: &Placement) -> Limiter {
         };
     }
     let fullest = fullest_share(trial, placement);
+    if let Some((cpus, share)) = others(trial, placement).filter(|(_, share)| *share > OTHERS_MAX) {
+        return Limiter {
+            kind: LimiterKind::Others,
+            cpus: cpus.to_vec(),
+            roles: Vec::new(),
+            sentence: format!(
+                "Others were at work: {} of {} went to programs that are not part of this.",
+                percent(share),
+                cpu_words(&cpus)
+            ),
+        };
+    }
     match fullest {
         Some(share) if share.busy >= FULL => full(&share, trial),
         _ => not_full(trial, &used),
     }
+}
+
+/// The set of CPUs on which others worked most, and their share: time that no role accounts for. Kernel threads count
+/// as others; softirq inside a role's system calls is the role's.
+pub(super) fn others(trial: &Trial, placement: &Placement) -> Option<(Vec<usize>, f64)> {
+    let mut most: Option<(Vec<usize>, f64)> = None;
+    for cpus in placement.cpus.values() {
+        let Some(mean) = mean_use(&trial.cpus, cpus) else {
+            continue;
+        };
+        let by_roles: f64 = placement
+            .cpus
+            .iter()
+            .filter(|(_, others)| *others == cpus)
+            .filter_map(|(role, _)| Some(trial.roles.get(role)?.busy))
+            .sum();
+        let share = (mean.busy() - mean.steal - by_roles).max(0.0);
+        if most.as_ref().is_none_or(|(_, most)| share > *most) {
+            most = Some((cpus.clone(), share));
+        }
+    }
+    most
 }
 
 /// A set of CPUs with the roles on it.
@@ -128,25 +166,14 @@ pub(super) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
 }
 
 fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
-    let by_roles: f64 = share.roles.iter().map(|(_, busy)| busy).sum();
-    let where_ = cpus_in_words(share.cpus);
+    let verb = if share.cpus.len() == 1 { "was" } else { "were" };
+    let subject = format!("{} {verb}", cpu_words(share.cpus));
     let parts = format!(
         "{} user, {} system, {} softirq",
         percent(share.mean.user),
         percent(share.mean.system),
         percent(share.mean.softirq)
     );
-    if by_roles < share.busy / 2.0 {
-        return Limiter {
-            kind: LimiterKind::Others,
-            cpus: share.cpus.to_vec(),
-            roles: Vec::new(),
-            sentence: format!(
-                "{where_} full with work of others: the roles used {} of it ({parts}).",
-                percent(by_roles)
-            ),
-        };
-    }
     let who = match share.roles.first() {
         Some((role, busy)) if *busy >= MOST || share.roles.len() == 1 => {
             format!("the {}", role.name())
@@ -161,7 +188,7 @@ fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
             words.join(", ")
         }
     };
-    let mut sentence = format!("{where_} full: {who} ({parts}).");
+    let mut sentence = format!("{subject} full: {who} ({parts}).");
     if let Some(rate) = trial.rate.filter(|rate| trial.rps < rate * 0.98) {
         sentence.push_str(&format!(
             " The rate asked for, {}, was not reached.",
@@ -214,10 +241,10 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
     }
 }
 
-fn cpus_in_words(cpus: &[usize]) -> String {
+fn cpu_words(cpus: &[usize]) -> String {
     match cpus {
-        [one] => format!("CPU {one} was"),
-        _ => format!("CPUs {} were", crate::environment::cpu_list(cpus)),
+        [one] => format!("CPU {one}"),
+        _ => format!("CPUs {}", crate::environment::cpu_list(cpus)),
     }
 }
 

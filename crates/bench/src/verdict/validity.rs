@@ -1,7 +1,8 @@
 //! Whether a trial may be used, and what a reader must know about it.
 
-use super::limiter::{mean_use, percent};
+use super::limiter::{OTHERS_MAX, others, percent};
 use super::{LimiterKind, limiter};
+use crate::environment::cpu_list;
 use crate::outcome::Trial;
 use crate::placement::Placement;
 use crate::scenario::Role;
@@ -12,25 +13,24 @@ const REQUESTS_MIN: u64 = 1_000;
 const WINDOW_SHARE_MIN: f64 = 0.90;
 /// A thread this busy could not have asked faster.
 const CLIENT_FULL: f64 = 0.95;
-/// More of a role's CPUs than this used by strangers is worth a word, ...
+/// More of a role's CPUs than this used by others is worth a word.
 const OTHERS_NOTED: f64 = 0.05;
-/// ... and this much spoils what was measured: caches, wake-ups and time are no longer the role's own.
-const OTHERS_MAX: f64 = 0.15;
 
 /// Fills in what was full, whether the client was the limit, what makes the trial invalid, and notes.
 ///
-/// `asked_s` is the length of window that was asked for; idle trials ask for none.
+/// `asked_s` is the length of window that was asked for. Idle trials ask for none: memory does not depend on who uses
+/// the CPUs.
 pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s: Option<f64>) {
-    trial.limiter = limiter(trial, placement);
     if let Some(asked_s) = asked_s {
+        trial.limiter = limiter(trial, placement);
         judge_load(trial, asked_s);
         judge_client(trial, placement, under_test);
+        judge_others(trial, placement);
     }
     if trial.errors > 0 {
         let count = onrush_measure::units::count(trial.errors);
         trial.invalid.push(format!("{count} requests failed"));
     }
-    judge_others(trial, placement);
 }
 
 fn judge_load(trial: &mut Trial, asked_s: f64) {
@@ -69,33 +69,18 @@ fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
     }
 }
 
-/// Time of the roles' CPUs that no role accounts for. Kernel threads count as others, the roles' own softirq does not.
 fn judge_others(trial: &mut Trial, placement: &Placement) {
-    let mut worst: Option<(usize, f64)> = None;
-    for cpus in placement.cpus.values() {
-        let Some(mean) = mean_use(&trial.cpus, cpus) else {
-            continue;
-        };
-        let by_roles: f64 = placement
-            .cpus
-            .iter()
-            .filter(|(_, others)| *others == cpus)
-            .filter_map(|(role, _)| Some(trial.roles.get(role)?.busy))
-            .sum();
-        let others = (mean.busy() - mean.steal - by_roles).max(0.0);
-        if worst.is_none_or(|(_, most)| others > most) {
-            worst = Some((cpus[0], others));
-        }
-    }
-    let Some((cpu, others)) = worst.filter(|(_, others)| *others > OTHERS_NOTED) else {
+    let Some((cpus, share)) = others(trial, placement).filter(|(_, share)| *share > OTHERS_NOTED)
+    else {
         return;
     };
-    let words = format!("other programs used {} of CPU {cpu}", percent(others));
-    if others > OTHERS_MAX {
-        trial.invalid.push(words);
-    } else {
-        trial.notes.push(words);
-    }
+    let words = format!(
+        "other programs used {} of CPU {}",
+        percent(share),
+        cpu_list(&cpus)
+    );
+    trial.notes.push(words);
+    trial.disturbed = (share > OTHERS_MAX).then_some(share);
 }
 
 #[cfg(test)]
@@ -153,10 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn strangers_on_a_cpu_are_noted_and_many_are_invalid() {
+    fn work_of_others_is_noted_and_much_of_it_disturbs() {
         let some = judged(0.9, 0.8, |trial| trial.cpus[1].user = 0.1);
         assert_eq!(some.notes, ["other programs used 10 % of CPU 1"]);
         let many = judged(0.9, 0.7, |trial| trial.cpus[1].user = 0.2);
-        assert_eq!(many.invalid, ["other programs used 20 % of CPU 1"]);
+        assert_eq!(many.notes, ["other programs used 20 % of CPU 1"]);
+        assert!(some.disturbed.is_none() && many.disturbed.is_some());
     }
 }

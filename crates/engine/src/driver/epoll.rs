@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use super::Event;
@@ -67,10 +67,7 @@ impl Epoll {
 
     /// Waits until something happens or `timeout` has passed (`None`: for ever).
     pub(crate) fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) {
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
+        let timeout = timeout.map(|timeout| timespec(self.wait_below_millisecond(timeout)));
         let mut list = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_PER_WAIT];
         let ready = match epoll::wait(&self.epoll, &mut list[..], timeout.as_ref()) {
             Ok((ready, _)) => ready,
@@ -93,5 +90,25 @@ impl Epoll {
                 ended,
             });
         }
+    }
+
+    /// Waits until something happens when `timeout` is shorter than epoll_wait(2) can wait, which is whole milliseconds,
+    /// rounded up; epoll_pwait2(2) is finer but needs Linux 5.11. What is left to wait is of whole milliseconds, and
+    /// the core looks again when they have passed: a timer is late by what its wake-up takes, not by a millisecond.
+    fn wait_below_millisecond(&self, timeout: Duration) -> Duration {
+        let milliseconds = Duration::from_millis(timeout.as_millis() as u64);
+        if milliseconds.is_zero() && !timeout.is_zero() {
+            let mut descriptors = [PollFd::new(&self.epoll, PollFlags::IN)];
+            // Woken, timed out or interrupted: the events are looked at in each case.
+            let _ = poll(&mut descriptors, Some(&timespec(timeout)));
+        }
+        milliseconds
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: duration.as_secs() as i64,
+        tv_nsec: duration.subsec_nanos().into(),
     }
 }

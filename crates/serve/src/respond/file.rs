@@ -1,36 +1,431 @@
-//! Files beneath a directory.
+//! Files beneath a directory: which file a path means, and the answer made of it. There are no listings.
 
-use onrush_engine::{Error, Root};
+mod cache;
+mod condition;
+mod media;
+mod range;
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::rc::Rc;
+
+use onrush_engine::{Error, Kind, Root};
+use onrush_http::Method;
 use onrush_http::request::RequestHead;
 
+use super::refuse::refuse;
 use super::{Context, Writer};
 use crate::connection::Connection;
 
+use cache::{Cache, Content, Entry, Missing};
+use condition::Verdict;
+use range::Wanted;
+
+/// The files of one route.
 pub(crate) struct Files {
-    _root: Root,
+    cache: Rc<Cache>,
+    /// Whether names that begin with a dot are served.
+    hidden: bool,
 }
 
-pub(crate) struct Pieces {}
+/// What of a large file has to be sent behind its head.
+pub(crate) struct Pieces {
+    entry: Rc<Entry>,
+    ranges: Ranges,
+}
+
+enum Ranges {
+    One(Range<u64>),
+    Several(Vec<Range<u64>>, Boundary),
+}
+
+/// The fields that say what is allowed, for 405 and OPTIONS.
+const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 
 impl Files {
-    pub(crate) fn new(root: Root, _index: &[String], _hidden: bool) -> Self {
-        Self { _root: root }
+    pub(crate) fn new(root: Root, index: &[String], hidden: bool) -> Self {
+        Self {
+            cache: Cache::new(root, index),
+            hidden,
+        }
     }
 
+    /// Answers with the file at `path`, the part of the request's path that the route leaves. What is left to send of a
+    /// large file is returned.
+    #[inline]
     pub(crate) fn answer(
         &self,
-        _head: &RequestHead<'_, '_>,
-        _path: &[u8],
+        head: &RequestHead<'_, '_>,
+        path: &[u8],
         context: Context,
         writer: &mut Writer<'_>,
     ) -> Result<Option<Box<Pieces>>, Error> {
-        super::refuse::refuse(404, "", &[], context, writer)?;
-        Ok(None)
+        if context.method == Method::Get
+            && context.is_usual()
+            && condition::are_absent(head.headers)
+            && let path = path.strip_prefix(b"/").unwrap_or(path)
+            && let Some(entry) = self.cache.fresh(path, writer.worker.core.now())
+            && matches!(entry.content, Content::Held)
+            && (!path.is_empty() || head.path.ends_with('/'))
+        {
+            answer_usual(&entry, writer)?;
+            return Ok(None);
+        }
+        self.answer_unusual(head, path, context, writer)
+    }
+
+    fn answer_unusual(
+        &self,
+        head: &RequestHead<'_, '_>,
+        path: &[u8],
+        context: Context,
+        writer: &mut Writer<'_>,
+    ) -> Result<Option<Box<Pieces>>, Error> {
+        match context.method {
+            Method::Get | Method::Head => {}
+            Method::Options => {
+                writer.head(204, context, |head| {
+                    head.header(ALLOW.0, ALLOW.1.as_bytes());
+                })?;
+                return Ok(None);
+            }
+            _ => {
+                let reason = "files can only be read";
+                refuse(405, reason, &[ALLOW], context, writer)?;
+                return Ok(None);
+            }
+        }
+        let path = without_empty_segments(path);
+        match self.find(head, &path, writer) {
+            Ok(entry) => answer_entry(&entry, head, context, writer),
+            Err(missing) => {
+                refuse_missing(missing, head, context, writer)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn find(
+        &self,
+        head: &RequestHead<'_, '_>,
+        path: &[u8],
+        writer: &Writer<'_>,
+    ) -> Result<Rc<Entry>, Missing> {
+        if path.split(|&byte| byte == b'/').any(is_dot_segment) || (!self.hidden && is_hidden(path))
+        {
+            return Err(Missing::NotFound);
+        }
+        // The route's prefix, named without its slash, is this directory.
+        if path.is_empty() && !head.path.ends_with('/') {
+            return Err(Missing::Directory);
+        }
+        self.cache.find(path, &writer.worker.core)
+    }
+}
+
+/// Without slashes at the start and twice in a row: the kernel would not see them either, and each file is to have one
+/// name here.
+fn without_empty_segments(path: &[u8]) -> Cow<'_, [u8]> {
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    if !path.starts_with(b"/") && memchr::memmem::find(path, b"//").is_none() {
+        return Cow::Borrowed(path);
+    }
+    let mut kept = Vec::with_capacity(path.len());
+    for &byte in path {
+        if byte != b'/' || !(kept.is_empty() || kept.ends_with(b"/")) {
+            kept.push(byte);
+        }
+    }
+    Cow::Owned(kept)
+}
+
+/// A prefix without a slash at its end can leave these behind: `/p` of `/p..`.
+fn is_dot_segment(segment: &[u8]) -> bool {
+    segment == b"." || segment == b".."
+}
+
+/// Whether a segment begins with a dot. `.well-known` at the top is made to be found (RFC 8615): certificates are
+/// issued on what lies there.
+fn is_hidden(path: &[u8]) -> bool {
+    let visible = path.strip_prefix(b".well-known/").unwrap_or(path);
+    visible
+        .split(|&byte| byte == b'/')
+        .any(|segment| segment.starts_with(b"."))
+}
+
+/// The whole of a held file to a client that keeps its connection: one copy.
+#[inline]
+fn answer_usual(entry: &Entry, writer: &mut Writer<'_>) -> Result<(), Error> {
+    writer.worker.meter.answer(200);
+    let buffer = writer.output.room(writer.stream, entry.usual.length())?;
+    entry.usual.with(writer.worker, |head, body| {
+        let fits = buffer.put(head) && buffer.put(body);
+        debug_assert!(fits);
+    });
+    Ok(())
+}
+
+fn answer_entry(
+    entry: &Rc<Entry>,
+    head: &RequestHead<'_, '_>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    match condition::judge(head.headers, entry.validators()) {
+        Verdict::Holds => {}
+        Verdict::NotModified => {
+            writer.head(304, context, |head| entry.write_validators(head))?;
+            return Ok(None);
+        }
+        Verdict::Failed => {
+            let reason = "the file is another version than the request expects";
+            refuse(412, reason, &[], context, writer)?;
+            return Ok(None);
+        }
+    }
+    match wanted(entry, head, writer) {
+        Wanted::Whole => answer_whole(entry, context, writer),
+        Wanted::One(range) => answer_range(entry, range, context, writer),
+        Wanted::Several(ranges) => answer_ranges(entry, ranges, context, writer),
+        Wanted::Nothing => {
+            let range = format!("bytes */{}", entry.metadata.length);
+            let fields = [("Content-Range", range.as_str())];
+            refuse(416, "the file ends before", &fields, context, writer)?;
+            Ok(None)
+        }
+    }
+}
+
+/// What of the file the request is for. A range has a meaning for GET only (RFC 9110 14.2).
+fn wanted(entry: &Entry, head: &RequestHead<'_, '_>, writer: &Writer<'_>) -> Wanted {
+    let range = condition::field(head.headers, "range").filter(|_| head.method == Method::Get);
+    let Some(range) = range else {
+        return Wanted::Whole;
+    };
+    let now = writer.worker.core.unix_seconds();
+    if !condition::admits_ranges(head.headers, entry.validators(), now) {
+        return Wanted::Whole;
+    }
+    Wanted::of(range, entry.metadata.length)
+}
+
+fn answer_whole(
+    entry: &Rc<Entry>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let length = entry.metadata.length;
+    writer.head(200, context, |head| {
+        head.header("Content-Type", entry.media.as_bytes())
+            .content_length(length);
+        entry.write_validators(head);
+    })?;
+    send_ranges(entry, Ranges::One(0..length), context, writer)
+}
+
+fn answer_range(
+    entry: &Rc<Entry>,
+    range: Range<u64>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let content_range = content_range(&range, entry);
+    writer.head(206, context, |head| {
+        head.header("Content-Type", entry.media.as_bytes())
+            .header("Content-Range", content_range.as_bytes())
+            .content_length(range.end - range.start);
+        entry.write_validators(head);
+    })?;
+    send_ranges(entry, Ranges::One(range), context, writer)
+}
+
+fn answer_ranges(
+    entry: &Rc<Entry>,
+    ranges: Vec<Range<u64>>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let boundary = Boundary::new();
+    let parts = ranges
+        .iter()
+        .map(|range| boundary.part_head(range, entry).len() as u64 + (range.end - range.start));
+    let length = parts.sum::<u64>() + boundary.end().len() as u64;
+    let media = format!("multipart/byteranges; boundary={}", boundary.0);
+    writer.head(206, context, |head| {
+        head.header("Content-Type", media.as_bytes())
+            .content_length(length);
+        entry.write_validators(head);
+    })?;
+    send_ranges(entry, Ranges::Several(ranges, boundary), context, writer)
+}
+
+fn content_range(range: &Range<u64>, entry: &Entry) -> String {
+    let length = entry.metadata.length;
+    format!("bytes {}-{}/{length}", range.start, range.end - 1)
+}
+
+/// Sends the content behind its head: at once when it is held.
+fn send_ranges(
+    entry: &Rc<Entry>,
+    ranges: Ranges,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    if context.method == Method::Head {
+        return Ok(None);
+    }
+    if matches!(entry.content, Content::Open(_)) {
+        let entry = Rc::clone(entry);
+        return Ok(Some(Box::new(Pieces { entry, ranges })));
+    }
+    let mut put = |bytes: &[u8]| writer.output.put(writer.stream, bytes);
+    entry.usual.with(writer.worker, |_, body| {
+        // A held file is shorter than a buffer, and so is every range of it.
+        let bytes = |range: &Range<u64>| &body[range.start as usize..range.end as usize];
+        match &ranges {
+            Ranges::One(range) => put(bytes(range)),
+            Ranges::Several(ranges, boundary) => {
+                for range in ranges {
+                    put(boundary.part_head(range, entry).as_bytes())?;
+                    put(bytes(range))?;
+                }
+                put(boundary.end().as_bytes())
+            }
+        }
+    })?;
+    Ok(None)
+}
+
+/// What separates the parts of a multipart body (RFC 2046 5.1.1).
+struct Boundary(String);
+
+impl Boundary {
+    /// Random, so that no file can contain it on purpose.
+    fn new() -> Self {
+        Self(format!("{:016x}", RandomState::new().hash_one(0)))
+    }
+
+    fn part_head(&self, range: &Range<u64>, entry: &Entry) -> String {
+        format!(
+            "\r\n--{}\r\nContent-Type: {}\r\nContent-Range: {}\r\n\r\n",
+            self.0,
+            entry.media,
+            content_range(range, entry)
+        )
+    }
+
+    fn end(&self) -> String {
+        format!("\r\n--{}--\r\n", self.0)
     }
 }
 
 impl Pieces {
-    pub(crate) async fn send(self: Box<Self>, _connection: &mut Connection) -> Result<(), Error> {
+    /// Sends what stands in the output and the ranges behind it.
+    pub(crate) async fn send(self: Box<Self>, connection: &mut Connection) -> Result<(), Error> {
+        match &self.ranges {
+            Ranges::One(range) => self.send_range(range, connection).await,
+            Ranges::Several(ranges, boundary) => {
+                for range in ranges {
+                    let head = boundary.part_head(range, &self.entry);
+                    connection.output.put(&connection.stream, head.as_bytes())?;
+                    self.send_range(range, connection).await?;
+                }
+                let end = boundary.end();
+                connection.output.put(&connection.stream, end.as_bytes())
+            }
+        }
+    }
+
+    /// As long as the client takes bytes, however slowly, its time starts anew with each of them.
+    async fn send_range(
+        &self,
+        range: &Range<u64>,
+        connection: &mut Connection,
+    ) -> Result<(), Error> {
+        let Content::Open(file) = &self.entry.content else {
+            unreachable!("held content is sent with its head")
+        };
+        let Connection {
+            stream,
+            worker,
+            output,
+            ..
+        } = connection;
+        let mut offset = range.start;
+        while offset < range.end {
+            stream.set_deadline(Some(worker.core.now() + worker.timeouts.client_send));
+            let left = range.end - offset;
+            match output.flush_file(stream, file, offset, left).await {
+                Ok(sent) => offset += sent,
+                Err(error) => {
+                    if error.kind == Kind::FileTooShort {
+                        worker.log.failure(&worker.core, format_args!("{error}"));
+                    }
+                    return Err(error);
+                }
+            }
+            if offset < range.end {
+                worker.core.pause().await;
+            }
+        }
         Ok(())
     }
 }
+
+/// Answers a request for what cannot be sent.
+fn refuse_missing(
+    missing: Missing,
+    head: &RequestHead<'_, '_>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<(), Error> {
+    let worker = writer.worker;
+    let log = |why: &dyn std::fmt::Display| {
+        let path = head.path;
+        worker
+            .log
+            .failure(&worker.core, format_args!("the file for {path}: {why}"));
+    };
+    match missing {
+        Missing::NotFound => refuse(404, "", &[], context, writer),
+        Missing::Outside => {
+            log(&"a symbolic link leads out of the directory that is served");
+            refuse(404, "", &[], context, writer)
+        }
+        Missing::Directory => {
+            let location = with_slash(head);
+            refuse(301, "", &[("Location", &location)], context, writer)
+        }
+        Missing::NoIndex => {
+            let reason = "this directory has no index file, and there are no listings";
+            refuse(403, reason, &[], context, writer)
+        }
+        Missing::Forbidden => refuse(403, "", &[], context, writer),
+        Missing::Busy(error) => {
+            let what_to_do = match error.is_out_of_descriptors() {
+                true => "; raise the limit on open files (ulimit -n)",
+                false => "",
+            };
+            log(&format_args!("{error}{what_to_do}"));
+            refuse(503, "", &[("Retry-After", "1")], context, writer)
+        }
+        Missing::Broken(error) => {
+            log(&error);
+            refuse(500, "the file cannot be read", &[], context, writer)
+        }
+    }
+}
+
+/// The request's own path with a slash behind it. Two slashes (or what browsers take for one) at the start would name
+/// another host.
+fn with_slash(head: &RequestHead<'_, '_>) -> String {
+    let path = head.path.trim_start_matches('/').replace('\\', "%5C");
+    match head.query {
+        Some(query) => format!("/{path}/?{query}"),
+        None => format!("/{path}/"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,16 +9,21 @@ use super::super::chart::{
     percentile_ticks, plain_number, strip, tail, time_tick,
 };
 use super::super::table::number;
-use super::class;
+use super::Palette;
 use crate::environment::cpu_list;
-use crate::outcome::{CpuUse, Latency, Sample, Trial, VariantOutcome, WorkOutcome};
+use crate::outcome::{CpuUse, Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Role, Unit};
 
 /// All charts of a work but those of its CPUs, as `<figure>` elements.
-pub(super) fn of_work(work: &WorkOutcome) -> Vec<String> {
-    let mut figures = rounds(work);
-    figures.extend(latency(work));
-    figures.extend(rate(work));
+pub(super) fn of_work(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
+    let mut figures = rounds(work, palette);
+    let has_rounds = !figures.is_empty();
+    figures.extend(latency(work, palette));
+    figures.extend(rate(work, palette));
+    // Three fill a row; with rounds to show, packets are left to the files.
+    if !has_rounds {
+        figures.extend(packets(work, palette));
+    }
     figures
 }
 
@@ -33,7 +38,7 @@ fn figure(title: &str, subtitle: &str, svg: &str) -> String {
 // Rounds.
 
 /// A strip for each metric the work's figures are about; one round needs no picture.
-fn rounds(work: &WorkOutcome) -> Vec<String> {
+fn rounds(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
     let mut metrics: Vec<&str> = Vec::new();
     for line in &work.figures {
         if !metrics.contains(&line.metric.as_str()) {
@@ -42,11 +47,11 @@ fn rounds(work: &WorkOutcome) -> Vec<String> {
     }
     metrics
         .into_iter()
-        .filter_map(|name| rounds_of(work, &Metric::parse(name)?))
+        .filter_map(|name| rounds_of(work, &Metric::parse(name)?, palette))
         .collect()
 }
 
-fn rounds_of(work: &WorkOutcome, metric: &Metric) -> Option<String> {
+fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<String> {
     let name = metric.name();
     let rows: Vec<StripRow> = work
         .variants
@@ -61,7 +66,7 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric) -> Option<String> {
             let median = Rounds::of(&rounds)?.median;
             Some(StripRow {
                 name: variant.name.clone(),
-                class: class(work, variant),
+                class: palette.class(&variant.name).to_owned(),
                 median,
                 median_text: number(median, metric.unit().symbol()),
                 rounds,
@@ -99,10 +104,13 @@ fn capitalized(text: &str) -> String {
 
 // Latency.
 
-fn latency(work: &WorkOutcome) -> Option<String> {
+/// The latency of the client, or of the control client.
+type Pick = fn(&Trial) -> Option<&Latency>;
+
+fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     let mut lines = Vec::new();
     for variant in &work.variants {
-        let kinds: [(bool, fn(&Trial) -> Option<&Latency>); 2] = [
+        let kinds: [(bool, Pick); 2] = [
             (false, |trial| trial.latency_us.as_ref()),
             (true, |trial| trial.control_latency_us.as_ref()),
         ];
@@ -114,7 +122,7 @@ fn latency(work: &WorkOutcome) -> Option<String> {
             let beside = if is_control { ", control" } else { "" };
             lines.push(Line {
                 name: format!("{}{beside}", variant.name),
-                class: class(work, variant),
+                class: palette.class(&variant.name).to_owned(),
                 is_dashed: is_control,
                 segments: vec![points],
             });
@@ -150,7 +158,7 @@ fn latency(work: &WorkOutcome) -> Option<String> {
         title: format!("{}: latency by percentile", work.name),
         description: described.join("; "),
         x: Axis {
-            label: "share of requests answered within".into(),
+            label: "requests answered within".into(),
             scale: Scale::Log(2.0, last),
             ticks: percentile_ticks(last),
         },
@@ -191,11 +199,11 @@ fn percentile_text(tail: f64) -> String {
 }
 
 fn time_text(us: f64) -> String {
-    onrush_measure::units::nanoseconds(us * 1e3).replace("us", "µs")
+    number(us, "µs")
 }
 
 /// Percentile by percentile the median over the rounds that have it; at least half of them must.
-fn median_curve(variant: &VariantOutcome, pick: fn(&Trial) -> Option<&Latency>) -> Vec<(f64, f64)> {
+fn median_curve(variant: &VariantOutcome, pick: Pick) -> Vec<(f64, f64)> {
     let curves: Vec<&Latency> = variant.trials.iter().filter_map(pick).collect();
     let mut values: BTreeMap<u64, (f64, Vec<f64>)> = BTreeMap::new();
     for curve in &curves {
@@ -223,38 +231,83 @@ fn median_curve(variant: &VariantOutcome, pick: fn(&Trial) -> Option<&Latency>) 
 
 // Rate over time.
 
-/// Rounds one after the other, as if the pauses between them had not been.
-fn rate(work: &WorkOutcome) -> Option<String> {
+fn rate(work: &WorkOutcome, palette: &Palette) -> Option<String> {
+    let text: Vec<String> = work
+        .variants
+        .iter()
+        .filter_map(|variant| {
+            let trial = variant.typical()?;
+            Some(format!("{}: {}", variant.name, number(trial.rps, "/s")))
+        })
+        .collect();
+    let seconds = |trial: &Trial| {
+        let middle = |second: &Second| (second.t - 0.5, second.rps);
+        trial.seconds.iter().map(middle).collect()
+    };
+    over_time(
+        work,
+        palette,
+        "Requests per second",
+        &text.join("; "),
+        seconds,
+    )
+}
+
+/// Packets of all interfaces in both directions: on a real network this is what runs out first.
+fn packets(work: &WorkOutcome, palette: &Palette) -> Option<String> {
+    let seconds = |trial: &Trial| {
+        let middle = |sample: &Sample| {
+            let packets = sample.interfaces.values().map(|used| used.rx_packets).sum();
+            (sample.t - sample.span_s / 2.0, packets)
+        };
+        trial.samples.iter().map(middle).collect()
+    };
+    over_time(
+        work,
+        palette,
+        "Packets received per second",
+        "All interfaces together, the loopback among them",
+        seconds,
+    )
+}
+
+/// A line for each variant; rounds one after the other, as if the pauses between them had not been.
+fn over_time(
+    work: &WorkOutcome,
+    palette: &Palette,
+    title: &str,
+    description: &str,
+    seconds: impl Fn(&Trial) -> Vec<(f64, f64)>,
+) -> Option<String> {
     let length = window_length(work)?;
     let rounds = work
         .variants
         .iter()
         .map(|variant| variant.trials.len())
         .max()?;
+    let segment = |trial: &Trial| -> Vec<(f64, f64)> {
+        let start = f64::from(trial.round - 1) * length;
+        seconds(trial)
+            .into_iter()
+            .filter(|(t, _)| *t < length)
+            .map(|(t, value)| (start + t, value))
+            .collect()
+    };
     let lines: Vec<Line> = work
         .variants
         .iter()
         .map(|variant| Line {
             name: variant.name.clone(),
-            class: class(work, variant),
+            class: palette.class(&variant.name).to_owned(),
             is_dashed: false,
             segments: variant
                 .trials
                 .iter()
-                .map(|trial| {
-                    let start = f64::from(trial.round - 1) * length;
-                    let seconds = trial
-                        .seconds
-                        .iter()
-                        .filter(|second| second.t <= length + 0.5);
-                    seconds
-                        .map(|second| (start + second.t.min(length), second.rps))
-                        .collect()
-                })
-                .filter(|segment: &Vec<_>| !segment.is_empty())
+                .map(segment)
+                .filter(|segment| !segment.is_empty())
                 .collect(),
         })
-        .filter(|line: &Line| !line.segments.is_empty())
+        .filter(|line| !line.segments.is_empty())
         .collect();
     let largest = lines
         .iter()
@@ -265,17 +318,9 @@ fn rate(work: &WorkOutcome) -> Option<String> {
         return None;
     }
     let y_ticks = linear_ticks(largest * 1.02, 4);
-    let described: Vec<String> = work
-        .variants
-        .iter()
-        .filter_map(|variant| {
-            let trial = variant.typical()?;
-            Some(format!("{}: {}", variant.name, number(trial.rps, "/s")))
-        })
-        .collect();
     let plot = Plot {
-        title: format!("{}: requests per second over time", work.name),
-        description: described.join("; "),
+        title: format!("{}: {} over time", work.name, title.to_lowercase()),
+        description: description.into(),
         x: time_axis(length, rounds),
         y: Axis {
             label: String::new(),
@@ -292,15 +337,12 @@ fn rate(work: &WorkOutcome) -> Option<String> {
         x_text: |t| format!("{t:.1} s"),
         y_text: |rate| number(rate, "/s"),
     };
-    Some(figure(
-        "Requests per second",
-        if rounds > 1 {
-            "over time, rounds one after the other"
-        } else {
-            "over time"
-        },
-        &plot.svg(),
-    ))
+    let subtitle = if rounds > 1 {
+        "rounds one after the other"
+    } else {
+        "over time"
+    };
+    Some(figure(title, subtitle, &plot.svg()))
 }
 
 /// The window the trials were asked for, as far as their samples tell.

@@ -3,12 +3,13 @@
 mod curves;
 mod results;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use self::results::{key_figures, results_table};
 use super::chart::escape;
 use super::summary::machine;
-use super::table::headline;
+use super::table::{headline, number};
 use crate::environment::{Environment, cpu_list};
 use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
@@ -17,8 +18,12 @@ use crate::verdict::Verdict;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
+/// How many colours the style sheet has for ours, and for theirs.
+const COLOURS: usize = 4;
+
 /// The whole page.
 pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
+    let palette = Palette::of(outcome);
     let mut page = String::new();
     let title = escape(&format!("{} · onrush bench", outcome.experiment));
     let _ = write!(
@@ -28,10 +33,10 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
     );
-    header(&mut page, outcome, environment);
-    let _ = write!(page, "{}", results_table(outcome));
+    header(&mut page, outcome, environment, &palette);
+    let _ = write!(page, "{}", results_table(outcome, &palette));
     for work in &outcome.works {
-        section(&mut page, work);
+        section(&mut page, work, &palette);
     }
     footer(&mut page, outcome, environment);
     let _ = write!(
@@ -41,26 +46,51 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     page
 }
 
-/// The colour class of a variant: ours are cool, theirs warm, each kind in its own order.
-pub(super) fn class(work: &WorkOutcome, variant: &VariantOutcome) -> String {
-    let index = work
-        .variants
-        .iter()
-        .filter(|other| other.ours == variant.ours)
-        .position(|other| other.name == variant.name)
-        .unwrap_or(0);
-    let kind = if variant.ours { 'o' } else { 't' };
-    format!("{kind}{}", index % 4 + 1)
+/// The colour class of every variant name: ours are cool, theirs warm, and a name has one colour on the whole page.
+pub(super) struct Palette(BTreeMap<String, String>);
+
+impl Palette {
+    fn of(outcome: &Outcome) -> Palette {
+        let mut classes: BTreeMap<String, String> = BTreeMap::new();
+        for variant in outcome.works.iter().flat_map(|work| &work.variants) {
+            let kind = if variant.ours { 'o' } else { 't' };
+            let taken = classes
+                .values()
+                .filter(|class| class.starts_with(kind))
+                .count();
+            classes
+                .entry(variant.name.clone())
+                .or_insert_with(|| format!("{kind}{}", taken % COLOURS + 1));
+        }
+        Palette(classes)
+    }
+
+    pub(super) fn class(&self, variant: &str) -> &str {
+        self.0.get(variant).map_or("", String::as_str)
+    }
 }
 
-fn header(page: &mut String, outcome: &Outcome, environment: &Environment) {
+/// Text with `code` in it.
+fn prose(text: &str) -> String {
+    let mut html = String::new();
+    for (index, part) in text.trim().split('`').enumerate() {
+        if index % 2 == 1 {
+            let _ = write!(html, "<code>{}</code>", escape(part));
+        } else {
+            html.push_str(&escape(part));
+        }
+    }
+    html
+}
+
+fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palette: &Palette) {
     let _ = write!(
         page,
         "<header>\n<p class=\"eyebrow\">onrush bench</p>\n<h1>{}</h1>\n",
         escape(&outcome.experiment)
     );
     if !outcome.about.is_empty() {
-        let _ = writeln!(page, "<p class=\"lead\">{}</p>", escape(&outcome.about));
+        let _ = writeln!(page, "<p class=\"lead\">{}</p>", prose(&outcome.about));
     }
     let state = match (outcome.complete, outcome.quick) {
         (false, _) => "<b class=\"chip bad\">incomplete</b>",
@@ -68,16 +98,17 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment) {
         (true, false) => "<b class=\"chip good\">complete</b>",
     };
     let rounds = if outcome.rounds == 1 {
-        "round"
+        format!("one round of {} s", outcome.measure_s)
     } else {
-        "rounds"
+        format!(
+            "{} rounds of {} s, interleaved",
+            outcome.rounds, outcome.measure_s
+        )
     };
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<p class=\"facts\">{state}<span>{}</span><span>{} {rounds} of {} s, interleaved</span><span>{}</span></p>\n",
+        "<p class=\"facts\">{state}<span>{}</span><span>{rounds}</span><span>{}</span></p>",
         escape(&outcome.started.replace('T', " ").replace('Z', " UTC")),
-        outcome.rounds,
-        outcome.measure_s,
         escape(&machine(environment)),
     );
     for note in &outcome.notes {
@@ -85,7 +116,7 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment) {
     }
     let headline = headline(outcome);
     if headline.is_empty() {
-        page.push_str(&key_figures(outcome));
+        page.push_str(&key_figures(outcome, palette));
     } else {
         let dots: String = outcome
             .lines()
@@ -107,7 +138,7 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment) {
 
 // One section per work.
 
-fn section(page: &mut String, work: &WorkOutcome) {
+fn section(page: &mut String, work: &WorkOutcome, palette: &Palette) {
     let _ = write!(
         page,
         "<section>\n<h2>{} <small>{} connections</small></h2>\n",
@@ -115,27 +146,27 @@ fn section(page: &mut String, work: &WorkOutcome) {
         onrush_measure::units::count(u64::from(work.connections))
     );
     if !work.about.is_empty() {
-        let _ = writeln!(page, "<p class=\"about\">{}</p>", escape(work.about.trim()));
+        let _ = writeln!(page, "<p class=\"about\">{}</p>", prose(&work.about));
     }
-    page.push_str(&legend(work));
+    page.push_str(&legend(work, palette));
     page.push_str("<div class=\"grid3\">\n");
-    for figure in curves::of_work(work) {
+    for figure in curves::of_work(work, palette) {
         page.push_str(&figure);
     }
     page.push_str("</div>\n");
-    page.push_str(&cpu_panels(work));
-    page.push_str(&role_table(work));
+    page.push_str(&role_table(work, palette));
+    page.push_str(&cpu_rows(work, palette));
     page.push_str(&trouble(work));
     page.push_str("</section>\n");
 }
 
-fn legend(work: &WorkOutcome) -> String {
+fn legend(work: &WorkOutcome, palette: &Palette) -> String {
     let mut text = String::from("<ul class=\"legend\">");
     for variant in &work.variants {
         let _ = write!(
             text,
             "<li><i class=\"{}\"></i>{}</li>",
-            class(work, variant),
+            palette.class(&variant.name),
             escape(&variant.name)
         );
     }
@@ -151,36 +182,34 @@ fn legend(work: &WorkOutcome) -> String {
     text
 }
 
-fn cpu_panels(work: &WorkOutcome) -> String {
-    let panels: Vec<String> = work
-        .variants
-        .iter()
-        .map(|variant| {
-            let charts = curves::cpus(variant);
-            if charts.is_empty() {
-                return String::new();
-            }
-            format!(
-                "<div class=\"panel\"><h4><i class=\"{}\"></i>{}</h4>{}</div>\n",
-                class(work, variant),
-                escape(&variant.name),
-                charts.join("")
-            )
-        })
-        .filter(|panel| !panel.is_empty())
-        .collect();
-    if panels.is_empty() {
-        return String::new();
+/// A row for each variant: what was the limit, and the CPUs that show it.
+fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
+    let mut rows = String::new();
+    for variant in &work.variants {
+        let charts = curves::cpus(variant);
+        let Some(trial) = variant.typical().filter(|_| !charts.is_empty()) else {
+            continue;
+        };
+        let _ = writeln!(
+            rows,
+            "<div class=\"cpus\"><div class=\"limit\"><h4><i class=\"{}\"></i>{}</h4><p>{}</p></div>{}</div>",
+            palette.class(&variant.name),
+            escape(&variant.name),
+            escape(&trial.limiter.sentence),
+            charts.join("")
+        );
+    }
+    if rows.is_empty() {
+        return rows;
     }
     format!(
-        "<h3>CPU per core</h3>\n<ul class=\"legend\"><li><i class=\"user\"></i>user</li><li><i class=\"system\"></i>system</li>\
-         <li><i class=\"softirq\"></i>softirq</li><li><i class=\"steal\"></i>steal</li></ul>\n<div class=\"grid3\">\n{}</div>\n",
-        panels.join("")
+        "<h3>What was the limit</h3>\n<ul class=\"legend\"><li><i class=\"user\"></i>user</li><li><i class=\"system\"></i>system</li>\
+         <li><i class=\"softirq\"></i>softirq and interrupts</li><li><i class=\"steal\"></i>steal</li></ul>\n{rows}"
     )
 }
 
-/// What every role used, and what was the limit.
-fn role_table(work: &WorkOutcome) -> String {
+/// What every role used.
+fn role_table(work: &WorkOutcome, palette: &Palette) -> String {
     let mut rows = String::new();
     let mut roles: Vec<Role> = Vec::new();
     let has = |name: &str| {
@@ -201,19 +230,18 @@ fn role_table(work: &WorkOutcome) -> String {
         let _ = write!(head, "<th scope=\"col\">{} CPU</th>", role.name());
     }
     head.push_str(
-        "<th scope=\"col\">p50</th><th scope=\"col\">p99</th><th scope=\"col\">p99.9</th>\
-         <th scope=\"col\" class=\"text\">what was the limit</th>",
+        "<th scope=\"col\">p50</th><th scope=\"col\">p99</th><th scope=\"col\">p99.9</th>",
     );
     for variant in &work.variants {
-        rows.push_str(&role_row(work, variant, &roles));
+        rows.push_str(&role_row(variant, &roles, palette));
     }
     format!(
-        "<h3>Roles and limits</h3>\n<div class=\"scroll\"><table class=\"roles\"><thead><tr>{head}</tr></thead>\
+        "<h3>Every role</h3>\n<div class=\"scroll\"><table class=\"roles\"><thead><tr>{head}</tr></thead>\
          <tbody>{rows}</tbody></table></div>\n"
     )
 }
 
-fn role_row(work: &WorkOutcome, variant: &VariantOutcome, roles: &[Role]) -> String {
+fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> String {
     let Some(trial) = variant.typical() else {
         return String::new();
     };
@@ -221,7 +249,7 @@ fn role_row(work: &WorkOutcome, variant: &VariantOutcome, roles: &[Role]) -> Str
     let dash = || "<td class=\"none\">–</td>".to_owned();
     let mut row = format!(
         "<tr><th scope=\"row\"><i class=\"{}\"></i>{}</th>",
-        class(work, variant),
+        palette.class(&variant.name),
         escape(&variant.name)
     );
     row.push_str(&metric("rps").map_or_else(dash, |rate| {
@@ -240,18 +268,9 @@ fn role_row(work: &WorkOutcome, variant: &VariantOutcome, roles: &[Role]) -> Str
     }
     for percentile in ["50", "99", "99.9"] {
         let value = metric(&format!("latency.p{percentile}"));
-        row.push_str(&value.map_or_else(dash, |us| {
-            format!(
-                "<td>{}</td>",
-                onrush_measure::units::nanoseconds(us * 1e3).replace("us", "µs")
-            )
-        }));
+        row.push_str(&value.map_or_else(dash, |us| format!("<td>{}</td>", number(us, "µs"))));
     }
-    let _ = write!(
-        row,
-        "<td class=\"text\">{}</td></tr>",
-        escape(&trial.limiter.sentence)
-    );
+    row.push_str("</tr>");
     row
 }
 
@@ -303,12 +322,12 @@ fn lists(trial: &Trial) -> [(&'static str, &[String]); 2] {
 
 fn footer(page: &mut String, outcome: &Outcome, environment: &Environment) {
     page.push_str("<section class=\"how\">\n<h2>How it was measured</h2>\n");
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<p>{} CPU time is user and system of all processes of a role, from the kernel's scheduler statistics, divided by \
          the requests its client counted; on loopback the sender's CPU also pays for the receiver's packets. Ratios are \
          taken round by round, each pair side by side; the median stands for them, the spread is from the smallest \
-         round to the largest.</p>\n",
+         round to the largest.</p>",
         escape(&outcome.placement_rule)
     );
     let machine = &environment.machine;

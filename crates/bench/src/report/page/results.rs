@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use super::super::chart::{bullet, escape};
 use super::super::table::{row, verdict};
-use super::class;
+use super::Palette;
 use crate::outcome::{FigureLine, Outcome, WorkOutcome};
 use crate::scenario::Bound;
 use crate::verdict::Verdict;
 
 /// The numbers an experiment without targets is about: the first figure of every work.
-pub(super) fn key_figures(outcome: &Outcome) -> String {
+pub(super) fn key_figures(outcome: &Outcome, palette: &Palette) -> String {
     let mut tiles = String::new();
     for work in &outcome.works {
         let Some(first) = work.figures.first() else {
@@ -18,10 +18,7 @@ pub(super) fn key_figures(outcome: &Outcome) -> String {
         };
         for line in work.figures.iter().filter(|line| line.title == first.title) {
             let row = row(work, line);
-            let class = work
-                .variant(&line.ours)
-                .map(|variant| class(work, variant))
-                .unwrap_or_default();
+            let class = palette.class(&line.ours);
             let _ = write!(
                 tiles,
                 "<div class=\"tile\"><b>{}</b><span><i class=\"{class}\"></i>{}</span><small>{}</small></div>",
@@ -45,7 +42,7 @@ struct Columns {
 }
 
 /// The table. On a narrow screen every line becomes a card, each cell with its column's name.
-pub(super) fn results_table(outcome: &Outcome) -> String {
+pub(super) fn results_table(outcome: &Outcome, palette: &Palette) -> String {
     if outcome.lines().next().is_none() {
         return String::new();
     }
@@ -56,6 +53,9 @@ pub(super) fn results_table(outcome: &Outcome) -> String {
             .any(|(_, line)| line.value.is_some_and(|value| value.count > 1)),
         target: outcome.lines().any(|(_, line)| line.target.is_some()),
     };
+    if !columns.theirs && !columns.target {
+        return matrix(outcome, palette);
+    }
     let mut head =
         String::from("<th scope=\"col\" class=\"text\">figure</th><th scope=\"col\">measured</th>");
     if columns.theirs {
@@ -76,7 +76,7 @@ pub(super) fn results_table(outcome: &Outcome) -> String {
             escape(&work.name)
         );
         for line in &work.figures {
-            body.push_str(&table_row(work, line, &columns));
+            body.push_str(&table_row(work, line, &columns, palette));
         }
     }
     format!(
@@ -84,13 +84,90 @@ pub(super) fn results_table(outcome: &Outcome) -> String {
     )
 }
 
-fn table_row(work: &WorkOutcome, line: &FigureLine, columns: &Columns) -> String {
+/// Without peers and targets there is nothing to judge: a line for each figure, a column for each variant.
+fn matrix(outcome: &Outcome, palette: &Palette) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, line) in outcome.lines() {
+        if !names.contains(&line.ours.as_str()) {
+            names.push(&line.ours);
+        }
+    }
+    let head: String = names
+        .iter()
+        .map(|name| {
+            let color = palette.class(name);
+            format!(
+                "<th scope=\"col\"><i class=\"{color}\"></i>{}</th>",
+                escape(name)
+            )
+        })
+        .collect();
+    let mut body = String::new();
+    for work in &outcome.works {
+        let _ = write!(
+            body,
+            "<tr class=\"work\"><th colspan=\"{}\" scope=\"rowgroup\">{}</th></tr>",
+            names.len() + 1,
+            escape(&work.name)
+        );
+        let mut titles: Vec<&str> = work
+            .figures
+            .iter()
+            .map(|line| line.title.as_str())
+            .collect();
+        titles.dedup();
+        for title in titles {
+            body.push_str(&matrix_row(work, title, &names));
+        }
+    }
+    format!(
+        "<section>\n<h2>Results</h2>\n<table class=\"matrix\"><thead><tr><th scope=\"col\" class=\"text\">figure</th>{head}</tr></thead>\
+         <tbody>{body}</tbody></table>\n</section>\n"
+    )
+}
+
+fn matrix_row(work: &WorkOutcome, title: &str, names: &[&str]) -> String {
+    let lines: Vec<&FigureLine> = work
+        .figures
+        .iter()
+        .filter(|line| line.title == title)
+        .collect();
+    let mut remarks: Vec<String> = lines.iter().flat_map(|line| line.notes.clone()).collect();
+    remarks.sort();
+    remarks.dedup();
+    let mut html = format!(
+        "<tr><th scope=\"row\" class=\"text\">{}{}</th>",
+        escape(title),
+        notes(&remarks)
+    );
+    for name in names {
+        let cell = lines
+            .iter()
+            .find(|line| line.ours == *name)
+            .map(|line| row(work, line));
+        let Some(cell) = cell else {
+            html.push_str("<td></td>");
+            continue;
+        };
+        let spread = if cell.spread.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{}</small>", escape(&cell.spread))
+        };
+        let _ = write!(html, "<td>{}{spread}</td>", escape(&cell.ours_value));
+    }
+    html.push_str("</tr>");
+    html
+}
+
+fn table_row(
+    work: &WorkOutcome,
+    line: &FigureLine,
+    columns: &Columns,
+    palette: &Palette,
+) -> String {
     let cells = row(work, line);
-    let color = |name: &str| {
-        work.variant(name)
-            .map(|variant| class(work, variant))
-            .unwrap_or_default()
-    };
+    let color = |name: &str| palette.class(name);
     let who = |name: &str, value: &str| {
         if name.is_empty() {
             return String::new();
@@ -154,24 +231,28 @@ fn bar(line: &FigureLine) -> String {
         value.max,
         limit,
         at_most,
-        line.verdict == Verdict::Reached,
+        verdict_class(line.verdict),
     )
 }
 
 fn badge(value: Verdict) -> String {
-    let class = match value {
-        Verdict::Reached => "good",
-        Verdict::Missed => "bad",
-        Verdict::Measured => return String::new(),
-        Verdict::NotMeasured | Verdict::Invalid => "open",
-    };
     let sign = match value {
         Verdict::Reached => "✓",
         Verdict::Missed => "✗",
-        Verdict::Measured | Verdict::NotMeasured | Verdict::Invalid => "?",
+        Verdict::Measured => return String::new(),
+        Verdict::NotMeasured | Verdict::Invalid => "?",
     };
     format!(
-        "<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
+        "<span class=\"badge {}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
+        verdict_class(value),
         verdict(value)
     )
+}
+
+fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reached => "good",
+        Verdict::Missed => "bad",
+        Verdict::Measured | Verdict::NotMeasured | Verdict::Invalid => "open",
+    }
 }

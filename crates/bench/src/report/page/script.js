@@ -17,13 +17,13 @@
     if (!entries.length || !cursor) continue;
     const hide = () => {
       tip.hidden = true;
-      cursor.setAttribute("x1", -9);
-      cursor.setAttribute("x2", -9);
+      chart.classList.remove("on");
     };
     chart.addEventListener("pointermove", (event) => {
       const box = chart.getBoundingClientRect();
       const at = ((event.clientX - box.left) / box.width) * chart.viewBox.baseVal.width;
       const [place, head, rows] = entries.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a));
+      chart.classList.add("on");
       cursor.setAttribute("x1", place);
       cursor.setAttribute("x2", place);
       const title = document.createElement("b");

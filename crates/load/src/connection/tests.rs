@@ -1,0 +1,586 @@
+//! Whole exchanges with a server that does as it is told, on every driver: epoll, io_uring where the kernel has it, and
+//! simulated cores with many seeds.
+
+use std::cell::Cell;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Stream};
+
+use super::run;
+use crate::client::Client;
+use crate::pace::Pace;
+use crate::plan::tests::options;
+use crate::plan::{Options, Plan};
+use crate::record::{Failure, Record};
+use crate::run::run_core;
+
+const SEEDS: std::ops::Range<u64> = 0..20;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// What the server does with a request.
+#[derive(Clone)]
+struct Reply {
+    bytes: Vec<u8>,
+    then: Then,
+}
+
+/// What the server does behind an answer.
+#[derive(Clone, Copy)]
+enum Then {
+    Stay,
+    Close,
+    /// Nothing at all for this long.
+    Stall(Duration),
+}
+
+fn reply(bytes: &[u8], then: Then) -> Reply {
+    Reply {
+        bytes: bytes.to_vec(),
+        then,
+    }
+}
+
+/// Says what the server does with a request: the head, its number in the run, its number on the connection; from 0.
+type Script = Rc<dyn Fn(&str, u64, u64) -> Reply>;
+
+/// What came of a run.
+struct Outcome {
+    record: Record,
+    /// Requests that the server has read.
+    seen: u64,
+}
+
+impl Outcome {
+    fn failures(&self) -> Vec<(Failure, u64)> {
+        Failure::ALL
+            .into_iter()
+            .map(|failure| (failure, self.record.failures_of(failure)))
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+
+    /// Nothing went wrong and exactly `count` answers came.
+    #[track_caller]
+    fn has_answers(&self, count: u64) {
+        assert_eq!(self.failures(), []);
+        assert_eq!(self.record.answers(), count);
+    }
+
+    /// What must hold whatever happened.
+    #[track_caller]
+    fn adds_up(&self) {
+        let record = &self.record;
+        let failed: u64 = self.failures().iter().map(|(_, count)| count).sum();
+        assert_eq!(record.tally.errors, failed);
+        assert_eq!(record.latency.count(), record.answers());
+        let statuses: u64 = record.statuses().map(|(_, count)| count).sum();
+        assert_eq!(statuses, record.answers());
+        assert!(record.tally.requests <= record.answers() + failed);
+        assert!(record.established + record.connect_failures() <= record.tally.connections);
+    }
+}
+
+/// Runs what `change` makes of the options against a server that does as `script` says, on every driver, and shows
+/// `check` what came of it.
+#[track_caller]
+fn play(
+    change: impl Fn(&mut Options),
+    script: impl Fn(&str, u64, u64) -> Reply + 'static,
+    check: impl Fn(&Outcome),
+) {
+    let script: Script = Rc::new(script);
+    for io in [Io::Epoll, Io::IoUring] {
+        if onrush_engine::choose(io).is_err() {
+            eprintln!("skipped: this kernel has no {io:?}");
+            continue;
+        }
+        eprintln!("{io:?}");
+        check(&play_one(Core::new(0, io).unwrap(), &change, &script));
+    }
+    for seed in SEEDS {
+        play_simulated(Simulation::with_seed(seed), &change, &script, &check);
+    }
+}
+
+/// The same on one simulated core.
+#[track_caller]
+fn play_simulated(
+    simulation: Simulation,
+    change: &impl Fn(&mut Options),
+    script: &Script,
+    check: &impl Fn(&Outcome),
+) {
+    eprintln!("simulated, seed {}", simulation.seed);
+    check(&play_one(Core::simulated(simulation), change, script));
+}
+
+fn play_one(core: Core, change: &impl Fn(&mut Options), script: &Script) -> Outcome {
+    let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+    let listener = Listener::new(&core, &claim).unwrap();
+    let seen = Rc::new(Cell::new(0));
+    core.spawn(listen(
+        core.clone(),
+        listener,
+        Rc::clone(script),
+        Rc::clone(&seen),
+    ));
+    let record = load(&core, change, claim.address().clone());
+    let outcome = Outcome {
+        record,
+        seen: seen.get(),
+    };
+    outcome.adds_up();
+    outcome
+}
+
+/// The generator's side of one core.
+fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record {
+    let mut options = options("http://server/");
+    change(&mut options);
+    let plan = Arc::new(Plan::new(options).unwrap());
+    let (messages, _) = channel();
+    run_core(core, &plan, address, &messages).record
+}
+
+async fn listen(core: Core, listener: Listener, script: Script, seen: Rc<Cell<u64>>) {
+    while let Ok(stream) = listener.accept().await {
+        core.spawn(serve(stream, Rc::clone(&script), Rc::clone(&seen)));
+    }
+}
+
+/// Answers the requests of one connection, in order.
+async fn serve(stream: Stream, script: Script, seen: Rc<Cell<u64>>) {
+    let mut input = Input::default();
+    let mut on_connection = 0;
+    loop {
+        let text = String::from_utf8(input.bytes().to_vec()).unwrap();
+        let Some(end) = text.find("\r\n\r\n") else {
+            match stream.recv(&mut input).await {
+                Ok(1..) => continue,
+                Ok(0) | Err(_) => return,
+            }
+        };
+        let Reply { bytes, then } = script(&text[..end + 2], seen.get(), on_connection);
+        seen.set(seen.get() + 1);
+        on_connection += 1;
+        input.consume(end + 4);
+        let bytes: Rc<[u8]> = bytes.into();
+        stream.queue(bytes);
+        if stream.flush().await.is_err() {
+            return;
+        }
+        match then {
+            Then::Stay => {}
+            Then::Close => {
+                let _ = stream.shutdown().await;
+                return;
+            }
+            Then::Stall(time) => stream.core().sleep(time).await,
+        }
+    }
+}
+
+#[test]
+fn a_count_is_met_exactly_over_any_number_of_connections() {
+    for (count, connections) in [(1, 1), (100, 7), (3, 10)] {
+        play(
+            |options| {
+                options.stop.count = Some(count);
+                options.connections = connections;
+            },
+            |_, _, _| reply(OK, Then::Stay),
+            |outcome| {
+                outcome.has_answers(count);
+                assert_eq!(outcome.seen, count);
+                assert!(outcome.record.established <= count.min(connections as u64));
+                assert_eq!(outcome.record.tally.bytes, count * OK.len() as u64);
+            },
+        );
+    }
+}
+
+#[test]
+fn pipelined_requests_are_answered_one_by_one_and_counted_exactly() {
+    play(
+        |options| {
+            options.stop.count = Some(100);
+            options.connections = 3;
+            options.pipeline = 7;
+        },
+        |_, number, _| match number % 2 {
+            0 => reply(OK, Then::Stay),
+            _ => reply(b"HTTP/1.1 204 No Content\r\n\r\n", Then::Stay),
+        },
+        |outcome| {
+            outcome.has_answers(100);
+            assert_eq!(outcome.seen, 100);
+            let statuses: Vec<_> = outcome.record.statuses().collect();
+            assert_eq!(statuses, [(200, 50), (204, 50)]);
+        },
+    );
+}
+
+#[test]
+fn every_way_to_end_an_answer_is_understood() {
+    let large = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".as_slice(),
+        &[b'x'; 100_000],
+    ]
+    .concat();
+    let stays: [(&str, &[u8]); 9] = [
+        ("GET", OK),
+        ("GET", &large),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        (
+            "GET",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n1\r\nd\r\n0\r\nX: y\r\n\r\n",
+        ),
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 77\r\n\r\n"),
+        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
+        (
+            "GET",
+            b"HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n",
+        ),
+        (
+            "GET",
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+        ),
+        (
+            "GET",
+            b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na",
+        ),
+    ];
+    for (method, answer) in stays {
+        let answer = answer.to_vec();
+        play(
+            |options| {
+                options.method = method.to_owned();
+                options.stop.count = Some(6);
+                options.connections = 2;
+            },
+            move |_, _, _| reply(&answer, Then::Stay),
+            |outcome| {
+                outcome.has_answers(6);
+                assert!(outcome.record.established <= 2, "connections were kept");
+            },
+        );
+    }
+}
+
+#[test]
+fn a_connection_that_ends_with_its_answer_is_made_anew() {
+    let closes: [&[u8]; 4] = [
+        b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na",
+        b"HTTP/1.0 200 OK\r\n\r\n",
+    ];
+    for answer in closes {
+        play(
+            |options| {
+                options.stop.count = Some(6);
+                options.connections = 2;
+            },
+            |_, _, _| reply(answer, Then::Close),
+            |outcome| {
+                outcome.has_answers(6);
+                assert_eq!((outcome.record.established, outcome.record.resent), (6, 0));
+            },
+        );
+    }
+}
+
+#[test]
+fn the_last_request_of_a_connection_says_so() {
+    for pipeline in [1, 2] {
+        play(
+            |options| {
+                options.stop.count = Some(12);
+                options.requests_per_connection = Some(3);
+                options.pipeline = pipeline;
+            },
+            |head, _, on_connection| {
+                let last = head.contains("Connection: close");
+                assert_eq!(last, on_connection == 2, "request {on_connection}");
+                reply(OK, if last { Then::Close } else { Then::Stay })
+            },
+            |outcome| {
+                outcome.has_answers(12);
+                assert_eq!((outcome.seen, outcome.record.established), (12, 4));
+            },
+        );
+    }
+}
+
+#[test]
+fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
+    play(
+        |options| {
+            options.stop.count = Some(20);
+            options.connections = 2;
+        },
+        |_, _, on_connection| match on_connection {
+            2 => reply(OK, Then::Close),
+            _ => reply(OK, Then::Stay),
+        },
+        |outcome| {
+            outcome.has_answers(20);
+            assert!(outcome.record.resent > 0);
+        },
+    );
+}
+
+#[test]
+fn what_was_pipelined_behind_a_last_answer_is_sent_again() {
+    play(
+        |options| {
+            options.stop.count = Some(20);
+            options.pipeline = 4;
+        },
+        |_, _, on_connection| match on_connection {
+            1 => reply(
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                Then::Stay,
+            ),
+            _ => reply(OK, Then::Stay),
+        },
+        |outcome| {
+            outcome.has_answers(20);
+            assert!(outcome.record.resent >= 20 / 2);
+        },
+    );
+}
+
+/// Each of ten requests fails, as `failure`, when it is answered with `bytes` and `then`.
+#[track_caller]
+fn fails_as(failure: Failure, bytes: &'static [u8], then: Then) {
+    play(
+        |options| {
+            options.stop.count = Some(10);
+            options.connections = 2;
+            options.timeout = Duration::from_millis(20);
+        },
+        move |_, _, _| reply(bytes, then),
+        |outcome| {
+            assert_eq!(outcome.failures(), [(failure, 10)]);
+            let Outcome { record, .. } = outcome;
+            assert_eq!((record.answers(), record.tally.requests), (0, 10));
+        },
+    );
+}
+
+#[test]
+fn garbage_is_a_protocol_error() {
+    fails_as(Failure::Protocol, b"SSH-2.0-OpenSSH_9.2\r\n", Then::Stay);
+    fails_as(Failure::Protocol, b"\x16\x03\x01\x02\x00", Then::Close);
+    fails_as(
+        Failure::Protocol,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        Then::Stay,
+    );
+    fails_as(
+        Failure::Protocol,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        Then::Stay,
+    );
+    fails_as(
+        Failure::Protocol,
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\n",
+        Then::Stay,
+    );
+}
+
+#[test]
+fn an_answer_that_ends_too_early_is_an_early_close() {
+    for bytes in [
+        b"".as_slice(),
+        b"HTTP/1.1 200",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
+    ] {
+        fails_as(Failure::EarlyClose, bytes, Then::Close);
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_go_on_times_out() {
+    let for_ever = Then::Stall(Duration::from_secs(3600));
+    for bytes in [
+        b"".as_slice(),
+        b"HTTP/1.1 200",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na",
+    ] {
+        fails_as(Failure::Timeout, bytes, for_ever);
+    }
+}
+
+#[test]
+fn an_answer_that_trickles_does_not_time_out() {
+    play(
+        |options| {
+            options.timeout = Duration::from_secs(60);
+            options.stop.count = Some(2);
+        },
+        |_, number, _| match number {
+            0 => reply(OK, Then::Stall(Duration::from_millis(5))),
+            _ => reply(OK, Then::Stay),
+        },
+        |outcome| outcome.has_answers(2),
+    );
+}
+
+#[test]
+fn bytes_that_nobody_asked_for_are_an_error_and_spoil_no_answer() {
+    play(
+        |options| options.stop.count = Some(4),
+        |_, _, _| reply(b"HTTP/1.1 204 No Content\r\n\r\nwhat is this", Then::Stay),
+        |outcome| {
+            // Each answer may be taken before the bytes behind it arrive; then they spoil the next one.
+            assert_eq!(outcome.record.tally.requests, 4);
+            let failures = outcome.failures();
+            assert!(
+                matches!(failures[..], [(Failure::Protocol, 1..=4)]),
+                "{failures:?}"
+            );
+        },
+    );
+}
+
+#[test]
+fn resets_are_errors_and_every_request_is_accounted_for() {
+    let script: Script = Rc::new(|_, _, _| reply(OK, Then::Stay));
+    let resets = Cell::new(0);
+    for seed in SEEDS {
+        let mut simulation = Simulation::with_seed(seed);
+        simulation.reset = 30;
+        play_simulated(
+            simulation,
+            &|options: &mut Options| {
+                options.stop.count = Some(200);
+                options.connections = 4;
+                options.pipeline = 3;
+            },
+            &script,
+            &|outcome| {
+                let record = &outcome.record;
+                let failed: u64 = [Failure::Reset, Failure::EarlyClose]
+                    .map(|failure| record.failures_of(failure))
+                    .iter()
+                    .sum();
+                assert_eq!(record.answers() + failed, 200);
+                resets.set(resets.get() + record.failures_of(Failure::Reset));
+            },
+        );
+    }
+    assert!(resets.get() > 0, "resets happened");
+}
+
+#[test]
+fn a_server_that_comes_late_is_found() {
+    for seed in SEEDS {
+        eprintln!("simulated, seed {seed}");
+        let core = Core::simulated(Simulation::with_seed(seed));
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let address = claim.address().clone();
+        let late = core.clone();
+        core.spawn(async move {
+            late.sleep(Duration::from_millis(100)).await;
+            let listener = Listener::new(&late, &claim).unwrap();
+            let script: Script = Rc::new(|_, _, _| reply(OK, Then::Stay));
+            listen(late.clone(), listener, script, Rc::default()).await;
+        });
+        let record = load(&core, &|options| options.stop.count = Some(5), address);
+        assert_eq!(record.answers(), 5);
+        let refused = record.failures_of(Failure::ConnectRefused);
+        assert!((2..10).contains(&refused), "{refused} attempts");
+        assert_eq!(record.tally.connections, refused + 1);
+    }
+}
+
+#[test]
+fn what_is_in_flight_when_the_time_is_over_is_no_error() {
+    play(
+        |options| {
+            options.stop.count = None;
+            options.stop.after = Some(Duration::from_millis(20));
+            options.connections = 3;
+        },
+        |_, _, _| reply(b"", Then::Stall(Duration::from_secs(3600))),
+        |outcome| {
+            outcome.has_answers(0);
+            assert_eq!(outcome.record.tally.connections_open, 3);
+        },
+    );
+}
+
+fn rate(options: &mut Options, per_second: u64) {
+    options.pace = Pace::Rate(NonZeroU64::new(per_second).unwrap());
+    options.stop.count = None;
+    options.stop.after = Some(Duration::from_secs(1));
+}
+
+#[test]
+fn a_rate_is_kept() {
+    for seed in SEEDS {
+        let script: Script = Rc::new(|_, _, _| reply(OK, Then::Stay));
+        play_simulated(
+            Simulation::with_seed(seed),
+            &|options: &mut Options| {
+                rate(options, 1000);
+                options.connections = 8;
+            },
+            &script,
+            &|outcome| {
+                // The last ones are still on their way at the end.
+                assert!((980..=1000).contains(&outcome.record.answers()));
+                assert_eq!(outcome.failures(), []);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_stalled_server_shows_in_every_request_that_should_have_started() {
+    let stall = Duration::from_millis(500);
+    let mut simulation = Simulation::with_seed(1);
+    (simulation.not_yet, simulation.short) = (0, 0);
+    simulation.delay_max = Duration::from_micros(10);
+    let script: Script = Rc::new(move |_, number, _| match number {
+        0 => reply(b"", Then::Stall(stall)),
+        1 => reply(&OK.repeat(2), Then::Stay),
+        _ => reply(OK, Then::Stay),
+    });
+    play_simulated(
+        simulation,
+        &|options: &mut Options| {
+            rate(options, 1000);
+            options.pipeline = 2;
+        },
+        &script,
+        &|outcome| {
+            // 500 requests were due while the server stalled; the n-th of them waited for 500 - n milliseconds.
+            let latency = &outcome.record.latency;
+            assert!((970..=1000).contains(&latency.count()));
+            assert!(latency.max() >= stall.as_nanos() as u64);
+            let expected = 250_000_000;
+            let at_75 = latency.value_at(75.0);
+            assert!(at_75.abs_diff(expected) < expected / 10, "{at_75}");
+        },
+    );
+}
+
+#[test]
+fn a_connection_is_small() {
+    let core = Core::simulated(Simulation::with_seed(0));
+    let plan = Arc::new(Plan::new(options("http://a/")).unwrap());
+    let client = Client::begin(&core, &plan, Address::Unix("/nowhere".into()));
+    let bytes = std::mem::size_of_val(&run(client, 0));
+    eprintln!("a connection takes {bytes} bytes");
+    assert!(bytes <= 700, "{bytes} bytes");
+}

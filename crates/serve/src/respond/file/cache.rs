@@ -1,0 +1,489 @@
+//! Files that were asked for lately: opened, judged and rendered once, and looked at again once a second.
+//!
+//! What is remembered are files that exist, each under its one normalized path; so clients can fill the cache only with
+//! what there is to serve. What does not exist is looked for each time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::rc::Rc;
+
+use onrush_engine::{Core, Errno, Error, File, FileKind, Instant, Kind, Metadata, Root};
+use onrush_http::date::{self, DATE_BYTES};
+use onrush_http::write::HeadWriter;
+
+use super::condition::Validators;
+use super::media::media_type;
+use crate::limits::{
+    FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILE_READS_MAX, FILE_SETTLED_SECONDS, FILES_MAX,
+    FILES_OPEN_MAX,
+};
+use crate::respond::rendered::Rendered;
+
+/// A root directory and what is known of its files.
+pub(crate) struct Cache {
+    root: Root,
+    /// File names to try for a directory, in order.
+    index: Vec<String>,
+    /// Path beneath the root -> file. A directory's path ends with a slash, or is empty, and stands for its index.
+    files: RefCell<HashMap<Box<[u8]>, Rc<Entry>, PathHash>>,
+    /// Invariant: how many of `files` hold a descriptor.
+    open: Cell<usize>,
+    /// When room was last made.
+    room_made: Cell<Instant>,
+    /// Whether the task that forgets idle files runs.
+    forgetting: Cell<bool>,
+}
+
+/// A file ready to be sent.
+pub(crate) struct Entry {
+    pub(crate) content: Content,
+    pub(crate) metadata: Metadata,
+    pub(crate) media: String,
+    etag: String,
+    last_modified: Option<[u8; DATE_BYTES]>,
+    /// The head of the usual answer, and its body when that is held.
+    pub(crate) usual: Rendered,
+    /// Whether a change must show in the metadata; see [`FILE_SETTLED_SECONDS`].
+    settled: bool,
+    checked: Cell<Instant>,
+    used: Cell<Instant>,
+}
+
+/// Where the bytes are.
+pub(crate) enum Content {
+    /// In `usual`.
+    Held,
+    Open(File),
+}
+
+/// Why there is no file to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Missing {
+    NotFound,
+    /// A directory, named without its slash.
+    Directory,
+    /// A directory without an index file.
+    NoIndex,
+    Forbidden,
+    /// We lack what it takes to open it, for the moment.
+    Busy(Error),
+    /// It exists but cannot be read.
+    Broken(Error),
+    /// A link that leads out of the root.
+    Outside,
+}
+
+impl Cache {
+    pub(crate) fn new(root: Root, index: &[String]) -> Rc<Self> {
+        Rc::new(Self {
+            root,
+            index: index.to_vec(),
+            files: RefCell::new(HashMap::with_hasher(PathHash::new())),
+            open: Cell::new(0),
+            room_made: Cell::default(),
+            forgetting: Cell::new(false),
+        })
+    }
+
+    /// The file at `path` when it was looked at within the last second: no system call, no allocation.
+    #[inline]
+    pub(crate) fn fresh(&self, path: &[u8], now: Instant) -> Option<Rc<Entry>> {
+        let files = self.files.borrow();
+        let entry = files.get(path)?;
+        if now.since(entry.checked.get()) >= FILE_CHECK {
+            return None;
+        }
+        entry.used.set(now);
+        Some(Rc::clone(entry))
+    }
+
+    /// The file at `path`, which is normalized, has no empty segments and begins without a slash.
+    pub(crate) fn find(self: &Rc<Self>, path: &[u8], core: &Core) -> Result<Rc<Entry>, Missing> {
+        if let Some(entry) = self.fresh(path, core.now()) {
+            match &entry.content {
+                Content::Held => return Ok(entry),
+                // Its length is about to be promised, so it is worth a look: a cut-off answer would be the alternative.
+                Content::Open(file) if file.metadata_now() == Ok(entry.metadata) => {
+                    return Ok(entry);
+                }
+                Content::Open(_) => {}
+            }
+        }
+        let found = self.open_or_make_room(path);
+        let known = self.files.borrow().get(path).cloned();
+        let (file, media) = match found {
+            Ok(found) => found,
+            Err(missing) => {
+                if known.is_some() {
+                    self.forget(path);
+                }
+                return Err(missing);
+            }
+        };
+        if let Some(entry) = known.filter(|entry| entry.is_still(&file, &media)) {
+            entry.checked.set(core.now());
+            entry.used.set(core.now());
+            return Ok(entry);
+        }
+        self.forget(path);
+        let (entry, consistent) = Entry::load(file, media, core).map_err(|error| {
+            match error.is_out_of_descriptors() {
+                true => Missing::Busy(error),
+                false => Missing::Broken(error),
+            }
+        })?;
+        let entry = Rc::new(entry);
+        if consistent {
+            self.keep(path, &entry, core);
+        }
+        Ok(entry)
+    }
+
+    fn open_or_make_room(&self, path: &[u8]) -> Result<(File, String), Missing> {
+        match self.open(path) {
+            Err(Missing::Busy(error)) if error.is_out_of_descriptors() && self.open.get() > 0 => {
+                self.forget_where(|entry| matches!(entry.content, Content::Open(_)));
+                self.open(path)
+            }
+            found => found,
+        }
+    }
+
+    /// Opens the file at `path`, or the index file of the directory there, and says its media type.
+    fn open(&self, path: &[u8]) -> Result<(File, String), Missing> {
+        if !path.is_empty() && !path.ends_with(b"/") {
+            let file = self.root.open_beneath(path).map_err(Missing::of)?;
+            return match file.metadata().kind {
+                FileKind::Regular => Ok((file, media_type(path))),
+                FileKind::Directory => Err(Missing::Directory),
+                FileKind::Other => Err(Missing::NotFound),
+            };
+        }
+        for name in &self.index {
+            let path = [path, name.as_bytes()].concat();
+            match self.root.open_beneath(&path) {
+                Ok(file) if file.metadata().kind == FileKind::Regular => {
+                    return Ok((file, media_type(&path)));
+                }
+                Ok(_) => {}
+                Err(error) => match Missing::of(error) {
+                    Missing::NotFound => {}
+                    missing => return Err(missing),
+                },
+            }
+        }
+        // The trailing slash makes the kernel insist on a directory.
+        self.root.open_beneath(path).map_err(Missing::of)?;
+        Err(Missing::NoIndex)
+    }
+
+    /// Remembers a file if there is room for it.
+    fn keep(self: &Rc<Self>, path: &[u8], entry: &Rc<Entry>, core: &Core) {
+        let is_open = matches!(entry.content, Content::Open(_));
+        let has_room = || {
+            self.files.borrow().len() < FILES_MAX && (!is_open || self.open.get() < FILES_OPEN_MAX)
+        };
+        // Looking for room costs a walk over all files, so it is done once a second at most; a set of files larger than
+        // the cache is then served in part from it, instead of throwing everything out in turn.
+        let now = core.now();
+        if !has_room() && now.since(self.room_made.get()) >= FILE_CHECK {
+            self.room_made.set(now);
+            self.forget_where(|entry| now.since(entry.used.get()) >= FILE_CHECK);
+        }
+        if !has_room() {
+            return;
+        }
+        self.open.set(self.open.get() + usize::from(is_open));
+        self.files
+            .borrow_mut()
+            .insert(path.into(), Rc::clone(entry));
+        if !self.forgetting.replace(true) {
+            core.spawn(Rc::clone(self).forget_idle(core.clone()));
+        }
+    }
+
+    /// Forgets files that nobody asks for, until none are left to forget.
+    async fn forget_idle(self: Rc<Self>, core: Core) {
+        while !self.files.borrow().is_empty() && !core.is_stopping() {
+            core.sleep_unless_stopping(FILE_IDLE).await;
+            let now = core.now();
+            self.forget_where(|entry| now.since(entry.used.get()) >= FILE_IDLE);
+        }
+        self.forgetting.set(false);
+    }
+
+    /// Files remembered, and how many of them hold a descriptor.
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.files.borrow().len(), self.open.get())
+    }
+
+    fn forget(&self, path: &[u8]) {
+        let forgotten = self.files.borrow_mut().remove(path);
+        if forgotten.is_some_and(|entry| matches!(entry.content, Content::Open(_))) {
+            self.open.set(self.open.get() - 1);
+        }
+    }
+
+    fn forget_where(&self, unwanted: impl Fn(&Entry) -> bool) {
+        let mut files = self.files.borrow_mut();
+        files.retain(|_, entry| !unwanted(entry));
+        let open = files
+            .values()
+            .filter(|entry| matches!(entry.content, Content::Open(_)));
+        self.open.set(open.count());
+    }
+}
+
+impl Entry {
+    /// Reads or renders what an answer needs of `file`. Says, too, whether the file stood still meanwhile.
+    fn load(file: File, media: String, core: &Core) -> Result<(Entry, bool), Error> {
+        let mut metadata = *file.metadata();
+        let mut content = Vec::new();
+        let mut consistent = true;
+        for attempt in 1..=FILE_READS_MAX {
+            if metadata.length > FILE_HELD_MAX as u64 {
+                break;
+            }
+            content = read(&file, metadata.length)?;
+            let after = file.metadata_now()?;
+            consistent = metadata == after && metadata.length == content.len() as u64;
+            if consistent || attempt == FILE_READS_MAX {
+                break;
+            }
+            metadata = after;
+        }
+        let is_held = metadata.length <= FILE_HELD_MAX as u64;
+        if is_held {
+            // What was read is what is sent, whatever the file has become.
+            metadata.length = content.len() as u64;
+        } else {
+            content.clear();
+            consistent = true;
+        }
+        let seconds = core.unix_seconds();
+        let modified = modified(&metadata, seconds);
+        let etag = etag(&metadata);
+        let last_modified = modified.map(date::format);
+        let fields = |head: &mut HeadWriter<'_>| {
+            write_representation(head, &media, metadata.length);
+            write_validators(head, &etag, last_modified.as_ref());
+        };
+        let usual = Rendered::new(200, fields, &content);
+        let settled = u64::try_from(metadata.changed.0)
+            .is_ok_and(|changed| changed.saturating_add(FILE_SETTLED_SECONDS) <= seconds);
+        let entry = Entry {
+            content: if is_held {
+                Content::Held
+            } else {
+                Content::Open(file)
+            },
+            metadata,
+            media,
+            etag,
+            last_modified,
+            usual,
+            settled,
+            checked: Cell::new(core.now()),
+            used: Cell::new(core.now()),
+        };
+        Ok((entry, consistent))
+    }
+
+    /// Whether the file just opened at this entry's path is the one it was made of.
+    fn is_still(&self, file: &File, media: &str) -> bool {
+        self.settled && self.metadata == *file.metadata() && self.media == media
+    }
+
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        let seconds = u64::try_from(self.metadata.modified_seconds).ok();
+        Validators {
+            etag: &self.etag,
+            modified: seconds.filter(|_| self.last_modified.is_some()),
+        }
+    }
+
+    /// The fields that any answer about this version of the file carries.
+    pub(crate) fn write_validators(&self, head: &mut HeadWriter<'_>) {
+        write_validators(head, &self.etag, self.last_modified.as_ref());
+    }
+}
+
+/// As much of `length` bytes as there is.
+fn read(file: &File, length: u64) -> Result<Vec<u8>, Error> {
+    let mut content = vec![0; length as usize];
+    let mut filled = 0;
+    while filled < content.len() {
+        match file.read(filled as u64, &mut content[filled..])? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    content.truncate(filled);
+    Ok(content)
+}
+
+fn write_representation(head: &mut HeadWriter<'_>, media: &str, length: u64) {
+    head.header("Content-Type", media.as_bytes())
+        .content_length(length);
+}
+
+fn write_validators(
+    head: &mut HeadWriter<'_>,
+    etag: &str,
+    last_modified: Option<&[u8; DATE_BYTES]>,
+) {
+    if let Some(last_modified) = last_modified {
+        head.header("Last-Modified", last_modified);
+    }
+    head.header("ETag", etag.as_bytes())
+        .header("Accept-Ranges", b"bytes");
+}
+
+/// Time of modification to the nanosecond, and length. The inode would tell apart a few more versions, but it differs
+/// between servers that hold the same file (and says something of the disk): behind a balancer every second condition
+/// would fail.
+fn etag(metadata: &Metadata) -> String {
+    let time = i128::from(metadata.modified_seconds) * 1_000_000_000
+        + i128::from(metadata.modified_nanoseconds);
+    format!("\"{:x}-{:x}\"", time as u64, metadata.length)
+}
+
+/// Seconds since 1970. A time in the future must not be sent (RFC 9110 8.8.2.1), one before 1970 cannot.
+fn modified(metadata: &Metadata, now: u64) -> Option<u64> {
+    u64::try_from(metadata.modified_seconds)
+        .ok()
+        .filter(|seconds| *seconds <= now)
+}
+
+impl Missing {
+    fn of(error: Error) -> Missing {
+        let Kind::Os(errno) = error.kind else {
+            return Missing::Broken(error);
+        };
+        match errno {
+            // NXIO: a socket in the file system.
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::NAMETOOLONG
+            | Errno::LOOP
+            | Errno::NXIO
+            | Errno::NODEV => Missing::NotFound,
+            Errno::XDEV => Missing::Outside,
+            Errno::ACCESS | Errno::PERM => Missing::Forbidden,
+            // AGAIN: renames without end along the path, or a lease that its holder has yet to give up.
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => Missing::Busy(error),
+            _ => Missing::Broken(error),
+        }
+    }
+}
+
+/// Hashes paths: eight bytes a step by a folded multiplication, 2 ns for a short path where the standard hash takes 15.
+/// Keys are names of existing files only, so nobody outside can choose colliding ones; the seed is for whoever chooses
+/// the files.
+struct PathHash(u64);
+
+impl PathHash {
+    fn new() -> Self {
+        Self(RandomState::new().hash_one(0))
+    }
+}
+
+impl BuildHasher for PathHash {
+    type Hasher = PathHasher;
+
+    fn build_hasher(&self) -> PathHasher {
+        PathHasher(self.0)
+    }
+}
+
+struct PathHasher(u64);
+
+impl PathHasher {
+    fn step(&mut self, word: u64) {
+        // The odd number next to 2^64 divided by the golden ratio.
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
+impl Hasher for PathHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.step(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.step(u64::from_le_bytes(last));
+    }
+
+    fn write_usize(&mut self, length: usize) {
+        self.step(length as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_to_open_has_its_meaning() {
+        let missing = |errno| {
+            Missing::of(Error::new(
+                onrush_engine::Op::Open,
+                onrush_engine::Kind::Os(errno),
+            ))
+        };
+        assert_eq!(missing(Errno::NOENT), Missing::NotFound);
+        assert_eq!(missing(Errno::NOTDIR), Missing::NotFound);
+        assert_eq!(missing(Errno::NAMETOOLONG), Missing::NotFound);
+        assert_eq!(missing(Errno::LOOP), Missing::NotFound);
+        assert_eq!(missing(Errno::XDEV), Missing::Outside);
+        assert_eq!(missing(Errno::ACCESS), Missing::Forbidden);
+        assert!(matches!(missing(Errno::MFILE), Missing::Busy(_)));
+        assert!(matches!(missing(Errno::NFILE), Missing::Busy(_)));
+        assert!(matches!(missing(Errno::IO), Missing::Broken(_)));
+    }
+
+    #[test]
+    fn paths_hash_apart() {
+        let hash = PathHash::new();
+        let mut seen = std::collections::HashSet::new();
+        for directory in 0..20 {
+            for file in 0..100 {
+                let path = format!("assets/{directory}/image-{file}.png");
+                assert!(seen.insert(hash.hash_one(path.as_bytes())), "{path}");
+            }
+        }
+        let zeros = [0u8; 40];
+        for length in 0..40 {
+            assert!(seen.insert(hash.hash_one(&zeros[..length])), "{length}");
+        }
+    }
+
+    #[test]
+    fn an_etag_tells_versions_apart_and_a_future_time_is_no_date() {
+        let metadata = Metadata {
+            kind: FileKind::Regular,
+            length: 16,
+            modified_seconds: 1,
+            modified_nanoseconds: 2,
+            identity: (1, 2),
+            changed: (5, 5),
+        };
+        assert_eq!(etag(&metadata), "\"3b9aca02-10\"");
+        assert_eq!(modified(&metadata, 1), Some(1));
+        assert_eq!(modified(&metadata, 0), None);
+        let ancient = Metadata {
+            modified_seconds: -1,
+            ..metadata
+        };
+        assert_eq!(modified(&ancient, 1), None);
+    }
+}

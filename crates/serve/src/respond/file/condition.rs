@@ -1,0 +1,319 @@
+//! Conditional requests: which fields make a request conditional, and whether its conditions hold (RFC 9110 13).
+
+use std::time::UNIX_EPOCH;
+
+use onrush_http::{Header, header_is};
+
+/// What tells one version of a file from another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Validators<'e> {
+    /// Strong, in its quotes.
+    pub(crate) etag: &'e str,
+    /// Seconds since 1970; `None` when the file's time is no date that could be sent.
+    pub(crate) modified: Option<u64>,
+}
+
+/// What the preconditions of a request say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// They hold, or there are none.
+    Holds,
+    /// The client has this version already: 304.
+    NotModified,
+    /// 412.
+    Failed,
+}
+
+/// Whether no field of the request can change the answer to a GET: neither a condition nor a range.
+#[inline]
+pub(crate) fn are_absent(headers: &[Header<'_>]) -> bool {
+    headers.iter().all(|header| {
+        let wanted = match header.name.len() {
+            5 => "range",
+            8 if header_is(header.name, "if-range") => return false,
+            8 => "if-match",
+            13 => "if-none-match",
+            17 => "if-modified-since",
+            19 => "if-unmodified-since",
+            _ => return true,
+        };
+        !header_is(header.name, wanted)
+    })
+}
+
+/// Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 13.2.2.
+pub(crate) fn judge(headers: &[Header<'_>], current: Validators<'_>) -> Verdict {
+    let modified_since = |name| Some(current.modified? > date(headers, name)?);
+    if let Some(matches) = etag_matches(headers, "if-match", current.etag, Comparison::Strong) {
+        if !matches {
+            return Verdict::Failed;
+        }
+    } else if modified_since("if-unmodified-since") == Some(true) {
+        return Verdict::Failed;
+    }
+    let known = match etag_matches(headers, "if-none-match", current.etag, Comparison::Weak) {
+        Some(matches) => matches,
+        None => modified_since("if-modified-since") == Some(false),
+    };
+    if known {
+        Verdict::NotModified
+    } else {
+        Verdict::Holds
+    }
+}
+
+/// Whether `If-Range` lets the ranges of a request apply (RFC 9110 13.1.5). `now` is in seconds since 1970.
+pub(crate) fn admits_ranges(headers: &[Header<'_>], current: Validators<'_>, now: u64) -> bool {
+    let Some(value) = field(headers, "if-range") else {
+        // Absent, or repeated: then it is not one validator and matches nothing.
+        return !headers
+            .iter()
+            .any(|header| header_is(header.name, "if-range"));
+    };
+    if value.starts_with(b"\"") || value.starts_with(b"W/") {
+        return value == current.etag.as_bytes();
+    }
+    // A date is a strong validator only when the second it names is over (RFC 9110 8.8.2.2): the file cannot change
+    // once more within it.
+    current
+        .modified
+        .is_some_and(|modified| parse_date(value) == Some(modified) && modified < now)
+}
+
+/// The value of a field that must not be repeated; `None` when it is absent or is.
+pub(crate) fn field<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
+    let mut found = headers
+        .iter()
+        .filter(|header| header_is(header.name, name))
+        .map(|header| header.value);
+    match (found.next(), found.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    }
+}
+
+/// A date field; a value that is no date counts as absent (RFC 9110 13.1.3, 13.1.4).
+fn date(headers: &[Header<'_>], name: &str) -> Option<u64> {
+    parse_date(field(headers, name)?)
+}
+
+fn parse_date(value: &[u8]) -> Option<u64> {
+    let time = httpdate::parse_http_date(str::from_utf8(value).ok()?).ok()?;
+    Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
+/// RFC 9110 8.8.3.2.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    /// A weak tag matches nothing.
+    Strong,
+    /// Whether tags are weak does not matter.
+    Weak,
+}
+
+/// Whether a list of entity tags, over all its lines, contains `etag`; `*` is every tag. `None` without such a field.
+fn etag_matches(
+    headers: &[Header<'_>],
+    name: &str,
+    etag: &str,
+    comparison: Comparison,
+) -> Option<bool> {
+    let mut lines = headers
+        .iter()
+        .filter(|header| header_is(header.name, name))
+        .map(|header| header.value)
+        .peekable();
+    lines.peek()?;
+    Some(lines.any(|line| line == b"*" || list_contains(line, etag.as_bytes(), comparison)))
+}
+
+/// A tag may contain commas, so the list is read from quote to quote. Nothing behind a mistake is believed.
+fn list_contains(mut list: &[u8], etag: &[u8], comparison: Comparison) -> bool {
+    loop {
+        while let [b' ' | b'\t' | b',', rest @ ..] = list {
+            list = rest;
+        }
+        let weak = list.starts_with(b"W/");
+        if weak {
+            list = &list[2..];
+        }
+        let [b'"', opaque @ ..] = list else {
+            return false;
+        };
+        let Some(length) = memchr::memchr(b'"', opaque) else {
+            return false;
+        };
+        let (tag, rest) = list.split_at(length + 2);
+        if tag == etag && (comparison == Comparison::Weak || !weak) {
+            return true;
+        }
+        list = rest;
+        if !matches!(list, [] | [b' ' | b'\t' | b',', ..]) {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CURRENT: Validators<'static> = Validators {
+        etag: "\"xyzzy\"",
+        modified: Some(784_111_777),
+    };
+    const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+    const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+
+    fn with<T>(fields: &[(&str, &str)], test: impl FnOnce(&[Header<'_>]) -> T) -> T {
+        let headers: Vec<Header<'_>> = fields
+            .iter()
+            .map(|(name, value)| Header {
+                name,
+                value: value.as_bytes(),
+            })
+            .collect();
+        test(&headers)
+    }
+
+    #[test]
+    fn preconditions_hold_or_fail_as_the_rfc_says() {
+        use Verdict::{Failed, Holds, NotModified};
+        let table: &[(&[(&str, &str)], Verdict)] = &[
+            (&[], Holds),
+            (&[("If-None-Match", "\"xyzzy\"")], NotModified),
+            (&[("if-none-match", "W/\"xyzzy\"")], NotModified),
+            (&[("If-None-Match", "*")], NotModified),
+            (&[("If-None-Match", "\"r2d2\"")], Holds),
+            (
+                &[("If-None-Match", "\"a,b\", W/\"c\" ,, \"xyzzy\"")],
+                NotModified,
+            ),
+            (&[("If-None-Match", "\"xyzz\"")], Holds),
+            (&[("If-None-Match", "xyzzy")], Holds),
+            (&[("If-None-Match", "\"r2d2")], Holds),
+            (&[("If-None-Match", "\"r2d2\"\"xyzzy\"")], Holds),
+            (&[("If-None-Match", "w/\"xyzzy\"")], Holds),
+            (&[("If-None-Match", "")], Holds),
+            (
+                &[("If-None-Match", "\"a\""), ("If-None-Match", "\"xyzzy\"")],
+                NotModified,
+            ),
+            (&[("If-Match", "\"xyzzy\"")], Holds),
+            (&[("If-Match", "\"a\", \"xyzzy\"")], Holds),
+            (&[("If-Match", "*")], Holds),
+            (&[("If-Match", "W/\"xyzzy\"")], Failed),
+            (&[("If-Match", "\"r2d2\"")], Failed),
+            (&[("If-Match", "nonsense")], Failed),
+            (&[("If-Modified-Since", SAME)], NotModified),
+            (&[("If-Modified-Since", AFTER)], NotModified),
+            (&[("If-Modified-Since", BEFORE)], Holds),
+            (
+                &[("If-Modified-Since", "Sunday, 06-Nov-94 08:49:37 GMT")],
+                NotModified,
+            ),
+            (
+                &[("If-Modified-Since", "Sun Nov  6 08:49:37 1994")],
+                NotModified,
+            ),
+            (&[("If-Modified-Since", "yesterday")], Holds),
+            (
+                &[("If-Modified-Since", SAME), ("If-Modified-Since", SAME)],
+                Holds,
+            ),
+            (&[("If-Unmodified-Since", SAME)], Holds),
+            (&[("If-Unmodified-Since", AFTER)], Holds),
+            (&[("If-Unmodified-Since", BEFORE)], Failed),
+            (&[("If-Unmodified-Since", "yesterday")], Holds),
+            // 13.2.2: tags go before dates, preconditions of the writer before those of the reader.
+            (
+                &[("If-None-Match", "\"r2d2\""), ("If-Modified-Since", SAME)],
+                Holds,
+            ),
+            (
+                &[
+                    ("If-None-Match", "\"xyzzy\""),
+                    ("If-Modified-Since", BEFORE),
+                ],
+                NotModified,
+            ),
+            (
+                &[("If-Match", "\"xyzzy\""), ("If-Unmodified-Since", BEFORE)],
+                Holds,
+            ),
+            (
+                &[("If-Match", "\"xyzzy\""), ("If-None-Match", "\"xyzzy\"")],
+                NotModified,
+            ),
+            (
+                &[("If-Match", "\"r2d2\""), ("If-None-Match", "\"xyzzy\"")],
+                Failed,
+            ),
+            (
+                &[("If-Unmodified-Since", SAME), ("If-Modified-Since", SAME)],
+                NotModified,
+            ),
+        ];
+        for (fields, verdict) in table {
+            with(fields, |headers| {
+                assert_eq!(judge(headers, CURRENT), *verdict, "{fields:?}");
+                assert_eq!(are_absent(headers), fields.is_empty(), "{fields:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_date_knows_no_condition_on_dates() {
+        let current = Validators {
+            modified: None,
+            ..CURRENT
+        };
+        for name in ["If-Modified-Since", "If-Unmodified-Since"] {
+            for date in [BEFORE, AFTER] {
+                let verdict = with(&[(name, date)], |headers| judge(headers, current));
+                assert_eq!(verdict, Verdict::Holds);
+            }
+        }
+    }
+
+    #[test]
+    fn if_range_admits_only_the_very_same_version() {
+        let then = CURRENT.modified.unwrap();
+        let now = then + 1;
+        for (value, now, admits) in [
+            ("\"xyzzy\"", now, true),
+            ("W/\"xyzzy\"", now, false),
+            ("\"r2d2\"", now, false),
+            ("xyzzy", now, false),
+            (SAME, now, true),
+            (SAME, then, false),
+            (BEFORE, now, false),
+            (AFTER, now, false),
+            ("", now, false),
+        ] {
+            let admitted = with(&[("If-Range", value)], |headers| {
+                assert!(!are_absent(headers));
+                admits_ranges(headers, CURRENT, now)
+            });
+            assert_eq!(admitted, admits, "{value}");
+        }
+        assert!(with(&[], |headers| admits_ranges(headers, CURRENT, now)));
+        let twice = [("If-Range", "\"xyzzy\""), ("If-Range", "\"xyzzy\"")];
+        assert!(!with(&twice, |headers| admits_ranges(
+            headers, CURRENT, now
+        )));
+    }
+
+    #[test]
+    fn other_fields_make_no_request_conditional() {
+        let fields = [
+            ("Host", "h"),
+            ("Accept", "*/*"),
+            ("Range2", "x"),
+            ("If-Matcg", "x"),
+        ];
+        assert!(with(&fields, are_absent));
+        assert!(!with(&[("RANGE", "bytes=0-")], are_absent));
+    }
+}

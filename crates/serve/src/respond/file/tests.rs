@@ -1,0 +1,865 @@
+//! Files, through real connections, on every driver.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use onrush_config::Plan;
+use onrush_config::plan::{Action, OneLiner, PathMatch};
+
+use super::*;
+use crate::harness::{exchange, exchange_text, on_every_driver, on_simulated_cores};
+use crate::limits::{FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX};
+use crate::worker::{Answer, Worker};
+
+const TIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+/// Of a file of 10 bytes that changed then.
+const ETAG: &str = "\"ae1b981bc490a00-a\"";
+
+/// A directory to serve.
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn new() -> Tree {
+        Tree(tempfile::tempdir().unwrap())
+    }
+
+    /// With these files; each contains `0123456789`.
+    fn of(paths: &[&str]) -> Tree {
+        let tree = Tree::new();
+        for path in paths {
+            tree.write(path, b"0123456789");
+        }
+        tree
+    }
+
+    fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    /// Writes a file whose time is [`TIME`].
+    fn write(&self, path: impl AsRef<Path>, content: &[u8]) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        touch(&path);
+    }
+
+    /// A file of zeros that takes no space.
+    fn write_sparse(&self, path: &str, length: u64) {
+        let path = self.path(path);
+        fs::File::create(&path).unwrap().set_len(length).unwrap();
+        touch(&path);
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::one_liner(OneLiner::Files(self.0.path().to_path_buf()), Vec::new())
+    }
+
+    fn plan_with(&self, path: PathMatch, index: &[&str], hidden: bool) -> Plan {
+        let mut plan = self.plan();
+        plan.routes[0].path = path;
+        plan.routes[0].action = Action::Files {
+            root: self.0.path().to_path_buf(),
+            index: index.iter().map(|name| (*name).to_owned()).collect(),
+            hidden,
+        };
+        plan
+    }
+}
+
+fn touch(path: &Path) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+    let file = fs::File::options().append(true).open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+fn request(method: &str, target: &str, fields: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n")
+}
+
+fn get(plan: &Plan, target: &str) -> String {
+    exchange_text(plan, &request("GET", target, ""))
+}
+
+fn get_with(plan: &Plan, target: &str, fields: &str) -> String {
+    exchange_text(plan, &request("GET", target, fields))
+}
+
+fn status(answer: &str) -> u16 {
+    answer[9..12].parse().unwrap()
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").unwrap().1
+}
+
+fn field<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    let head = answer.split("\r\n\r\n").next().unwrap();
+    head.split("\r\n")
+        .filter_map(|line| line.split_once(": "))
+        .find(|(found, _)| *found == name)
+        .map(|(_, value)| value)
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 31 % 251) as u8).collect()
+}
+
+fn cache_of(worker: &Worker) -> &Rc<Cache> {
+    let Answer::Files(files) = &worker.routes[0].target else {
+        panic!("the plan has files only");
+    };
+    &files.cache
+}
+
+#[test]
+fn a_file_comes_with_its_type_its_length_and_its_validators() {
+    let tree = Tree::of(&["a.txt"]);
+    let expected = format!(
+        "HTTP/1.1 200 OK\r\nServer: onrush\r\nDate: {}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: 10\r\nLast-Modified: {TIME}\r\nETag: {ETAG}\r\nAccept-Ranges: bytes\r\n\r\n0123456789",
+        "-".repeat(29)
+    );
+    let request = request("GET", "/a.txt", "");
+    // The second and third come from the cache.
+    assert_eq!(
+        exchange_text(&tree.plan(), &request.repeat(3)),
+        expected.repeat(3)
+    );
+}
+
+#[test]
+fn head_says_what_get_says_and_sends_no_body() {
+    let tree = Tree::of(&["small"]);
+    tree.write_sparse("large", 1_000_000);
+    for name in ["/small", "/large"] {
+        let got = get(&tree.plan(), name);
+        let head = exchange_text(&tree.plan(), &request("HEAD", name, ""));
+        assert_eq!(head, &got[..got.len() - body(&got).len()], "{name}");
+    }
+}
+
+#[test]
+fn an_old_client_is_told_how_the_connection_goes_on() {
+    let tree = Tree::of(&["a"]);
+    for (text, connection) in [
+        ("GET /a HTTP/1.0\r\n\r\n", "close"),
+        (
+            "GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+            "keep-alive",
+        ),
+        (
+            "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+            "close",
+        ),
+    ] {
+        let answer = exchange_text(&tree.plan(), text);
+        assert_eq!(field(&answer, "Connection"), Some(connection), "{text}");
+        assert_eq!(body(&answer), "0123456789");
+    }
+}
+
+#[test]
+fn files_of_every_length_arrive_whole() {
+    let held = FILE_HELD_MAX;
+    for length in [0, 1, held - 1, held, held + 1, 300_000] {
+        let tree = Tree::new();
+        tree.write("file", &pattern(length));
+        let answer = exchange(
+            &tree.plan(),
+            request("GET", "/file", "").repeat(2).as_bytes(),
+        );
+        let head_length = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
+        let head = str::from_utf8(&answer[..head_length]).unwrap();
+        assert_eq!(
+            field(head, "Content-Length"),
+            Some(length.to_string().as_str())
+        );
+        let once = [head.as_bytes(), &pattern(length)].concat();
+        assert!(answer == once.repeat(2), "{length} bytes");
+    }
+}
+
+#[test]
+fn pipelined_requests_for_small_and_large_files_are_answered_in_order() {
+    let tree = Tree::new();
+    let contents = [pattern(100), pattern(100_000), b"end".to_vec()];
+    let mut requests = String::new();
+    for (at, content) in contents.iter().enumerate() {
+        tree.write(format!("{at}"), content);
+        requests += &request("GET", &format!("/{at}"), "");
+    }
+    let mut answer = &exchange(&tree.plan(), requests.as_bytes())[..];
+    for content in contents {
+        let head_length = memchr::memmem::find(answer, b"\r\n\r\n").unwrap() + 4;
+        answer = &answer[head_length..];
+        assert!(answer.starts_with(&content));
+        answer = &answer[content.len()..];
+    }
+    assert!(answer.is_empty());
+}
+
+#[test]
+fn a_directory_is_answered_with_the_first_index_file_there_is() {
+    let tree = Tree::of(&["both/index.htm", "none/other"]);
+    tree.write("index.html", b"top");
+    tree.write("both/index.html", b"first");
+    tree.write("second/index.htm", b"second");
+    fs::create_dir_all(tree.path("odd/index.html")).unwrap();
+    tree.write("odd/index.htm", b"a directory is no index file");
+    let plan = tree.plan_with(PathMatch::Any, &["index.html", "index.htm"], false);
+    for (path, content) in [
+        ("/", "top"),
+        ("/both/", "first"),
+        ("/second/", "second"),
+        ("/odd/", "a directory is no index file"),
+    ] {
+        let answer = get(&plan, path);
+        assert_eq!((status(&answer), body(&answer)), (200, content), "{path}");
+        let media = field(&answer, "Content-Type");
+        assert_eq!(media, Some("text/html; charset=utf-8"));
+    }
+    assert_eq!(status(&get(&plan, "/none/")), 403);
+    assert_eq!(status(&get(&plan, "/missing/")), 404);
+    assert_eq!(status(&get(&plan, "/none/other/")), 404);
+}
+
+#[test]
+fn a_directory_without_its_slash_is_redirected_within_this_host() {
+    let tree = Tree::of(&["dir/index.html", "d r/sub/index.html", "\\h/x", "p/x"]);
+    for (target, location) in [
+        ("/dir", "/dir/"),
+        ("/dir?a=1&b=/", "/dir/?a=1&b=/"),
+        ("/dir?", "/dir/?"),
+        ("/d%20r/sub", "/d%20r/sub/"),
+        ("http://other:1/dir?q", "/dir/?q"),
+        ("//dir", "/dir/"),
+        ("///dir", "/dir/"),
+        ("/\\h", "/%5Ch/"),
+        ("//\\h", "/%5Ch/"),
+        ("/x/../dir", "/x/../dir/"),
+    ] {
+        let answer = get(&tree.plan(), target);
+        assert_eq!(status(&answer), 301, "{target}");
+        assert_eq!(field(&answer, "Location"), Some(location), "{target}");
+    }
+    let prefix = tree.plan_with(PathMatch::Prefix("/static".into()), &["index.html"], false);
+    for (target, location) in [("/static", "/static/"), ("/static/dir", "/static/dir/")] {
+        let answer = get(&prefix, target);
+        assert_eq!(status(&answer), 301, "{target}");
+        assert_eq!(field(&answer, "Location"), Some(location), "{target}");
+    }
+}
+
+#[test]
+fn a_route_leaves_the_rest_of_the_path_to_its_files() {
+    let tree = Tree::of(&["index.html", "a", "static/a"]);
+    for (path, target, found) in [
+        (PathMatch::Prefix("/static/".into()), "/static/a", 200),
+        (PathMatch::Prefix("/static/".into()), "/static/", 200),
+        (PathMatch::Prefix("/static".into()), "/static/a", 200),
+        (PathMatch::Prefix("/static".into()), "/static/", 200),
+        (PathMatch::Prefix("/static".into()), "/static../a", 404),
+        (PathMatch::Prefix("/static".into()), "/static.", 404),
+        (PathMatch::Exact("/a".into()), "/a", 200),
+        (PathMatch::Exact("/static/a".into()), "/static/a", 200),
+    ] {
+        for hidden in [false, true] {
+            let plan = tree.plan_with(path.clone(), &["index.html"], hidden);
+            assert_eq!(status(&get(&plan, target)), found, "{path:?} {target}");
+        }
+    }
+}
+
+#[test]
+fn nothing_but_visible_regular_files_beneath_the_root_is_found() {
+    let outside = Tree::of(&["secret"]);
+    let tree = Tree::of(&["file", ".hidden", "a/.git/config", "a/..b", "a/b"]);
+    symlink(outside.path("secret"), tree.path("absolute")).unwrap();
+    let name = outside.0.path().file_name().unwrap();
+    symlink(
+        Path::new("..").join(name).join("secret"),
+        tree.path("relative"),
+    )
+    .unwrap();
+    symlink(outside.0.path(), tree.path("directory")).unwrap();
+    symlink("loop", tree.path("loop")).unwrap();
+    symlink("nowhere", tree.path("dangling")).unwrap();
+    symlink("/proc/self/root/etc/passwd", tree.path("magic")).unwrap();
+    std::os::unix::net::UnixListener::bind(tree.path("socket")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(tree.path("fifo"))
+        .status();
+    assert!(made.unwrap().success());
+    let long = format!("/{}", "x".repeat(300));
+    for target in [
+        "/missing",
+        "/file/",
+        "/file/x",
+        "/FILE",
+        "/.hidden",
+        "/a/.git/config",
+        "/a/.git/",
+        "/a/..b",
+        "/absolute",
+        "/relative",
+        "/directory/secret",
+        "/directory/",
+        "/loop",
+        "/dangling",
+        "/magic",
+        "/socket",
+        "/fifo",
+        "/a%2Fb",
+        "/a%2f..%2f..%2fetc/passwd",
+        "/a/..%2f..%2fsecret",
+        "/%5c..%5csecret",
+        &long,
+    ] {
+        assert_eq!(status(&get(&tree.plan(), target)), 404, "{target}");
+    }
+    for target in ["/..", "/../secret", "/a/../../secret", "/%2e%2e/secret"] {
+        assert_eq!(status(&get(&tree.plan(), target)), 400, "{target}");
+    }
+}
+
+#[test]
+fn hidden_files_are_served_when_asked_for_and_well_known_ones_always() {
+    let tree = Tree::of(&[
+        ".hidden",
+        ".dir/file",
+        ".well-known/acme-challenge/token",
+        ".well-known/.hidden",
+        "sub/.well-known/token",
+    ]);
+    for (target, by_default) in [
+        ("/.hidden", 404),
+        ("/.dir/file", 404),
+        ("/.well-known/acme-challenge/token", 200),
+        ("/.well-known/.hidden", 404),
+        ("/sub/.well-known/token", 404),
+    ] {
+        assert_eq!(status(&get(&tree.plan(), target)), by_default, "{target}");
+        let all = tree.plan_with(PathMatch::Any, &[], true);
+        assert_eq!(status(&get(&all, target)), 200, "{target}");
+    }
+}
+
+#[test]
+fn links_that_stay_beneath_the_root_are_followed() {
+    let tree = Tree::of(&["a/file", "b/x"]);
+    symlink("a/file", tree.path("link")).unwrap();
+    symlink("../a", tree.path("b/up")).unwrap();
+    for target in ["/link", "/b/up/file"] {
+        assert_eq!(body(&get(&tree.plan(), target)), "0123456789", "{target}");
+    }
+}
+
+#[test]
+fn names_may_have_any_bytes() {
+    let tree = Tree::of(&["with space.txt", "grüße.txt", "100%.txt", "a+b&c=d;e"]);
+    tree.write(OsStr::from_bytes(b"latin-\xe9.txt"), b"0123456789");
+    for target in [
+        "/with%20space.txt",
+        "/gr%C3%BC%C3%9Fe.txt",
+        "/100%25.txt",
+        "/a+b&c=d;e",
+        "/%61%2bb%26c%3Dd%3be",
+        "/latin-%e9.txt",
+        "//with%20space.txt",
+        "/./with%20space.txt?query",
+    ] {
+        // Twice: found, then remembered.
+        let answer = exchange_text(&tree.plan(), &request("GET", target, "").repeat(2));
+        assert_eq!(answer.matches("\r\n\r\n0123456789").count(), 2, "{target}");
+    }
+}
+
+#[test]
+fn files_can_only_be_read() {
+    let tree = Tree::of(&["file"]);
+    for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"] {
+        let answer = exchange_text(&tree.plan(), &request(method, "/file", ""));
+        assert_eq!(status(&answer), 405, "{method}");
+        assert_eq!(field(&answer, "Allow"), Some("GET, HEAD, OPTIONS"));
+    }
+    for target in ["/file", "*"] {
+        let answer = exchange_text(&tree.plan(), &request("OPTIONS", target, ""));
+        assert_eq!(status(&answer), 204);
+        assert_eq!(field(&answer, "Allow"), Some("GET, HEAD, OPTIONS"));
+        assert_eq!(field(&answer, "Content-Length"), None);
+    }
+    let posted = "POST /file HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello";
+    let answer = exchange_text(
+        &tree.plan(),
+        &format!("{posted}{}", request("GET", "/file", "")),
+    );
+    assert!(answer.starts_with("HTTP/1.1 405 ") && answer.ends_with("0123456789"));
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_forbidden() {
+    use std::os::unix::fs::PermissionsExt;
+    let tree = Tree::of(&["file"]);
+    fs::set_permissions(tree.path("file"), fs::Permissions::from_mode(0)).unwrap();
+    if fs::File::open(tree.path("file")).is_ok() {
+        eprintln!("skipped: this user may read everything");
+        return;
+    }
+    assert_eq!(status(&get(&tree.plan(), "/file")), 403);
+}
+
+#[test]
+fn conditions_decide_what_is_sent() {
+    let tree = Tree::of(&["file"]);
+    for (fields, expected) in [
+        (format!("If-None-Match: {ETAG}"), 304),
+        (format!("If-None-Match: \"other\", W/{ETAG}"), 304),
+        ("If-None-Match: \"other\"".into(), 200),
+        (format!("If-Modified-Since: {TIME}"), 304),
+        (
+            "If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT".into(),
+            200,
+        ),
+        (format!("If-Match: {ETAG}"), 200),
+        ("If-Match: \"other\"".into(), 412),
+        (format!("If-Unmodified-Since: {TIME}"), 200),
+        (
+            "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT".into(),
+            412,
+        ),
+        // A condition that does not hold goes before a range.
+        (format!("If-None-Match: {ETAG}\r\nRange: bytes=0-1"), 304),
+        (format!("If-Match: {ETAG}\r\nRange: bytes=0-1"), 206),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = exchange_text(
+                &tree.plan(),
+                &request(method, "/file", &format!("{fields}\r\n")),
+            );
+            let expected = match (method, expected) {
+                ("HEAD", 206) => 200,
+                (_, expected) => expected,
+            };
+            assert_eq!(status(&answer), expected, "{method} {fields}");
+            if expected == 304 {
+                assert_eq!(field(&answer, "ETag"), Some(ETAG));
+                assert_eq!(field(&answer, "Last-Modified"), Some(TIME));
+                assert_eq!(field(&answer, "Content-Length"), None);
+                assert_eq!(body(&answer), "");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_is_sent_alone() {
+    let tree = Tree::of(&["small"]);
+    tree.write("large", &pattern(50_000));
+    let large = |range: Range<usize>| pattern(50_000)[range].to_vec();
+    for (target, range, content_range, content) in [
+        ("/small", "bytes=0-0", "bytes 0-0/10", b"0".to_vec()),
+        ("/small", "bytes=2-4", "bytes 2-4/10", b"234".to_vec()),
+        ("/small", "bytes=7-", "bytes 7-9/10", b"789".to_vec()),
+        ("/small", "bytes=-2", "bytes 8-9/10", b"89".to_vec()),
+        (
+            "/large",
+            "bytes=0-9",
+            "bytes 0-9/50000",
+            pattern(10).to_vec(),
+        ),
+        (
+            "/large",
+            "bytes=100-40099",
+            "bytes 100-40099/50000",
+            large(100..40_100),
+        ),
+        (
+            "/large",
+            "bytes=-1",
+            "bytes 49999-49999/50000",
+            large(49_999..50_000),
+        ),
+    ] {
+        let request = request("GET", target, &format!("Range: {range}\r\n"));
+        let answer = exchange(&tree.plan(), request.as_bytes());
+        let at = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
+        let head = str::from_utf8(&answer[..at]).unwrap();
+        assert_eq!(status(head), 206, "{range}");
+        assert_eq!(field(head, "Content-Range"), Some(content_range));
+        let length = content.len().to_string();
+        assert_eq!(field(head, "Content-Length"), Some(length.as_str()));
+        assert!(answer[at..] == content, "{range}");
+    }
+}
+
+#[test]
+fn a_range_that_cannot_be_had_is_refused_and_one_that_makes_no_sense_ignored() {
+    let tree = Tree::of(&["file"]);
+    tree.write("empty", b"");
+    for (target, fields, expected) in [
+        ("/file", "Range: bytes=10-", 416),
+        ("/file", "Range: bytes=-0", 416),
+        ("/empty", "Range: bytes=0-", 416),
+        ("/empty", "Range: bytes=-1", 200),
+        ("/file", "Range: bytes=2-1", 200),
+        ("/file", "Range: lines=0-1", 200),
+        ("/file", "Range: bytes=0-1\r\nRange: bytes=2-3", 200),
+    ] {
+        let answer = get_with(&tree.plan(), target, &format!("{fields}\r\n"));
+        assert_eq!(status(&answer), expected, "{target} {fields}");
+        if expected == 416 {
+            let length = if target == "/file" { 10 } else { 0 };
+            let content_range = format!("bytes */{length}");
+            assert_eq!(
+                field(&answer, "Content-Range"),
+                Some(content_range.as_str())
+            );
+        }
+    }
+}
+
+#[test]
+fn a_range_of_another_version_gets_the_whole_file() {
+    let tree = Tree::of(&["file"]);
+    for (validator, expected) in [
+        (ETAG, 206),
+        (TIME, 206),
+        ("\"other\"", 200),
+        ("Sun, 06 Nov 1994 08:49:38 GMT", 200),
+    ] {
+        let fields = format!("Range: bytes=1-2\r\nIf-Range: {validator}\r\n");
+        let answer = get_with(&tree.plan(), "/file", &fields);
+        assert_eq!(status(&answer), expected, "{validator}");
+    }
+}
+
+#[test]
+fn several_ranges_are_sent_as_parts() {
+    let tree = Tree::new();
+    for length in [2000usize, 50_000] {
+        tree.write("file.bin", &pattern(length));
+        let plan = tree.plan();
+        on_every_driver(|site| {
+            let plan = plan.clone();
+            async move {
+                let address = site.serve(&plan);
+                let fields = "Range: bytes=1000-1009,0-4,-100,99999-\r\n";
+                let mut client = site.connect(&address).await;
+                let both = request("GET", "/file.bin", fields) + &request("HEAD", "/file.bin", "");
+                client.send(both.as_bytes()).await;
+                let head = client.receive_until(b"\r\n\r\n").await;
+                let head = String::from_utf8(head).unwrap();
+                assert_eq!(status(&head), 206);
+                let media = field(&head, "Content-Type").unwrap();
+                let boundary = media
+                    .strip_prefix("multipart/byteranges; boundary=")
+                    .unwrap();
+                let mut expected = Vec::new();
+                for range in [1000..1010, 0..5, length - 100..length] {
+                    expected.extend(
+                        format!(
+                            "\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n\
+                             Content-Range: bytes {}-{}/{length}\r\n\r\n",
+                            range.start,
+                            range.end - 1
+                        )
+                        .into_bytes(),
+                    );
+                    expected.extend(&pattern(length)[range]);
+                }
+                expected.extend(format!("\r\n--{boundary}--\r\n").into_bytes());
+                let announced: usize = field(&head, "Content-Length").unwrap().parse().unwrap();
+                assert_eq!(announced, expected.len());
+                assert!(client.receive_exactly(announced).await == expected);
+                // Nothing more and nothing less: the next answer follows.
+                let next = client.receive_until(b"\r\n\r\n").await;
+                assert!(next.starts_with(b"HTTP/1.1 200 "));
+            }
+        });
+    }
+}
+
+#[test]
+fn files_beyond_four_gigabytes_have_their_true_length_and_end() {
+    let tree = Tree::new();
+    tree.write_sparse("huge", 5_000_000_000);
+    let head = exchange_text(&tree.plan(), &request("HEAD", "/huge", ""));
+    assert_eq!(field(&head, "Content-Length"), Some("5000000000"));
+    let answer = get_with(&tree.plan(), "/huge", "Range: bytes=4999999998-\r\n");
+    assert_eq!(
+        field(&answer, "Content-Range"),
+        Some("bytes 4999999998-4999999999/5000000000")
+    );
+    assert_eq!(body(&answer), "\0\0");
+}
+
+/// Asks for `/file` or `/` again and again while `change` happens, and gives the answers before, within the second, and
+/// after it.
+fn around(tree: &Rc<Tree>, target: &'static str, change: fn(&Tree), check: fn([String; 3])) {
+    let plan = tree.plan_with(PathMatch::Any, &["index.html", "index.htm"], false);
+    let tree = Rc::clone(tree);
+    on_simulated_cores(|site| {
+        let (plan, tree) = (plan.clone(), Rc::clone(&tree));
+        async move {
+            fs::remove_dir_all(tree.0.path()).unwrap();
+            tree.write("file", b"before");
+            tree.write("index.htm", b"before");
+            let address = site.serve(&plan);
+            let mut client = site.connect(&address).await;
+            let mut answers = Vec::new();
+            for wait in [Duration::ZERO, FILE_CHECK / 4, FILE_CHECK] {
+                site.core.sleep(wait).await;
+                client.send(request("GET", target, "").as_bytes()).await;
+                answers.push(client.receive_message().await);
+                if answers.len() == 1 {
+                    change(&tree);
+                }
+            }
+            check(answers.try_into().unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_changed_file_is_noticed_within_a_second() {
+    let tree = Rc::new(Tree::new());
+    let edited = |[before, soon, after]: [String; 3]| {
+        assert_eq!((body(&before), body(&after)), ("before", "behind"));
+        assert!(["before", "behind"].contains(&body(&soon)));
+        assert_ne!(field(&before, "ETag"), None);
+    };
+    // Same length, and the time is set back: only the time of the change tells.
+    around(&tree, "/file", |tree| tree.write("file", b"behind"), edited);
+    around(
+        &tree,
+        "/file",
+        |tree| {
+            tree.write("new", b"behind");
+            fs::rename(tree.path("new"), tree.path("file")).unwrap();
+        },
+        edited,
+    );
+    around(
+        &tree,
+        "/",
+        |tree| tree.write("index.htm", b"behind"),
+        edited,
+    );
+    // An index file that goes before the one in use.
+    around(
+        &tree,
+        "/",
+        |tree| tree.write("index.html", b"behind"),
+        edited,
+    );
+    let gone = |[before, _, after]: [String; 3]| {
+        assert_eq!((status(&before), status(&after)), (200, 404));
+    };
+    around(
+        &tree,
+        "/file",
+        |tree| fs::remove_file(tree.path("file")).unwrap(),
+        gone,
+    );
+    let redirected = |[_, _, after]: [String; 3]| assert_eq!(status(&after), 301);
+    around(
+        &tree,
+        "/file",
+        |tree| {
+            fs::remove_file(tree.path("file")).unwrap();
+            fs::create_dir(tree.path("file")).unwrap();
+        },
+        redirected,
+    );
+    // A large file is looked at each time.
+    let grown = |[_, soon, after]: [String; 3]| {
+        assert_eq!(field(&soon, "Content-Length"), Some("20000"));
+        assert_eq!(field(&after, "Content-Length"), Some("20000"));
+    };
+    around(
+        &tree,
+        "/file",
+        |tree| tree.write_sparse("file", 20_000),
+        |[_, _, after]| assert_eq!(field(&after, "Content-Length"), Some("20000")),
+    );
+    let large = Rc::new(Tree::new());
+    let plan = large.plan();
+    on_simulated_cores(|site| {
+        let (plan, tree) = (plan.clone(), Rc::clone(&large));
+        async move {
+            tree.write_sparse("file", 30_000);
+            let mut client = site.connect(&site.serve(&plan)).await;
+            let mut answers = Vec::new();
+            for _ in 0..3 {
+                client.send(request("GET", "/file", "").as_bytes()).await;
+                answers.push(client.receive_message().await);
+                tree.write_sparse("file", 20_000);
+            }
+            grown(answers.try_into().unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_file_that_appears_is_found_at_once() {
+    let tree = Rc::new(Tree::new());
+    let plan = tree.plan();
+    on_every_driver(|site| {
+        let (plan, tree) = (plan.clone(), Rc::clone(&tree));
+        async move {
+            let mut client = site.connect(&site.serve(&plan)).await;
+            for expected in [404, 200] {
+                client.send(request("GET", "/late", "").as_bytes()).await;
+                assert_eq!(status(&client.receive_message().await), expected);
+                tree.write("late", b"here");
+            }
+            fs::remove_file(tree.path("late")).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_sent_cuts_the_connection() {
+    let tree = Rc::new(Tree::new());
+    let plan = tree.plan();
+    on_every_driver(|site| {
+        let (plan, tree) = (plan.clone(), Rc::clone(&tree));
+        async move {
+            const LENGTH: usize = 64 << 20;
+            tree.write_sparse("file", LENGTH as u64);
+            let mut client = site.connect(&site.serve(&plan)).await;
+            let twice = request("GET", "/file", "").repeat(2);
+            client.send(twice.as_bytes()).await;
+            let head = client.receive_until(b"\r\n\r\n").await;
+            let head = String::from_utf8(head).unwrap();
+            assert_eq!(field(&head, "Content-Length"), Some("67108864"));
+            tree.write_sparse("file", 1000);
+            let received = client.receive_all().await;
+            assert!(received.len() < LENGTH, "{} bytes", received.len());
+            assert!(
+                received.iter().all(|&byte| byte == 0),
+                "file and nothing else"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_replaced_while_it_is_sent_arrives_as_it_was() {
+    let tree = Rc::new(Tree::new());
+    let plan = tree.plan();
+    on_every_driver(|site| {
+        let (plan, tree) = (plan.clone(), Rc::clone(&tree));
+        async move {
+            tree.write("file", &pattern(200_000));
+            let mut client = site.connect(&site.serve(&plan)).await;
+            client.send(request("GET", "/file", "").as_bytes()).await;
+            client.receive_until(b"\r\n\r\n").await;
+            tree.write("new", b"short");
+            fs::rename(tree.path("new"), tree.path("file")).unwrap();
+            assert!(client.receive_exactly(200_000).await == pattern(200_000));
+        }
+    });
+}
+
+#[test]
+fn a_slow_reader_is_served_as_long_as_it_reads() {
+    let tree = Tree::new();
+    tree.write("file", &pattern(600_000));
+    let plan = tree.plan();
+    on_simulated_cores(|site| {
+        let plan = plan.clone();
+        async move {
+            let mut client = site.connect(&site.serve(&plan)).await;
+            client.send(request("GET", "/file", "").as_bytes()).await;
+            client.receive_until(b"\r\n\r\n").await;
+            // The slowest that is still progress: ten times the timeout in all.
+            let wait = plan.timeouts.client_send * 9 / 10;
+            for part in pattern(600_000).chunks(100_000) {
+                site.core.sleep(wait).await;
+                client
+                    .stream
+                    .set_deadline(Some(site.core.now() + Duration::from_secs(10)));
+                assert!(client.receive_exactly(part.len()).await == part);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_cut_off() {
+    let tree = Tree::new();
+    tree.write("file", &pattern(600_000));
+    let plan = tree.plan();
+    on_simulated_cores(|site| {
+        let plan = plan.clone();
+        async move {
+            let mut client = site.connect(&site.serve(&plan)).await;
+            client.send(request("GET", "/file", "").as_bytes()).await;
+            client.receive_until(b"\r\n\r\n").await;
+            site.core.sleep(plan.timeouts.client_send * 11 / 10).await;
+            assert!(client.receive_all().await.len() < 600_000);
+        }
+    });
+}
+
+#[test]
+fn files_nobody_asks_for_are_forgotten() {
+    let tree = Tree::of(&["small"]);
+    tree.write_sparse("large", 100_000);
+    let plan = tree.plan();
+    on_simulated_cores(|site| {
+        let plan = plan.clone();
+        async move {
+            let (address, worker) = site.serve_worker(&plan);
+            let mut client = site.connect(&address).await;
+            for name in ["/small", "/large"] {
+                client.send(request("HEAD", name, "").as_bytes()).await;
+                client.receive_until(b"\r\n\r\n").await;
+            }
+            assert_eq!(cache_of(&worker).counts(), (2, 1));
+            site.core
+                .sleep(FILE_IDLE * 2 + Duration::from_secs(1))
+                .await;
+            assert_eq!(cache_of(&worker).counts(), (0, 0));
+            // And it starts over.
+            let mut client = site.connect(&address).await;
+            client.send(request("HEAD", "/small", "").as_bytes()).await;
+            client.receive_until(b"\r\n\r\n").await;
+            assert_eq!(cache_of(&worker).counts(), (1, 0));
+        }
+    });
+}
+
+#[test]
+fn the_cache_is_bounded_in_files_and_descriptors() {
+    let tree = Tree::new();
+    for file in 0..FILES_MAX + 10 {
+        tree.write(format!("small-{file}"), b"x");
+    }
+    for file in 0..FILES_OPEN_MAX + 10 {
+        tree.write_sparse(&format!("large-{file}"), 100_000);
+    }
+    let core = onrush_engine::Core::simulated(onrush_engine::Simulation::with_seed(1));
+    let cache = Cache::new(Root::open(tree.0.path()).unwrap(), &[]);
+    for file in 0..FILES_OPEN_MAX + 10 {
+        cache
+            .find(format!("large-{file}").as_bytes(), &core)
+            .ok()
+            .unwrap();
+    }
+    assert_eq!(cache.counts(), (FILES_OPEN_MAX, FILES_OPEN_MAX));
+    for file in 0..FILES_MAX + 10 {
+        cache
+            .find(format!("small-{file}").as_bytes(), &core)
+            .ok()
+            .unwrap();
+    }
+    assert_eq!(cache.counts(), (FILES_MAX, FILES_OPEN_MAX));
+}
