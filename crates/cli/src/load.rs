@@ -13,12 +13,11 @@ use onrush_load::error::Error;
 use onrush_load::limits::TIMEOUT_DEFAULT;
 use onrush_load::pace::Pace;
 use onrush_load::plan::{Options, Plan, parse_header};
-use onrush_load::report::Report;
+use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::{Running, Stopper};
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
 use onrush_load::{Io, run};
-use onrush_measure::second::Second;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -196,7 +195,7 @@ fn load(args: Args) -> Result<Report, Error> {
 /// Prints a line a second and the summary. Somebody who stops reading, such as `head`, does not stop the run.
 fn watch(running: Running) -> Result<Report, Error> {
     let mut out = io::stdout();
-    let _ = writeln!(out, "{}\n{}", running.headline(), Second::HEADER);
+    let _ = writeln!(out, "{}\n{}", running.headline(), COLUMNS);
     let report = running.finish(|second| {
         let _ = writeln!(out, "{second}");
     })?;

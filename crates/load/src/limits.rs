@@ -53,6 +53,9 @@ pub const BUSY_SHARE_MAX: f64 = 0.95;
 /// A shorter run is mostly the making of connections: how busy a core was in it means nothing.
 pub const BUSY_DURATION_MIN: Duration = Duration::from_millis(500);
 
+/// A rate is missed when more than this share of its requests was not finished, beyond those in flight.
+pub const RATE_MISSED_SHARE: f64 = 0.01;
+
 /// Descriptors a core needs besides its connections: its driver, its wake-up, and as many again for the program.
 pub const DESCRIPTORS_PER_CORE: u64 = 8;
 

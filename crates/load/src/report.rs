@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use onrush_engine::Io;
 use onrush_measure::histogram::Histogram;
+use onrush_measure::second::Second;
 use onrush_measure::units;
 use serde::{Serialize, Serializer};
 
-use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, ROWS_MAX};
+use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, RATE_MISSED_SHARE, ROWS_MAX};
 use crate::pace::Pace;
 use crate::plan::{Options, Plan};
 use crate::record::{Failure, Record};
 use crate::rows::Row;
 use crate::run::{Outcome, plural};
 use crate::stop::Prospect;
+
+/// The names over the columns of the lines that show a run's seconds; h1load's.
+pub const COLUMNS: &str = Second::HEADER;
 
 /// The result of a run. Its fields are the keys of the JSON; times there are in microseconds unless the key says
 /// otherwise.
@@ -292,6 +296,7 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
     } else if is_early(report, plan, record) {
         warnings.push("ended early, before what was asked for was done".to_owned());
     }
+    warnings.extend(rate_missed(report, plan, record));
     if let Some(error) = record.connect_error {
         warnings.push(format!("not all connections could be made: {error}"));
     }
@@ -318,6 +323,24 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
         warnings.push(format!("only the first {ROWS_MAX} seconds have rows"));
     }
     warnings
+}
+
+/// When clearly fewer requests were finished than the rate asked for.
+fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> {
+    let Pace::Rate(rate) = plan.options.pace else {
+        return None;
+    };
+    let in_flight = report.options.connections as f64 * report.options.pipeline as f64;
+    let asked = rate.get() as f64 * report.duration_s;
+    let finished = record.tally.requests as f64;
+    let is_missed = asked - finished > in_flight.max(asked * RATE_MISSED_SHARE);
+    is_missed.then(|| {
+        format!(
+            "{} requests per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
+            units::count(rate.get()),
+            finished / report.duration_s,
+        )
+    })
 }
 
 /// Whether neither the time nor the count that was asked for was reached.
