@@ -61,3 +61,12 @@ pub(crate) const RANGES_MAX: usize = 100;
 
 /// Ranges apart by no more than this are sent as one: the head of a part is longer.
 pub(crate) const RANGE_GAP: u64 = 80;
+
+/// The longest synthetic body: 1 EiB. Six times as much, in chunks, still fits 64 bits.
+pub(crate) const SYNTHETIC_BYTES_MAX: u64 = 1 << 60;
+
+/// The longest a synthetic answer waits: an hour outlasts every timeout there is to be tested.
+pub(crate) const SYNTHETIC_TIME_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Bytes of a synthetic body after which others get their turn, as with sendfile.
+pub(crate) const SYNTHETIC_BYTES_PER_TURN: usize = 512 * 1024;

@@ -208,8 +208,7 @@ pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
     let limit = |variant: &crate::outcome::VariantOutcome| {
         let trial = variant.typical()?;
         let sentence = &trial.limiter.sentence;
-        let is_said = !sentence.is_empty() && trial.latency_us.is_some();
-        is_said.then(|| format!("{}: {sentence}", variant.name))
+        (!sentence.is_empty()).then(|| format!("{}: {sentence}", variant.name))
     };
     work.variants.iter().filter_map(limit).collect()
 }

@@ -555,29 +555,11 @@ fn idle(
     let after = memory(listeners);
     let closed = connections.closed() as u64;
 
-    let mut trial = Trial {
-        round: subject.round,
-        at_s,
-        window_s: window.length.as_secs_f64(),
-        requests: u64::from(count),
-        errors: closed,
-        samples: window.samples,
-        cpus: window.cpus,
-        ..Trial::default()
-    };
-    for (role, used) in &window.roles {
-        let grown = after[role].saturating_sub(before[role]);
-        trial.metrics.insert(
-            Metric::Memory(*role).name(),
-            grown as f64 / f64::from(count),
-        );
-        let role_use = RoleUse {
-            cpu_s: used.cpu.as_secs_f64(),
-            memory_bytes: after[role],
-            ..RoleUse::default()
-        };
-        trial.roles.insert(*role, role_use);
-    }
+    let mut trial = idle_trial(&subject, window, count, |role| {
+        after[&role].saturating_sub(before[&role])
+    });
+    trial.at_s = at_s;
+    trial.errors = closed;
     if closed > 0 {
         trial
             .notes
@@ -585,6 +567,35 @@ fn idle(
     }
     verdict::judge(&mut trial, subject.placement, subject.under_test(), None);
     Ok(trial)
+}
+
+fn idle_trial(
+    subject: &Subject<'_>,
+    window: Window,
+    count: u32,
+    grown: impl Fn(Role) -> u64,
+) -> Trial {
+    let mut trial = Trial {
+        round: subject.round,
+        window_s: window.length.as_secs_f64(),
+        requests: u64::from(count),
+        samples: window.samples,
+        cpus: window.cpus,
+        ..Trial::default()
+    };
+    for (role, used) in &window.roles {
+        trial.metrics.insert(
+            Metric::Memory(*role).name(),
+            grown(*role) as f64 / f64::from(count),
+        );
+        let role_use = RoleUse {
+            cpu_s: used.cpu.as_secs_f64(),
+            memory_bytes: used.memory_bytes,
+            ..RoleUse::default()
+        };
+        trial.roles.insert(*role, role_use);
+    }
+    trial
 }
 
 #[cfg(test)]

@@ -150,7 +150,8 @@ fn fullest_share<'a>(trial: &Trial, placement: &'a Placement) -> Option<Share<'a
     fullest
 }
 
-pub(super) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
+/// Mean use of some CPUs.
+pub(crate) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
     let chosen: Vec<&CpuUse> = all.iter().filter(|cpu| cpus.contains(&cpu.cpu)).collect();
     let count = chosen.len() as f64;
     let mean = |part: fn(&CpuUse) -> f64| chosen.iter().map(|cpu| part(cpu)).sum::<f64>() / count;

@@ -5,5 +5,6 @@ mod limiter;
 mod validity;
 
 pub use figure::{Verdict, figure_lines};
+pub(crate) use limiter::mean_use;
 pub use limiter::{Limiter, LimiterKind, limiter};
 pub use validity::judge;

@@ -1,18 +1,17 @@
-//! The charts of one work: its rounds, its latency, its rate over time, its CPUs.
+//! The charts of one work: its rounds, its latency, its rate over time.
 
 use std::collections::BTreeMap;
 
 use onrush_measure::compare::Rounds;
 
 use super::super::chart::{
-    Axis, Column, Line, Plot, Scale, Size, Stack, StripRow, escape, linear_ticks, log_ticks,
+    Axis, Line, Plot, Scale, Size, Stack, StripRow, escape, linear_ticks, log_ticks,
     percentile_ticks, plain_number, strip, tail, time_tick,
 };
 use super::super::table::number;
 use super::Palette;
-use crate::environment::cpu_list;
-use crate::outcome::{CpuUse, Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome};
-use crate::scenario::{Metric, Role, Unit};
+use crate::outcome::{Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome};
+use crate::scenario::{Metric, Unit};
 
 /// All charts of a work but those of its CPUs, as `<figure>` elements.
 pub(super) fn of_work(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
@@ -27,7 +26,7 @@ pub(super) fn of_work(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
     figures
 }
 
-fn figure(title: &str, subtitle: &str, svg: &str) -> String {
+pub(super) fn figure(title: &str, subtitle: &str, svg: &str) -> String {
     format!(
         "<figure><figcaption><b>{}</b><span>{}</span></figcaption>{svg}</figure>\n",
         escape(title),
@@ -57,13 +56,14 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
         .variants
         .iter()
         .filter_map(|variant| {
-            let rounds: Vec<f64> = variant
+            let rounds: Vec<(u32, f64)> = variant
                 .trials
                 .iter()
                 .filter(|trial| trial.is_valid())
-                .filter_map(|trial| trial.metrics.get(&name).copied())
+                .filter_map(|trial| Some((trial.round, trial.metrics.get(&name).copied()?)))
                 .collect();
-            let median = Rounds::of(&rounds)?.median;
+            let values: Vec<f64> = rounds.iter().map(|(_, value)| *value).collect();
+            let median = Rounds::of(&values)?.median;
             Some(StripRow {
                 name: variant.name.clone(),
                 class: palette.class(&variant.name).to_owned(),
@@ -108,52 +108,21 @@ fn capitalized(text: &str) -> String {
 type Pick = fn(&Trial) -> Option<&Latency>;
 
 fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
-    let mut lines = Vec::new();
-    for variant in &work.variants {
-        let kinds: [(bool, Pick); 2] = [
-            (false, |trial| trial.latency_us.as_ref()),
-            (true, |trial| trial.control_latency_us.as_ref()),
-        ];
-        for (is_control, pick) in kinds {
-            let points = median_curve(variant, pick);
-            if points.len() < 2 {
-                continue;
-            }
-            let beside = if is_control { ", control" } else { "" };
-            lines.push(Line {
-                name: format!("{}{beside}", variant.name),
-                class: palette.class(&variant.name).to_owned(),
-                is_dashed: is_control,
-                segments: vec![points],
-            });
-        }
-    }
-    let all: Vec<(f64, f64)> = lines
-        .iter()
-        .flat_map(|line| line.segments.iter().flatten().copied())
-        .collect();
-    let last = all.iter().map(|point| point.0).fold(0.0, f64::max);
+    let lines = latency_lines(work, palette);
+    let points = || lines.iter().flat_map(|line| line.segments.iter().flatten());
+    let last = points().map(|point| point.0).fold(0.0, f64::max);
     if last <= 2.0 {
         return None;
     }
-    let smallest = all
-        .iter()
-        .map(|point| point.1)
-        .fold(f64::INFINITY, f64::min);
-    let largest = all.iter().map(|point| point.1).fold(0.0, f64::max);
+    let smallest = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    let largest = points().map(|point| point.1).fold(0.0, f64::max);
     let y_ticks = log_ticks(smallest, largest);
-    let described: Vec<String> = lines
-        .iter()
-        .filter_map(|line| {
-            let last = line.segments.first()?.last()?;
-            Some(format!(
-                "{}: {} at {}",
-                line.name,
-                time_text(last.1),
-                percentile_text(last.0)
-            ))
-        })
-        .collect();
+    let end = |line: &Line| {
+        let (tail, us) = *line.segments.first()?.last()?;
+        let at = percentile_text(tail);
+        Some(format!("{}: {} at {at}", line.name, time_text(us)))
+    };
+    let described: Vec<String> = lines.iter().filter_map(end).collect();
     let plot = Plot {
         title: format!("{}: latency by percentile", work.name),
         description: described.join("; "),
@@ -182,6 +151,31 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
         "by percentile, each nine the same room",
         &plot.svg(),
     ))
+}
+
+/// A line for each variant, and a dashed one for the control client beside it.
+fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
+    let kinds: [(bool, Pick); 2] = [
+        (false, |trial| trial.latency_us.as_ref()),
+        (true, |trial| trial.control_latency_us.as_ref()),
+    ];
+    let mut lines = Vec::new();
+    for variant in &work.variants {
+        for (is_control, pick) in kinds {
+            let points = median_curve(variant, pick);
+            if points.len() < 2 {
+                continue;
+            }
+            let beside = if is_control { ", control" } else { "" };
+            lines.push(Line {
+                name: format!("{}{beside}", variant.name),
+                class: palette.class(&variant.name).to_owned(),
+                is_dashed: is_control,
+                segments: vec![points],
+            });
+        }
+    }
+    lines
 }
 
 fn log_scale(ticks: &[f64]) -> Scale {
@@ -253,8 +247,13 @@ fn rate(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     )
 }
 
-/// Packets of all interfaces in both directions: on a real network this is what runs out first.
+/// Packets received on all interfaces: on a real network this is what runs out first.
 fn packets(work: &WorkOutcome, palette: &Palette) -> Option<String> {
+    let has_rate = |trial: &Trial| trial.metrics.contains_key(&Metric::Rate.name());
+    let mut trials = work.variants.iter().flat_map(|variant| &variant.trials);
+    if !trials.any(has_rate) {
+        return None;
+    }
     let seconds = |trial: &Trial| {
         let middle = |sample: &Sample| {
             let packets = sample.interfaces.values().map(|used| used.rx_packets).sum();
@@ -285,30 +284,7 @@ fn over_time(
         .iter()
         .map(|variant| variant.trials.len())
         .max()?;
-    let segment = |trial: &Trial| -> Vec<(f64, f64)> {
-        let start = f64::from(trial.round - 1) * length;
-        seconds(trial)
-            .into_iter()
-            .filter(|(t, _)| *t < length)
-            .map(|(t, value)| (start + t, value))
-            .collect()
-    };
-    let lines: Vec<Line> = work
-        .variants
-        .iter()
-        .map(|variant| Line {
-            name: variant.name.clone(),
-            class: palette.class(&variant.name).to_owned(),
-            is_dashed: false,
-            segments: variant
-                .trials
-                .iter()
-                .map(segment)
-                .filter(|segment| !segment.is_empty())
-                .collect(),
-        })
-        .filter(|line| !line.segments.is_empty())
-        .collect();
+    let lines = lines_over_time(work, palette, length, seconds);
     let largest = lines
         .iter()
         .flat_map(|line| line.segments.iter().flatten())
@@ -345,6 +321,38 @@ fn over_time(
     Some(figure(title, subtitle, &plot.svg()))
 }
 
+fn lines_over_time(
+    work: &WorkOutcome,
+    palette: &Palette,
+    length: f64,
+    seconds: impl Fn(&Trial) -> Vec<(f64, f64)>,
+) -> Vec<Line> {
+    let segment = |trial: &Trial| -> Vec<(f64, f64)> {
+        let start = f64::from(trial.round - 1) * length;
+        seconds(trial)
+            .into_iter()
+            .filter(|(t, _)| *t < length)
+            .map(|(t, value)| (start + t, value))
+            .collect()
+    };
+    let line = |variant: &VariantOutcome| Line {
+        name: variant.name.clone(),
+        class: palette.class(&variant.name).to_owned(),
+        is_dashed: false,
+        segments: variant
+            .trials
+            .iter()
+            .map(segment)
+            .filter(|segment| !segment.is_empty())
+            .collect(),
+    };
+    work.variants
+        .iter()
+        .map(line)
+        .filter(|line| !line.segments.is_empty())
+        .collect()
+}
+
 /// The window the trials were asked for, as far as their samples tell.
 fn window_length(work: &WorkOutcome) -> Option<f64> {
     let windows: Vec<f64> = work
@@ -357,7 +365,7 @@ fn window_length(work: &WorkOutcome) -> Option<f64> {
     Some(Rounds::of(&windows)?.median.round().max(1.0))
 }
 
-fn time_axis(length: f64, rounds: usize) -> Axis {
+pub(super) fn time_axis(length: f64, rounds: usize) -> Axis {
     let end = length * rounds as f64;
     let ticks = linear_ticks(end, 5);
     Axis {
@@ -373,135 +381,4 @@ fn time_axis(length: f64, rounds: usize) -> Axis {
             .map(|tick| (tick, plain_number(tick)))
             .collect(),
     }
-}
-
-// CPUs.
-
-/// A small chart for each set of CPUs of a variant: the mean of the set, and its fullest CPU when there are several.
-pub(super) fn cpus(variant: &VariantOutcome) -> Vec<String> {
-    let mut sets: Vec<&Vec<usize>> = Vec::new();
-    for cpus in variant.placement.cpus.values() {
-        if !sets.contains(&cpus) {
-            sets.push(cpus);
-        }
-    }
-    sets.sort();
-    sets.into_iter()
-        .filter_map(|cpus| cpu_chart(variant, cpus))
-        .collect()
-}
-
-fn cpu_chart(variant: &VariantOutcome, cpus: &[usize]) -> Option<String> {
-    let trials: Vec<&Trial> = variant
-        .trials
-        .iter()
-        .filter(|trial| !trial.samples.is_empty())
-        .collect();
-    let windows: Vec<f64> = trials.iter().map(|trial| trial.window_s).collect();
-    let length = Rounds::of(&windows)?.median.round().max(1.0);
-    let rounds = variant.trials.iter().map(|trial| trial.round).max()? as usize;
-    let mut columns = Vec::new();
-    let mut fullest = Vec::new();
-    for trial in &trials {
-        let start = f64::from(trial.round - 1) * length;
-        let mut top = Vec::new();
-        for sample in &trial.samples {
-            let to = sample.t.min(length);
-            let from = (sample.t - sample.span_s).clamp(0.0, length);
-            let Some((mean, max)) = use_of(sample, cpus) else {
-                continue;
-            };
-            if to <= from {
-                continue;
-            }
-            columns.push(Column {
-                from: start + from,
-                to: start + to,
-                parts: vec![mean.user, mean.system, mean.softirq + mean.irq, mean.steal],
-            });
-            top.push((start + (from + to) / 2.0, max));
-        }
-        fullest.push(top);
-    }
-    if columns.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = Role::ALL
-        .into_iter()
-        .filter(|role| variant.placement.of(*role) == cpus)
-        .map(Role::name)
-        .collect();
-    let what = if cpus.len() == 1 { "CPU" } else { "CPUs" };
-    let title = format!("{what} {} · {}", cpu_list(cpus), names.join(", "));
-    let busy = columns
-        .iter()
-        .map(|column| column.parts.iter().sum::<f64>())
-        .sum::<f64>()
-        / columns.len() as f64;
-    let lines = if cpus.len() > 1 {
-        vec![Line {
-            name: "fullest".into(),
-            class: "fullest".into(),
-            is_dashed: true,
-            segments: fullest,
-        }]
-    } else {
-        Vec::new()
-    };
-    let plot = Plot {
-        title: format!("{}, {title}", variant.name),
-        description: format!("{:.0} % busy on average", busy * 100.0),
-        x: Axis {
-            label: String::new(),
-            ..time_axis(length, rounds)
-        },
-        y: Axis {
-            label: String::new(),
-            scale: Scale::Linear(0.0, 1.0),
-            ticks: [0.0, 0.5, 1.0]
-                .map(|tick| (tick, format!("{:.0} %", tick * 100.0)))
-                .into(),
-        },
-        lines,
-        stack: Stack {
-            parts: vec![
-                ("user", "user"),
-                ("system", "system"),
-                ("softirq", "softirq"),
-                ("steal", "steal"),
-            ],
-            columns,
-        },
-        rules: (1..rounds).map(|round| round as f64 * length).collect(),
-        size: Size::Small,
-        x_text: |t| format!("{t:.1} s"),
-        y_text: |share| format!("{:.0} %", share * 100.0),
-    };
-    Some(figure(
-        &title,
-        &format!("{:.0} % busy", busy * 100.0),
-        &plot.svg(),
-    ))
-}
-
-/// Mean use of a set of CPUs in a sample, and how full its fullest was.
-fn use_of(sample: &Sample, cpus: &[usize]) -> Option<(CpuUse, f64)> {
-    let chosen: Vec<&CpuUse> = sample
-        .cpus
-        .iter()
-        .filter(|cpu| cpus.contains(&cpu.cpu))
-        .collect();
-    let count = chosen.len() as f64;
-    let mean = |part: fn(&CpuUse) -> f64| chosen.iter().map(|cpu| part(cpu)).sum::<f64>() / count;
-    let first = chosen.first()?;
-    let mean = CpuUse {
-        cpu: first.cpu,
-        user: mean(|cpu| cpu.user),
-        system: mean(|cpu| cpu.system),
-        softirq: mean(|cpu| cpu.softirq),
-        irq: mean(|cpu| cpu.irq),
-        steal: mean(|cpu| cpu.steal),
-    };
-    let fullest = chosen.iter().map(|cpu| cpu.busy()).fold(0.0, f64::max);
-    Some((mean, fullest))
 }

@@ -1,5 +1,6 @@
 //! `report.html`: one file that opens offline. Everything on it is inline; nothing is fetched.
 
+mod cores;
 mod curves;
 mod results;
 
@@ -186,8 +187,9 @@ fn legend(work: &WorkOutcome, palette: &Palette) -> String {
 fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
     let mut rows = String::new();
     for variant in &work.variants {
-        let charts = curves::cpus(variant);
-        let Some(trial) = variant.typical().filter(|_| !charts.is_empty()) else {
+        let charts = cores::charts(variant);
+        let limited = |trial: &&Trial| !trial.limiter.sentence.is_empty() && !charts.is_empty();
+        let Some(trial) = variant.typical().filter(limited) else {
             continue;
         };
         let _ = writeln!(

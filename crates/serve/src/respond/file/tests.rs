@@ -406,7 +406,7 @@ fn files_can_only_be_read() {
 fn a_file_that_may_not_be_read_is_forbidden() {
     use std::os::unix::fs::PermissionsExt;
     let tree = Tree::of(&["file"]);
-    fs::set_permissions(tree.path("file"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(tree.path("file"), fs::Permissions::from_mode(0o0)).unwrap();
     if fs::File::open(tree.path("file")).is_ok() {
         eprintln!("skipped: this user may read everything");
         return;

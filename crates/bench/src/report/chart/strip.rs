@@ -1,0 +1,140 @@
+//! Rounds as dots on lines, and one value beside its target. Pure.
+
+use std::fmt::Write;
+
+use super::{escape, linear_ticks, plain_number};
+
+/// One row of a strip: a variant and its rounds.
+#[derive(Debug, Clone)]
+pub(in crate::report) struct StripRow {
+    pub(in crate::report) name: String,
+    pub(in crate::report) class: String,
+    /// Number and value of each round.
+    pub(in crate::report) rounds: Vec<(u32, f64)>,
+    pub(in crate::report) median: f64,
+    pub(in crate::report) median_text: String,
+}
+
+/// Height of a row: its name, and its line below.
+const ROW: f64 = 38.0;
+const LEFT: f64 = 4.0;
+const RIGHT: f64 = 372.0;
+const TOP: f64 = 6.0;
+
+/// Every round as a dot, the median as a bar; the axis begins at zero, so that lengths compare.
+pub(in crate::report) fn strip(
+    title: &str,
+    unit: &str,
+    rows: &[StripRow],
+    text: fn(f64) -> String,
+) -> String {
+    let bottom = TOP + ROW * rows.len() as f64;
+    let largest = rows
+        .iter()
+        .flat_map(|row| row.rounds.iter().map(|(_, value)| *value))
+        .fold(0.0, f64::max);
+    let ticks = linear_ticks(largest, 5);
+    let end = ticks.last().copied().unwrap_or(1.0).max(largest);
+    let x = |value: f64| LEFT + 6.0 + value / end * (RIGHT - LEFT - 12.0);
+    let described: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{}: {}", row.name, row.median_text))
+        .collect();
+    let mut svg = format!(
+        "<svg class=\"chart\" viewBox=\"0 0 380 {:.0}\" role=\"img\"><title>{}</title><desc>{}</desc>",
+        bottom + 34.0,
+        escape(title),
+        escape(&format!("Median of each variant. {}", described.join("; ")))
+    );
+    for tick in &ticks {
+        let _ = write!(
+            svg,
+            "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
+             <text class=\"tick\" x=\"{0:.1}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>",
+            x(*tick),
+            bottom + 14.0,
+            escape(&plain_number(*tick))
+        );
+    }
+    for (index, row) in rows.iter().enumerate() {
+        draw_row(&mut svg, row, TOP + ROW * index as f64, x, text);
+    }
+    let _ = write!(
+        svg,
+        "<text class=\"axis\" x=\"{RIGHT}\" y=\"{}\" text-anchor=\"end\">{}</text></svg>",
+        bottom + 29.0,
+        escape(unit)
+    );
+    svg
+}
+
+fn draw_row(
+    svg: &mut String,
+    row: &StripRow,
+    top: f64,
+    x: impl Fn(f64) -> f64,
+    text: fn(f64) -> String,
+) {
+    let line = top + 26.0;
+    let _ = write!(
+        svg,
+        "<text class=\"name\" x=\"{LEFT}\" y=\"{0}\">{1}</text>\
+         <text class=\"name value\" x=\"{RIGHT}\" y=\"{0}\" text-anchor=\"end\">{2}</text>\
+         <line class=\"base\" x1=\"{3:.1}\" x2=\"{RIGHT}\" y1=\"{line}\" y2=\"{line}\"/>\
+         <line class=\"reach {4}\" x1=\"{3:.1}\" x2=\"{5:.1}\" y1=\"{line}\" y2=\"{line}\"/>",
+        top + 13.0,
+        escape(&row.name),
+        escape(&row.median_text),
+        x(0.0),
+        row.class,
+        x(row.median)
+    );
+    for (round, value) in &row.rounds {
+        let _ = write!(
+            svg,
+            "<circle class=\"round {}\" cx=\"{:.1}\" cy=\"{line}\" r=\"4\"><title>round {round}: {}</title></circle>",
+            row.class,
+            x(*value),
+            escape(&text(*value))
+        );
+    }
+    let _ = write!(
+        svg,
+        "<line class=\"median {}\" x1=\"{1:.1}\" x2=\"{1:.1}\" y1=\"{2}\" y2=\"{3}\"/>",
+        row.class,
+        x(row.median),
+        line - 7.0,
+        line + 7.0
+    );
+}
+
+/// A value with its range beside a target, small enough for a table cell. `class` colours it by its verdict.
+pub(in crate::report) fn bullet(
+    median: f64,
+    min: f64,
+    max: f64,
+    target: f64,
+    at_most: bool,
+    class: &str,
+) -> String {
+    let end = (target * 1.35).max(max * 1.06);
+    let x = |value: f64| 2.0 + value / end * 116.0;
+    let (good_from, good_to) = if at_most {
+        (0.0, target)
+    } else {
+        (target, end)
+    };
+    format!(
+        "<svg class=\"bullet {class}\" viewBox=\"0 0 120 18\" aria-hidden=\"true\">\
+         <rect class=\"zone\" x=\"{zone:.1}\" y=\"5\" width=\"{width:.1}\" height=\"8\" rx=\"1\"/>\
+         <line class=\"range\" x1=\"{min:.1}\" x2=\"{max:.1}\" y1=\"9\" y2=\"9\"/>\
+         <line class=\"goal\" x1=\"{goal:.1}\" x2=\"{goal:.1}\" y1=\"2\" y2=\"16\"/>\
+         <circle class=\"point\" cx=\"{median:.1}\" cy=\"9\" r=\"3.6\"/></svg>",
+        zone = x(good_from),
+        width = x(good_to) - x(good_from),
+        min = x(min),
+        max = x(max),
+        goal = x(target),
+        median = x(median),
+    )
+}

@@ -1,0 +1,135 @@
+//! What is written on axes. Pure.
+
+/// Round numbers from 0 to at least `largest`, about `count` of them.
+pub(in crate::report) fn linear_ticks(largest: f64, count: usize) -> Vec<f64> {
+    if largest <= 0.0 || !largest.is_finite() {
+        return vec![0.0, 1.0];
+    }
+    let rough = largest / count as f64;
+    let power = 10_f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= rough * 0.999)
+        .unwrap_or(10.0 * power);
+    let steps = (largest / step - 1e-9).ceil() as usize;
+    (0..=steps).map(|index| index as f64 * step).collect()
+}
+
+/// 1, 2, 5, 10 … from below `min` to above `max`; only powers of ten when the range is wide.
+pub(in crate::report) fn log_ticks(min: f64, max: f64) -> Vec<f64> {
+    let min = min.max(1e-3);
+    let max = max.max(min * 1.5);
+    let factors: &[f64] = if (max / min).log10() > 3.2 {
+        &[1.0]
+    } else {
+        &[1.0, 2.0, 5.0]
+    };
+    let first = min.log10().floor() as i32;
+    let last = max.log10().ceil() as i32;
+    let all: Vec<f64> = (first..=last)
+        .flat_map(|power| {
+            factors
+                .iter()
+                .map(move |factor| factor * 10_f64.powi(power))
+        })
+        .collect();
+    let from = all
+        .iter()
+        .rposition(|tick| *tick <= min * 1.0001)
+        .unwrap_or(0);
+    let to = all
+        .iter()
+        .position(|tick| *tick >= max * 0.9999)
+        .unwrap_or(all.len() - 1);
+    all[from..=to].to_vec()
+}
+
+/// The percentiles an axis of `1 / (1 - p)` is marked with, as far as the data goes.
+pub(in crate::report) fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
+    [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999]
+        .into_iter()
+        .filter(|percentile| tail(*percentile) <= last * 1.001)
+        .map(|percentile| {
+            (
+                tail(percentile),
+                format!("{} %", onrush_measure::units::percentile(percentile)),
+            )
+        })
+        .collect()
+}
+
+/// `1 / (1 - p)`: one in how many requests is slower.
+pub(in crate::report) fn tail(percentile: f64) -> f64 {
+    100.0 / (100.0 - percentile)
+}
+
+/// A tick without needless zeros: `2.5`, `50k`, `1.2M`.
+pub(in crate::report) fn plain_number(value: f64) -> String {
+    let (scaled, suffix) = if value.abs() >= 1e6 {
+        (value / 1e6, "M")
+    } else if value.abs() >= 1e4 {
+        (value / 1e3, "k")
+    } else {
+        (value, "")
+    };
+    let text = format!("{scaled:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}{suffix}")
+}
+
+/// Microseconds on an axis: `50 µs`, `2 ms`, `1 s`.
+pub(in crate::report) fn time_tick(us: f64) -> String {
+    if us >= 1e6 {
+        return format!("{} s", plain_number(us / 1e6));
+    }
+    if us >= 1e3 {
+        return format!("{} ms", plain_number(us / 1e3));
+    }
+    format!("{} µs", plain_number(us))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::chart::Scale;
+
+    #[test]
+    fn ticks_are_round_and_cover_the_data() {
+        assert_eq!(linear_ticks(4.9, 5), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(
+            linear_ticks(190_000.0, 4),
+            [0.0, 50_000.0, 100_000.0, 150_000.0, 200_000.0]
+        );
+        assert_eq!(linear_ticks(0.0, 4), [0.0, 1.0]);
+        assert_eq!(
+            log_ticks(80.0, 3_000.0),
+            [50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0]
+        );
+        assert_eq!(log_ticks(100.0, 100.0), [100.0, 200.0]);
+        assert_eq!(
+            log_ticks(3.0, 50_000.0),
+            [1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0]
+        );
+    }
+
+    #[test]
+    fn percentile_axis_gives_each_nine_the_same_room() {
+        let scale = Scale::Log(2.0, 20_000.0);
+        let nines = [90.0, 99.0, 99.9].map(|percentile| scale.place(tail(percentile)));
+        assert!(((nines[1] - nines[0]) - (nines[2] - nines[1])).abs() < 1e-9);
+        let labels: Vec<_> = percentile_ticks(1_000.0)
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect();
+        assert_eq!(labels, ["50 %", "90 %", "99 %", "99.9 %"]);
+    }
+
+    #[test]
+    fn numbers_on_axes_are_short() {
+        assert_eq!(plain_number(2.5), "2.5");
+        assert_eq!(plain_number(150_000.0), "150k");
+        assert_eq!(time_tick(2_000.0), "2 ms");
+        assert_eq!(time_tick(50.0), "50 µs");
+    }
+}

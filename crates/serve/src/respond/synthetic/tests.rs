@@ -1,0 +1,437 @@
+//! Synthetic answers, through real connections, on every driver.
+
+use onrush_config::Plan;
+use onrush_config::plan::OneLiner;
+
+use super::*;
+use crate::harness::{exchange, exchange_text, on_simulated_cores};
+
+fn plan() -> Plan {
+    Plan::one_liner(OneLiner::Synthetic, Vec::new())
+}
+
+fn request(method: &str, target: &str, fields: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n")
+}
+
+fn get(target: &str) -> String {
+    exchange_text(&plan(), &request("GET", target, ""))
+}
+
+fn split(answer: &str) -> (&str, &str) {
+    answer.split_once("\r\n\r\n").unwrap()
+}
+
+fn field<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    let (head, _) = split(answer);
+    head.split("\r\n")
+        .filter_map(|line| line.split_once(": "))
+        .find(|(found, _)| *found == name)
+        .map(|(_, value)| value)
+}
+
+fn lines(length: usize) -> Vec<u8> {
+    pattern::LINES
+        .iter()
+        .copied()
+        .cycle()
+        .take(length)
+        .collect()
+}
+
+#[test]
+fn the_plain_answer_is_empty_and_reports() {
+    let dashes = "-".repeat(29);
+    let target = request("GET", "/", "");
+    assert_eq!(
+        get("/"),
+        format!(
+            "HTTP/1.1 200 OK\r\nServer: onrush\r\nDate: {dashes}\r\nContent-Length: 0\r\n\
+             X-req: size={}, time=0 ms\r\n\
+             X-rsp: id=onrush, code=200, cache=1, size=0, time=0 ms (0 real)\r\n\r\n",
+            target.len()
+        )
+    );
+}
+
+#[test]
+fn a_body_is_as_long_as_asked_for_and_made_of_lines_of_fifty_bytes() {
+    for (text, length) in [
+        ("0", 0),
+        ("1", 1),
+        ("100", 100),
+        ("1k", 1024),
+        ("4k", 4096),
+        ("20k", 20_480),
+        ("64000", 64_000),
+        ("64001", 64_001),
+        ("1m", 1 << 20),
+    ] {
+        let target = format!("/?s={text}");
+        let answer = exchange(&plan(), request("GET", &target, "").repeat(2).as_bytes());
+        let at = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
+        let once = [&answer[..at], &lines(length)].concat();
+        assert!(answer == once.repeat(2), "{text}");
+        let head = str::from_utf8(&answer[..at]).unwrap();
+        assert_eq!(
+            field(head, "Content-Length"),
+            Some(length.to_string().as_str())
+        );
+    }
+}
+
+#[test]
+fn head_announces_what_get_would_send() {
+    for target in ["/?s=1k", "/?s=10m", "/?s=1k&k=1", "/?s=1k&p=10", "/?h"] {
+        let answer = exchange_text(&plan(), &request("HEAD", target, ""));
+        let (head, body) = split(&answer);
+        assert_eq!(body, "", "{target}");
+        let length = ["1024", "10485760"]
+            .iter()
+            .any(|length| head.contains(&format!("Content-Length: {length}")));
+        let chunked = head.contains("Transfer-Encoding: chunked");
+        assert!(length || chunked || target == "/?h", "{target}: {head}");
+    }
+}
+
+#[test]
+fn the_status_is_the_one_asked_for() {
+    for (status, line) in [
+        (404, "HTTP/1.1 404 Not Found"),
+        (503, "HTTP/1.1 503 Service Unavailable"),
+        (299, "HTTP/1.1 299 "),
+    ] {
+        let answer = get(&format!("/?r={status}&s=3"));
+        assert!(answer.starts_with(&format!("{line}\r\n")), "{answer}");
+        assert_eq!(split(&answer).1, ".12");
+    }
+    assert!(get("/?r=100").starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn statuses_without_a_body_have_none_whatever_is_asked_for() {
+    for status in [204, 205, 304] {
+        for more in ["", "&k=1", "&b=5", "&b=0", "&p=1"] {
+            let target = format!("/?s=10&r={status}{more}");
+            let answer = exchange_text(&plan(), &request("GET", &target, "").repeat(2));
+            assert_eq!(answer.matches("\r\n\r\n").count(), 2, "{target}");
+            assert!(answer.ends_with("\r\n\r\n"), "{target}");
+        }
+    }
+}
+
+#[test]
+fn fields_follow_the_query() {
+    let answer = get("/?c=0");
+    assert_eq!(field(&answer, "Cache-Control"), Some("no-cache"));
+    assert!(field(&answer, "X-rsp").unwrap().contains("cache=0"));
+    assert_eq!(field(&get("/?c=1"), "Cache-Control"), None);
+    assert_eq!(field(&get("/?v=0"), "X-rsp"), None);
+    let etag = |target| field(&get(target), "ETag").map(str::to_owned);
+    assert_eq!(etag("/"), None);
+    assert_eq!(etag("/?e=0"), None);
+    assert_eq!(etag("/?e=1"), etag("/?e=1"));
+    assert_ne!(etag("/?e=1"), etag("/?e=2"));
+    assert_ne!(etag("/?e=1"), etag("/x?e=1"));
+    let tag = etag("/?e=1").unwrap();
+    assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 2);
+}
+
+#[test]
+fn the_connection_stays_or_closes_as_the_query_says() {
+    let close = "Connection: close\r\n";
+    for (target, fields, answers) in [
+        ("/?s=1", "", 2),
+        ("/?s=1", close, 1),
+        ("/?s=1&C=1", "", 1),
+        ("/?s=1&C=0", "", 2),
+        ("/?s=1&K=0", "", 1),
+        ("/?s=1&K=1", close, 2),
+        ("/?s=1&C=1&K=1", "", 2),
+        ("/?s=1&b=-1", "", 2),
+        ("/?s=1&b=1", "", 2),
+        ("/?s=1&b=0", "", 1),
+        ("/?s=1&b=0&K=1", "", 1),
+        ("/?s=1&b=7", "", 1),
+        ("/?s=1&b=7&K=1", "", 2),
+        ("/?s=1&k=1&b=7", "", 2),
+    ] {
+        let answer = exchange_text(&plan(), &request("GET", target, fields).repeat(2));
+        assert_eq!(
+            answer.matches("HTTP/1.1 200 OK").count(),
+            answers,
+            "{target}: {answer}"
+        );
+        let closes = field(&answer, "Connection") == Some("close");
+        assert_eq!(closes, answers == 1, "{target}");
+    }
+    let old = "GET /?s=1 HTTP/1.0\r\n\r\n";
+    assert_eq!(
+        field(&exchange_text(&plan(), old), "Connection"),
+        Some("close")
+    );
+    let old = "GET /?s=1&K=1 HTTP/1.0\r\n\r\n";
+    assert_eq!(
+        field(&exchange_text(&plan(), old), "Connection"),
+        Some("keep-alive")
+    );
+}
+
+#[test]
+fn the_length_announced_may_be_a_lie_or_missing() {
+    for (target, announced) in [
+        ("/?s=10&b=100", Some("100")),
+        ("/?s=10&b=1", Some("1")),
+        ("/?s=10&b=1k", Some("1024")),
+        ("/?s=10&b=-1", Some("10")),
+        ("/?s=10&b=0", None),
+    ] {
+        let answer = get(target);
+        assert_eq!(field(&answer, "Content-Length"), announced, "{target}");
+        assert_eq!(split(&answer).1, ".123456789", "{target}");
+    }
+}
+
+#[test]
+fn chunks_have_one_byte_each() {
+    let answer = get("/?s=12&k=1");
+    assert_eq!(field(&answer, "Transfer-Encoding"), Some("chunked"));
+    assert_eq!(field(&answer, "Content-Length"), None);
+    assert!(
+        field(&answer, "X-rsp")
+            .unwrap()
+            .contains(", chunked, size=12")
+    );
+    let chunks: String = ".123456789.1"
+        .chars()
+        .map(|byte| format!("1\r\n{byte}\r\n"))
+        .collect();
+    assert_eq!(split(&answer).1, format!("{chunks}0\r\n\r\n"));
+    // Longer than the pattern.
+    let answer = get("/?s=30k&k=1");
+    assert_eq!(split(&answer).1.len(), 30 * 1024 * 6 + 5);
+    assert!(answer.ends_with("\r\n0\r\n\r\n"));
+    // An empty body, and a client that knows no chunks.
+    assert_eq!(split(&get("/?k=1")).1, "0\r\n\r\n");
+    let answer = exchange_text(&plan(), "GET /?s=3&k=1 HTTP/1.0\r\n\r\n");
+    assert_eq!(field(&answer, "Content-Length"), Some("3"));
+    assert_eq!(split(&answer).1, ".12");
+}
+
+#[test]
+fn random_bytes_and_pieces_have_the_right_length() {
+    for (target, length) in [
+        ("/?s=1000&R=1", 1000),
+        ("/?s=100k&R=1", 102_400),
+        ("/?s=1000&p=7", 1000),
+        ("/?s=100k&p=10k", 102_400),
+        ("/?s=10&p=1g", 10),
+    ] {
+        let answer = exchange(&plan(), request("GET", target, "").as_bytes());
+        let at = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
+        assert_eq!(answer.len() - at, length, "{target}");
+        let is_random = target.contains("R=1");
+        assert_eq!(answer[at..] == lines(length), !is_random, "{target}");
+    }
+    let answer = get("/?s=12&k=1&p=5");
+    assert_eq!(split(&answer).1.len(), 12 * 6 + 5);
+}
+
+#[test]
+fn help_is_given_when_asked_for() {
+    for target in ["/?", "/?h", "/any/path?help"] {
+        let answer = get(target);
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{target}");
+        assert_eq!(split(&answer).1, HELP);
+    }
+}
+
+#[test]
+fn every_method_is_answered_and_bodies_are_read_first() {
+    let body = "Content-Length: 5\r\n\r\nhello";
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    for target in [
+        "/?s=1",
+        "/?s=1&A=1",
+        "/?s=1&B=2",
+        "/?s=1&B=0",
+        "/?s=1&t=1&v=0",
+    ] {
+        for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "GET"] {
+            for body in [body, chunked] {
+                let once = format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{body}");
+                let answer = exchange_text(&plan(), &once.repeat(3));
+                assert_eq!(
+                    answer.matches("HTTP/1.1 200 OK").count(),
+                    3,
+                    "{method} {target}: {answer}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_that_waits_for_100_continue_gets_it_unless_the_answer_comes_first() {
+    let expecting = |target: &str| {
+        request(
+            "POST",
+            target,
+            "Content-Length: 5\r\nExpect: 100-continue\r\n",
+        )
+    };
+    let continued = exchange_text(
+        &plan(),
+        &format!("{}hello{}", expecting("/?s=1"), request("GET", "/", "")),
+    );
+    assert!(continued.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"));
+    assert_eq!(continued.matches("HTTP/1.1 200 OK").count(), 2);
+    for target in ["/?A=1", "/?B=0"] {
+        let answer = exchange_text(&plan(), &expecting(target));
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert_eq!(field(&answer, "Connection"), Some("close"));
+    }
+}
+
+#[test]
+fn a_body_that_is_none_is_refused_and_one_that_ends_early_not_answered() {
+    let head = "POST /?s=1 HTTP/1.1\r\nHost: h\r\n";
+    let answer = exchange_text(
+        &plan(),
+        &format!("{head}Transfer-Encoding: chunked\r\n\r\nxyz\r\n"),
+    );
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_eq!(field(&answer, "Connection"), Some("close"));
+    let answer = exchange_text(&plan(), &format!("{head}Content-Length: 10\r\n\r\nhell"));
+    assert_eq!(answer, "");
+}
+
+#[test]
+fn a_body_that_does_not_come_is_answered_with_408() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        let text = request("POST", "/?s=1", "Content-Length: 5\r\n");
+        client.send(text.as_bytes()).await;
+        let before = site.core.now();
+        let answer = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert!(site.core.now() - before >= plan().timeouts.client_body);
+    });
+}
+
+#[test]
+fn bytes_read_before_the_answer_are_bounded_by_b() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        let text = request("POST", "/?s=1&B=10", "Content-Length: 20\r\n") + "0123456789";
+        client.send(text.as_bytes()).await;
+        let answer = client.receive_message().await;
+        assert!(answer.ends_with("\r\n\r\n."));
+        // The rest follows, and then the next request.
+        client.send(b"0123456789").await;
+        client.send(request("GET", "/?s=2", "").as_bytes()).await;
+        assert!(client.receive_message().await.ends_with("\r\n\r\n.1"));
+    });
+}
+
+#[test]
+fn an_answer_waits_as_long_as_asked_for() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        for (target, least, most) in [
+            ("/?t=0", 0, 20),
+            ("/?t=500", 500, 520),
+            ("/?t=2k", 2048, 2070),
+            ("/?t=1000r", 0, 1020),
+        ] {
+            let before = site.core.now();
+            client.send(request("GET", target, "").as_bytes()).await;
+            let answer = client.receive_message().await;
+            let took = (site.core.now() - before).as_millis();
+            assert!((least..=most).contains(&took), "{target} took {took} ms");
+            if least == 500 {
+                let report = field(&answer, "X-rsp").unwrap();
+                let (_, real) = report.split_once("time=500 ms (").unwrap();
+                let real: u128 = real.strip_suffix(" real)").unwrap().parse().unwrap();
+                assert!((least..=took).contains(&real), "{report}");
+            }
+        }
+    });
+}
+
+#[test]
+fn earlier_answers_do_not_wait_for_later_ones() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        let both = request("GET", "/?s=1", "") + &request("GET", "/?s=2&t=10000", "");
+        let before = site.core.now();
+        client.send(both.as_bytes()).await;
+        assert!(client.receive_message().await.ends_with("\r\n\r\n."));
+        assert!((site.core.now() - before).as_millis() < 100);
+        assert!(client.receive_message().await.ends_with("\r\n\r\n.1"));
+        assert!((site.core.now() - before).as_millis() >= 10_000);
+    });
+}
+
+#[test]
+fn a_pause_behind_the_answer_delays_the_close() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        let before = site.core.now();
+        let text = request("GET", "/?s=1&P=3000&C=1", "");
+        client.send(text.as_bytes()).await;
+        client.receive_message().await;
+        assert!((site.core.now() - before).as_millis() < 100);
+        assert!(client.receive_all().await.is_empty());
+        assert!((site.core.now() - before).as_millis() >= 3000);
+    });
+}
+
+#[test]
+fn the_idle_time_is_the_one_asked_for_until_the_next_request() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        client.send(request("GET", "/?w=2000", "").as_bytes()).await;
+        client.receive_message().await;
+        // In time.
+        site.core.sleep(Duration::from_millis(1500)).await;
+        client.send(request("GET", "/?w=2000", "").as_bytes()).await;
+        client.receive_message().await;
+        let before = site.core.now();
+        assert!(client.receive_all().await.is_empty());
+        let idle = (site.core.now() - before).as_millis();
+        assert!((1900..2200).contains(&idle), "{idle} ms");
+        // Longer than the usual time.
+        let mut client = site.connect(&site.serve(&plan())).await;
+        client.send(request("GET", "/?w=100k", "").as_bytes()).await;
+        client.receive_message().await;
+        site.core.sleep(plan().timeouts.client_idle * 5 / 4).await;
+        client.send(request("GET", "/?s=1", "").as_bytes()).await;
+        assert!(client.receive_message().await.ends_with("\r\n\r\n."));
+    });
+}
+
+#[test]
+fn a_stopping_core_lets_a_waiting_answer_come_and_closes_behind_it() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        client
+            .send(request("GET", "/?s=1&t=1000", "").as_bytes())
+            .await;
+        site.core.sleep(Duration::from_millis(100)).await;
+        site.core.stop(Duration::from_secs(100));
+        let answer = String::from_utf8(client.receive_all().await).unwrap();
+        assert_eq!(field(&answer, "Connection"), Some("close"));
+        assert!(answer.ends_with("\r\n\r\n."));
+    });
+}
+
+#[test]
+fn a_reader_that_stops_reading_a_long_body_is_cut_off() {
+    on_simulated_cores(|site| async move {
+        let mut client = site.connect(&site.serve(&plan())).await;
+        client.send(request("GET", "/?s=1m", "").as_bytes()).await;
+        site.core.sleep(plan().timeouts.client_send * 2).await;
+        assert!(client.receive_all().await.len() < 1 << 20);
+    });
+}
