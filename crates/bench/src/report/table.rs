@@ -52,9 +52,7 @@ pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
             _ => String::new(),
         },
         spread: match line.value {
-            Some(value) if value.count > 1 => {
-                format!("{} … {}", judged(value.min), judged(value.max))
-            }
+            Some(value) if value.count > 1 => spread(judged(value.min), judged(value.max)),
             _ => String::new(),
         },
         target: match line.target {
@@ -65,6 +63,13 @@ pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
         verdict: verdict(line.verdict),
         notes: line.notes.clone(),
     }
+}
+
+fn spread(min: String, max: String) -> String {
+    if min == max {
+        return min;
+    }
+    format!("{min} … {max}")
 }
 
 fn target(limit: f64, is_ratio: bool, unit: &str) -> String {

@@ -8,6 +8,8 @@ use crate::scenario::Role;
 
 /// A CPU this busy has no room: what is left is the rounding of ticks and the moments between two wake-ups.
 const FULL: f64 = 0.95;
+/// A rate is kept when at least this share of it was reached: the last requests of a window may be under way.
+pub(super) const RATE_KEPT: f64 = 0.98;
 /// A role alone with this share of a full CPU is what filled it.
 const MOST: f64 = 0.80;
 /// More than this taken by the hypervisor is a limit of its own.
@@ -190,7 +192,7 @@ fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
         }
     };
     let mut sentence = format!("{subject} full: {who} ({parts}).");
-    if let Some(rate) = trial.rate.filter(|rate| trial.rps < rate * 0.98) {
+    if let Some(rate) = trial.rate.filter(|rate| trial.rps < rate * RATE_KEPT) {
         sentence.push_str(&format!(
             " The rate asked for, {}, was not reached.",
             onrush_measure::units::rate(rate)
@@ -212,7 +214,7 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
             format!("CPU {} was {} busy", cpu.cpu, percent(cpu.busy()))
         });
     let (kind, sentence) = match trial.rate {
-        Some(rate) if trial.rps >= rate * 0.98 => (
+        Some(rate) if trial.rps >= rate * RATE_KEPT => (
             LimiterKind::Rate,
             format!(
                 "The rate asked for, {}, was kept; the fullest, {busiest}.",

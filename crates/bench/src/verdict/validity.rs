@@ -1,6 +1,6 @@
 //! Whether a trial may be used, and what a reader must know about it.
 
-use super::limiter::{OTHERS_MAX, others, percent};
+use super::limiter::{OTHERS_MAX, RATE_KEPT, others, percent};
 use super::{LimiterKind, limiter};
 use crate::environment::cpu_list;
 use crate::outcome::Trial;
@@ -48,7 +48,8 @@ fn judge_load(trial: &mut Trial, asked_s: f64) {
     }
 }
 
-/// The client is the limit when its CPUs are full, those of the role under test are not, and no rate was set.
+/// The client is the limit when its CPUs are full, those of the role under test are not, and it did not keep a rate it
+/// was told.
 fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
     let busy = |role| trial.roles.get(&role).map_or(0.0, |used| used.busy);
     let cpu_full = trial.limiter.kind == LimiterKind::Cpu
@@ -56,7 +57,7 @@ fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
         && trial.limiter.cpus != placement.of(under_test);
     let thread_full = busy(Role::Client) >= CLIENT_FULL;
     let room_left = busy(under_test) < CLIENT_FULL;
-    let kept_rate = trial.limiter.kind == LimiterKind::Rate;
+    let kept_rate = trial.rate.is_some_and(|rate| trial.rps >= rate * RATE_KEPT);
     trial.client_is_limit =
         under_test != Role::Client && (thread_full || cpu_full) && room_left && !kept_rate;
     if trial.client_is_limit {
@@ -125,6 +126,14 @@ mod tests {
         let trial = judged(0.99, 0.7, |_| ());
         assert!(trial.client_is_limit && trial.invalid.is_empty());
         assert!(trial.notes[0].contains("70 %"), "{:?}", trial.notes);
+    }
+
+    #[test]
+    fn full_client_that_keeps_its_rate_is_not_the_limit() {
+        let kept = judged(0.99, 0.7, |trial| trial.rate = Some(50_200.0));
+        assert!(!kept.client_is_limit);
+        let not_kept = judged(0.99, 0.7, |trial| trial.rate = Some(80_000.0));
+        assert!(not_kept.client_is_limit);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// How many colours the style sheet has for ours, and for theirs.
-const COLOURS: usize = 4;
+const COLOURS: usize = 6;
 
 /// The whole page.
 pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
