@@ -28,8 +28,9 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct Claim {
     address: Address,
-    /// Unix sockets have no SO_REUSEPORT: all cores share this one.
-    unix: Option<OwnedFd>,
+    /// TCP: bound and not listening, so that nobody takes the address before the cores listen on it. Unix sockets have
+    /// no SO_REUSEPORT: there it is the listener that all cores share.
+    socket: OwnedFd,
 }
 
 impl Claim {
@@ -41,10 +42,10 @@ impl Claim {
     pub fn new(address: &Address) -> Result<Self, Error> {
         let claimed = match address {
             Address::Tcp(_) => claim_tcp(address),
-            Address::Unix(path) => claim_unix(path).map(|socket| (address.clone(), Some(socket))),
+            Address::Unix(path) => claim_unix(path).map(|socket| (address.clone(), socket)),
         };
-        let (address, unix) = claimed.map_err(|errno| Error::os(Op::Listen, errno))?;
-        Ok(Self { address, unix })
+        let (address, socket) = claimed.map_err(|errno| Error::os(Op::Listen, errno))?;
+        Ok(Self { address, socket })
     }
 
     /// The address with the port that was chosen.
@@ -62,18 +63,13 @@ impl Drop for Claim {
     }
 }
 
-fn claim_tcp(address: &Address) -> Result<(Address, Option<OwnedFd>), Errno> {
+fn claim_tcp(address: &Address) -> Result<(Address, OwnedFd), Errno> {
     let socket = tcp_socket(address, false)?;
-    let SocketAddrBound(bound) = bound_address(&socket)?;
-    Ok((bound, None))
-}
-
-struct SocketAddrBound(Address);
-
-fn bound_address(socket: &OwnedFd) -> Result<SocketAddrBound, Errno> {
-    let address = getsockname(socket)?;
-    let address = std::net::SocketAddr::try_from(address).map_err(|_| Errno::AFNOSUPPORT)?;
-    Ok(SocketAddrBound(Address::Tcp(address)))
+    // Only now: it was alone on its address when it was bound, and from here on the cores may join it.
+    set_socket_reuseport(&socket, true)?;
+    let bound = std::net::SocketAddr::try_from(getsockname(&socket)?);
+    let bound = bound.map_err(|_| Errno::AFNOSUPPORT)?;
+    Ok((Address::Tcp(bound), socket))
 }
 
 /// A TCP socket bound to `address`.
@@ -191,11 +187,12 @@ fn listen_on(state: &mut crate::core::State, claim: &Claim, key: Key) -> Result<
     if let Driver::Simulated(driver) = &mut state.driver {
         return driver.listen(&claim.address, key);
     }
-    let socket = match &claim.unix {
-        Some(shared) => shared
+    let socket = match &claim.address {
+        Address::Unix(_) => claim
+            .socket
             .try_clone()
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?,
-        None => {
+        Address::Tcp(_) => {
             let socket = tcp_socket(&claim.address, true)?;
             listen(&socket, LISTEN_BACKLOG)?;
             socket

@@ -178,6 +178,16 @@ impl Stream {
         inner.state.borrow_mut().end(self.key)
     }
 
+    /// Makes the coming drop a reset, so that the peer cannot take what it has got for everything there was. What is
+    /// on its way may be lost. A Unix socket knows no resets of its own accord: there it has no effect.
+    pub fn reset_when_dropped(&self) {
+        self.core
+            .inner()
+            .state
+            .borrow_mut()
+            .reset_at_close(self.key);
+    }
+
     /// The peer's TCP address; `None` for Unix and simulated sockets.
     pub fn peer(&self) -> Option<SocketAddr> {
         let state = self.core.inner().state.borrow();

@@ -245,6 +245,22 @@ fn a_sender_whose_peer_does_not_read_times_out() {
 }
 
 #[test]
+fn a_stream_that_is_to_reset_when_dropped_never_looks_complete() {
+    on_every_driver(|core, listener, address| async move {
+        if matches!(address, Address::Unix(_)) {
+            return; // unix(7): no resets.
+        }
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        send(&server, b"half of it").await.unwrap();
+        server.reset_when_dropped();
+        drop(server);
+        let error = receive_all(&client).await.unwrap_err();
+        assert!(error.is_reset(), "{error}");
+    });
+}
+
+#[test]
 fn a_receive_that_is_given_up_loses_nothing() {
     on_every_driver(|core, listener, address| async move {
         let client = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
@@ -456,6 +472,19 @@ fn a_taken_address_is_an_error_even_with_port_sharing() {
     let _listener = Listener::new(&core, &claim).unwrap();
     let error = Claim::new(claim.address()).unwrap_err();
     assert!(error.is_address_in_use(), "{error}");
+}
+
+#[test]
+fn a_free_port_is_given_to_one_claim_only() {
+    let free = Address::Tcp("127.0.0.1:0".parse().unwrap());
+    let claims: Vec<Claim> = (0..400).map(|_| Claim::new(&free).unwrap()).collect();
+    let mut addresses: Vec<String> = claims
+        .iter()
+        .map(|claim| claim.address().to_string())
+        .collect();
+    addresses.sort();
+    addresses.dedup();
+    assert_eq!(addresses.len(), claims.len());
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     head_since: Option<Instant>,
     /// The connection ends behind the answers that are written.
     pub(crate) closing: bool,
+    /// It ends with a reset, since the last answer is not whole and an orderly end would say that it is.
+    pub(crate) resetting: bool,
 }
 
 /// What has to happen before the next request can be answered.
@@ -73,6 +75,7 @@ impl Connection {
             unread: BodyReader::new(Framing::None),
             head_since,
             closing: false,
+            resetting: false,
         }
     }
 
@@ -94,6 +97,10 @@ impl Connection {
                 Next::Forward(mut forward) => forward::exchange(&mut forward, self).await?,
                 Next::Close => {
                     self.flush().await?;
+                    if self.resetting {
+                        self.stream.reset_when_dropped();
+                        return Ok(());
+                    }
                     return self.linger().await;
                 }
             }
@@ -106,7 +113,7 @@ impl Connection {
             if self.closing {
                 return Ok(Next::Close);
             }
-            if !self.unread.is_complete() && !self.skip_unread()? {
+            if !self.unread.is_complete() && !self.skip_unread() {
                 return Ok(if self.closing {
                     Next::Close
                 } else {
@@ -177,7 +184,8 @@ impl Connection {
             }
             Chosen::Forward(group) => {
                 // The head stays in the input until a server has answered: the request may have to be sent again.
-                return Ok(Some(Next::Forward(Forward::new(group, &head))));
+                let forward = Forward::new(worker, group, &head, input.bytes())?;
+                return Ok(Some(Next::Forward(forward)));
             }
         };
         if !keep_alive {
@@ -190,17 +198,17 @@ impl Connection {
     }
 
     /// Throws away what has arrived of a body that nobody wanted; whether all of it has.
-    fn skip_unread(&mut self) -> Result<bool, Error> {
+    pub(crate) fn skip_unread(&mut self) -> bool {
         match self.unread.skip(self.input.bytes(), &self.worker.limits) {
             Ok(bytes) => {
                 self.input.consume(bytes);
-                Ok(self.unread.is_complete())
+                self.unread.is_complete()
             }
             Err(_) => {
                 // Its answer is written already; all that is left is to end.
                 self.worker.meter.refusal();
                 self.closing = true;
-                Ok(false)
+                false
             }
         }
     }
@@ -219,7 +227,8 @@ impl Connection {
             self.stream.set_deadline(Some(now + timeouts.client_body));
             return self.stream.recv(&mut self.input).await;
         }
-        let is_idle = self.input.is_empty();
+        // An empty line is what some clients send behind a body (RFC 9112 2.2), not the beginning of a head.
+        let is_idle = matches!(self.input.bytes(), b"" | b"\r" | b"\r\n");
         let deadline = match self.head_since {
             None if is_idle => now + timeouts.client_idle,
             since => *self.head_since.insert(since.unwrap_or(now)) + timeouts.client_head,
@@ -271,7 +280,11 @@ impl Connection {
 
     /// Ends the connection so that its last answer arrives: closing with bytes unread would reset it (RFC 9112 9.6).
     async fn linger(&mut self) -> Result<(), Error> {
-        let all_read = self.input.is_empty() && self.unread.is_complete();
+        // As far as one can know. While the server stops, clients that it did not expect to end are still sending.
+        let all_read = self.input.is_empty()
+            && self.unread.is_complete()
+            && !self.stream.is_spent()
+            && !self.worker.stopping.get();
         self.stream
             .set_deadline(Some(self.worker.core.now() + LINGER));
         if all_read {

@@ -1,7 +1,9 @@
 //! For tests: a server made of a plan, on a core of its own together with its clients and the servers behind it; the
 //! same test on every driver. Nothing here asserts what is answered.
 
-use std::cell::Cell;
+mod script;
+
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -13,6 +15,8 @@ use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation
 
 use crate::server;
 use crate::worker::Worker;
+
+pub(crate) use script::{Step, forward, forward_calmly, send};
 
 /// Seeds of the simulated networks; each has its own short reads, delays and reordering.
 const SEEDS: Range<u64> = 0..16;
@@ -55,16 +59,49 @@ where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
-    for io in [Io::Epoll, Io::IoUring] {
-        match onrush_engine::choose(io) {
-            Ok(_) => {
-                eprintln!("{io:?}");
-                run(Core::new(0, io).expect("chosen"), &test);
-            }
-            Err(reason) => eprintln!("{io:?} is skipped: {reason}"),
+    cores().for_each(|core| run(core, &test));
+}
+
+/// The same for a test that stops its core before all is done: returns how many tasks were cut off on each.
+pub(crate) fn cut_off_on_every_driver<F, T>(test: F) -> Vec<usize>
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    cores().map(|core| run_cut_off(core, &test)).collect()
+}
+
+/// A core of every driver.
+fn cores() -> impl Iterator<Item = Core> {
+    kernel_cores().chain(simulated_cores())
+}
+
+/// The same without networks that dribble.
+fn calm_cores() -> impl Iterator<Item = Core> {
+    let simulation = Simulation {
+        short: 0,
+        not_yet: 0,
+        ..Simulation::with_seed(0)
+    };
+    kernel_cores().chain([Core::simulated(simulation)])
+}
+
+fn kernel_cores() -> impl Iterator<Item = Core> {
+    [Io::Epoll, Io::IoUring].into_iter().filter_map(|io| {
+        let refused = onrush_engine::choose(io).err();
+        match &refused {
+            Some(reason) => eprintln!("{io:?} is skipped: {reason}"),
+            None => eprintln!("{io:?}"),
         }
-    }
-    on_simulated_cores(test);
+        refused.is_none().then(|| Core::new(0, io).expect("chosen"))
+    })
+}
+
+fn simulated_cores() -> impl Iterator<Item = Core> {
+    SEEDS.map(|seed| {
+        eprintln!("simulated, seed {seed}");
+        Core::simulated(Simulation::with_seed(seed))
+    })
 }
 
 /// Runs `test` on simulated networks only: for what takes time, which passes there at once.
@@ -73,10 +110,16 @@ where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
-    for seed in SEEDS {
-        eprintln!("simulated, seed {seed}");
-        run(Core::simulated(Simulation::with_seed(seed)), &test);
-    }
+    simulated_cores().for_each(|core| run(core, &test));
+}
+
+/// Runs `test` on one simulated network.
+pub(crate) fn on_simulated_core<F, T>(seed: u64, test: F)
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    run(Core::simulated(Simulation::with_seed(seed)), &test);
 }
 
 fn run<F, T>(core: Core, test: &F)
@@ -84,9 +127,22 @@ where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
+    assert_eq!(run_cut_off(core, test), 0, "all tasks came to their end");
+}
+
+/// Runs `test` and whatever lives on its core until all of it has ended, or has had its time; returns how many tasks
+/// were cut off.
+fn run_cut_off<F, T>(core: Core, test: &F) -> usize
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
     let finished = Rc::new(Cell::new(false));
     let seen = Rc::clone(&finished);
-    let body = test(Site { core: core.clone() });
+    let body = test(Site {
+        core: core.clone(),
+        claims: Rc::default(),
+    });
     let stopping = core.clone();
     core.spawn(async move {
         body.await;
@@ -95,13 +151,15 @@ where
     });
     let cut_off = core.run();
     assert!(finished.get(), "the test came to its end");
-    assert_eq!(cut_off, 0, "all tasks came to their end");
+    cut_off
 }
 
 /// One core and whatever a test lets live on it.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) core: Core,
+    /// What is claimed stays claimed, or the next one would get the same port.
+    claims: Rc<RefCell<Vec<Claim>>>,
 }
 
 impl Site {
@@ -118,9 +176,11 @@ impl Site {
             .map(|upstream| server::resolve(upstream).expect("it can be resolved"))
             .collect();
         let claim = claim();
+        let address = claim.address().clone();
         let worker = server::prepare(&self.core, plan, &resolved, std::slice::from_ref(&claim))
             .expect("the plan can be served");
-        (claim.address().clone(), worker)
+        self.claims.borrow_mut().push(claim);
+        (address, worker)
     }
 
     /// A server that the test plays itself.
@@ -130,6 +190,7 @@ impl Site {
             unreachable!("claims here are of TCP")
         };
         let listener = Listener::new(&self.core, &claim).expect("a free port");
+        self.claims.borrow_mut().push(claim);
         (listener, address)
     }
 
@@ -164,7 +225,7 @@ impl Peer {
         let (stream, bytes) = (Rc::clone(&self.stream), bytes.to_vec());
         self.stream.core().spawn(async move {
             // The other side may have had enough before all of it is sent.
-            if send(&stream, &bytes).await.is_ok() {
+            if send_bytes(&stream, &bytes).await.is_ok() {
                 let _ = stream.shutdown().await;
             }
         });
@@ -172,7 +233,7 @@ impl Peer {
     }
 
     pub(crate) async fn send(&self, bytes: &[u8]) {
-        send(&self.stream, bytes)
+        send_bytes(&self.stream, bytes)
             .await
             .expect("the other side takes it");
     }
@@ -192,6 +253,21 @@ impl Peer {
             received.extend(self.take());
         }
         received
+    }
+
+    /// Everything until the other side ends the connection, and whether it did so with a reset.
+    pub(crate) async fn receive_all_or_reset(&mut self) -> (Vec<u8>, bool) {
+        let mut received = self.take();
+        loop {
+            match self.receive().await {
+                Ok(0) => return (received, false),
+                Ok(_) => received.extend(self.take()),
+                Err(error) => {
+                    assert!(error.is_reset(), "{error}");
+                    return (received, true);
+                }
+            }
+        }
     }
 
     /// Everything up to and with the first `end`.
@@ -255,7 +331,7 @@ impl Peer {
     }
 }
 
-async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) async fn send_bytes(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
     for piece in bytes.chunks(onrush_engine::BUFFER_BYTES) {
         let mut buffer = stream.core().buffer()?;
         let fits = buffer.put(piece);

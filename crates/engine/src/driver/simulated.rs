@@ -60,6 +60,8 @@ pub(crate) struct Peer {
     /// The other end will send no more, and all it sent has arrived.
     ended: bool,
     reset: bool,
+    /// Closing this end resets the connection.
+    resets: bool,
     /// When the last bytes sent to this end arrive: later bytes may not overtake them.
     last_arrival: u64,
     /// Distinguishes this connection from an earlier one in the same slot.
@@ -243,6 +245,10 @@ impl Simulated {
         }
     }
 
+    pub(crate) fn reset_at_close(&mut self, key: Key, sockets: &mut Sockets) {
+        peer(sockets, key).resets = true;
+    }
+
     pub(crate) fn close(&mut self, key: Key, sockets: &mut Sockets) {
         if self.backlog.remove(&key.0).is_some() {
             self.listeners.retain(|_, listener| *listener != key);
@@ -250,13 +256,13 @@ impl Simulated {
             return;
         }
         let end = peer(sockets, key);
-        let unread = !end.inbox.is_empty();
+        // tcp(7): closing with unread bytes resets the connection, too.
+        let resets = end.resets || !end.inbox.is_empty();
         if let Some(other) = end.other.take() {
-            // tcp(7): closing with unread bytes resets the connection.
             self.deliver(
                 other,
                 sockets,
-                if unread {
+                if resets {
                     Happening::Reset
                 } else {
                     Happening::End

@@ -1,5 +1,8 @@
 //! Giving a socket up. What the kernel still holds decides how long its slot lives on.
 
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
 use crate::clock::Instant;
@@ -22,6 +25,17 @@ impl State {
                 driver.end(key, &mut self.sockets);
                 Ok(())
             }
+        }
+    }
+
+    /// Makes the close to come a reset: socket(7), SO_LINGER with a time of zero.
+    pub(crate) fn reset_at_close(&mut self, key: Key) {
+        match &mut self.driver {
+            Driver::Epoll(_) | Driver::Uring(_) => {
+                // It cannot fail for a socket; and if it did, the close would be an ordinary one.
+                let _ = set_socket_linger(self.sockets[key].descriptor(), Some(Duration::ZERO));
+            }
+            Driver::Simulated(driver) => driver.reset_at_close(key, &mut self.sockets),
         }
     }
 

@@ -90,7 +90,7 @@ impl Download<'_> {
             match self.server.recv(self.server_input).await {
                 Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
                 Ok(0) => return Err(Failure::BadAnswer("it ended within its head")),
-                Ok(_) => {}
+                Ok(_) => self.progress.server_has_spoken.set(true),
                 Err(error) => return Err(Failure::Unanswered(error)),
             }
         }
@@ -153,14 +153,24 @@ impl Download<'_> {
         rewrite::response(&head, onward, self.worker, buffer);
         self.worker.meter.answer(head.status);
         self.progress.answer_has_begun.set(true);
+        self.progress
+            .ends_by_closing
+            .set(relay.ends_by_closing(head.framing));
         self.server_input.consume(consumed);
         Ok(Begun::Answer(relay, done))
     }
 
     /// Sends what is written to the client. Its error is the client's.
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
-        let deadline = self.worker.core.now() + self.worker.timeouts.client_send;
-        self.client.set_deadline(Some(deadline));
+        let timeouts = &self.worker.timeouts;
+        let wait = if self.progress.request_is_sent.get() {
+            timeouts.client_send
+        } else {
+            // The upload may be waiting for the client at the same time; a connection has one deadline.
+            timeouts.client_send.max(timeouts.client_body)
+        };
+        self.client
+            .set_deadline(Some(self.worker.core.now() + wait));
         self.output.flush(self.client)
     }
 }

@@ -89,3 +89,27 @@ impl fmt::Display for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::{Errno, Op};
+
+    #[test]
+    fn who_waited_in_vain_gets_504_and_who_was_turned_away_502() {
+        let late = |op| Error::new(op, Kind::TimedOut);
+        let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));
+        for (failure, status) in [
+            (Failure::Connect(late(Op::Connect)), Some(504)),
+            (Failure::Unanswered(late(Op::Recv)), Some(504)),
+            (Failure::Connect(refused), Some(502)),
+            (Failure::ClosedUnanswered, Some(502)),
+            (Failure::BadAnswer("x"), Some(502)),
+            (Failure::BadRequest("x"), Some(400)),
+            (Failure::Cut("x"), None),
+            (Failure::Client(late(Op::Send)), None),
+        ] {
+            assert_eq!(failure.status(), status, "{failure}");
+        }
+    }
+}

@@ -29,9 +29,16 @@ use crate::worker::Worker;
 
 /// A request that goes to a server. Its head stays at the start of the client's input until nobody can ask for it to
 /// be sent again.
+///
+/// Its numbers are small ones: this is part of every connection's memory.
 pub(crate) struct Forward {
-    group: usize,
-    head_bytes: usize,
+    group: u32,
+    /// Which of the group's servers was chosen.
+    server: u32,
+    /// An idle connection to it, on which the request is queued already: rendered from the head while that was at
+    /// hand, since parsing it once more costs as much as all the rest of the rewriting.
+    queued: Option<(Stream, Queued)>,
+    head_bytes: u32,
     method: Method,
     version: Version,
     keep_alive: bool,
@@ -45,21 +52,45 @@ pub(crate) struct Forward {
 pub(crate) struct Progress {
     /// All of the request has been sent.
     pub(crate) request_is_sent: Cell<bool>,
+    /// The server has sent something: it has seen the request.
+    pub(crate) server_has_spoken: Cell<bool>,
     /// The head of the answer has been written for the client.
     pub(crate) answer_has_begun: Cell<bool>,
+    /// The client knows the end of the answer by the end of the connection, and by nothing else.
+    pub(crate) ends_by_closing: Cell<bool>,
 }
 
 impl Forward {
-    pub(crate) fn new(group: usize, head: &RequestHead<'_, '_>) -> Self {
-        Self {
-            group,
-            head_bytes: head.bytes,
+    /// Chooses a server for the request whose `head` stands at the start of `input`.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn new(
+        worker: &Worker,
+        group: usize,
+        head: &RequestHead<'_, '_>,
+        input: &[u8],
+    ) -> Result<Self, Error> {
+        let server = worker.groups[group].choose();
+        let chosen = worker.groups[group].server(server);
+        let queued = match chosen.pool.take() {
+            Some(stream) => {
+                let queued = queue_request(head, input, &stream, chosen, worker)?;
+                Some((stream, queued))
+            }
+            None => None,
+        };
+        Ok(Self {
+            group: group as u32,
+            server: server as u32,
+            queued,
+            head_bytes: head.bytes as u32,
             method: head.method,
             version: head.version,
             keep_alive: head.keep_alive,
             framing: head.framing,
             is_consumed: false,
-        }
+        })
     }
 
     pub(crate) fn method(&self) -> Method {
@@ -75,8 +106,8 @@ impl Forward {
     }
 
     /// Takes the request's first `bytes` out of the client's input.
-    fn consume(&mut self, client: &mut Connection, bytes: usize) {
-        client.request_is_consumed(bytes);
+    fn consume(&mut self, client: &mut Connection, bytes: u32) {
+        client.request_is_consumed(bytes as usize);
         self.is_consumed = true;
     }
 }
@@ -85,16 +116,15 @@ impl Forward {
 struct Link {
     stream: Stream,
     input: Input,
-    /// Whether it has served a request before: the server may have closed it in the meantime.
-    is_reused: bool,
 }
 
 /// What of the request has been queued for the server.
+#[derive(Clone, Copy)]
 enum Queued {
     /// All of it: the first bytes of the client's input.
-    Whole { input_bytes: usize },
+    Whole { input_bytes: u32 },
     /// Its head; the body is still to be sent.
-    Head { body: BodyReader },
+    Head,
 }
 
 /// Forwards the request at the start of the client's input and relays the answer. Whatever happens, the client is left
@@ -107,14 +137,27 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
         client.flush().await?;
     }
     let worker = Rc::clone(&client.worker);
-    let server = worker.groups[forward.group].choose();
+    let server = worker.groups[forward.group as usize].server(forward.server as usize);
     let progress = Progress::default();
     loop {
-        let mut link = match connect(server, &worker).await {
-            Ok(link) => link,
-            Err(error) => return fail(forward, client, server, &progress, Failure::Connect(error)),
+        let is_reused = forward.queued.is_some();
+        let (stream, queued) = match forward.queued.take() {
+            Some(queued) => queued,
+            None => match connect(server, &worker).await {
+                Ok(stream) => {
+                    let queued = queue_again(client, &stream, server)?;
+                    (stream, queued)
+                }
+                Err(error) => {
+                    return fail(forward, client, server, &progress, Failure::Connect(error));
+                }
+            },
         };
-        match attempt(forward, client, &mut link, server, &progress).await {
+        let mut link = Link {
+            stream,
+            input: Input::default(),
+        };
+        match attempt(forward, client, &mut link, queued, &progress).await {
             Ok(done) => {
                 client.closing |= !done.client_lives;
                 if done.server_lives && link.input.is_empty() {
@@ -123,12 +166,14 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
                 return Ok(());
             }
             // The server closed the idle connection just when we took it (RFC 9112 9.3.1). A fresh one will do, unless
-            // the request might have had an effect (RFC 9110 9.2.2).
+            // the request might have had an effect (RFC 9110 9.2.2). Once: a request that kills servers must not go
+            // through all the idle connections there are.
             Err(failure)
-                if link.is_reused
+                if is_reused
                     && failure.is_stale_connection()
                     && forward.method.is_idempotent()
-                    && !forward.is_consumed =>
+                    && !forward.is_consumed
+                    && !progress.server_has_spoken.get() =>
             {
                 worker.meter.retry();
             }
@@ -137,21 +182,12 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
     }
 }
 
-async fn connect(server: &Server, worker: &Worker) -> Result<Link, Error> {
-    if let Some(stream) = server.pool.take() {
-        return Ok(Link {
-            stream,
-            input: Input::default(),
-            is_reused: true,
-        });
-    }
+fn connect<'a>(
+    server: &'a Server,
+    worker: &'a Worker,
+) -> impl Future<Output = Result<Stream, Error>> + use<'a> {
     let deadline = worker.core.now_exact() + worker.timeouts.connect;
-    let stream = Stream::connect(&worker.core, &server.address, Some(deadline)).await?;
-    Ok(Link {
-        stream,
-        input: Input::default(),
-        is_reused: false,
-    })
+    Stream::connect(&worker.core, &server.address, Some(deadline))
 }
 
 /// Sends the request over `link` and relays the answer.
@@ -159,15 +195,15 @@ async fn attempt(
     forward: &mut Forward,
     client: &mut Connection,
     link: &mut Link,
-    server: &Server,
+    queued: Queued,
     progress: &Progress,
 ) -> Result<Done, Failure> {
-    let input_bytes = match queue_request(forward, client, link, server).map_err(Failure::Client)? {
+    let input_bytes = match queued {
         Queued::Whole { input_bytes } => input_bytes,
-        Queued::Head { body } => {
+        Queued::Head => {
             forward.consume(client, forward.head_bytes);
             // Boxed: only requests whose body did not come with their head pay for two directions at once.
-            return Box::pin(exchange_streaming(forward, client, link, body, progress)).await;
+            return Box::pin(exchange_streaming(forward, client, link, progress)).await;
         }
     };
     let mut download = Download {
@@ -184,33 +220,38 @@ async fn attempt(
     Ok(done)
 }
 
-/// Renders the head for the server and puts a body behind it that has arrived whole.
+/// Renders the head for the server and puts a body behind it that has arrived whole. `input` begins with the head.
 fn queue_request(
-    forward: &Forward,
-    client: &Connection,
-    link: &Link,
+    head: &RequestHead<'_, '_>,
+    input: &[u8],
+    stream: &Stream,
     server: &Server,
+    worker: &Worker,
 ) -> Result<Queued, Error> {
+    let mut buffer = worker.core.buffer()?;
+    rewrite::request(head, &server.authority, &mut buffer);
+    let arrived = &input[head.bytes..];
+    let mut body = BodyReader::new(head.framing);
+    // A malformed body is left to the upload, which knows how to say so.
+    let queued = match body.skip(arrived, &worker.limits) {
+        Ok(bytes) if body.is_complete() && buffer.put(&arrived[..bytes]) => Queued::Whole {
+            input_bytes: (head.bytes + bytes) as u32,
+        },
+        _ => Queued::Head,
+    };
+    stream.queue(buffer);
+    Ok(queued)
+}
+
+/// [`queue_request`] from the client's input, where the head still stands.
+fn queue_again(client: &Connection, stream: &Stream, server: &Server) -> Result<Queued, Error> {
     let worker = &client.worker;
     let input = client.input.bytes();
     let mut slots = HeaderSlots::new();
     let Parsed::Complete(head) = request::parse(input, &mut slots, &worker.limits) else {
         unreachable!("it was complete when its route was chosen, and is still there");
     };
-    let mut buffer = worker.core.buffer()?;
-    rewrite::request(&head, &server.name, &mut buffer);
-    let unsent = BodyReader::new(forward.framing);
-    let arrived = &input[forward.head_bytes..];
-    let mut body = unsent;
-    // A malformed body is left to the upload, which knows how to say so.
-    let queued = match body.skip(arrived, &worker.limits) {
-        Ok(bytes) if body.is_complete() && buffer.put(&arrived[..bytes]) => Queued::Whole {
-            input_bytes: forward.head_bytes + bytes,
-        },
-        _ => Queued::Head { body: unsent },
-    };
-    link.stream.queue(buffer);
-    Ok(queued)
+    queue_request(&head, input, stream, server, worker)
 }
 
 /// Both directions at once: a server may answer before it has read the whole request.
@@ -218,9 +259,9 @@ async fn exchange_streaming(
     forward: &Forward,
     client: &mut Connection,
     link: &mut Link,
-    mut body: BodyReader,
     progress: &Progress,
 ) -> Result<Done, Failure> {
+    let mut body = BodyReader::new(forward.framing);
     let Connection {
         stream,
         worker,
@@ -268,7 +309,7 @@ async fn exchange_streaming(
     outcome
 }
 
-/// Tells the client, the log and the meter that no server has answered.
+/// Tells the client, the log and the meter that no server has answered, or not to the end.
 fn fail(
     forward: &mut Forward,
     client: &mut Connection,
@@ -280,30 +321,28 @@ fn fail(
         return Err(error);
     }
     let worker = Rc::clone(&client.worker);
-    worker.meter.failure();
-    let Some(status) = failure
+    let status = failure
         .status()
-        .filter(|_| !progress.answer_has_begun.get())
-    else {
-        worker.log.failure(
-            &worker.core,
-            format_args!("server {}: {failure}; the client was cut off", server.name),
-        );
-        // Half an answer is on its way: only the end of the connection tells the client that it is half.
+        .filter(|_| !progress.answer_has_begun.get());
+    account(&worker, server, status, failure);
+    let Some(status) = status else {
+        // Half an answer is on its way: only the end of the connection tells the client that it is half, and when that
+        // would be its end anyway, a reset.
         client.closing = true;
+        client.resetting = progress.ends_by_closing.get();
         return Ok(());
     };
-    worker.log.failure(
-        &worker.core,
-        format_args!("server {}: {failure}; the client got {status}", server.name),
-    );
     if !forward.is_consumed {
         let bytes = forward.head_bytes;
         forward.consume(client, bytes);
         client.unread = BodyReader::new(forward.framing);
+        client.skip_unread();
     }
     // A body that was on its way when the server failed may be long, or never come.
-    let keep_alive = forward.keep_alive && client.unread.is_complete() && !worker.stopping.get();
+    let keep_alive = forward.keep_alive
+        && client.unread.is_complete()
+        && !client.closing
+        && !worker.stopping.get();
     client.closing |= !keep_alive;
     let context = Context {
         method: forward.method,
@@ -316,4 +355,23 @@ fn fail(
         output: &mut client.output,
     };
     refuse(status, failure.reason(), &[], context, &mut writer)
+}
+
+/// Tells the log and the meter; what the client did wrong is no news of the server.
+fn account(worker: &Worker, server: &Server, status: Option<u16>, failure: Failure) {
+    if let Failure::BadRequest(_) = failure {
+        return worker.meter.refusal();
+    }
+    worker.meter.failure();
+    let name = &server.name;
+    match status {
+        Some(status) => worker.log.failure(
+            &worker.core,
+            format_args!("server {name}: {failure}; the client got {status}"),
+        ),
+        None => worker.log.failure(
+            &worker.core,
+            format_args!("server {name}: {failure}; the client was cut off"),
+        ),
+    }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use onrush_config::plan::Upstream;
+use onrush_config::plan::{ServerAddress, Upstream};
 use onrush_engine::{Address, Core};
 
 use super::balance::Balancer;
@@ -22,6 +22,8 @@ pub(crate) struct Resolved {
 pub(crate) struct Server {
     /// As it was written, for people.
     pub(crate) name: String,
+    /// Its Host for requests that have none (HTTP/1.0).
+    pub(crate) authority: String,
     pub(crate) address: Address,
     pub(crate) pool: Pool,
 }
@@ -41,6 +43,11 @@ impl Group {
             .zip(&resolved.servers)
             .map(|(server, address)| Server {
                 name: server.address.to_string(),
+                authority: match &server.address {
+                    // A path is no host.
+                    ServerAddress::Unix(_) => "localhost".to_owned(),
+                    address => address.to_string(),
+                },
                 address: address.clone(),
                 pool: Pool::new(upstream.connections_idle_max),
             });
@@ -50,9 +57,14 @@ impl Group {
         }
     }
 
-    /// The server that takes the next request.
-    pub(crate) fn choose(&self) -> &Server {
-        &self.servers[self.balancer.borrow_mut().next()]
+    /// The index of the server that takes the next request.
+    pub(crate) fn choose(&self) -> usize {
+        self.balancer.borrow_mut().next()
+    }
+
+    /// A server by its index.
+    pub(crate) fn server(&self, index: usize) -> &Server {
+        &self.servers[index]
     }
 
     /// Closes all idle connections.
@@ -67,6 +79,33 @@ impl Group {
                 .iter()
                 .for_each(|server| server.pool.expire(core.now(), idle_max));
             core.sleep_unless_stopping(POOL_SWEEP).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_config::plan::{Action, OneLiner, Plan};
+
+    #[test]
+    fn a_server_has_a_host_for_requests_that_have_none() {
+        for (address, host) in [
+            (ServerAddress::Ip(([10, 0, 0, 1], 80).into()), "10.0.0.1:80"),
+            (
+                ServerAddress::Name {
+                    host: "app".into(),
+                    port: 8000,
+                },
+                "app:8000",
+            ),
+            (ServerAddress::Unix("/run/app.sock".into()), "localhost"),
+        ] {
+            let plan = Plan::one_liner(OneLiner::Forward(vec![address]), Vec::new());
+            assert_eq!(plan.routes[0].action, Action::Forward { upstream: 0 });
+            let servers = vec![Address::Unix("/x".into())];
+            let group = Group::new(&plan.upstreams[0], &Resolved { servers }, 0);
+            assert_eq!(group.server(group.choose()).authority, host);
         }
     }
 }

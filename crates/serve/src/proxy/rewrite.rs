@@ -13,11 +13,16 @@ use crate::worker::Worker;
 /// Bytes by which a head may grow on its way.
 pub(crate) const GROWTH_MAX: usize = 512;
 
-/// The field by which each hop names itself (RFC 9110 7.6.3).
-const VIA: &[u8] = b"Via: 1.1 onrush\r\n";
+/// The field by which each hop names itself, with the version it received (RFC 9110 7.6.3).
+fn via(version: Version) -> &'static [u8] {
+    match version {
+        Version::Http10 => b"Via: 1.0 onrush\r\n",
+        Version::Http11 => b"Via: 1.1 onrush\r\n",
+    }
+}
 
-/// Writes the request's head for the server called `server`.
-pub(crate) fn request(head: &RequestHead<'_, '_>, server: &str, out: &mut Buffer) {
+/// Writes the request's head for a server; `authority` is its Host when the request has none.
+pub(crate) fn request(head: &RequestHead<'_, '_>, authority: &str, out: &mut Buffer) {
     let mut writer = HeadWriter::new(out.spare());
     writer
         .raw(head.method_text.as_bytes())
@@ -28,14 +33,14 @@ pub(crate) fn request(head: &RequestHead<'_, '_>, server: &str, out: &mut Buffer
     }
     writer.raw(b" HTTP/1.1\r\nHost: ");
     writer
-        .raw(head.authority.unwrap_or(server).as_bytes())
+        .raw(head.authority.unwrap_or(authority).as_bytes())
         .raw(b"\r\n");
     fields(head.headers, &mut writer, |name| header_is(name, "host"));
     if head.framing == Framing::Chunked {
         writer.chunked();
     }
     let bytes = writer
-        .raw(VIA)
+        .raw(via(head.version))
         .end()
         .finish()
         .expect("a head within its limit fits a buffer");
@@ -62,7 +67,7 @@ pub(crate) fn response(
     let mut is_dated = false;
     fields(head.headers, &mut writer, |name| {
         is_dated |= header_is(name, "date");
-        false
+        head.status == 204 && is_length(name)
     });
     if !is_dated {
         writer.date(&worker.date());
@@ -83,9 +88,14 @@ pub(crate) fn response(
 pub(crate) fn interim(head: &ResponseHead<'_, '_>, out: &mut Buffer) {
     let mut writer = HeadWriter::new(out.spare());
     status_line(head, &mut writer);
-    fields(head.headers, &mut writer, |_| false);
+    fields(head.headers, &mut writer, is_length);
     let bytes = writer.end().finish().expect("the caller made room");
     out.fill(bytes);
+}
+
+/// Servers do say that an answer without a body has 0 bytes, which none but that of a HEAD or 304 may say (RFC 9110 8.6).
+fn is_length(name: &str) -> bool {
+    header_is(name, "content-length")
 }
 
 fn status_line(head: &ResponseHead<'_, '_>, writer: &mut HeadWriter<'_>) {

@@ -1,0 +1,175 @@
+//! Idle connections to servers: reused, bounded, and given up in time.
+
+use std::time::Duration;
+
+use crate::harness::{Peer, Site, Step, on_every_driver, on_simulated_cores, send};
+use onrush_engine::Address;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+async fn get(client: &mut Peer) {
+    client.send(GET.as_bytes()).await;
+    let answer = client.receive_text().await;
+    assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+}
+
+/// Has `count` requests answered at the same time, by a server whose script waits for as many connections.
+async fn get_at_once(site: &Site, address: &Address, count: usize) -> Vec<Peer> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        let client = site.connect(address).await;
+        client.send(GET.as_bytes()).await;
+        clients.push(client);
+    }
+    for client in &mut clients {
+        let answer = client.receive_text().await;
+        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+    }
+    clients
+}
+
+#[test]
+fn one_connection_serves_one_client_after_the_other() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let address = site.serve(&upstream.plan());
+        for _ in 0..5 {
+            let mut client = site.connect(&address).await;
+            get(&mut client).await;
+            get(&mut client).await;
+        }
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn no_more_idle_connections_are_kept_than_the_plan_says() {
+    on_every_driver(|site| async move {
+        let script = [
+            Step::WaitForConnections(5),
+            Step::Read,
+            send(OK),
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&script]);
+        let mut plan = upstream.plan();
+        plan.upstreams[0].connections_idle_max = 2;
+        let address = site.serve(&plan);
+        let mut clients = get_at_once(&site, &address, 5).await;
+        site.until("two are kept", || upstream.open() == 2).await;
+        get(&mut clients[0]).await;
+        assert_eq!((upstream.connections(), upstream.open()), (5, 2));
+    });
+}
+
+#[test]
+fn none_is_kept_when_the_plan_says_so() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let mut plan = upstream.plan();
+        plan.upstreams[0].connections_idle_max = 0;
+        let address = site.serve(&plan);
+        let mut client = site.connect(&address).await;
+        get(&mut client).await;
+        get(&mut client).await;
+        assert_eq!(upstream.connections(), 2);
+        site.until("none is kept", || upstream.open() == 0).await;
+    });
+}
+
+#[test]
+fn a_connection_that_was_idle_too_long_is_closed() {
+    on_simulated_cores(|site| async move {
+        let script = [
+            Step::WaitForConnections(3),
+            Step::Read,
+            send(OK),
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&script]);
+        let mut plan = upstream.plan();
+        plan.timeouts.upstream_idle = Duration::from_secs(10);
+        let address = site.serve(&plan);
+        let mut clients = get_at_once(&site, &address, 3).await;
+        for _ in 0..8 {
+            site.core.sleep(Duration::from_secs(2)).await;
+            get(&mut clients[0]).await;
+        }
+        // The one used last is used next: the others were idle all the time.
+        assert_eq!((upstream.connections(), upstream.open()), (3, 1));
+        site.core.sleep(Duration::from_secs(15)).await;
+        assert_eq!(upstream.open(), 0);
+    });
+}
+
+#[test]
+fn a_connection_with_bytes_left_over_is_not_used_again() {
+    for surplus in ["x", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"] {
+        let together = vec![
+            Step::Read,
+            send(&format!("{OK}{surplus}")),
+            Step::WaitForEnd,
+        ];
+        let later = vec![Step::Read, send(OK), send(surplus), Step::WaitForEnd];
+        for script in [together, later] {
+            on_every_driver(move |site| {
+                let upstream = site.upstream(&[&script, &[Step::Read, send(OK), Step::Again]]);
+                async move {
+                    let address = site.serve(&upstream.plan());
+                    let mut client = site.connect(&address).await;
+                    get(&mut client).await;
+                    site.until("it is given up", || upstream.open() == 0).await;
+                    get(&mut client).await;
+                    assert_eq!(upstream.connections(), 2);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
+        let (address, worker) = site.serve_worker(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        for _ in 0..3 {
+            get(&mut client).await;
+            // Its end reaches the proxy sooner or later; a request that comes before that is sent again.
+            site.core.pause().await;
+        }
+        assert_eq!(upstream.connections(), 3);
+        assert_eq!(worker.meter.totals().failed, 0);
+    });
+}
+
+#[test]
+fn a_connection_whose_server_says_close_is_not_used_again() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ] {
+        on_every_driver(move |site| async move {
+            let upstream = site.upstream(&[&[Step::Read, send(answer), Step::WaitForEnd]]);
+            let address = site.serve(&upstream.plan());
+            let mut client = site.connect(&address).await;
+            get(&mut client).await;
+            get(&mut client).await;
+            assert_eq!(upstream.connections(), 2);
+        });
+    }
+}
+
+#[test]
+fn a_connection_kept_by_a_server_of_http_1_0_is_used_again() {
+    on_every_driver(|site| async move {
+        let kept = send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok");
+        let upstream = site.upstream(&[&[Step::Read, kept, Step::Again]]);
+        let address = site.serve(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        get(&mut client).await;
+        get(&mut client).await;
+        assert_eq!(upstream.connections(), 1);
+    });
+}

@@ -1,0 +1,136 @@
+//! Clients and servers of HTTP/1.0, and answers without a body.
+
+use crate::harness::{Step, forward, on_every_driver, send};
+use onrush_http::Method;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const GET_10: &str = "GET / HTTP/1.0\r\n\r\n";
+const GET_10_ALIVE: &str = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-Sum: 1\r\n\r\n";
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\n\n").expect("a head").1
+}
+
+#[test]
+fn a_client_of_http_1_0_gets_no_chunks_and_its_connection_ends() {
+    for request in [GET_10, GET_10_ALIVE] {
+        let outcome = forward(&[&[Step::Read, send(CHUNKED)]], request);
+        let answer = &outcome.answer;
+        assert_eq!(body(answer), "abcdefg", "{answer}");
+        assert!(answer.contains("\nConnection: close\n"), "{answer}");
+        assert!(!answer.contains("Transfer-Encoding"), "{answer}");
+    }
+}
+
+#[test]
+fn a_client_of_http_1_0_keeps_its_connection_only_when_it_asks_to() {
+    let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let script = [Step::Read, ok, Step::Again];
+    let kept = forward(&[&script], &GET_10_ALIVE.repeat(2));
+    assert_eq!(kept.answer.matches("\nConnection: keep-alive\n").count(), 2);
+    let once = forward(&[&script], &GET_10.repeat(2));
+    assert_eq!(once.answer.matches("HTTP/1.1 200 OK").count(), 1);
+    assert!(once.answer.contains("\nConnection: close\n"), "{once:?}");
+}
+
+#[test]
+fn a_request_of_http_1_0_without_a_host_gets_the_servers_name() {
+    on_every_driver(|site| async move {
+        let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let upstream = site.upstream(&[&[Step::Read, ok]]);
+        let address = site.serve(&upstream.plan());
+        site.connect(&address)
+            .await
+            .exchange(GET_10.as_bytes())
+            .await;
+        let wanted = "GET / HTTP/1.1\nHost: SERVER\nVia: 1.0 onrush\n\n";
+        assert_eq!(upstream.requests(), [[wanted]]);
+    });
+}
+
+#[test]
+fn what_a_server_ends_by_closing_becomes_chunks_and_the_client_goes_on() {
+    for head in [
+        "HTTP/1.0 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+    ] {
+        on_every_driver(|site| async move {
+            let upstream = site.upstream(&[&[Step::Read, send(head), send("abc"), send("defg")]]);
+            let address = site.serve(&upstream.plan());
+            let mut client = site.connect(&address).await;
+            for _ in 0..2 {
+                client.send(GET.as_bytes()).await;
+                let answer = client.receive_text().await;
+                assert!(
+                    answer.contains("\r\nTransfer-Encoding: chunked\r\n"),
+                    "{answer}"
+                );
+                assert!(answer.ends_with("\r\n0\r\n\r\n"), "{answer}");
+                let payload: String = answer.split("\r\n\r\n").nth(1).unwrap().to_owned();
+                let letters: String = payload.split("\r\n").skip(1).step_by(2).collect();
+                assert_eq!(letters, "abcdefg", "{answer}");
+            }
+            assert_eq!(upstream.connections(), 2);
+        });
+    }
+}
+
+#[test]
+fn a_client_of_http_1_0_gets_what_a_server_ends_by_closing_as_it_is() {
+    let script = [Step::Read, send("HTTP/1.0 200 OK\r\n\r\nabc")];
+    let outcome = forward(&[&script], GET_10_ALIVE);
+    assert_eq!(body(&outcome.answer), "abc");
+    assert!(outcome.answer.contains("\nConnection: close\n"));
+}
+
+#[test]
+fn answers_without_a_body_have_none_whatever_their_fields_say() {
+    let cases = [
+        ("HEAD", "200 OK", "Content-Length: 1000"),
+        ("HEAD", "200 OK", "Transfer-Encoding: chunked"),
+        ("HEAD", "200 OK", "X: y"),
+        ("GET", "304 Not Modified", "Content-Length: 1000"),
+        ("GET", "304 Not Modified", "X: y"),
+        ("GET", "204 No Content", "X: y"),
+        ("GET", "204 No Content", "Content-Length: 0"),
+    ];
+    for (method, status, field) in cases {
+        on_every_driver(move |site| async move {
+            let answer = format!("HTTP/1.1 {status}\r\n{field}\r\n\r\n");
+            let upstream = site.upstream(&[&[Step::Read, send(&answer), Step::Again]]);
+            let address = site.serve(&upstream.plan());
+            let mut client = site.connect(&address).await;
+            for _ in 0..2 {
+                client
+                    .send(format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
+                    .await;
+                let got = client.receive_answer(Method::of(method)).await.unwrap();
+                let got = String::from_utf8(got).unwrap();
+                assert!(got.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{got}");
+                let names_length = field == "Content-Length: 1000";
+                assert_eq!(got.contains("Content-Length"), names_length, "{got}");
+                assert!(!got.contains("Transfer-Encoding"), "{got}");
+            }
+            assert_eq!(upstream.connections(), 1, "{method} {status} {field}");
+        });
+    }
+}
+
+#[test]
+fn interim_answers_are_relayed_to_clients_that_know_them() {
+    let script = [
+        Step::Read,
+        send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x\r\nX: 1\r\n\r\n"),
+        send("HTTP/1.1 102 Processing\r\n\r\n"),
+        send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+    ];
+    let answer = forward(&[&script], GET).answer;
+    let end = answer.find("HTTP/1.1 200").expect("the final answer");
+    assert_eq!(
+        &answer[..end],
+        "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.1 102 Processing\n\n"
+    );
+    let answer = forward(&[&script], GET_10).answer;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\n"), "{answer}");
+}
