@@ -8,7 +8,7 @@
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz format tidy lint unit docs release linker components
+.PHONY: help run test bench fuzz format tidy lint unit docs release linker components peers
 
 TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
 ONRUSH := $(TARGET_DIRECTORY)/release/onrush
@@ -54,7 +54,7 @@ lint: linker components
 	@echo "== lints"
 	@cargo clippy --workspace --all-targets --locked -- -D warnings
 
-unit: linker
+unit: linker peers
 	@echo "== tests"
 	@$(RAISE_FILES); cargo test --workspace --locked --no-fail-fast
 
@@ -77,6 +77,10 @@ fuzz:
 linker:
 	@command -v cargo >/dev/null || { echo "there is no Rust toolchain here: see https://rustup.rs" >&2; exit 1; }
 	@command -v cc >/dev/null || scripts/packages gcc libc6-dev
+
+# Programs of others that the whole binary is tested with; prlimit comes with util-linux, which every Debian has.
+peers:
+	@scripts/packages curl apache2-utils wrk nginx-light haproxy
 
 components:
 	@command -v cargo >/dev/null || { echo "there is no Rust toolchain here: see https://rustup.rs" >&2; exit 1; }

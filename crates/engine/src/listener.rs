@@ -3,6 +3,7 @@
 use std::fs;
 use std::future::poll_fn;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -107,7 +108,7 @@ fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
     )?;
     match bind(&socket, &address) {
         // A file without a listener is what a crash leaves behind.
-        Err(Errno::ADDRINUSE) if is_abandoned(&address) => {
+        Err(Errno::ADDRINUSE) if is_abandoned(path, &address) => {
             fs::remove_file(path)
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ADDRINUSE))?;
             bind(&socket, &address)?;
@@ -118,7 +119,12 @@ fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-fn is_abandoned(address: &SocketAddrUnix) -> bool {
+fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
+    // Connecting to a file of any other kind is refused, too, and that file is somebody's.
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if !is_socket {
+        return false;
+    }
     let probe = socket_with(
         AddressFamily::UNIX,
         SocketType::STREAM,

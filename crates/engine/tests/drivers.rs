@@ -622,6 +622,20 @@ fn an_abandoned_unix_socket_is_replaced_and_a_live_one_is_not() {
 }
 
 #[test]
+fn a_file_that_is_no_socket_is_never_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, b"somebody's").unwrap();
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for taken in [&path, &link] {
+        let error = Claim::new(&Address::Unix(taken.clone())).unwrap_err();
+        assert!(error.is_address_in_use(), "{error}");
+        assert_eq!(std::fs::read(taken).unwrap(), b"somebody's");
+    }
+}
+
+#[test]
 fn a_path_cannot_leave_its_root() {
     let directory = tempfile::tempdir().unwrap();
     let root_path = directory.path().join("root");

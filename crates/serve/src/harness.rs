@@ -16,7 +16,7 @@ use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation
 use crate::server;
 use crate::worker::Worker;
 
-pub(crate) use script::{Step, forward, forward_calmly, send};
+pub(crate) use script::{Step, Upstream, forward, forward_calmly, send};
 
 /// Seeds of the simulated networks; each has its own short reads, delays and reordering.
 const SEEDS: Range<u64> = 0..16;
@@ -59,7 +59,7 @@ where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
-    cores().for_each(|core| run(core, &test));
+    cores().for_each(|ground| run(ground, &test));
 }
 
 /// The same for a test that stops its core before all is done: returns how many tasks were cut off on each.
@@ -68,39 +68,58 @@ where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
-    cores().map(|core| run_cut_off(core, &test)).collect()
+    cores().map(|ground| run_cut_off(ground, &test)).collect()
+}
+
+/// A core that a test will run on.
+struct Ground {
+    core: Core,
+    /// Buffers that the kernel holds as long as the core lives, at most; the tasks must have given back all others.
+    lent_max: usize,
+}
+
+impl Ground {
+    fn simulated(simulation: Simulation) -> Self {
+        Self {
+            core: Core::simulated(simulation),
+            lent_max: 0,
+        }
+    }
 }
 
 /// A core of every driver.
-fn cores() -> impl Iterator<Item = Core> {
+fn cores() -> impl Iterator<Item = Ground> {
     kernel_cores().chain(simulated_cores())
 }
 
 /// The same without networks that dribble.
-fn calm_cores() -> impl Iterator<Item = Core> {
+fn calm_cores() -> impl Iterator<Item = Ground> {
     let simulation = Simulation {
         short: 0,
         not_yet: 0,
         ..Simulation::with_seed(0)
     };
-    kernel_cores().chain([Core::simulated(simulation)])
+    kernel_cores().chain([Ground::simulated(simulation)])
 }
 
-fn kernel_cores() -> impl Iterator<Item = Core> {
+fn kernel_cores() -> impl Iterator<Item = Ground> {
     [Io::Epoll, Io::IoUring].into_iter().filter_map(|io| {
         let refused = onrush_engine::choose(io).err();
         match &refused {
             Some(reason) => eprintln!("{io:?} is skipped: {reason}"),
             None => eprintln!("{io:?}"),
         }
-        refused.is_none().then(|| Core::new(0, io).expect("chosen"))
+        refused.is_none().then(|| Ground {
+            core: Core::new(0, io).expect("chosen"),
+            lent_max: if io == Io::IoUring { 256 } else { 0 },
+        })
     })
 }
 
-fn simulated_cores() -> impl Iterator<Item = Core> {
+fn simulated_cores() -> impl Iterator<Item = Ground> {
     SEEDS.map(|seed| {
         eprintln!("simulated, seed {seed}");
-        Core::simulated(Simulation::with_seed(seed))
+        Ground::simulated(Simulation::with_seed(seed))
     })
 }
 
@@ -110,7 +129,29 @@ where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
-    simulated_cores().for_each(|core| run(core, &test));
+    simulated_cores().for_each(|ground| run(ground, &test));
+}
+
+/// Runs `test` on every driver that is of the kernel.
+pub(crate) fn on_kernel_cores<F, T>(test: F)
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    kernel_cores().for_each(|ground| run(ground, &test));
+}
+
+/// Runs `test` on one simulated network that also resets so many of a thousand sends.
+pub(crate) fn on_resetting_core<F, T>(seed: u64, reset: u32, test: F)
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    let simulation = Simulation {
+        reset,
+        ..Simulation::with_seed(seed)
+    };
+    run(Ground::simulated(simulation), &test);
 }
 
 /// Runs `test` on one simulated network.
@@ -119,24 +160,25 @@ where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
-    run(Core::simulated(Simulation::with_seed(seed)), &test);
+    run(Ground::simulated(Simulation::with_seed(seed)), &test);
 }
 
-fn run<F, T>(core: Core, test: &F)
+fn run<F, T>(ground: Ground, test: &F)
 where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
-    assert_eq!(run_cut_off(core, test), 0, "all tasks came to their end");
+    assert_eq!(run_cut_off(ground, test), 0, "all tasks came to their end");
 }
 
 /// Runs `test` and whatever lives on its core until all of it has ended, or has had its time; returns how many tasks
 /// were cut off.
-fn run_cut_off<F, T>(core: Core, test: &F) -> usize
+fn run_cut_off<F, T>(ground: Ground, test: &F) -> usize
 where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
+    let Ground { core, lent_max } = ground;
     let finished = Rc::new(Cell::new(false));
     let seen = Rc::clone(&finished);
     let body = test(Site {
@@ -151,6 +193,8 @@ where
     });
     let cut_off = core.run();
     assert!(finished.get(), "the test came to its end");
+    let lent = core.pool().in_use();
+    assert!(lent <= lent_max, "{lent} buffers are in nobody's hands");
     cut_off
 }
 

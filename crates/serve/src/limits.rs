@@ -76,3 +76,10 @@ pub(crate) const DESCRIPTORS_PER_CORE: u64 = 4;
 
 /// Descriptors of the process itself: standard streams, signals, the resolver, a library being loaded.
 pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 12;
+
+/// How often an address in use is asked for before that is an error. A killed server that used io_uring held its
+/// listeners for up to 12 ms more (Linux 6.18); ten times that is still at once for a person.
+pub(crate) const CLAIM_ATTEMPTS: u32 = 6;
+
+/// Pause between two of these attempts.
+pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(25);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::ToSocketAddrs;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use onrush_config::Plan;
@@ -14,7 +15,10 @@ use onrush_engine::{
 };
 
 use crate::connection;
-use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE};
+use crate::limits::{
+    ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, DESCRIPTORS_OF_PROGRAM,
+    DESCRIPTORS_PER_CORE,
+};
 use crate::meter::Totals;
 use crate::proxy::group::Resolved;
 use crate::worker::Worker;
@@ -277,9 +281,24 @@ fn claim(plan: &Plan) -> Result<Arc<Vec<Claim>>, StartError> {
             PlanAddress::Tcp(address) => Address::Tcp(*address),
             PlanAddress::Unix(path) => Address::Unix(path.clone()),
         };
-        Claim::new(&address).map_err(|error| StartError::Listen(address, error))
+        claim_patiently(&address).map_err(|error| StartError::Listen(address, error))
     });
     claims.collect::<Result<_, _>>().map(Arc::new)
+}
+
+/// Claims an address that may still be in use by a server which has been killed: io_uring gives sockets back a moment
+/// after its process has gone, and whoever supervises servers starts the next one at once.
+fn claim_patiently(address: &Address) -> Result<Claim, Error> {
+    let mut attempts_left = CLAIM_ATTEMPTS;
+    loop {
+        attempts_left -= 1;
+        match Claim::new(address) {
+            Err(error) if error.is_address_in_use() && attempts_left > 0 => {
+                thread::sleep(CLAIM_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Makes a core ready: routes, listeners, and the tasks that run until it is asked to stop.

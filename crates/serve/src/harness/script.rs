@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{OneLiner, ServerAddress};
-use onrush_engine::{BUFFER_BYTES, Core, Stream};
+use onrush_engine::{BUFFER_BYTES, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request, response};
 
-use super::{Peer, Site, without_dates};
+use super::{Ground, Peer, Site, without_dates};
 use crate::meter::Totals;
 
 /// One step of what a server does with a connection. Behind the last one it closes the connection.
@@ -259,7 +259,7 @@ pub(crate) fn forward_calmly(scripts: &[&[Step]], requests: &str) -> Outcome {
     forward_on(super::calm_cores(), scripts, requests)
 }
 
-fn forward_on(cores: impl Iterator<Item = Core>, scripts: &[&[Step]], requests: &str) -> Outcome {
+fn forward_on(cores: impl Iterator<Item = Ground>, scripts: &[&[Step]], requests: &str) -> Outcome {
     let before: Rc<Cell<Option<Outcome>>> = Rc::default();
     let test = |site: Site| {
         let (requests, before) = (requests.to_owned(), Rc::clone(&before));
@@ -279,6 +279,6 @@ fn forward_on(cores: impl Iterator<Item = Core>, scripts: &[&[Step]], requests: 
             before.set(Some(outcome));
         }
     };
-    cores.for_each(|core| super::run(core, &test));
+    cores.for_each(|ground| super::run(ground, &test));
     before.take().expect("the simulated driver exists")
 }

@@ -6,8 +6,13 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
-use crate::harness::{Step, on_every_driver, on_simulated_core, send, send_bytes};
+use crate::harness::{
+    Step, Upstream, on_every_driver, on_kernel_cores, on_resetting_core, on_simulated_core, send,
+    send_bytes,
+};
 use onrush_config::Plan;
 use onrush_config::plan::OneLiner;
 use onrush_http::Method;
@@ -227,6 +232,50 @@ fn soup(valid: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// A server with an answer of its own, at /own, in front of one that answers everything.
+fn own_and_forwarded(upstream: &Upstream) -> Plan {
+    let text = format!(
+        "[[route]]\npath = \"/own\"\nrespond = {{ status = 200, body = \"own\" }}\n[[route]]\nforward = \"http://{}\"",
+        upstream.address
+    );
+    let parsed = onrush_config::parse(&text, std::path::Path::new("c.toml"));
+    parsed.expect("valid").plan
+}
+
+#[test]
+fn whatever_clients_send_does_no_harm_to_a_kernels_driver() {
+    on_kernel_cores(|site| {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        async move {
+            let address = site.serve(&own_and_forwarded(&upstream));
+            let mut runner = TestRunner::deterministic();
+            let soups = vec(soup(REQUESTS), 8);
+            for _ in 0..50 {
+                // Several at a time, so that their sockets' places are used again by others.
+                let soups = soups
+                    .new_tree(&mut runner)
+                    .expect("it has no filters")
+                    .current();
+                let mut clients = Vec::new();
+                for soup in soups {
+                    let client = site.connect(&address).await;
+                    // The server may have left before all of it is sent.
+                    let _ = send_bytes(&client.stream, &soup).await;
+                    let _ = client.stream.shutdown().await;
+                    clients.push(client);
+                }
+                for client in &mut clients {
+                    let answer = client.receive_all().await;
+                    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 "));
+                }
+            }
+            let mut other = site.connect(&address).await;
+            other.send(GET.as_bytes()).await;
+            assert!(other.receive_text().await.starts_with("HTTP/1.1 200 "));
+        }
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -240,18 +289,33 @@ proptest! {
             let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
             let soup = soup.clone();
             async move {
-                let text = format!(
-                    "[[route]]\npath = \"/own\"\nrespond = {{ status = 200, body = \"own\" }}\n[[route]]\nforward = \"http://{}\"",
-                    upstream.address
-                );
-                let parsed = onrush_config::parse(&text, std::path::Path::new("c.toml"));
-                let address = site.serve(&parsed.expect("valid").plan);
+                let address = site.serve(&own_and_forwarded(&upstream));
                 let answer = site.connect(&address).await.exchange(&soup).await;
                 assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 "));
                 for path in ["/", "/own"] {
                     let mut other = site.connect(&address).await;
                     other.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).await;
                     assert!(other.receive_text().await.starts_with("HTTP/1.1 200 "));
+                }
+            }
+        });
+    }
+
+    // Nothing can be said of the answers: the harness looks for panics, tasks that never end and buffers that are lost.
+    #[test]
+    fn connections_that_are_reset_anywhere_leave_nothing_behind(
+        seed: u64,
+        reset in 1..200u32,
+        requests in soup(REQUESTS),
+        answers in soup(ANSWERS),
+    ) {
+        on_resetting_core(seed, reset, |site| {
+            let upstream = site.upstream(&[&[Step::Read, Step::Send(answers.clone())]]);
+            let requests = requests.clone();
+            async move {
+                let address = site.serve(&own_and_forwarded(&upstream));
+                for _ in 0..3 {
+                    site.connect(&address).await.exchange(&requests).await;
                 }
             }
         });

@@ -173,3 +173,26 @@ fn a_connection_kept_by_a_server_of_http_1_0_is_used_again() {
         assert_eq!(upstream.connections(), 1);
     });
 }
+
+#[test]
+fn idle_connections_hold_no_buffers() {
+    on_every_driver(|site| async move {
+        let script = [
+            Step::WaitForConnections(5),
+            Step::Read,
+            send(OK),
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&script]);
+        let address = site.serve(&upstream.plan());
+        let before = site.core.pool().in_use();
+        let _clients = get_at_once(&site, &address, 5).await;
+        // With io_uring the kernel is lent up to 256, whatever is in flight.
+        let is_ring = site.core.pool().in_use() > before + 20;
+        let held_max = if is_ring { 256 } else { before };
+        site.until("all are given back", || {
+            site.core.pool().in_use() <= held_max
+        })
+        .await;
+    });
+}

@@ -1,0 +1,15 @@
+//! The whole binary, as its users run it: beside curl, ab, wrk, nginx and HAProxy, over real sockets, with real signals.
+//!
+//! Nothing here asserts a time, sleeps, or takes a fixed port: conditions are waited for, with a deadline.
+#![forbid(unsafe_code)]
+
+mod peer;
+mod program;
+
+mod answering;
+mod benching;
+mod forwarding;
+mod loading;
+mod smuggling;
+mod starting;
+mod stopping;

@@ -1,0 +1,115 @@
+//! Requests that go through: onrush before nginx, behind HAProxy, before itself, over TCP and Unix sockets.
+
+use std::fs;
+
+use crate::peer::{Peer, ab, curl, wrk};
+use crate::program::Serve;
+
+#[test]
+fn onrush_forwards_to_nginx_what_curl_asks_for() {
+    let nginx = Peer::nginx();
+    let content: Vec<u8> = (0..3_000_000).map(|at| (at * 31 % 251) as u8).collect();
+    let original = nginx.write("large.bin", &content);
+    let copy = original.with_extension("copy").display().to_string();
+    let serve = Serve::start(&["--forward", &nginx.server()]);
+    assert_eq!(
+        curl(&[&serve.url("/a?b")]).out,
+        "nginx was asked for GET /a?b\n"
+    );
+    assert_eq!(
+        curl(&["-X", "DELETE", &serve.url("/a")]).out,
+        "nginx was asked for DELETE /a\n"
+    );
+    curl(&["-o", &copy, &serve.url("/files/large.bin")]);
+    assert!(fs::read(&copy).unwrap() == content, "changed on its way");
+    assert_eq!(
+        curl(&["-r", "0-9", "-o", &copy, &serve.url("/files/large.bin")]).out,
+        ""
+    );
+    assert!(fs::read(&copy).unwrap() == content[..10], "a range");
+    let head = curl(&["-I", &serve.url("/files/large.bin")]).out;
+    assert!(head.contains("\r\nContent-Length: 3000000\r\n"), "{head}");
+    let upload = [
+        "--data-binary",
+        &format!("@{}", original.display()),
+        &serve.url("/up"),
+    ];
+    assert_eq!(curl(&upload).out, "nginx was asked for POST /up\n");
+    let missing = [
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        &serve.url("/files/none"),
+    ];
+    assert_eq!(curl(&missing).out, "404");
+    assert_eq!(serve.stop().requests(), 7);
+}
+
+#[test]
+fn ab_and_wrk_go_through_onrush_to_nginx() {
+    let nginx = Peer::nginx();
+    nginx.write("small", b"small");
+    for io in ["epoll", "io_uring"] {
+        let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
+        ab(&serve.url("/"));
+        wrk(&serve.url("/files/small"));
+        let totals = serve.stop();
+        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+    }
+}
+
+#[test]
+fn wrk_goes_through_two_onrushes_on_unix_sockets() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let unix = |name: &str| format!("unix:{}", directory.path().join(name).display());
+    let last = Serve::start(&["--respond", "200:hello", "--listen", &unix("last")]);
+    let middle = Serve::start(&["--forward", &unix("last"), "--listen", &unix("middle")]);
+    let first = Serve::start(&["--forward", &unix("middle")]);
+    assert_eq!(curl(&[&first.url("/")]).out, "hello");
+    assert_eq!(curl(&["--http1.0", &first.url("/")]).out, "hello");
+    wrk(&first.url("/"));
+    // What goes through all of them is counted alike: each waits for the one behind it to be done.
+    let (first, middle, last) = (first.stop(), middle.stop(), last.stop());
+    assert_eq!(first.requests(), middle.requests());
+    assert_eq!(middle.requests(), last.requests());
+}
+
+#[test]
+fn a_server_that_refuses_is_a_502_and_a_line_in_the_log() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = nobody.local_addr().expect("bound").to_string();
+    drop(nobody);
+    let serve = Serve::start(&["--forward", &address]);
+    let answer = curl(&["-i", &serve.url("/")]).out;
+    assert!(
+        answer.starts_with("HTTP/1.1 502 Bad Gateway\r\n"),
+        "{answer}"
+    );
+    let log = serve.program.err.wait_for("the client got 502");
+    assert!(log.contains(&address) && log.contains("refused"), "{log}");
+    let totals = serve.stop();
+    assert_eq!(totals.number_before(" failed upstream"), 1, "{totals:?}");
+}
+
+#[test]
+fn a_group_shares_its_requests_by_weight() {
+    let servers = ["one", "two"].map(|name| Serve::start(&["--respond", &format!("200:{name}")]));
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let text = format!(
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"group\"\n[upstream.group]\nservers = [\"{}\", {{ address = \"{}\", weight = 3 }}]\n",
+        servers[0].address, servers[1].address
+    );
+    fs::write(&path, text).expect("it is ours");
+    let serve = Serve::start(&["--config", &path.display().to_string()]);
+    let url = serve.url("/");
+    let answers = curl(&[url.as_str(); 8]).out;
+    assert_eq!(
+        (
+            answers.matches("one").count(),
+            answers.matches("two").count()
+        ),
+        (2, 6)
+    );
+}

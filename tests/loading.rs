@@ -1,0 +1,298 @@
+//! `onrush load`: what it counts is what the server counted, and it says how it went by its exit code.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::peer::Peer;
+use crate::program::{Program, Serve, onrush, run_onrush};
+
+/// Runs it to its end; the exit code and its JSON.
+fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let json = directory.path().join("result.json").display().to_string();
+    let words = [&["load", url, "--json", &json], arguments].concat();
+    let finished = run_onrush(&words);
+    let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+    let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    (finished.code, value)
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {key} in {value}"))
+}
+
+#[test]
+fn it_counts_what_the_server_counted() {
+    for io in ["epoll", "io_uring"] {
+        for arguments in [
+            &["-n", "1000", "-c", "7"][..],
+            &["-n", "1000", "-c", "10", "-t", "2"],
+            &["-n", "1000", "-c", "4", "--pipeline", "8"],
+            &["-n", "100", "-c", "5", "-r", "4"],
+            &["-n", "1", "-c", "1"],
+        ] {
+            let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
+            let arguments = [arguments, &["--io", io]].concat();
+            let (code, result) = load(&serve.url("/"), &arguments);
+            assert_eq!(code, Some(0), "{arguments:?}: {result}");
+            let requests: u64 = arguments[1].parse().unwrap();
+            let totals = serve.stop();
+            assert_eq!(number(&result, "requests"), requests, "{arguments:?}");
+            assert_eq!(number(&result, "errors"), 0, "{arguments:?}");
+            assert_eq!(
+                number(&result["statuses"], "200"),
+                requests,
+                "{arguments:?}"
+            );
+            assert_eq!(totals.requests(), requests, "{arguments:?}: {totals:?}");
+            let connections = number(&result, "connections");
+            assert_eq!(
+                totals.connections(),
+                connections,
+                "{arguments:?}: {totals:?}"
+            );
+            if !arguments.contains(&"-r") {
+                assert_eq!(connections.to_string(), arguments[3], "{arguments:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_for_a_time_misses_at_most_what_was_in_flight() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let (code, result) = load(
+        &serve.url("/"),
+        &["-d", "300ms", "-c", "8", "--pipeline", "4"],
+    );
+    assert_eq!(code, Some(0), "{result}");
+    let (counted, served) = (number(&result, "requests"), serve.stop().requests());
+    assert!(
+        counted > 0 && (counted..=counted + 8 * 4).contains(&served),
+        "{counted} and {served}"
+    );
+}
+
+#[test]
+fn it_loads_nginx_and_haproxy() {
+    let nginx = Peer::nginx();
+    let haproxy = Peer::haproxy("127.0.0.1:9");
+    for url in [nginx.url("/"), haproxy.url("/own")] {
+        for arguments in [
+            &["-n", "2000", "-c", "10"][..],
+            &["-n", "2000", "-c", "10", "--pipeline", "8"],
+            &["-n", "200", "-c", "10", "-r", "3"],
+            &["-n", "200", "-c", "10", "-X", "HEAD"],
+        ] {
+            let (code, result) = load(&url, arguments);
+            assert_eq!(code, Some(0), "{url} {arguments:?}: {result}");
+            assert_eq!(number(&result["statuses"], "200").to_string(), arguments[1]);
+        }
+    }
+}
+
+#[test]
+fn a_load_through_haproxy_to_onrush_loses_nothing() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let haproxy = Peer::haproxy(&serve.address);
+    let (code, result) = load(&haproxy.url("/"), &["-n", "3000", "-c", "20"]);
+    assert_eq!(code, Some(0), "{result}");
+    assert_eq!(number(&result, "requests"), 3000);
+    assert_eq!(serve.stop().requests(), 3000);
+}
+
+#[test]
+fn a_load_through_onrush_to_nginx_loses_nothing() {
+    let nginx = Peer::nginx();
+    for io in ["epoll", "io_uring"] {
+        let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
+        for arguments in [
+            &["-n", "2000", "-c", "20"][..],
+            &["-n", "2000", "-c", "5", "--pipeline", "8"],
+            &["-n", "100", "-c", "5", "-r", "3"],
+        ] {
+            let (code, result) = load(&serve.url("/"), arguments);
+            assert_eq!(code, Some(0), "{arguments:?}: {result}");
+        }
+        let totals = serve.stop();
+        assert_eq!(totals.requests(), 4100, "{totals:?}");
+        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+    }
+    assert_eq!(nginx.log().lines().count(), 2 * 4100);
+}
+
+#[test]
+fn a_server_that_keeps_ending_its_connections_costs_no_answer() {
+    let nginx = Peer::nginx_keeping(7);
+    for io in ["epoll", "io_uring"] {
+        let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
+        let (code, result) = load(&serve.url("/"), &["-n", "3000", "-c", "20"]);
+        assert_eq!(code, Some(0), "{result}");
+        assert_eq!(number(&result["statuses"], "200"), 3000, "{result}");
+        assert_eq!(serve.stop().requests(), 3000);
+    }
+    // The same without a proxy between: the client makes new connections.
+    let (code, result) = load(&nginx.url("/"), &["-n", "3000", "-c", "20"]);
+    assert_eq!(
+        (code, number(&result, "requests")),
+        (Some(0), 3000),
+        "{result}"
+    );
+    assert!(number(&result, "connections") >= 3000 / 7, "{result}");
+}
+
+#[test]
+fn a_server_that_stops_behind_a_proxy_costs_no_request_that_may_be_repeated() {
+    // Both listen on the same socket's path, one after the other; between them requests are refused.
+    let directory = tempfile::tempdir().expect("a directory");
+    let unix = format!("unix:{}", directory.path().join("server").display());
+    for io in ["epoll", "io_uring"] {
+        let first = Serve::start(&["--respond", "200:hello", "--listen", &unix]);
+        let proxy = Serve::start(&["--forward", &unix, "--io", io]);
+        // Idle connections stay behind in the proxy's pools.
+        assert_eq!(load(&proxy.url("/"), &["-n", "200", "-c", "20"]).0, Some(0));
+        first.stop();
+        let second = Serve::start(&["--respond", "200:hello", "--listen", &unix]);
+        let (code, result) = load(&proxy.url("/"), &["-n", "200", "-c", "20"]);
+        assert_eq!(code, Some(0), "{result}");
+        assert_eq!(number(&result["statuses"], "200"), 200, "{result}");
+        assert_eq!(second.stop().requests(), 200);
+        let totals = proxy.stop();
+        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_load_over_unix_sockets_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let unix = |name: &str| format!("unix:{}", directory.path().join(name).display());
+    let last = Serve::start(&["--respond", "200:hello", "--listen", &unix("last")]);
+    let first = Serve::start(&["--forward", &unix("last"), "--listen", &unix("first")]);
+    let (code, result) = load(&format!("{}:/", unix("first")), &["-n", "3000", "-c", "20"]);
+    assert_eq!(code, Some(0), "{result}");
+    assert_eq!(
+        (first.stop().requests(), last.stop().requests()),
+        (3000, 3000)
+    );
+}
+
+#[test]
+fn answers_that_are_errors_are_counted_by_their_status() {
+    let serve = Serve::start(&["--respond", "503:no"]);
+    let (code, result) = load(&serve.url("/"), &["-n", "10"]);
+    assert_eq!(number(&result["statuses"], "503"), 10);
+    assert_eq!((code, number(&result, "errors")), (Some(0), 0));
+}
+
+#[test]
+fn what_is_no_answer_is_an_error_and_exit_code_3() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let mut request = [0; 1000];
+            let _ = std::io::Read::read(&mut stream, &mut request);
+            let _ = std::io::Write::write_all(&mut stream, b"SSH-2.0-OpenSSH\r\n");
+        }
+    });
+    let (code, result) = load(&url, &["-n", "3"]);
+    assert_eq!(code, Some(3), "{result}");
+    assert!(number(&result, "errors") > 0, "{result}");
+}
+
+#[test]
+fn a_target_that_refuses_or_is_not_there_is_one_sentence_and_exit_code_2() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let refusing = format!("http://{}/", nobody.local_addr().expect("bound"));
+    drop(nobody);
+    for (url, part) in [
+        (refusing.as_str(), "refused"),
+        ("http://no-such-host.invalid/", "no-such-host.invalid"),
+        ("unix:/nonexistent/socket:/", "/nonexistent/socket"),
+    ] {
+        let finished = run_onrush(&["load", url, "-n", "5"]);
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert_eq!(finished.err.lines().count(), 1, "{finished:?}");
+        assert!(finished.err.contains(part), "{finished:?}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_one_sentence_and_exit_code_1() {
+    let url = "http://127.0.0.1:9/";
+    for (arguments, part) in [
+        (&["load", url, "-c", "0"][..], "out of range"),
+        (&["load", url, "-c", "2", "-t", "3"], "nothing to do"),
+        (&["load", url, "-n", "0"], "no requests"),
+        (&["load", url, "-X", "G T"], "not a method"),
+        (&["load", url, "-H", "Content-Length: 3"], "not supported"),
+        (
+            &["load", url, "--json", "/nonexistent/file"],
+            "cannot be written",
+        ),
+        (&["load", "https://h/"], "https is not supported yet"),
+        (&["load", "127.0.0.1:9"], "http://"),
+        (&["load"], "<URL>"),
+        (&["load", url, "--frequency", "3"], "--frequency"),
+    ] {
+        let finished = run_onrush(arguments);
+        assert_eq!(finished.code, Some(1), "{arguments:?}: {finished:?}");
+        assert!(finished.err.contains(part), "{arguments:?}: {finished:?}");
+        assert_eq!(finished.out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn more_connections_than_descriptors_are_refused_before_the_run() {
+    let mut command = std::process::Command::new("prlimit");
+    command.args(["--nofile=50:50", env!("CARGO_BIN_EXE_onrush")]);
+    command.args(["load", "http://127.0.0.1:9/", "-c", "100", "-n", "100"]);
+    let finished = Program::start(&mut command).finish();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.err.contains("file descriptors"), "{finished:?}");
+    assert!(finished.err.contains("ulimit"), "{finished:?}");
+    assert_eq!(finished.out, "");
+}
+
+#[test]
+fn a_result_that_finds_no_room_is_one_sentence_and_an_exit_code() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let finished = run_onrush(&["load", &serve.url("/"), "-n", "10", "--json", "/dev/full"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_eq!(finished.err.lines().count(), 1, "{finished:?}");
+    assert!(
+        finished
+            .err
+            .contains("/dev/full cannot be written: No space left"),
+        "{finished:?}"
+    );
+    // What was measured has been said all the same.
+    assert!(
+        finished.out.contains("\nrequests     10 in "),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_run_with_its_report() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let program = Program::start(&mut onrush(&[
+        "load",
+        &serve.url("/"),
+        "-d",
+        "1h",
+        "-c",
+        "4",
+    ]));
+    // The heading is there before anything is sent.
+    program.out.wait_for("tot_req");
+    program.signal(Signal::INT);
+    let finished = program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.out.contains("\nrequests "), "{finished:?}");
+    assert!(finished.out.contains("ended early"), "{finished:?}");
+}

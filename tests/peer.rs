@@ -1,0 +1,205 @@
+//! Programs of others that ours work with. One that is missing fails its test with the command that installs it.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::program::{Finished, Program, until};
+
+/// Each program with the Debian package that has it.
+const PACKAGES: [(&str, &str); 5] = [
+    ("curl", "curl"),
+    ("ab", "apache2-utils"),
+    ("wrk", "wrk"),
+    ("nginx", "nginx-light"),
+    ("haproxy", "haproxy"),
+];
+
+/// A program of others, with these words behind it.
+pub(crate) fn peer(name: &str, arguments: &[&str]) -> Command {
+    let package = PACKAGES.iter().find(|(program, _)| *program == name);
+    let (_, package) = package.expect("it is in the list");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where Debian has servers, which are not in everybody's path.
+    let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    let found = places
+        .map(|place| place.join(name))
+        .find(|file| file.is_file());
+    let found =
+        found.unwrap_or_else(|| panic!("{name} is missing; run: scripts/packages {package}"));
+    let mut command = Command::new(found);
+    command.args(arguments);
+    command
+}
+
+/// curl, quiet but for errors.
+pub(crate) fn curl(arguments: &[&str]) -> Finished {
+    let mut command = peer("curl", &["--silent", "--show-error", "--max-time", "50"]);
+    let finished = Program::start(command.args(arguments)).finish();
+    assert_eq!(finished.code, Some(0), "{arguments:?}: {finished:?}");
+    finished
+}
+
+/// ab with keep-alive: every request must be answered well.
+pub(crate) fn ab(url: &str) {
+    const COUNT: &str = "1000";
+    let arguments = ["-k", "-q", "-l", "-n", COUNT, "-c", "10", url];
+    let finished = Program::start(&mut peer("ab", &arguments)).finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let figure = |name: &str| {
+        let line = finished
+            .out
+            .lines()
+            .find_map(|line| line.strip_prefix(name));
+        line.map(|rest| rest.trim().to_owned())
+    };
+    assert_eq!(
+        figure("Complete requests:").as_deref(),
+        Some(COUNT),
+        "{finished:?}"
+    );
+    assert_eq!(
+        figure("Failed requests:").as_deref(),
+        Some("0"),
+        "{finished:?}"
+    );
+    assert_eq!(
+        figure("Keep-Alive requests:").as_deref(),
+        Some(COUNT),
+        "{finished:?}"
+    );
+    assert_eq!(figure("Non-2xx responses:"), None, "{finished:?}");
+}
+
+/// wrk for a second: nothing may go wrong. Returns how many requests it made.
+pub(crate) fn wrk(url: &str) -> u64 {
+    let arguments = ["-t", "1", "-c", "10", "-d", "1s", url];
+    let finished = Program::start(&mut peer("wrk", &arguments)).finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for trouble in ["Socket errors", "Non-2xx"] {
+        assert!(!finished.out.contains(trouble), "{finished:?}");
+    }
+    let count = finished
+        .out
+        .lines()
+        .find_map(|line| line.trim().split_once(" requests in "))
+        .and_then(|(count, _)| count.parse().ok())
+        .unwrap_or_else(|| panic!("{finished:?}"));
+    assert!(count > 0, "{finished:?}");
+    count
+}
+
+/// A server of others on a Unix socket, which nobody else can be given.
+pub(crate) struct Peer {
+    _program: Program,
+    pub(crate) socket: PathBuf,
+    directory: TempDir,
+}
+
+impl Peer {
+    /// nginx, which answers with method, target and body length, and logs what it was asked for.
+    pub(crate) fn nginx() -> Peer {
+        Peer::nginx_keeping(1_000_000)
+    }
+
+    /// The same, closing each connection behind so many requests.
+    pub(crate) fn nginx_keeping(requests: u32) -> Peer {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = directory.path().display();
+        // One process, so that ending it ends all of it; everything it writes stays in its directory.
+        let text = format!(
+            r#"
+daemon off; master_process off; pid {at}/pid; error_log {at}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    log_format asked "$request";
+    access_log {at}/access.log asked;
+    client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/fastcgi;
+    uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
+    client_max_body_size 0; keepalive_requests {requests}; default_type text/plain;
+    server {{
+        listen unix:{at}/socket;
+        root {at}/www;
+        location / {{ return 200 "nginx was asked for $request_method $request_uri\n"; }}
+        location /files/ {{ try_files $uri =404; }}
+    }}
+}}
+"#
+        );
+        std::fs::create_dir_all(directory.path().join("www/files")).expect("it is ours");
+        std::fs::write(directory.path().join("conf"), text).expect("it is ours");
+        let arguments = [
+            "-p",
+            &at.to_string(),
+            "-e",
+            &format!("{at}/error.log"),
+            "-c",
+            &format!("{at}/conf"),
+        ];
+        let program = Program::start(&mut peer("nginx", &arguments));
+        Peer::started(program, directory)
+    }
+
+    /// HAProxy in front of `server`; it answers /own itself.
+    pub(crate) fn haproxy(server: &str) -> Peer {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = directory.path().display();
+        let text = format!(
+            "
+defaults
+    mode http
+    timeout connect 30s
+    timeout client 60s
+    timeout server 60s
+frontend front
+    bind unix@{at}/socket
+    http-request return status 200 content-type text/plain string haproxy if {{ path /own }}
+    default_backend back
+backend back
+    http-reuse always
+    server one {server}
+"
+        );
+        std::fs::write(directory.path().join("conf"), text).expect("it is ours");
+        let program = Program::start(&mut peer("haproxy", &["-db", "-f", &format!("{at}/conf")]));
+        Peer::started(program, directory)
+    }
+
+    fn started(mut program: Program, directory: TempDir) -> Peer {
+        let socket = directory.path().join("socket");
+        until("a server of others", || {
+            assert!(program.is_running(), "it has ended");
+            UnixStream::connect(&socket).ok()
+        });
+        Peer {
+            _program: program,
+            socket,
+            directory,
+        }
+    }
+
+    /// Where `onrush serve --forward` finds it.
+    pub(crate) fn server(&self) -> String {
+        format!("unix:{}", self.socket.display())
+    }
+
+    /// Where `onrush load` finds `path`.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("unix:{}:{path}", self.socket.display())
+    }
+
+    /// A file of nginx beneath /files/.
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = self.directory.path().join("www/files").join(name);
+        std::fs::write(&path, content).expect("it is ours");
+        path
+    }
+
+    /// The request lines that nginx has seen.
+    pub(crate) fn log(&self) -> String {
+        let path: &Path = &self.directory.path().join("access.log");
+        std::fs::read_to_string(path).expect("nginx writes it")
+    }
+}

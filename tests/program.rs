@@ -1,0 +1,365 @@
+//! Programs under test: started, listened to, signalled, and never left behind.
+
+use std::fmt::Debug;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What takes longer than this on the slowest machine has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `onrush` with these words behind it.
+pub(crate) fn onrush(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
+    command.args(arguments).env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// Runs `onrush` to its end.
+pub(crate) fn run_onrush(arguments: &[&str]) -> Finished {
+    Program::start(&mut onrush(arguments)).finish()
+}
+
+/// Waits until `condition` gives something.
+pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        thread::yield_now();
+    }
+}
+
+/// A running program. It is killed when this is dropped.
+pub(crate) struct Program {
+    name: String,
+    child: Child,
+    pub(crate) out: Said,
+    pub(crate) err: Said,
+}
+
+/// What a program that has ended leaves.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// `None` when a signal killed it.
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Program {
+    pub(crate) fn start(command: &mut Command) -> Program {
+        let name = format!("{command:?}");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let out: Option<ChildStdout> = child.stdout.take();
+        let err: Option<ChildStderr> = child.stderr.take();
+        Program {
+            name,
+            child,
+            out: Said::listen(out.expect("piped")),
+            err: Said::listen(err.expect("piped")),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // The child is ours and has not been waited for: its id cannot be another's.
+        kill_process(Pid::from_child(&self.child), signal).expect("it can be signalled");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn finish(mut self) -> Finished {
+        let status = until(&format!("the end of {}", self.name), || {
+            self.child.try_wait().expect("it can be waited for")
+        });
+        Finished {
+            code: status.code(),
+            out: self.out.all(),
+            err: self.err.all(),
+        }
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child
+            .try_wait()
+            .expect("it can be waited for")
+            .is_none()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            let (out, err) = (self.out.so_far(), self.err.so_far());
+            eprintln!(
+                "-- {} said:\n{out}-- and on standard error:\n{err}--",
+                self.name
+            );
+        }
+    }
+}
+
+/// What a program says on one of its streams.
+pub(crate) struct Said(Arc<(Mutex<Text>, Condvar)>);
+
+#[derive(Default)]
+struct Text {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Said {
+    fn listen(mut stream: impl Read + Send + 'static) -> Said {
+        let shared: Arc<(Mutex<Text>, Condvar)> = Arc::default();
+        let heard = Arc::clone(&shared);
+        thread::spawn(move || {
+            let mut piece = [0; 4096];
+            loop {
+                let count = stream.read(&mut piece).unwrap_or(0);
+                let mut text = heard.0.lock().expect("nobody panics with it");
+                text.bytes.extend_from_slice(&piece[..count]);
+                text.ended |= count == 0;
+                heard.1.notify_all();
+                if count == 0 {
+                    return;
+                }
+            }
+        });
+        Said(shared)
+    }
+
+    fn wait(&self, what: &str, is_enough: impl Fn(&Text) -> bool) -> String {
+        let text = self.0.0.lock().expect("nobody panics with it");
+        let waited = self
+            .0
+            .1
+            .wait_timeout_while(text, PATIENCE, |text| !is_enough(text));
+        let (text, _) = waited.expect("nobody panics with it");
+        let said = String::from_utf8_lossy(&text.bytes).into_owned();
+        assert!(
+            is_enough(&text),
+            "waited in vain for {what} behind:\n{said}"
+        );
+        said
+    }
+
+    /// Waits until it has said `words`, and returns all it has said by then.
+    pub(crate) fn wait_for(&self, words: &str) -> String {
+        let has_words = |text: &Text| String::from_utf8_lossy(&text.bytes).contains(words);
+        let said = self.wait(words, |text| text.ended || has_words(text));
+        assert!(
+            said.contains(words),
+            "it ended without saying {words:?}:\n{said}"
+        );
+        said
+    }
+
+    fn all(&self) -> String {
+        self.wait("its end", |text| text.ended)
+    }
+
+    fn so_far(&self) -> String {
+        self.wait("", |_| true)
+    }
+}
+
+/// A running `onrush serve`.
+pub(crate) struct Serve {
+    pub(crate) program: Program,
+    /// What it said at its start.
+    pub(crate) greeting: String,
+    /// Its first address.
+    pub(crate) address: String,
+}
+
+impl Serve {
+    /// Starts it with these words, on a free port of the loopback unless they say where.
+    pub(crate) fn start(arguments: &[&str]) -> Serve {
+        let mut words = vec!["serve"];
+        words.extend(arguments);
+        if !arguments
+            .iter()
+            .any(|word| ["--listen", "--config"].contains(word))
+        {
+            words.extend(["--listen", "127.0.0.1:0"]);
+        }
+        Serve::of(Program::start(&mut onrush(&words)))
+    }
+
+    /// Waits for the start of a program that is `onrush serve`.
+    pub(crate) fn of(program: Program) -> Serve {
+        let greeting = program.out.wait_for("\n  driver ");
+        let line = greeting
+            .lines()
+            .find_map(|line| line.strip_prefix("  listening on "));
+        let line = line.unwrap_or_else(|| panic!("no address in {greeting}"));
+        Serve {
+            address: line.split(", ").next().expect("split gives one").to_owned(),
+            program,
+            greeting,
+        }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// A client's connection to it.
+    pub(crate) fn connect(&self) -> Client<TcpStream> {
+        let stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        Client(stream)
+    }
+
+    /// Asks it to stop, as a supervisor does, and returns what it did.
+    pub(crate) fn stop(self) -> Totals {
+        self.program.signal(Signal::TERM);
+        let finished = self.program.finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        Totals::of(&finished)
+    }
+}
+
+/// What a server said of itself in the end.
+#[derive(Debug)]
+pub(crate) struct Totals {
+    pub(crate) line: String,
+}
+
+impl Totals {
+    pub(crate) fn of(finished: &Finished) -> Totals {
+        let line = finished.out.lines().last().unwrap_or_default();
+        assert!(line.starts_with("served "), "{finished:?}");
+        Totals {
+            line: line.to_owned(),
+        }
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.number_before(" requests")
+    }
+
+    pub(crate) fn connections(&self) -> u64 {
+        self.number_before(" connections")
+    }
+
+    /// The number in front of `words`; 0 when they are not said.
+    pub(crate) fn number_before(&self, words: &str) -> u64 {
+        let Some(at) = self.line.find(words) else {
+            return 0;
+        };
+        let word = self.line[..at].rsplit(' ').next().expect("split gives one");
+        word.parse()
+            .unwrap_or_else(|_| panic!("{:?} before {words:?}", self.line))
+    }
+}
+
+/// A client that says what it likes.
+pub(crate) struct Client<S>(pub(crate) S);
+
+/// What ends one side of a connection.
+pub(crate) trait End {
+    fn end(&self);
+}
+
+impl End for TcpStream {
+    fn end(&self) {
+        // The server may have ended before.
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}
+
+impl End for UnixStream {
+    fn end(&self) {
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}
+
+impl Client<UnixStream> {
+    pub(crate) fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).expect("somebody listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        Client(stream)
+    }
+}
+
+impl<S: Read + Write + End + Debug> Client<S> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).expect("it is taken");
+    }
+
+    /// Sends `bytes`, ends its side and returns all that comes back, however the server ends.
+    pub(crate) fn exchange(&mut self, bytes: &[u8]) -> String {
+        // A server that has had enough may have reset the connection.
+        let _ = self.0.write_all(bytes);
+        self.0.end();
+        let mut all = Vec::new();
+        let mut piece = [0; 4096];
+        loop {
+            match self.0.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => all.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let timed_out = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+                    assert!(!timed_out.contains(&error.kind()), "no end came");
+                    break;
+                }
+            }
+        }
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    /// One answer with a Content-Length; `None` when the connection ends before its first byte.
+    ///
+    /// # Panics
+    /// When the connection ends within it.
+    pub(crate) fn receive(&mut self) -> Option<String> {
+        let mut answer = Vec::new();
+        let mut needed = None;
+        while needed.is_none_or(|needed| answer.len() < needed) {
+            // Byte by byte: what stands behind the answer is not ours to take.
+            let mut byte = [0];
+            match self.0.read(&mut byte) {
+                Ok(1..) => answer.push(byte[0]),
+                ended if answer.is_empty() => {
+                    let timed_out = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+                    let is_late = ended.is_err_and(|error| timed_out.contains(&error.kind()));
+                    assert!(!is_late, "no answer came");
+                    return None;
+                }
+                ended => panic!("{ended:?} within {}", answer.escape_ascii()),
+            }
+            if needed.is_none() && answer.ends_with(b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+                let length = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length: "))
+                    .map_or(0, |digits| digits.parse().expect("a number"));
+                needed = Some(answer.len() + length);
+            }
+        }
+        Some(String::from_utf8_lossy(&answer).into_owned())
+    }
+}

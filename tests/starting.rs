@@ -1,0 +1,370 @@
+//! The start: what it says, and that what cannot be done is one clear sentence, the right exit code and nothing else.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+
+use crate::program::{Finished, Program, Serve, onrush, run_onrush};
+
+/// Runs `onrush serve` with these words, which cannot work; its one line on standard error.
+fn refused(arguments: &[&str]) -> String {
+    said_refusing(run_onrush(&[&["serve"], arguments].concat()))
+}
+
+fn said_refusing(finished: Finished) -> String {
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_eq!(finished.out, "", "nothing on a half start");
+    assert_eq!(
+        finished.err.lines().count(),
+        1,
+        "one sentence: {finished:?}"
+    );
+    finished.err
+}
+
+#[test]
+fn the_start_says_what_is_served_where_on_which_cores_and_how() {
+    let serve = Serve::start(&["--respond", "200:hello", "--threads", "1", "--io", "epoll"]);
+    let lines: Vec<&str> = serve.greeting.lines().collect();
+    assert_eq!(lines[0], "onrush serves status 200 with 5 bytes");
+    assert_eq!(lines[1], format!("  listening on {}", serve.address));
+    assert!(!serve.address.ends_with(":0"), "the port that was chosen");
+    assert!(lines[2].starts_with("  1 core, "), "{lines:?}");
+    assert_eq!(lines[3], "  driver epoll (as asked)");
+    let serve = Serve::start(&["--synthetic", "--cpus", "0", "--threads", "2"]);
+    assert!(
+        serve
+            .greeting
+            .starts_with("onrush serves synthetic answers\n"),
+        "{}",
+        serve.greeting
+    );
+    assert!(
+        serve.greeting.contains("\n  2 cores, on CPU 0,0\n"),
+        "{}",
+        serve.greeting
+    );
+    // Which one and why: a word and a clause in brackets.
+    assert!(serve.greeting.contains(" (auto"), "{}", serve.greeting);
+    let serve = Serve::start(&[
+        "--forward",
+        "http://127.0.0.1:9",
+        "--forward",
+        "127.0.0.1:19",
+    ]);
+    let first = serve.greeting.lines().next();
+    assert_eq!(
+        first,
+        Some("onrush serves what 127.0.0.1:9, 127.0.0.1:19 answer")
+    );
+}
+
+#[test]
+fn an_address_in_use_is_refused() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let said = refused(&["--respond", "200", "--listen", &address]);
+    assert!(
+        said.contains(&format!("cannot listen on {address}: another program does")),
+        "{said}"
+    );
+    // Also when the program is another onrush, which shares its port among its own cores.
+    let serve = Serve::start(&["--respond", "200"]);
+    let said = refused(&["--respond", "200", "--listen", &serve.address]);
+    assert!(said.contains("another program does"), "{said}");
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing_behind() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("socket");
+    let unix = format!("unix:{}", socket.display());
+    refused(&["--respond", "200", "--listen", &unix, "--listen", &address]);
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_unix_socket_is_taken_over_from_a_server_that_was_killed_but_not_from_one_that_lives() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("socket");
+    let unix = format!("unix:{}", socket.display());
+    let arguments = ["--respond", "200", "--listen", &unix];
+    let first = Serve::start(&arguments);
+    assert!(refused(&arguments).contains("another program does"));
+    // Killed, so that the file stays.
+    drop(first);
+    assert!(socket.exists());
+    Serve::start(&arguments).stop();
+    assert!(!socket.exists());
+    fs::write(&socket, "a file of somebody").expect("it is ours");
+    assert!(refused(&arguments).contains("a file that is no socket"));
+    assert_eq!(
+        fs::read(&socket).expect("it is still there"),
+        b"a file of somebody"
+    );
+}
+
+#[test]
+fn a_server_that_was_killed_can_be_started_again_at_once() {
+    for io in ["epoll", "io_uring"] {
+        let first = Serve::start(&["--respond", "200:hello", "--io", io]);
+        let address = first.address.clone();
+        let mut client = first.connect();
+        client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(client.receive().is_some());
+        drop(first);
+        Serve::start(&["--respond", "200:hello", "--io", io, "--listen", &address]);
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    for (arguments, part) in [
+        (&["/nonexistent"][..], "the directory /nonexistent: "),
+        (&["/etc/passwd"], "the directory /etc/passwd: "),
+        (
+            &["--forward", "http://no-such-host.invalid:80"],
+            "no-such-host.invalid",
+        ),
+        (&["--forward", "http://h:80/path"], "has a path"),
+        (&["--forward", "ftp://h"], "unknown scheme"),
+        (
+            &[
+                "--forward",
+                "127.0.0.1:9",
+                "--forward",
+                "http://127.0.0.1:9",
+            ],
+            "given twice",
+        ),
+        (&["--respond", "99"], "expected 200 to 599"),
+        (&["--respond", "204:body"], "has no body"),
+        (
+            &["--respond", "200", "--listen", "somewhere"],
+            "not an address to listen on",
+        ),
+        (
+            &["--respond", "200", "--listen", "192.0.2.1:0"],
+            "does not have that address",
+        ),
+        (
+            &["--respond", "200", "--listen", "unix:/nonexistent/a"],
+            "directory of the socket",
+        ),
+        (
+            &["--respond", "200", "--threads", "0"],
+            "expected auto, or 1 to 1024",
+        ),
+        (
+            &["--respond", "200", "--threads", "many"],
+            "expected auto, or 1 to 1024",
+        ),
+        (
+            &["--respond", "200", "--cpus", "1000"],
+            "CPU 1000 may not be used",
+        ),
+        (&["--respond", "200", "--cpus", "a"], "not a list of CPUs"),
+        (
+            &["--config", "/nonexistent.toml"],
+            "cannot read the configuration /nonexistent.toml",
+        ),
+        (&[], "nothing to serve"),
+    ] {
+        // Where nothing else is said, on a free port: none of these may come as far.
+        let said = refused(arguments);
+        assert!(said.starts_with("onrush serve: "), "{said}");
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn flags_that_do_not_exist_or_fit_are_usage_errors() {
+    for (arguments, part) in [
+        (&["serve", "--forwrad", "x"][..], "--forward"),
+        (
+            &["serve", "--respond", "200", "--synthetic"],
+            "cannot be used with",
+        ),
+        (
+            &["serve", "--respond", "200", "directory"],
+            "cannot be used with",
+        ),
+        (
+            &["serve", "--io", "kqueue", "--synthetic"],
+            "epoll, io_uring",
+        ),
+        (&["sevre"], "serve"),
+        (&["serve", "--listen"], "--listen <ADDR>"),
+    ] {
+        let finished = run_onrush(arguments);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.out, "", "{finished:?}");
+        assert!(finished.err.contains(part), "{arguments:?}: {finished:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["serve", "--help"],
+        &["load", "--help"],
+        &["bench", "--help"],
+        &["help", "serve"],
+    ] {
+        let finished = run_onrush(arguments);
+        assert_eq!(
+            (finished.code, finished.err.as_str()),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+        assert!(!finished.out.is_empty());
+    }
+}
+
+#[test]
+fn a_mistake_in_a_file_is_named_with_its_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let path_text = path.display().to_string();
+    for (text, place, part) in [
+        (
+            "[[route]]\nrespnd = { status = 200 }\n",
+            "2:1",
+            "nearest: \"respond\"",
+        ),
+        (
+            "[[route]]\nrespond = { status = 99 }\n",
+            "2:22",
+            "expected 200 to 599",
+        ),
+        (
+            "threads = 0\n[[route]]\nrespond = { status = 200 }\n",
+            "1:11",
+            "1 to 1024",
+        ),
+        ("[[route]]\nforward = \"nowhere\"\n", "2:11", "nowhere"),
+        ("[[route]\n", "1:9", "not TOML"),
+        (
+            "[timeouts]\nconnect = \"fast\"\n[[route]]\nsynthetic = true\n",
+            "2:11",
+            "duration",
+        ),
+    ] {
+        fs::write(&path, text).expect("it is ours");
+        let finished = run_onrush(&["serve", "--config", &path_text]);
+        assert_eq!(
+            (finished.code, finished.out.as_str()),
+            (Some(1), ""),
+            "{finished:?}"
+        );
+        let place = format!("{path_text}:{place}: ");
+        assert!(finished.err.contains(&place), "{place} in {finished:?}");
+        assert!(finished.err.contains(part), "{finished:?}");
+    }
+}
+
+#[test]
+fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
+    let under = |limit: &str, arguments: &[&str]| {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={limit}"));
+        command.arg(env!("CARGO_BIN_EXE_onrush")).args(arguments);
+        Program::start(&mut command)
+    };
+    let arguments = [
+        "serve",
+        "--respond",
+        "200:hello",
+        "--listen",
+        "127.0.0.1:0",
+        "--threads",
+        "4",
+    ];
+    let said = said_refusing(under("16:16", &arguments).finish());
+    assert!(said.contains("too few file descriptors"), "{said}");
+    assert!(said.contains("ulimit -n") && said.contains("16"), "{said}");
+    // The soft limit alone is no reason: it is raised as far as it goes.
+    let serve = Serve::of(under("16:1000", &arguments));
+    let mut clients: Vec<_> = (0..100).map(|_| serve.connect()).collect();
+    for client in &mut clients {
+        client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(
+            client
+                .receive()
+                .is_some_and(|answer| answer.ends_with("\r\n\r\nhello"))
+        );
+    }
+}
+
+#[test]
+fn a_server_out_of_descriptors_says_so_and_goes_on_when_there_are_some_again() {
+    for io in ["epoll", "io_uring"] {
+        let mut command = Command::new("prlimit");
+        command.args(["--nofile=40:40", env!("CARGO_BIN_EXE_onrush")]);
+        command.args(["serve", "--respond", "200:hello", "--listen", "127.0.0.1:0"]);
+        command.args(["--threads", "1", "--io", io]);
+        let serve = Serve::of(Program::start(&mut command));
+        let clients: Vec<_> = (0..60).map(|_| serve.connect()).collect();
+        let said = serve.program.err.wait_for("raise the limit on open files");
+        assert!(said.contains("accept"), "{said}");
+        drop(clients);
+        let mut client = serve.connect();
+        client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(
+            client
+                .receive()
+                .is_some_and(|answer| answer.ends_with("\r\n\r\nhello")),
+            "{io}"
+        );
+        drop(client);
+        serve.stop();
+    }
+}
+
+#[test]
+fn a_server_whose_output_nobody_reads_serves_on() {
+    let mut command = onrush(&[
+        "serve",
+        "--forward",
+        "127.0.0.1:9",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    // As `| head -2` would: the address, and then nobody listens any more, on either stream.
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    lines.next();
+    let address = lines.next().expect("a second line").expect("of text");
+    let address = address.trim_start_matches("  listening on ").to_owned();
+    drop(lines);
+    drop(child.stderr.take());
+    for _ in 0..3 {
+        // Each failure is a line in the log, which goes nowhere.
+        let answer = crate::peer::curl(&["-i", &format!("http://{address}/")]).out;
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");
+    let status = crate::program::until("its end", || child.try_wait().expect("it is ours"));
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_driver_that_is_asked_for_is_taken() {
+    for io in ["epoll", "io_uring"] {
+        let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
+        assert!(
+            serve
+                .greeting
+                .contains(&format!("\n  driver {io} (as asked)\n"))
+        );
+    }
+}

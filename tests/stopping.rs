@@ -1,0 +1,192 @@
+//! The end: on SIGINT and SIGTERM alike what is in flight is finished, nothing is lost, and the exit code is 0.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rustix::process::Signal;
+
+use crate::program::{Serve, Totals, until};
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// Asks again and again on one connection until it ends, and returns how many answers came. Panics when one is cut.
+fn ask_until_the_end(serve: &Serve, answered: &AtomicU64) -> u64 {
+    let mut client = serve.connect();
+    let mut count = 0;
+    loop {
+        // The end may come while we send; then there is no answer, which is as good as an end before it.
+        if client.0.write_all(GET).is_err() {
+            return count;
+        }
+        let Some(answer) = client.receive() else {
+            return count;
+        };
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+        count += 1;
+        answered.fetch_add(1, Ordering::Relaxed);
+        if answer.contains("\r\nConnection: close\r\n") {
+            return count;
+        }
+    }
+}
+
+/// Stops `serve` while clients ask, and returns its totals and how many answers they got.
+fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
+    let answered = AtomicU64::new(0);
+    let counted = thread::scope(|scope| {
+        let clients: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| ask_until_the_end(&serve, &answered)))
+            .collect();
+        until("answers", || {
+            (answered.load(Ordering::Relaxed) > 500).then_some(())
+        });
+        serve.program.signal(signal);
+        let counts = clients
+            .into_iter()
+            .map(|client| client.join().expect("no answer is cut"));
+        counts.sum()
+    });
+    let finished = serve.program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    (Totals::of(&finished), counted)
+}
+
+#[test]
+fn a_server_that_stops_under_load_loses_no_answer() {
+    for io in ["epoll", "io_uring"] {
+        for signal in [Signal::INT, Signal::TERM] {
+            let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
+            let (totals, counted) = stop_under_load(serve, signal);
+            assert_eq!(totals.requests(), counted, "{totals:?}");
+            assert_eq!(
+                totals.number_before(" connections cut off"),
+                0,
+                "{totals:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_proxy_that_stops_under_load_loses_no_answer() {
+    for io in ["epoll", "io_uring"] {
+        let server = Serve::start(&["--respond", "200:hello"]);
+        let proxy = Serve::start(&["--forward", &server.url("/"), "--io", io]);
+        let (totals, counted) = stop_under_load(proxy, Signal::TERM);
+        assert_eq!(totals.requests(), counted, "{totals:?}");
+        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+        assert_eq!(server.stop().requests(), counted);
+    }
+}
+
+#[test]
+fn idle_clients_do_not_delay_the_end() {
+    for io in ["epoll", "io_uring"] {
+        let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
+        let mut clients: Vec<_> = (0..50).map(|_| serve.connect()).collect();
+        for client in &mut clients {
+            client.send(GET);
+            assert!(client.receive().is_some());
+        }
+        serve.program.signal(Signal::TERM);
+        for client in &mut clients {
+            assert_eq!(client.receive(), None, "it ends without an answer");
+        }
+        let finished = serve.program.finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert_eq!(
+            Totals::of(&finished).number_before(" connections cut off"),
+            0
+        );
+    }
+}
+
+#[test]
+fn a_request_in_flight_is_answered_before_the_end() {
+    let (listener, address) = silent_server();
+    let serve = Serve::start(&["--forward", &address]);
+    let mut client = serve.connect();
+    client.send(GET);
+    let (mut server, _) = listener.accept().expect("the request comes");
+    serve.program.signal(Signal::TERM);
+    // Every core knows of the stop when none listens any more.
+    until("nobody to listen", || {
+        TcpStream::connect(&serve.address).is_err().then_some(())
+    });
+    let mut request = [0; 1000];
+    assert!(server.read(&mut request).expect("it was sent") > 0);
+    server
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        .expect("it is waited for");
+    let answer = client.receive().expect("an answer");
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+    assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+    drop(client);
+    let finished = serve.program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(Totals::of(&finished).requests(), 1);
+}
+
+#[test]
+fn a_second_signal_ends_what_the_first_one_waits_for() {
+    for io in ["epoll", "io_uring"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (listener, address) = silent_server();
+        let path = directory.path().join("onrush.toml");
+        // Without the second signal this would take longer than the test waits.
+        let text = format!(
+            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"http://{address}\"\n[timeouts]\ndrain = \"1h\"\nupstream_first_byte = \"1h\"\n"
+        );
+        std::fs::write(&path, text).expect("it is ours");
+        let serve = Serve::start(&["--config", &path.display().to_string()]);
+        let mut client = serve.connect();
+        client.send(GET);
+        let _server = listener.accept().expect("the request comes");
+        serve.program.signal(Signal::INT);
+        serve.program.err.wait_for("SIGINT: accepting no more");
+        serve.program.signal(Signal::INT);
+        let finished = serve.program.finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let totals = Totals::of(&finished);
+        assert_eq!(
+            totals.number_before(" connections cut off"),
+            1,
+            "{totals:?}"
+        );
+        assert_eq!(client.receive(), None);
+    }
+}
+
+#[test]
+fn what_takes_longer_than_the_drain_time_is_cut_off_and_counted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (listener, address) = silent_server();
+    let path = directory.path().join("onrush.toml");
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"http://{address}\"\n[timeouts]\ndrain = \"50ms\"\n"
+    );
+    std::fs::write(&path, text).expect("it is ours");
+    let serve = Serve::start(&["--config", &path.display().to_string()]);
+    let mut clients: Vec<_> = (0..3).map(|_| serve.connect()).collect();
+    let mut servers = Vec::new();
+    for client in &mut clients {
+        client.send(GET);
+        servers.push(listener.accept().expect("the request comes"));
+    }
+    let totals = serve.stop();
+    assert_eq!(
+        totals.number_before(" connections cut off"),
+        3,
+        "{totals:?}"
+    );
+}
+
+/// A server that takes connections and says nothing, and its address.
+fn silent_server() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
+    (listener, address)
+}
