@@ -122,8 +122,11 @@ fn a_server_that_was_killed_can_be_started_again_at_once() {
 #[test]
 fn what_cannot_be_served_is_refused() {
     for (arguments, part) in [
-        (&["/nonexistent"][..], "the directory /nonexistent: "),
-        (&["/etc/passwd"], "the directory /etc/passwd: "),
+        (
+            &["/nonexistent"][..],
+            "the directory /nonexistent: there is none",
+        ),
+        (&["/etc/passwd"], "the directory /etc/passwd: it is a file"),
         (
             &["--forward", "http://no-such-host.invalid:80"],
             "no-such-host.invalid",

@@ -12,7 +12,7 @@ use onrush_bench::Options;
   onrush bench experiments/first-light.toml          beside nginx, HAProxy and wrk
   onrush bench --quick --out /tmp/check my.toml      whether an experiment works, in short
 
-Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be
+Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be \
 judged because programs failed, errors occurred or the client was the limit, 130 stopped by Ctrl-C.")]
 pub(crate) struct Args {
     /// The experiment (docs/experiment.md)

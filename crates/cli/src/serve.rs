@@ -114,7 +114,8 @@ fn serve(args: Args) -> anyhow::Result<()> {
 
 /// A line on standard error, unless that has gone: a server does not end because nobody listens to it.
 fn say(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    // In one piece, so that the lines of several programs on one terminal stay lines.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// The file or the one-liner, with the flags on top.

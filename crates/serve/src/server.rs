@@ -79,7 +79,13 @@ impl fmt::Display for StartError {
                 }
             }
             StartError::Directory(path, error) => {
-                write!(f, "cannot serve the directory {path}: {error}")
+                write!(f, "cannot serve the directory {path}: ")?;
+                match error.kind {
+                    Kind::Os(Errno::NOENT) => f.write_str("there is none"),
+                    Kind::Os(Errno::NOTDIR) => f.write_str("it is a file"),
+                    Kind::Os(Errno::ACCESS) => f.write_str("permission denied"),
+                    _ => error.fmt(f),
+                }
             }
             StartError::Descriptors { needed, limit } => write!(
                 f,
