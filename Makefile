@@ -29,6 +29,7 @@ run: release
 
 bench: release
 	@scripts/packages nginx-light haproxy wrk
+	@cargo build --release --locked --package onrush-engine --example bare_epoll
 	@echo "== comparing"
 	@$(RAISE_FILES); $(ONRUSH) bench experiments/first-light.toml --out out/first-light
 

@@ -264,6 +264,10 @@ pub struct CpuUse {
     pub irq: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
+    /// The part of `softirq` that the kernel's own thread for it did: packets of the roles like the rest, but on no
+    /// role's account.
+    #[serde(skip)]
+    pub ksoftirqd: f64,
 }
 
 impl CpuUse {

@@ -46,6 +46,10 @@ pub const THREADS_MAX: usize = CPU_COUNT_MAX;
 /// wish.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
+/// Bytes of all header fields of one configured answer: its head has to fit one buffer of 16 KiB beside our own fields,
+/// and clients refuse heads much larger than 8 KiB.
+pub const RESPOND_HEADERS_BYTES_MAX: usize = 8 * 1024;
+
 /// Longer than a day is no timeout; it also bounds what the timer wheel must reach.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -192,6 +192,21 @@ fn respond(
             findings.error(name.span(), invalid.to_string());
         }
     }
+    let bytes = |(name, value): &(Spanned<String>, Spanned<String>)| {
+        name.get_ref().len() + value.get_ref().len()
+    };
+    let total: usize = headers.iter().map(bytes).sum();
+    if let Some((first, _)) = headers.first()
+        && total > limits::RESPOND_HEADERS_BYTES_MAX
+    {
+        findings.error(
+            first.span(),
+            format!(
+                "these headers have {total} bytes: expected at most {} together",
+                limits::RESPOND_HEADERS_BYTES_MAX
+            ),
+        );
+    }
     let checked = match value::check_status(*status.get_ref()) {
         Ok(checked) => checked,
         Err(invalid) => {

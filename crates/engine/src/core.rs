@@ -250,7 +250,10 @@ impl Core {
             }
             Pin::new(&mut sleep).poll(context)
         })
-        .await
+        .await;
+        let task = self.0.tasks.current();
+        let state = &mut *self.0.state.borrow_mut();
+        state.stop_waiters.retain(|&waiter| waiter != task);
     }
 
     /// Lets the other ready tasks and the kernel have their turn.
@@ -273,7 +276,7 @@ impl Core {
         let mut drained_by = None;
         loop {
             self.0.tasks.run(TASKS_PER_TURN);
-            if self.0.tasks.count() == 0
+            if (self.0.tasks.count() == 0 && !self.is_sending())
                 || drained_by.is_some_and(|deadline| self.0.now.get() >= deadline)
             {
                 break;
@@ -293,6 +296,15 @@ impl Core {
         let cut_off = self.0.tasks.count();
         self.0.tasks.clear();
         cut_off
+    }
+
+    /// Whether last answers of closed streams are still on their way (io_uring).
+    fn is_sending(&self) -> bool {
+        let state = &mut *self.0.state.borrow_mut();
+        state
+            .sockets
+            .iter_mut()
+            .any(|socket| socket.closing && socket.ring.sending)
     }
 
     /// One look at the kernel and the clock.
@@ -316,7 +328,8 @@ impl Core {
             }
             Driver::Simulated(driver) => {
                 let until = if tasks.has_ready() {
-                    Some(self.0.clock.now())
+                    // Running them took time, too.
+                    Some(self.0.clock.now() + Duration::from_micros(1))
                 } else {
                     until
                 };

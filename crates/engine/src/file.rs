@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, RawMode, ResolveFlags, Stat, fstat, open, openat2};
+use rustix::fs::{Mode, OFlags, RawMode, ResolveFlags, Stat, fstat, open, openat2, stat};
 use rustix::io::{Errno, pread};
 
 use crate::error::{Error, Kind, Op};
@@ -13,6 +13,8 @@ use crate::error::{Error, Kind, Op};
 pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
+    /// Device and inode of the directory.
+    identity: (u64, u64),
 }
 
 impl Root {
@@ -22,12 +24,25 @@ impl Root {
     /// `ENOENT`, `ENOTDIR`, `EACCES` and so on, of operation [`Op::Open`].
     pub fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory =
-            open(path, flags, Mode::empty()).map_err(|errno| Error::os(Op::Open, errno))?;
+        let opened = open(path, flags, Mode::empty())
+            .and_then(|directory| fstat(&directory).map(|stat| (directory, stat)));
+        let (directory, stat) = opened.map_err(|errno| Error::os(Op::Open, errno))?;
         Ok(Self {
             directory,
             path: path.to_path_buf(),
+            identity: Metadata::of(&stat).identity,
         })
+    }
+
+    /// The directory that the path names by now, when that is another one: deployments swap a symbolic link.
+    pub fn renewed(&self) -> Option<Self> {
+        match stat(&self.path) {
+            Ok(stat) if Metadata::of(&stat).identity != self.identity => {
+                Self::open(&self.path).ok()
+            }
+            // Gone for the moment, or for good: what is open stays.
+            Ok(_) | Err(_) => None,
+        }
     }
 
     /// The path it was opened with.

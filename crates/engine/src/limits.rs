@@ -35,6 +35,12 @@ pub(crate) const PARTS_PER_SEND: usize = 8;
 /// Bytes one sendfile call may move, so that one fast reader cannot hold a core for long.
 pub(crate) const SENDFILE_BYTES: usize = 512 * 1024;
 
+/// Up to this much of a file waits for nothing and leaves in one packet with its head (MSG_MORE): what fits the largest
+/// segment there is. It saves 1.0 to 1.5 us of 7 for 9 to 40 KB on loopback. The head of a longer file goes ahead: the
+/// packet does not matter then, and with BBR, which paces what it has not measured yet, a joined burst of 100 KB took
+/// 22 us instead of 12.
+pub(crate) const FILE_JOINED_MAX: u64 = 64 * 1024;
+
 /// Accept queue asked of the kernel, which lowers it to net.core.somaxconn.
 pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
 
@@ -43,3 +49,7 @@ pub(crate) const TASKS_PER_TURN: usize = 1024;
 
 /// How long a stopping core lets its tasks finish unless the caller says otherwise.
 pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Receives and sends a task may finish in a row without waiting: 64 x 16 KiB. A peer that is always faster than we are
+/// could otherwise hold the core for as long as it likes.
+pub(crate) const OPERATIONS_PER_POLL: u32 = 64;

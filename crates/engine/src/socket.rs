@@ -2,6 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use crate::clock::Instant;
 use crate::driver::simulated::Peer;
@@ -31,6 +32,8 @@ pub(crate) struct Socket {
     pub(crate) recv_waiter: TaskId,
     pub(crate) send_waiter: TaskId,
     pub(crate) deadline: Option<Instant>,
+    /// Milliseconds by which every progress of a send moves the deadline; 0 when the deadline stands.
+    pub(crate) patience: u32,
     /// Invariant: at most one timer per socket; it may be earlier than the deadline, never later.
     pub(crate) timer: Option<(TimerId, Instant)>,
     pub(crate) outgoing: Queue<Part>,
@@ -52,11 +55,19 @@ impl Socket {
             recv_waiter: TaskId::NONE,
             send_waiter: TaskId::NONE,
             deadline: None,
+            patience: 0,
             timer: None,
             outgoing: Queue::default(),
             ring: InFlight::default(),
             simulated: None,
             next_unused: NONE,
+        }
+    }
+
+    /// Some bytes were sent.
+    pub(crate) fn renew_deadline(&mut self, now: Instant) {
+        if self.patience > 0 {
+            self.deadline = Some(now + Duration::from_millis(self.patience.into()));
         }
     }
 

@@ -2,8 +2,11 @@
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::task::Poll;
+use std::time::Duration;
 
-use rustix::net::getpeername;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, getpeername, recv};
 
 use crate::address::Address;
 use crate::clock::Instant;
@@ -15,7 +18,7 @@ use crate::input::Input;
 use crate::op::send::Follows;
 use crate::op::sendfile::Stretch;
 use crate::outgoing::Part;
-use crate::socket::Key;
+use crate::socket::{Key, Socket};
 
 /// A connected stream socket of this core. Dropping it closes the connection; with io_uring a send that is under way
 /// is still finished.
@@ -63,6 +66,16 @@ impl Stream {
             .set_deadline(self.key, deadline);
     }
 
+    /// Every wait on this stream, in either direction, ends with [`crate::Kind::TimedOut`] once the peer has taken
+    /// nothing for `patience`. Holds until [`Stream::set_deadline`] is called or it is set again.
+    pub fn set_send_patience(&self, patience: Duration) {
+        self.core
+            .inner()
+            .state
+            .borrow_mut()
+            .set_send_patience(self.key, patience);
+    }
+
     // The operations below are plain functions that return a future: an `async fn` would hold its arguments twice, and
     // these futures are part of every connection's memory.
 
@@ -78,6 +91,9 @@ impl Stream {
     pub fn recv(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
         poll_fn(move |_| {
             let inner = self.core.inner();
+            if !inner.tasks.may_go_on() {
+                return Poll::Pending;
+            }
             inner
                 .state
                 .borrow_mut()
@@ -95,6 +111,9 @@ impl Stream {
     ) -> impl Future<Output = Result<usize, Error>> {
         poll_fn(move |_| {
             let inner = self.core.inner();
+            if !inner.tasks.may_go_on() {
+                return Poll::Pending;
+            }
             let state = &mut *inner.state.borrow_mut();
             state.sockets[self.key].interruptible = true;
             let polled = state.poll_recv(self.key, input, inner.tasks.current());
@@ -122,6 +141,9 @@ impl Stream {
     pub fn flush(&self) -> impl Future<Output = Result<(), Error>> {
         poll_fn(|_| {
             let inner = self.core.inner();
+            if !inner.tasks.may_go_on() {
+                return Poll::Pending;
+            }
             inner
                 .state
                 .borrow_mut()
@@ -139,10 +161,11 @@ impl Stream {
         debug_assert!(length > 0);
         let inner = self.core.inner();
         poll_fn(|_| {
-            inner
-                .state
-                .borrow_mut()
-                .poll_flush(self.key, Follows::More, inner.tasks.current())
+            inner.state.borrow_mut().poll_flush(
+                self.key,
+                Follows::File(length),
+                inner.tasks.current(),
+            )
         })
         .await?;
         poll_fn(|_| {
@@ -202,7 +225,10 @@ impl Stream {
         let socket = &state.sockets[self.key];
         match state.driver {
             Driver::Epoll(_) => socket.ended || socket.readable,
-            Driver::Uring(_) => socket.ring.is_spent(),
+            Driver::Uring(_) => {
+                socket.ring.is_spent()
+                    || (!socket.ring.armed || socket.ring.cancelling) && has_arrived(socket)
+            }
             Driver::Simulated(_) => socket.simulated.as_ref().is_some_and(|end| end.is_spent()),
         }
     }
@@ -211,6 +237,13 @@ impl Stream {
     pub fn core(&self) -> &Core {
         &self.core
     }
+}
+
+/// Whether the kernel holds bytes, an end or an error for a socket that nobody receives from: back-pressure has
+/// cancelled its multishot receive, and a finished answer did not arm it again.
+fn has_arrived(socket: &Socket) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(socket.descriptor(), &mut [0u8; 1][..], flags).err() != Some(Errno::AGAIN)
 }
 
 impl Drop for Stream {

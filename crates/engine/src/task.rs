@@ -33,6 +33,8 @@ impl TaskId {
     }
 }
 
+use crate::limits::OPERATIONS_PER_POLL;
+
 type Future_ = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Entry {
@@ -50,6 +52,8 @@ pub(crate) struct Tasks {
     ready: RefCell<VecDeque<TaskId>>,
     count: Cell<usize>,
     current: Cell<TaskId>,
+    /// Operations the running task may still finish at once before the others get their turn.
+    budget: Cell<u32>,
 }
 
 impl Tasks {
@@ -60,6 +64,7 @@ impl Tasks {
             ready: RefCell::new(VecDeque::new()),
             count: Cell::new(0),
             current: Cell::new(TaskId::NONE),
+            budget: Cell::new(0),
         }
     }
 
@@ -94,6 +99,21 @@ impl Tasks {
     /// The task that runs now; operations remember it as the one to wake.
     pub(crate) fn current(&self) -> TaskId {
         self.current.get()
+    }
+
+    /// Takes one operation off what the running task may do in a row; `false`, and the task is queued again, when
+    /// nothing is left.
+    pub(crate) fn may_go_on(&self) -> bool {
+        match self.budget.get().checked_sub(1) {
+            Some(left) => {
+                self.budget.set(left);
+                true
+            }
+            None => {
+                self.wake(self.current());
+                false
+            }
+        }
     }
 
     pub(crate) fn has_ready(&self) -> bool {
@@ -132,6 +152,7 @@ impl Tasks {
             return;
         };
         self.current.set(id);
+        self.budget.set(OPERATIONS_PER_POLL);
         let waker = waker(id);
         let done = future
             .as_mut()

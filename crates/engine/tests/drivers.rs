@@ -397,6 +397,124 @@ fn a_second_stop_with_less_patience_shortens_the_first() {
 }
 
 #[test]
+fn a_core_that_is_stopped_over_and_over_still_stops() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let (waiting, handle) = (core.clone(), core.handle());
+        core.spawn(async move {
+            waiting.stopped().await;
+            for _ in 0..100 {
+                waiting.pause().await;
+            }
+        });
+        let stopper = std::thread::spawn(move || {
+            for _ in 0..10_000 {
+                handle.stop(Duration::from_secs(60));
+            }
+        });
+        assert_eq!(core.run(), 0);
+        stopper.join().unwrap();
+    }
+}
+
+#[test]
+fn a_task_that_is_always_ready_does_not_keep_the_others_from_their_sockets() {
+    on_every_driver(|core, listener, address| async move {
+        let received = Rc::new(Cell::new(false));
+        let seen = Rc::clone(&received);
+        core.spawn(async move {
+            let server = listener.accept().await.unwrap();
+            assert_eq!(server.recv(&mut Input::default()).await.unwrap(), 1);
+            seen.set(true);
+        });
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        send(&client, b"x").await.unwrap();
+        let mut turns = 0;
+        while !received.get() {
+            turns += 1;
+            assert!(turns < 1_000_000, "the byte never arrives");
+            core.pause().await;
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let (sent, done) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let (count, end) = (Rc::clone(&sent), Rc::clone(&done));
+        core.spawn(async move {
+            let mut input = Input::default();
+            while !end.get() && client.recv(&mut input).await.unwrap() > 0 {
+                input.consume(input.bytes().len());
+            }
+        });
+        core.spawn(async move {
+            while send(&server, &bytes(BUFFER_BYTES)).await.is_ok() {
+                count.set(count.get() + 1);
+            }
+        });
+        // Bounded by what one turn may send, not by what the sender would like to.
+        let before = sent.get();
+        core.pause().await;
+        assert!(sent.get() - before <= 4096, "{} sends in a row", sent.get());
+        done.set(true);
+    });
+}
+
+#[test]
+fn a_stream_dropped_after_its_send_timed_out_gives_its_descriptor_back() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        server.set_deadline(Some(core.now_exact() + Duration::from_millis(20)));
+        while send(&server, &bytes(BUFFER_BYTES)).await.is_ok() {}
+        drop(server);
+        // The peer reads what was sent and comes to an end only if the other side was closed.
+        client.set_deadline(Some(core.now_exact() + Duration::from_secs(30)));
+        let mut input = Input::default();
+        loop {
+            match client.recv(&mut input).await {
+                Ok(0) => break,
+                Ok(count) => input.consume(count),
+                Err(error) => {
+                    assert!(error.is_reset(), "{error}");
+                    break;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_sent_last_arrives_although_the_core_ends() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let Address::Tcp(address) = claim.address().clone() else {
+            unreachable!()
+        };
+        let listener = Listener::new(&core, &claim).unwrap();
+        let client = std::thread::spawn(move || {
+            use std::io::Read;
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).map(|_| received.len())
+        });
+        core.spawn(async move {
+            let server = listener.accept().await.unwrap();
+            let shared: Rc<[u8]> = bytes(20_000_000).into();
+            server.queue(shared);
+            server.flush().await.unwrap();
+        });
+        assert_eq!(core.run(), 0);
+        assert_eq!(client.join().unwrap().unwrap(), 20_000_000, "{io:?}");
+    }
+}
+
+#[test]
 fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
     for seed in SEEDS {
         let mut options = Simulation::with_seed(seed);

@@ -2,7 +2,7 @@
 //! (RFC 9112 9.3). This is where smuggling is stopped.
 
 use crate::field::{self, Header};
-use crate::limits::{LENGTH_DIGITS_MAX, LENGTH_MAX};
+use crate::limits::{CONNECTION_BYTES_MAX, LENGTH_DIGITS_MAX, LENGTH_MAX};
 use crate::refusal::Refusal;
 use crate::version::Version;
 
@@ -24,6 +24,8 @@ pub enum Framing {
 pub(crate) struct Fields {
     content_length: Option<u64>,
     coding: Coding,
+    /// Bytes of all Connection fields; <= `CONNECTION_BYTES_MAX`.
+    connection_bytes: usize,
     close: bool,
     keep_alive: bool,
 }
@@ -45,7 +47,9 @@ impl Fields {
     #[inline]
     pub(crate) fn note(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
         match header.name.len() {
-            10 if field::header_is(header.name, "connection") => self.note_connection(header.value),
+            10 if field::header_is(header.name, "connection") => {
+                return self.note_connection(header.value);
+            }
             14 if field::header_is(header.name, "content-length") => {
                 return self.note_content_length(head, header);
             }
@@ -57,7 +61,11 @@ impl Fields {
         Ok(())
     }
 
-    fn note_connection(&mut self, value: &[u8]) {
+    fn note_connection(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        self.connection_bytes += value.len();
+        if self.connection_bytes > CONNECTION_BYTES_MAX {
+            return Err(Refusal::bad("too many connection options"));
+        }
         for option in field::token_list(value) {
             match option.len() {
                 5 if option.eq_ignore_ascii_case(b"close") => self.close = true,
@@ -65,6 +73,7 @@ impl Fields {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// RFC 9112 6.3 lets a recipient accept identical repeats ("5, 5" or two fields). We refuse them as well: no

@@ -23,10 +23,17 @@ pub(crate) async fn run(client: Rc<Client>, number: u64) {
                 continue;
             }
         };
-        back_off = BACK_OFF_MIN;
         let mut answered = 0;
         let end = exchange(&client, &stream, &mut work, &mut answered).await;
         client.closed(&mut work, end, answered);
+        if answered > 0 {
+            back_off = BACK_OFF_MIN;
+        } else {
+            // Accepted and dropped is as good as refused: no reason to hammer.
+            drop(stream);
+            client.core.sleep(back_off).await;
+            back_off = (back_off * 2).min(BACK_OFF_MAX);
+        }
     }
     client.finished();
 }

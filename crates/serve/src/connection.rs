@@ -184,7 +184,8 @@ impl Connection {
             }
             Chosen::Forward(group) => {
                 // The head stays in the input until a server has answered: the request may have to be sent again.
-                return Ok(Some(Next::Forward(Forward::new(group, &head))));
+                let forward = Forward::new(worker, group, &head, input.bytes())?;
+                return Ok(Some(Next::Forward(forward)));
             }
         };
         if !keep_alive {
@@ -255,8 +256,8 @@ impl Connection {
 
     /// Sends the answers written so far.
     pub(crate) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
-        let deadline = self.worker.core.now() + self.worker.timeouts.client_send;
-        self.stream.set_deadline(Some(deadline));
+        self.stream
+            .set_send_patience(self.worker.timeouts.client_send);
         self.output.flush(&self.stream)
     }
 
@@ -284,12 +285,13 @@ impl Connection {
             && self.unread.is_complete()
             && !self.stream.is_spent()
             && !self.worker.stopping.get();
-        self.stream
-            .set_deadline(Some(self.worker.core.now() + LINGER));
         if all_read {
             return Ok(());
         }
+        // What is on its way has the time of the flush; only what comes after it is hurried.
         self.stream.shutdown().await?;
+        self.stream
+            .set_deadline(Some(self.worker.core.now() + LINGER));
         let mut discarded = 0;
         while discarded < LINGER_BYTES {
             self.input.consume(self.input.bytes().len());

@@ -36,7 +36,7 @@ pub fn read(results: Results, text: &str) -> Result<ClientReport, String> {
     }
 }
 
-/// The parts of `docs/load.schema.json` that are used here; others are ignored, since keys are only added.
+/// The parts of `docs/load-result.schema.json` that are used here; others are ignored, since keys are only added.
 #[derive(Deserialize)]
 struct LoadJson {
     requests: u64,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::process::{TreeUse, tree};
-use super::system::{CpuTicks, InterfaceCounters, cpu_ticks, interfaces};
+use super::process::{TreeUse, time_on_cpu, tree};
+use super::system::{CpuTicks, InterfaceCounters, cpu_ticks, interfaces, ksoftirqd};
 use crate::limits::SAMPLE_EVERY;
 use crate::outcome::{CpuUse, Sample};
 use crate::scenario::Role;
@@ -15,6 +15,8 @@ use crate::scenario::Role;
 struct Reading {
     at: Instant,
     cpus: Vec<CpuTicks>,
+    /// Time on the CPU of each CPU's `ksoftirqd`.
+    ksoftirqd: BTreeMap<usize, Duration>,
     interfaces: BTreeMap<String, InterfaceCounters>,
     roles: BTreeMap<Role, TreeUse>,
 }
@@ -33,6 +35,13 @@ impl Reading {
         Reading {
             at: Instant::now(),
             cpus: cpu_ticks(&text("/proc/stat")),
+            ksoftirqd: ksoftirqd()
+                .iter()
+                .filter_map(|(cpu, pid)| {
+                    let used = time_on_cpu(&text(&format!("/proc/{pid}/schedstat")))?;
+                    Some((*cpu, used))
+                })
+                .collect(),
             interfaces: interfaces(&text("/proc/net/dev")),
             roles: pids.iter().map(role).collect(),
         }
@@ -40,8 +49,16 @@ impl Reading {
 
     fn cpu_uses_since(&self, before: &Reading) -> Vec<CpuUse> {
         let pairs = self.cpus.iter().filter_map(|now| {
-            let before = before.cpus.iter().find(|before| before.cpu == now.cpu)?;
-            Some(now.since(*before))
+            let then = before.cpus.iter().find(|then| then.cpu == now.cpu)?;
+            let mut used = now.since(*then);
+            if let (Some(now), Some(then)) = (
+                self.ksoftirqd.get(&used.cpu),
+                before.ksoftirqd.get(&used.cpu),
+            ) {
+                let span = (self.at - before.at).as_secs_f64().max(1e-9);
+                used.ksoftirqd = now.saturating_sub(*then).as_secs_f64() / span;
+            }
+            Some(used)
         });
         pairs.collect()
     }

@@ -1,6 +1,9 @@
-//! `/proc/stat` and `/proc/net/dev`: what every CPU and every interface did. The readers are pure.
+//! `/proc/stat` and `/proc/net/dev`: what every CPU and every interface did. The readers are
+//! pure, but for the one that looks for the kernel's packet threads.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::outcome::{CpuUse, InterfaceUse};
@@ -36,8 +39,28 @@ impl CpuTicks {
             softirq: softirq as f64 / all,
             irq: irq as f64 / all,
             steal: steal as f64 / all,
+            ksoftirqd: 0.0,
         }
     }
+}
+
+/// The kernel threads that process packets when interrupts cannot keep up, one per CPU: the CPU and the thread's id.
+/// They live as long as the machine runs.
+pub fn ksoftirqd() -> &'static [(usize, u32)] {
+    static FOUND: OnceLock<Vec<(usize, u32)>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let threads = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let found = threads.filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+            Some((ksoftirqd_cpu(&name)?, pid))
+        });
+        found.collect()
+    })
+}
+
+fn ksoftirqd_cpu(name: &str) -> Option<usize> {
+    name.trim_end().strip_prefix("ksoftirqd/")?.parse().ok()
 }
 
 /// Reads the `cpuN` lines of `/proc/stat`.

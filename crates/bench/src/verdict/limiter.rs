@@ -93,7 +93,7 @@ pub fn limiter(trial: &Trial, placement: &Placement) -> Limiter {
 }
 
 /// The set of CPUs on which others worked most, and their share: time that no role accounts for. Kernel threads count
-/// as others; softirq inside a role's system calls is the role's.
+/// as others, but for the one that processes packets, which are the roles'.
 pub(super) fn others(trial: &Trial, placement: &Placement) -> Option<(Vec<usize>, f64)> {
     let mut most: Option<(Vec<usize>, f64)> = None;
     for cpus in placement.cpus.values() {
@@ -106,7 +106,7 @@ pub(super) fn others(trial: &Trial, placement: &Placement) -> Option<(Vec<usize>
             .filter(|(_, others)| *others == cpus)
             .filter_map(|(role, _)| Some(trial.roles.get(role)?.busy))
             .sum();
-        let share = (mean.busy() - mean.steal - by_roles).max(0.0);
+        let share = (mean.busy() - mean.steal - mean.ksoftirqd - by_roles).max(0.0);
         if most.as_ref().is_none_or(|(_, most)| share > *most) {
             most = Some((cpus.clone(), share));
         }
@@ -165,6 +165,7 @@ pub(crate) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
         softirq: mean(|cpu| cpu.softirq),
         irq: mean(|cpu| cpu.irq),
         steal: mean(|cpu| cpu.steal),
+        ksoftirqd: mean(|cpu| cpu.ksoftirqd),
     })
 }
 

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use super::Event;
 use crate::buffer::{Buffer, Pool};
+use crate::clock;
 use crate::error::{Error, Op};
 use crate::limits::{
     COMPLETION_ENTRIES, PARTS_PER_SEND, RECEIVED_MAX, RING_BUFFERS, SUBMISSION_ENTRIES,
@@ -114,13 +115,16 @@ impl Ring {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
+            // Says when deferred work waits, so that a look without waiting runs it too.
+            .setup_taskrun_flag()
             .setup_submit_all()
             .setup_clamp()
             .setup_cqsize(COMPLETION_ENTRIES)
             .build(SUBMISSION_ENTRIES)
             .map_err(errno)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        // Last: nothing may fail behind it, since its memory is freed after the ring is closed and not before.
         let buffers = Provided::register(&ring)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
         let mut ring = Self {
             ring,
             wake,
@@ -257,7 +261,7 @@ impl Ring {
                 Operation::Cancel => {}
                 Operation::Wake => {
                     let mut count = [0; 8];
-                    // Blocking, but the poll said that there is something; the value does not matter.
+                    // A multishot poll may report one wish twice: the second read then finds nothing.
                     let _ = rustix::io::read(&self.wake, &mut count);
                     if !cqueue::more(flags) {
                         self.arm_wake();
@@ -328,12 +332,21 @@ impl Ring {
             Operation::Send => {
                 socket.ring.sending = false;
                 match outcome(result) {
-                    Ok(count) => socket.outgoing.consume(count as usize),
+                    Ok(count) => {
+                        socket.outgoing.consume(count as usize);
+                        if !socket.outgoing.is_empty() {
+                            socket.renew_deadline(clock::now());
+                        }
+                    }
                     Err(Errno::INTR | Errno::AGAIN) => {}
                     Err(errno) => {
                         socket.ring.send_failed = Some(errno);
                         socket.outgoing.clear();
                     }
+                }
+                if socket.closing && socket.timed_out {
+                    // Part of it was sent just before it was cancelled; the rest has no time left.
+                    socket.outgoing.clear();
                 }
                 if !socket.outgoing.is_empty() {
                     self.send(key, socket);
@@ -394,7 +407,10 @@ impl Ring {
             .map(|(index, _)| index as u32)
             .collect();
         for index in in_flight {
-            self.cancel_all(Key(index), &sockets[Key(index)]);
+            let socket = &mut sockets[Key(index)];
+            socket.closing = true;
+            socket.timed_out = true;
+            self.cancel_all(Key(index), socket);
         }
         let mut events = Vec::new();
         while sockets.iter_mut().any(|socket| socket.ring.operations > 0) {

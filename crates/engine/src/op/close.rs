@@ -6,7 +6,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
 use crate::clock::Instant;
-use crate::core::State;
+use crate::core::{State, Timer};
 use crate::driver::Driver;
 use crate::error::{Error, Op};
 use crate::limits::DRAIN_DEFAULT;
@@ -64,17 +64,14 @@ impl State {
                     return;
                 }
                 socket.closing = true;
-                if socket.ring.sending {
+                if socket.ring.sending && !socket.timed_out {
                     // The last answer is on its way: it may take as long as its deadline says, but not for ever.
                     driver.cancel_recv(key, socket);
                     let latest = *now + DRAIN_DEFAULT;
-                    socket.deadline = Some(
-                        socket
-                            .deadline
-                            .map_or(latest, |deadline: Instant| deadline.min(latest)),
-                    );
-                    let _ = self.wait_until_deadline(key, Op::Send);
+                    let deadline: Instant = *socket.deadline.get_or_insert(latest);
+                    socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
                 } else {
+                    socket.timed_out = true;
                     driver.cancel_all(key, socket);
                 }
             }
@@ -91,6 +88,8 @@ impl State {
         else {
             unreachable!("only a ring's sockets outlive their handle")
         };
-        driver.cancel_all(key, &sockets[key]);
+        let socket = &mut sockets[key];
+        socket.timed_out = true;
+        driver.cancel_all(key, socket);
     }
 }

@@ -1,5 +1,7 @@
 //! Deadlines of sockets. Setting one is a store; the wheel is touched only when a wait would outlast its timer.
 
+use std::time::Duration;
+
 use crate::clock::Instant;
 use crate::core::{State, Timer};
 use crate::error::{Error, Kind, Op};
@@ -10,7 +12,13 @@ impl State {
     pub(crate) fn set_deadline(&mut self, key: Key, deadline: Option<Instant>) {
         let socket = &mut self.sockets[key];
         socket.deadline = deadline;
+        socket.patience = 0;
         socket.timed_out = false;
+    }
+
+    pub(crate) fn set_send_patience(&mut self, key: Key, patience: Duration) {
+        self.set_deadline(key, Some(self.now + patience));
+        self.sockets[key].patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
     }
 
     /// Makes sure that a wait on this socket ends by its deadline.

@@ -13,16 +13,17 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Op};
-use crate::limits::PARTS_PER_SEND;
+use crate::limits::{FILE_JOINED_MAX, PARTS_PER_SEND};
 use crate::outgoing::{Part, Queue};
 use crate::socket::Key;
 use crate::task::TaskId;
 
-/// Whether more bytes follow at once, so that the kernel may wait with a packet that is not full.
+/// What follows at once behind the bytes that are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Follows {
     Nothing,
-    More,
+    /// So many bytes of a file.
+    File(u64),
 }
 
 impl State {
@@ -33,7 +34,8 @@ impl State {
         task: TaskId,
     ) -> Poll<Result<(), Error>> {
         let flushed = match self.driver {
-            Driver::Epoll(_) => self.flush_epoll(key, follows),
+            Driver::Epoll(_) => self.flush_kernel(key, follows),
+            Driver::Uring(_) if follows != Follows::Nothing => self.flush_before_file(key, follows),
             Driver::Uring(_) => self.flush_ring(key),
             Driver::Simulated(_) => self.flush_simulated(key),
         };
@@ -82,10 +84,12 @@ impl State {
         Poll::Pending
     }
 
-    fn flush_epoll(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+    fn flush_kernel(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+        let now = self.now;
         let socket = &mut self.sockets[key];
-        let mut flags = SendFlags::NOSIGNAL;
-        if follows == Follows::More {
+        // DONTWAIT: a ring's sockets are blocking.
+        let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        if matches!(follows, Follows::File(..=FILE_JOINED_MAX)) {
             flags |= SendFlags::MORE;
         }
         while !socket.outgoing.is_empty() {
@@ -104,7 +108,10 @@ impl State {
                     )
                 },
             ) {
-                Ok(count) => socket.outgoing.consume(count),
+                Ok(count) => {
+                    socket.outgoing.consume(count);
+                    socket.renew_deadline(now);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => socket.writable = false,
                 Err(errno) => {
@@ -114,6 +121,20 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// A ring's way to send the head of a file: at once, as far as the socket takes it. Its completion would have to be
+    /// awaited before the file may follow, a turn of the core for each (measured: 7.9 us instead of 5.9 for 9 KB).
+    fn flush_before_file(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+        let socket = &mut self.sockets[key];
+        if socket.ring.sending || socket.ring.send_failed.is_some() {
+            return self.flush_ring(key);
+        }
+        socket.writable = true;
+        match self.flush_kernel(key, follows) {
+            Err(error) if error == Error::os(Op::Send, Errno::AGAIN) => self.flush_ring(key),
+            flushed => flushed,
+        }
     }
 
     fn flush_ring(&mut self, key: Key) -> Result<(), Error> {
@@ -144,6 +165,7 @@ impl State {
         let State {
             driver: Driver::Simulated(driver),
             sockets,
+            now,
             ..
         } = self
         else {
@@ -154,6 +176,7 @@ impl State {
                 Ok(count) => {
                     sockets[key].outgoing.push_front(part);
                     sockets[key].outgoing.consume(count);
+                    sockets[key].renew_deadline(*now);
                 }
                 Err(errno) => {
                     if errno == Errno::AGAIN {

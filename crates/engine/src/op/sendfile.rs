@@ -2,8 +2,8 @@
 
 use std::task::Poll;
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, sendfile};
-use rustix::io::Errno;
+use rustix::fs::sendfile;
+use rustix::io::{Errno, ioctl_fionbio};
 
 use crate::core::State;
 use crate::driver::Driver;
@@ -121,10 +121,5 @@ impl State {
 }
 
 fn set_blocking(descriptor: &std::os::fd::OwnedFd, blocking: bool) -> Result<(), Error> {
-    let change = || {
-        let mut flags = fcntl_getfl(descriptor)?;
-        flags.set(OFlags::NONBLOCK, !blocking);
-        fcntl_setfl(descriptor, flags)
-    };
-    change().map_err(|errno| Error::os(Op::SendFile, errno))
+    ioctl_fionbio(descriptor, !blocking).map_err(|errno| Error::os(Op::SendFile, errno))
 }

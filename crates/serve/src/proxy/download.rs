@@ -169,8 +169,7 @@ impl Download<'_> {
             // The upload may be waiting for the client at the same time; a connection has one deadline.
             timeouts.client_send.max(timeouts.client_body)
         };
-        self.client
-            .set_deadline(Some(self.worker.core.now() + wait));
+        self.client.set_send_patience(wait);
         self.output.flush(self.client)
     }
 }

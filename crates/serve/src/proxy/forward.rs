@@ -29,9 +29,16 @@ use crate::worker::Worker;
 
 /// A request that goes to a server. Its head stays at the start of the client's input until nobody can ask for it to
 /// be sent again.
+///
+/// Its numbers are small ones: this is part of every connection's memory.
 pub(crate) struct Forward {
-    group: usize,
-    head_bytes: usize,
+    group: u32,
+    /// Which of the group's servers was chosen.
+    server: u32,
+    /// An idle connection to it, on which the request is queued already: rendered from the head while that was at
+    /// hand, since parsing it once more costs as much as all the rest of the rewriting.
+    queued: Option<(Stream, Queued)>,
+    head_bytes: u32,
     method: Method,
     version: Version,
     keep_alive: bool,
@@ -54,16 +61,36 @@ pub(crate) struct Progress {
 }
 
 impl Forward {
-    pub(crate) fn new(group: usize, head: &RequestHead<'_, '_>) -> Self {
-        Self {
-            group,
-            head_bytes: head.bytes,
+    /// Chooses a server for the request whose `head` stands at the start of `input`.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn new(
+        worker: &Worker,
+        group: usize,
+        head: &RequestHead<'_, '_>,
+        input: &[u8],
+    ) -> Result<Self, Error> {
+        let server = worker.groups[group].choose();
+        let chosen = worker.groups[group].server(server);
+        let queued = match chosen.pool.take() {
+            Some(stream) => {
+                let queued = queue_request(head, input, &stream, chosen, worker)?;
+                Some((stream, queued))
+            }
+            None => None,
+        };
+        Ok(Self {
+            group: group as u32,
+            server: server as u32,
+            queued,
+            head_bytes: head.bytes as u32,
             method: head.method,
             version: head.version,
             keep_alive: head.keep_alive,
             framing: head.framing,
             is_consumed: false,
-        }
+        })
     }
 
     pub(crate) fn method(&self) -> Method {
@@ -79,8 +106,8 @@ impl Forward {
     }
 
     /// Takes the request's first `bytes` out of the client's input.
-    fn consume(&mut self, client: &mut Connection, bytes: usize) {
-        client.request_is_consumed(bytes);
+    fn consume(&mut self, client: &mut Connection, bytes: u32) {
+        client.request_is_consumed(bytes as usize);
         self.is_consumed = true;
     }
 }
@@ -92,11 +119,12 @@ struct Link {
 }
 
 /// What of the request has been queued for the server.
+#[derive(Clone, Copy)]
 enum Queued {
     /// All of it: the first bytes of the client's input.
-    Whole { input_bytes: usize },
+    Whole { input_bytes: u32 },
     /// Its head; the body is still to be sent.
-    Head { body: BodyReader },
+    Head,
 }
 
 /// Forwards the request at the start of the client's input and relays the answer. Whatever happens, the client is left
@@ -109,15 +137,17 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
         client.flush().await?;
     }
     let worker = Rc::clone(&client.worker);
-    let server = worker.groups[forward.group].choose();
+    let server = worker.groups[forward.group as usize].server(forward.server as usize);
     let progress = Progress::default();
-    let mut idle = server.pool.take();
     loop {
-        let is_reused = idle.is_some();
-        let stream = match idle.take() {
-            Some(stream) => stream,
+        let is_reused = forward.queued.is_some();
+        let (stream, queued) = match forward.queued.take() {
+            Some(queued) => queued,
             None => match connect(server, &worker).await {
-                Ok(stream) => stream,
+                Ok(stream) => {
+                    let queued = queue_again(client, &stream, server)?;
+                    (stream, queued)
+                }
                 Err(error) => {
                     return fail(forward, client, server, &progress, Failure::Connect(error));
                 }
@@ -127,7 +157,7 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
             stream,
             input: Input::default(),
         };
-        match attempt(forward, client, &mut link, server, &progress).await {
+        match attempt(forward, client, &mut link, queued, &progress).await {
             Ok(done) => {
                 client.closing |= !done.client_lives;
                 if done.server_lives && link.input.is_empty() {
@@ -165,15 +195,15 @@ async fn attempt(
     forward: &mut Forward,
     client: &mut Connection,
     link: &mut Link,
-    server: &Server,
+    queued: Queued,
     progress: &Progress,
 ) -> Result<Done, Failure> {
-    let input_bytes = match queue_request(forward, client, link, server).map_err(Failure::Client)? {
+    let input_bytes = match queued {
         Queued::Whole { input_bytes } => input_bytes,
-        Queued::Head { body } => {
+        Queued::Head => {
             forward.consume(client, forward.head_bytes);
             // Boxed: only requests whose body did not come with their head pay for two directions at once.
-            return Box::pin(exchange_streaming(forward, client, link, body, progress)).await;
+            return Box::pin(exchange_streaming(forward, client, link, progress)).await;
         }
     };
     let mut download = Download {
@@ -190,33 +220,38 @@ async fn attempt(
     Ok(done)
 }
 
-/// Renders the head for the server and puts a body behind it that has arrived whole.
+/// Renders the head for the server and puts a body behind it that has arrived whole. `input` begins with the head.
 fn queue_request(
-    forward: &Forward,
-    client: &Connection,
-    link: &Link,
+    head: &RequestHead<'_, '_>,
+    input: &[u8],
+    stream: &Stream,
     server: &Server,
+    worker: &Worker,
 ) -> Result<Queued, Error> {
+    let mut buffer = worker.core.buffer()?;
+    rewrite::request(head, &server.authority, &mut buffer);
+    let arrived = &input[head.bytes..];
+    let mut body = BodyReader::new(head.framing);
+    // A malformed body is left to the upload, which knows how to say so.
+    let queued = match body.skip(arrived, &worker.limits) {
+        Ok(bytes) if body.is_complete() && buffer.put(&arrived[..bytes]) => Queued::Whole {
+            input_bytes: (head.bytes + bytes) as u32,
+        },
+        _ => Queued::Head,
+    };
+    stream.queue(buffer);
+    Ok(queued)
+}
+
+/// [`queue_request`] from the client's input, where the head still stands.
+fn queue_again(client: &Connection, stream: &Stream, server: &Server) -> Result<Queued, Error> {
     let worker = &client.worker;
     let input = client.input.bytes();
     let mut slots = HeaderSlots::new();
     let Parsed::Complete(head) = request::parse(input, &mut slots, &worker.limits) else {
         unreachable!("it was complete when its route was chosen, and is still there");
     };
-    let mut buffer = worker.core.buffer()?;
-    rewrite::request(&head, &server.authority, &mut buffer);
-    let unsent = BodyReader::new(forward.framing);
-    let arrived = &input[forward.head_bytes..];
-    let mut body = unsent;
-    // A malformed body is left to the upload, which knows how to say so.
-    let queued = match body.skip(arrived, &worker.limits) {
-        Ok(bytes) if body.is_complete() && buffer.put(&arrived[..bytes]) => Queued::Whole {
-            input_bytes: forward.head_bytes + bytes,
-        },
-        _ => Queued::Head { body: unsent },
-    };
-    link.stream.queue(buffer);
-    Ok(queued)
+    queue_request(&head, input, stream, server, worker)
 }
 
 /// Both directions at once: a server may answer before it has read the whole request.
@@ -224,9 +259,9 @@ async fn exchange_streaming(
     forward: &Forward,
     client: &mut Connection,
     link: &mut Link,
-    mut body: BodyReader,
     progress: &Progress,
 ) -> Result<Done, Failure> {
+    let mut body = BodyReader::new(forward.framing);
     let Connection {
         stream,
         worker,

@@ -57,9 +57,14 @@ impl Group {
         }
     }
 
-    /// The server that takes the next request.
-    pub(crate) fn choose(&self) -> &Server {
-        &self.servers[self.balancer.borrow_mut().next()]
+    /// The index of the server that takes the next request.
+    pub(crate) fn choose(&self) -> usize {
+        self.balancer.borrow_mut().next()
+    }
+
+    /// A server by its index.
+    pub(crate) fn server(&self, index: usize) -> &Server {
+        &self.servers[index]
     }
 
     /// Closes all idle connections.
@@ -100,7 +105,7 @@ mod tests {
             assert_eq!(plan.routes[0].action, Action::Forward { upstream: 0 });
             let servers = vec![Address::Unix("/x".into())];
             let group = Group::new(&plan.upstreams[0], &Resolved { servers }, 0);
-            assert_eq!(group.choose().authority, host);
+            assert_eq!(group.server(group.choose()).authority, host);
         }
     }
 }

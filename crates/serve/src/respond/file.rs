@@ -395,6 +395,15 @@ fn refuse_missing(
         }
         Missing::Directory => {
             let location = with_slash(head);
+            if location.len() > LOCATION_MAX {
+                return refuse(
+                    414,
+                    "the path is too long to be redirected",
+                    &[],
+                    context,
+                    writer,
+                );
+            }
             refuse(301, "", &[("Location", &location)], context, writer)
         }
         Missing::NoIndex => {
@@ -416,6 +425,9 @@ fn refuse_missing(
         }
     }
 }
+
+/// Backslashes grow threefold by their encoding; with the rest of a head this fits `HEAD_BYTES_MAX`.
+const LOCATION_MAX: usize = 10 * 1024;
 
 /// The request's own path with a slash behind it. Two slashes (or what browsers take for one) at the start would name
 /// another host.

@@ -396,6 +396,9 @@ async fn wait(time: Duration, connection: &mut Connection) -> Result<Duration, E
     Ok(core.now_exact() - since)
 }
 
+/// What a part counts at least towards a turn.
+const PART_COST: usize = 4096;
+
 async fn send_body(query: &Query, body: &Body, connection: &mut Connection) -> Result<(), Error> {
     let mut at = 0;
     let mut this_turn = 0;
@@ -404,7 +407,8 @@ async fn send_body(query: &Query, body: &Body, connection: &mut Connection) -> R
     }
     while let Some(part) = body.part(at, query.piece.unwrap_or(u64::MAX)) {
         at += part.len() as u64;
-        this_turn += part.len();
+        // However small it is, a part costs a system call.
+        this_turn += part.len().max(PART_COST);
         connection
             .output
             .part(&connection.stream, Part::Static(part));

@@ -22,7 +22,7 @@ use crate::respond::rendered::Rendered;
 
 /// A root directory and what is known of its files.
 pub(crate) struct Cache {
-    root: Root,
+    root: RefCell<Root>,
     /// File names to try for a directory, in order.
     index: Vec<String>,
     /// Path beneath the root -> file. A directory's path ends with a slash, or is empty, and stands for its index.
@@ -77,7 +77,7 @@ pub(crate) enum Missing {
 impl Cache {
     pub(crate) fn new(root: Root, index: &[String]) -> Rc<Self> {
         Rc::new(Self {
-            root,
+            root: RefCell::new(root),
             index: index.to_vec(),
             files: RefCell::new(HashMap::with_hasher(PathHash::new())),
             open: Cell::new(0),
@@ -141,6 +141,7 @@ impl Cache {
     }
 
     fn open_or_make_room(&self, path: &[u8]) -> Result<(File, String), Missing> {
+        self.renew_root();
         match self.open(path) {
             Err(Missing::Busy(error)) if error.is_out_of_descriptors() && self.open.get() > 0 => {
                 self.forget_where(|entry| matches!(entry.content, Content::Open(_)));
@@ -150,10 +151,19 @@ impl Cache {
         }
     }
 
+    /// Follows the root's path to where it leads by now; everything known belongs to where it led before.
+    fn renew_root(&self) {
+        let renewed = self.root.borrow().renewed();
+        if let Some(root) = renewed {
+            self.root.replace(root);
+            self.forget_where(|_| true);
+        }
+    }
+
     /// Opens the file at `path`, or the index file of the directory there, and says its media type.
     fn open(&self, path: &[u8]) -> Result<(File, String), Missing> {
         if !path.is_empty() && !path.ends_with(b"/") {
-            let file = self.root.open_beneath(path).map_err(Missing::of)?;
+            let file = self.root.borrow().open_beneath(path).map_err(Missing::of)?;
             return match file.metadata().kind {
                 FileKind::Regular => Ok((file, media_type(path))),
                 FileKind::Directory => Err(Missing::Directory),
@@ -162,7 +172,7 @@ impl Cache {
         }
         for name in &self.index {
             let path = [path, name.as_bytes()].concat();
-            match self.root.open_beneath(&path) {
+            match self.root.borrow().open_beneath(&path) {
                 Ok(file) if file.metadata().kind == FileKind::Regular => {
                     return Ok((file, media_type(&path)));
                 }
@@ -174,7 +184,7 @@ impl Cache {
             }
         }
         // The trailing slash makes the kernel insist on a directory.
-        self.root.open_beneath(path).map_err(Missing::of)?;
+        self.root.borrow().open_beneath(path).map_err(Missing::of)?;
         Err(Missing::NoIndex)
     }
 

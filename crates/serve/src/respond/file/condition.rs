@@ -316,4 +316,18 @@ mod tests {
         assert!(with(&fields, are_absent));
         assert!(!with(&[("RANGE", "bytes=0-")], are_absent));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_tag_is_found_wherever_it_stands_in_a_list_and_nonsense_is_survived(
+            before in proptest::collection::vec("(W/)?\"[a-z,]{0,5}\"", 0..4),
+            nonsense in "[\\x20-\\x7eé]{0,20}",
+        ) {
+            let etag = b"\"XYZZY\"";
+            let list = [before.join(" , ").as_str(), "\"XYZZY\"", nonsense.as_str()].join(",");
+            assert!(list_contains(list.as_bytes(), etag, Comparison::Strong));
+            let _ = list_contains(nonsense.as_bytes(), etag, Comparison::Weak);
+            let _ = parse_date(nonsense.as_bytes());
+        }
+    }
 }

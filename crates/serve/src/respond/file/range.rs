@@ -212,4 +212,24 @@ mod tests {
         assert_eq!(most.len(), RANGES_MAX);
         assert_eq!(ranges(RANGES_MAX + 1), Wanted::Whole);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_byte_is_sent_twice_and_none_that_does_not_exist(
+            specs in "(Bytes|bytes)=[-0-9, x]{0,60}",
+            length in proptest::prop_oneof![0..200u64, proptest::prelude::any::<u64>()],
+        ) {
+            let mut ranges = match Wanted::of(specs.as_bytes(), length) {
+                Wanted::Whole | Wanted::Nothing => Vec::new(),
+                Wanted::One(range) => vec![range],
+                Wanted::Several(ranges) => {
+                    assert!(ranges.len() > 1);
+                    ranges
+                }
+            };
+            ranges.sort_by_key(|range| range.start);
+            assert!(ranges.iter().all(|range| range.start < range.end && range.end <= length));
+            assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
+        }
+    }
 }

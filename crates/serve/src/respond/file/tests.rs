@@ -707,6 +707,40 @@ fn a_changed_file_is_noticed_within_a_second() {
 }
 
 #[test]
+fn a_root_that_is_a_link_is_followed_when_it_is_swapped() {
+    let releases = Rc::new(Tree::new());
+    releases.write("1/file", b"first");
+    releases.write("2/file", b"second");
+    let mut plan = releases.plan();
+    plan.routes[0].action = Action::Files {
+        root: releases.path("current"),
+        index: Vec::new(),
+        hidden: false,
+    };
+    on_simulated_cores(|site| {
+        let (plan, releases) = (plan.clone(), Rc::clone(&releases));
+        async move {
+            let swap = |release| {
+                symlink(release, releases.path("new")).unwrap();
+                fs::rename(releases.path("new"), releases.path("current")).unwrap();
+            };
+            swap("1");
+            let mut client = site.connect(&site.serve(&plan)).await;
+            for content in ["first", "second", "second"] {
+                client.send(request("GET", "/file", "").as_bytes()).await;
+                assert_eq!(body(&client.receive_message().await), content);
+                match content {
+                    "first" => swap("2"),
+                    // Between the two steps of a swap that is none: what was known is still served.
+                    _ => fs::remove_file(releases.path("current")).unwrap_or(()),
+                }
+                site.core.sleep(FILE_CHECK).await;
+            }
+        }
+    });
+}
+
+#[test]
 fn a_file_that_appears_is_found_at_once() {
     let tree = Rc::new(Tree::new());
     let plan = tree.plan();

@@ -406,4 +406,18 @@ mod tests {
             assert!(matches!(parsed, Asked::Nonsense(_)), "{query}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_query_asks_for_something_within_bounds(
+            query in "([srtwPcCKbBekSRpvAhx][=a]-?[0-9]{0,25}[kmgrKMGRx]{0,8}[&?,;/]?){0,6}",
+            bits in proptest::prelude::any::<u64>(),
+        ) {
+            if let Asked::Answer(asked) = Query::parse(Some(&query), || bits) {
+                assert!(asked.size <= SYNTHETIC_BYTES_MAX);
+                assert!((200..1000).contains(&asked.status));
+                assert!(asked.wait.max(asked.pause) <= SYNTHETIC_TIME_MAX);
+            }
+        }
+    }
 }
