@@ -79,12 +79,22 @@ struct Shared {
 pub struct Handle(Arc<Shared>);
 
 impl Handle {
-    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish.
+    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish. Asking again can
+    /// shorten that, not prolong it.
     pub fn stop(&self, drain: Duration) {
         let nanoseconds = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX - 1);
-        self.0
+        let wish = nanoseconds.saturating_add(1);
+        // Two threads may ask at the same time, and the less patient one come first.
+        let _ = self
+            .0
             .stop
-            .store(nanoseconds.saturating_add(1), Ordering::Release);
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |earlier| {
+                Some(if earlier == 0 {
+                    wish
+                } else {
+                    wish.min(earlier)
+                })
+            });
         // An eventfd's counter cannot overflow by ones; and a core that is gone needs no waking.
         let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
     }

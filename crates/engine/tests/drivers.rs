@@ -382,6 +382,18 @@ fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
 }
 
 #[test]
+fn a_stop_with_more_patience_does_not_prolong_one_with_less() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let waiting = core.clone();
+        core.spawn(async move { waiting.sleep(Duration::from_secs(3600)).await });
+        core.stop(Duration::ZERO);
+        core.stop(Duration::from_secs(3600));
+        assert_eq!(core.run(), 1, "the sleeper is cut off");
+    }
+}
+
+#[test]
 fn a_second_stop_with_less_patience_shortens_the_first() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
