@@ -41,8 +41,12 @@ pub(crate) struct Args {
     /// Read everything from this file (TOML)
     #[arg(long, value_name = "FILE", group = "what")]
     config: Option<PathBuf>,
-    /// Listen on this address (HOST:PORT, :PORT, [IPV6]:PORT or unix:PATH); may be repeated [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR")]
+    // In the attribute: rustdoc takes the brackets for a link.
+    #[arg(
+        help = "Listen on this address (IP:PORT, :PORT, [IPV6]:PORT or unix:PATH); may be repeated [default: 127.0.0.1:8080]",
+        long,
+        value_name = "ADDR"
+    )]
     listen: Vec<String>,
     /// Number of cores (engine threads) [default: one per CPU this process may use]
     #[arg(long, value_name = "COUNT")]

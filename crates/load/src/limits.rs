@@ -40,8 +40,8 @@ pub const BACK_OFF_MAX: Duration = Duration::from_millis(500);
 /// started listens by then.
 pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
 
-/// A run without a duration ends when no connection could be made and no answer came for this long: its count would
-/// never be reached. A restart of a server takes less.
+/// A run ends when no connection could be made and no answer came for this long: its count would never be reached, and
+/// more of the same says nothing. A restart of a server takes less.
 pub const LOST_AFTER: Duration = Duration::from_secs(10);
 
 /// Rows of single seconds kept for the report: 28 hours, 20 MB. Later seconds are still printed.
