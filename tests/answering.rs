@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::net::UnixStream;
 
 use crate::peer::{ab, curl, wrk};
-use crate::program::{Client, Serve};
+use crate::program::{Client, Serve, drivers};
 
 /// A directory with an index, a text of some length and a large file.
 fn site() -> tempfile::TempDir {
@@ -108,7 +108,7 @@ fn curl_gets_a_large_file_unchanged_and_only_when_it_has_changed() {
     let directory = site();
     let copy = directory.path().join("copy").display().to_string();
     let tag = directory.path().join("tag").display().to_string();
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let serve = Serve::start(&[&directory.path().display().to_string(), "--io", io]);
         let url = serve.url("/large.bin");
         curl(&["-o", &copy, "--etag-save", &tag, &url]);
@@ -158,17 +158,17 @@ fn ab_keeps_its_connections_alive() {
 #[test]
 fn wrk_gets_nothing_but_right_answers() {
     let directory = site();
-    let fixed = Serve::start(&["--respond", "200:hello", "--io", "epoll"]);
-    let ring = Serve::start(&["--respond", "200:hello", "--io", "io_uring"]);
+    for io in drivers() {
+        let fixed = Serve::start(&["--respond", "200:hello", "--io", io]);
+        let counted = wrk(&fixed.url("/"));
+        // Ten connections have at most one answer each that wrk did not wait for.
+        let served = fixed.stop().requests();
+        assert!(
+            (counted..=counted + 10).contains(&served),
+            "{counted} and {served}"
+        );
+    }
     let files = Serve::start(&[&directory.path().display().to_string()]);
-    let counted = wrk(&fixed.url("/"));
-    // Ten connections have at most one answer each that wrk did not wait for.
-    let served = fixed.stop().requests();
-    assert!(
-        (counted..=counted + 10).contains(&served),
-        "{counted} and {served}"
-    );
-    wrk(&ring.url("/"));
     wrk(&files.url("/digits.txt"));
     wrk(&files.url("/large.bin"));
 }
@@ -276,7 +276,7 @@ fn who_lets_others_wait_is_left_and_nobody_else_notices() {
     let path = directory.path().join("onrush.toml");
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = silent.local_addr().expect("bound");
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let text = format!(
             "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/own\"\nrespond = {{ status = 200, body = \"own\" }}\n[[route]]\nforward = \"http://{server}\"\n[timeouts]\nclient_head = \"100ms\"\nclient_idle = \"100ms\"\nupstream_first_byte = \"100ms\"\n"
         );

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::peer::{Peer, ab, curl, wrk};
-use crate::program::{Serve, until};
+use crate::program::{Serve, drivers, until};
 
 #[test]
 fn onrush_forwards_to_nginx_what_curl_asks_for() {
@@ -50,7 +50,7 @@ fn onrush_forwards_to_nginx_what_curl_asks_for() {
 fn ab_and_wrk_go_through_onrush_to_nginx() {
     let nginx = Peer::nginx();
     nginx.write("small", b"small");
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
         ab(&serve.url("/"));
         wrk(&serve.url("/files/small"));
@@ -119,7 +119,7 @@ fn clients_that_vanish_leave_nothing_behind() {
     let directory = tempfile::tempdir().expect("a directory");
     let content = vec![b'x'; 20_000_000];
     fs::write(directory.path().join("large.bin"), content).expect("it is ours");
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let root = directory.path().display().to_string();
         let server = Serve::start(&[&root, "--io", io, "--threads", "1"]);
         let proxy = Serve::start(&["--forward", &server.address, "--io", io]);

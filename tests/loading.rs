@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::peer::Peer;
-use crate::program::{Program, Serve, onrush, run_onrush};
+use crate::program::{Program, Serve, drivers, onrush, run_onrush};
 
 /// Runs it to its end; the exit code and its JSON.
 fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
@@ -27,7 +27,7 @@ fn number(value: &Value, key: &str) -> u64 {
 
 #[test]
 fn it_counts_what_the_server_counted() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         for arguments in [
             &["-n", "1000", "-c", "7"][..],
             &["-n", "1000", "-c", "10", "-t", "2"],
@@ -108,7 +108,7 @@ fn a_load_through_haproxy_to_onrush_loses_nothing() {
 #[test]
 fn a_load_through_onrush_to_nginx_loses_nothing() {
     let nginx = Peer::nginx();
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
         for arguments in [
             &["-n", "2000", "-c", "20"][..],
@@ -122,13 +122,13 @@ fn a_load_through_onrush_to_nginx_loses_nothing() {
         assert_eq!(totals.requests(), 4100, "{totals:?}");
         assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
     }
-    assert_eq!(nginx.log().lines().count(), 2 * 4100);
+    assert_eq!(nginx.log().lines().count(), drivers().len() * 4100);
 }
 
 #[test]
 fn a_server_that_keeps_ending_its_connections_costs_no_answer() {
     let nginx = Peer::nginx_keeping(7);
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
         let (code, result) = load(&serve.url("/"), &["-n", "3000", "-c", "20"]);
         assert_eq!(code, Some(0), "{result}");
@@ -150,7 +150,7 @@ fn a_server_that_stops_behind_a_proxy_costs_no_request_that_may_be_repeated() {
     // Both listen on the same socket's path, one after the other; between them requests are refused.
     let directory = tempfile::tempdir().expect("a directory");
     let unix = format!("unix:{}", directory.path().join("server").display());
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let first = Serve::start(&["--respond", "200:hello", "--listen", &unix]);
         let proxy = Serve::start(&["--forward", &unix, "--io", io]);
         // Idle connections stay behind in the proxy's pools.

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,33 @@ pub(crate) fn onrush(arguments: &[&str]) -> Command {
 /// Runs `onrush` to its end.
 pub(crate) fn run_onrush(arguments: &[&str]) -> Finished {
     Program::start(&mut onrush(arguments)).finish()
+}
+
+/// The drivers this machine has. Where io_uring is refused, as in many containers, that must be one clear sentence.
+pub(crate) fn drivers() -> &'static [&'static str] {
+    static DRIVERS: OnceLock<Vec<&str>> = OnceLock::new();
+    DRIVERS.get_or_init(|| {
+        let words = ["serve", "--respond", "200", "--io", "io_uring"];
+        let mut probe = onrush(&words);
+        let program = Program::start(probe.args(["--listen", "127.0.0.1:0"]));
+        let is_up = until("a start or a refusal", || {
+            let (out, err) = (program.out.so_far(), program.err.so_far());
+            (!err.is_empty() || out.contains("\n  driver ")).then_some(err.is_empty())
+        });
+        if is_up {
+            return vec!["epoll", "io_uring"];
+        }
+        let refused = program.finish();
+        assert_eq!(
+            (refused.code, refused.err.lines().count()),
+            (Some(1), 1),
+            "{refused:?}"
+        );
+        let sentence = "io_uring was asked for but this kernel refuses it: ";
+        assert!(refused.err.contains(sentence), "{refused:?}");
+        eprintln!("without io_uring: {}", refused.err);
+        vec!["epoll"]
+    })
 }
 
 /// Waits until `condition` gives something.

@@ -1,7 +1,7 @@
 //! Requests made to be read in two ways: none gets two answers, and none gets a second request past the first.
 
 use crate::peer::Peer;
-use crate::program::Serve;
+use crate::program::{Serve, drivers};
 
 /// What an attacker wants to be taken for a request of its own.
 const SECOND: &str = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -102,7 +102,7 @@ fn answers(received: &str) -> usize {
 
 #[test]
 fn no_attempt_gets_two_answers_from_a_server() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         for attempt in ATTEMPTS {
             let received = serve.connect().exchange(bytes(attempt).as_bytes());

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::program::{Finished, Program, Serve, onrush, run_onrush};
+use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush};
 
 /// Runs `onrush serve` with these words, which cannot work; its one line on standard error.
 fn refused(arguments: &[&str]) -> String {
@@ -108,7 +108,7 @@ fn a_unix_socket_is_taken_over_from_a_server_that_was_killed_but_not_from_one_th
 
 #[test]
 fn a_server_that_was_killed_can_be_started_again_at_once() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let first = Serve::start(&["--respond", "200:hello", "--io", io]);
         let address = first.address.clone();
         let mut client = first.connect();
@@ -305,7 +305,7 @@ fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
 
 #[test]
 fn a_server_out_of_descriptors_says_so_and_goes_on_when_there_are_some_again() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let mut command = Command::new("prlimit");
         command.args(["--nofile=40:40", env!("CARGO_BIN_EXE_onrush")]);
         command.args(["serve", "--respond", "200:hello", "--listen", "127.0.0.1:0"]);
@@ -362,7 +362,7 @@ fn a_server_whose_output_nobody_reads_serves_on() {
 
 #[test]
 fn a_driver_that_is_asked_for_is_taken() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         assert!(
             serve

@@ -7,7 +7,7 @@ use std::thread;
 
 use rustix::process::Signal;
 
-use crate::program::{Serve, Totals, until};
+use crate::program::{Serve, Totals, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -56,7 +56,7 @@ fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
 
 #[test]
 fn a_server_that_stops_under_load_loses_no_answer() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         for signal in [Signal::INT, Signal::TERM] {
             let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
             let (totals, counted) = stop_under_load(serve, signal);
@@ -72,7 +72,7 @@ fn a_server_that_stops_under_load_loses_no_answer() {
 
 #[test]
 fn a_proxy_that_stops_under_load_loses_no_answer() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let server = Serve::start(&["--respond", "200:hello"]);
         let proxy = Serve::start(&["--forward", &server.url("/"), "--io", io]);
         let (totals, counted) = stop_under_load(proxy, Signal::TERM);
@@ -84,7 +84,7 @@ fn a_proxy_that_stops_under_load_loses_no_answer() {
 
 #[test]
 fn idle_clients_do_not_delay_the_end() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..50).map(|_| serve.connect()).collect();
         for client in &mut clients {
@@ -132,7 +132,7 @@ fn a_request_in_flight_is_answered_before_the_end() {
 
 #[test]
 fn a_second_signal_ends_what_the_first_one_waits_for() {
-    for io in ["epoll", "io_uring"] {
+    for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let (listener, address) = silent_server();
         let path = directory.path().join("onrush.toml");
