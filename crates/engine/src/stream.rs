@@ -89,16 +89,20 @@ impl Stream {
     /// # Panics
     /// When `input` is full: the caller consumes or gives up before.
     pub fn recv(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
-        poll_fn(move |_| {
-            let inner = self.core.inner();
-            if !inner.tasks.may_go_on() {
-                return Poll::Pending;
-            }
-            inner
-                .state
-                .borrow_mut()
-                .poll_recv(self.key, input, inner.tasks.current())
-        })
+        poll_fn(move |_| self.poll_recv(input))
+    }
+
+    /// [`Stream::recv`] for those who wait for more than one thing at a time; the task that asks is the one that is
+    /// woken.
+    pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
+        let inner = self.core.inner();
+        if !inner.tasks.may_go_on() {
+            return Poll::Pending;
+        }
+        inner
+            .state
+            .borrow_mut()
+            .poll_recv(self.key, input, inner.tasks.current())
     }
 
     /// Like [`Stream::recv`], but a wait also ends when the core is asked to stop, with [`crate::Kind::Stopping`].
@@ -109,17 +113,20 @@ impl Stream {
         &self,
         input: &mut Input,
     ) -> impl Future<Output = Result<usize, Error>> {
-        poll_fn(move |_| {
-            let inner = self.core.inner();
-            if !inner.tasks.may_go_on() {
-                return Poll::Pending;
-            }
-            let state = &mut *inner.state.borrow_mut();
-            state.sockets[self.key].interruptible = true;
-            let polled = state.poll_recv(self.key, input, inner.tasks.current());
-            state.sockets[self.key].interruptible = polled.is_pending();
-            polled
-        })
+        poll_fn(move |_| self.poll_recv_unless_stopping(input))
+    }
+
+    /// [`Stream::recv_unless_stopping`] for those who wait for more than one thing at a time.
+    pub fn poll_recv_unless_stopping(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
+        let inner = self.core.inner();
+        if !inner.tasks.may_go_on() {
+            return Poll::Pending;
+        }
+        let state = &mut *inner.state.borrow_mut();
+        state.sockets[self.key].interruptible = true;
+        let polled = state.poll_recv(self.key, input, inner.tasks.current());
+        state.sockets[self.key].interruptible = polled.is_pending();
+        polled
     }
 
     /// Adds a part to what the next [`Stream::flush`] sends.
@@ -139,16 +146,19 @@ impl Stream {
     /// # Errors
     /// As in send(2), or [`crate::Kind::TimedOut`]; what was queued is dropped.
     pub fn flush(&self) -> impl Future<Output = Result<(), Error>> {
-        poll_fn(|_| {
-            let inner = self.core.inner();
-            if !inner.tasks.may_go_on() {
-                return Poll::Pending;
-            }
-            inner
-                .state
-                .borrow_mut()
-                .poll_flush(self.key, Follows::Nothing, inner.tasks.current())
-        })
+        poll_fn(|_| self.poll_flush())
+    }
+
+    /// [`Stream::flush`] for those who wait for more than one thing at a time.
+    pub fn poll_flush(&self) -> Poll<Result<(), Error>> {
+        let inner = self.core.inner();
+        if !inner.tasks.may_go_on() {
+            return Poll::Pending;
+        }
+        inner
+            .state
+            .borrow_mut()
+            .poll_flush(self.key, Follows::Nothing, inner.tasks.current())
     }
 
     /// Sends what is queued and then bytes of `file` from `offset` on, which never enter our memory: at least one and at

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
-use onrush_engine::{Error, Input, Instant, Stream};
+use onrush_engine::{Error, Input, Instant};
 use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, Refusal, response};
+use onrush_tls::Transport;
 
 use crate::client::Client;
 
@@ -47,7 +48,7 @@ impl From<Refusal> for Lost {
 /// complete then, whatever else waits in `input`.
 pub(crate) async fn receive(
     client: &Client,
-    stream: &Stream,
+    stream: &Transport,
     input: &mut Input,
     now: &mut Instant,
 ) -> Result<Answer, Lost> {

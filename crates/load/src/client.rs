@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Part, Stream};
+use onrush_tls::Transport;
 
 use crate::answer::{Answer, Heads, Lost};
 use crate::connection;
@@ -103,14 +104,14 @@ impl Client {
         work.due > 0
     }
 
-    pub(crate) async fn connect(&self) -> Result<Stream, Error> {
+    pub(crate) async fn connect(&self) -> Result<Transport, Error> {
         self.record.borrow_mut().tally.connections += 1;
         let deadline = self.core.now_exact() + self.connect_timeout;
         let stream = Stream::connect(&self.core, &self.address, Some(deadline)).await?;
         let mut record = self.record.borrow_mut();
         record.established += 1;
         record.tally.connections_open += 1;
-        Ok(stream)
+        Ok(Transport::plain(stream))
     }
 
     pub(crate) fn is_last(&self, requests_of_connection: u64) -> Last {
@@ -122,7 +123,7 @@ impl Client {
     }
 
     /// Queues `count` requests, at most those of one turn.
-    pub(crate) fn queue(&self, stream: &Stream, count: u64, last: Last) {
+    pub(crate) fn queue(&self, stream: &Transport, count: u64, last: Last) {
         let plain = match last {
             Last::No => count as usize,
             Last::Yes => count as usize - 1,
@@ -135,14 +136,14 @@ impl Client {
     }
 
     /// The peer has one timeout from `now` on for its next bytes.
-    pub(crate) fn extend_deadline(&self, stream: &Stream, now: Instant) {
+    pub(crate) fn extend_deadline(&self, stream: &Transport, now: Instant) {
         stream.set_deadline(Some(now + self.timeout));
     }
 
     /// Receives once, and moves `now` and the deadline on: also the one of the requests that are sent next.
     pub(crate) async fn receive_more(
         &self,
-        stream: &Stream,
+        stream: &Transport,
         input: &mut Input,
         now: &mut Instant,
     ) -> Result<usize, Error> {

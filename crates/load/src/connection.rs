@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use onrush_engine::{Input, Stream};
+use onrush_engine::Input;
+use onrush_tls::Transport;
 
 use crate::answer::{Lost, receive};
 use crate::client::{Client, Last, Work};
@@ -42,7 +43,7 @@ pub(crate) async fn run(client: Rc<Client>, number: u64) {
 /// been sent, if at all, in vain.
 async fn exchange(
     client: &Client,
-    stream: &Stream,
+    stream: &Transport,
     work: &mut Work,
     answered: &mut u64,
 ) -> Result<(), Lost> {

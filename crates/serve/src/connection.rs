@@ -6,6 +6,7 @@ use onrush_engine::{Error, Input, Instant, Kind, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
+use onrush_tls::Transport;
 
 use crate::limits::{LINGER, LINGER_BYTES};
 use crate::output::Output;
@@ -20,7 +21,7 @@ use crate::worker::{Answer, Worker};
 
 /// A client's connection and what of it is half done.
 pub(crate) struct Connection {
-    pub(crate) stream: Stream,
+    pub(crate) stream: Transport,
     pub(crate) worker: Rc<Worker>,
     /// Received, not consumed: at its start stands the next head, or the rest of `unread`.
     pub(crate) input: Input,
@@ -57,7 +58,7 @@ enum Next {
 /// idle connection costs.
 pub(crate) fn serve(stream: Stream, worker: Rc<Worker>) -> impl Future<Output = ()> {
     worker.meter.connection();
-    let mut connection = Connection::new(stream, worker);
+    let mut connection = Connection::new(Transport::plain(stream), worker);
     async move {
         // Why a client went away is its own business; what it was answered has been counted.
         let _: Result<(), Error> = connection.run().await;
@@ -65,7 +66,7 @@ pub(crate) fn serve(stream: Stream, worker: Rc<Worker>) -> impl Future<Output = 
 }
 
 impl Connection {
-    fn new(stream: Stream, worker: Rc<Worker>) -> Self {
+    fn new(stream: Transport, worker: Rc<Worker>) -> Self {
         let head_since = Some(worker.core.now());
         Self {
             stream,

@@ -1,6 +1,7 @@
 //! Answers on their way out: written one behind the other, sent together.
 
-use onrush_engine::{Buffer, Error, File, Part, Stream};
+use onrush_engine::{Buffer, Error, File, Part};
+use onrush_tls::Transport;
 
 use crate::limits::OUTPUT_BUFFERS_MAX;
 
@@ -23,7 +24,7 @@ impl Output {
     }
 
     /// A buffer with room for `bytes`, which must not exceed a whole one.
-    pub(crate) fn room(&mut self, stream: &Stream, bytes: usize) -> Result<&mut Buffer, Error> {
+    pub(crate) fn room(&mut self, stream: &Transport, bytes: usize) -> Result<&mut Buffer, Error> {
         if self
             .buffer
             .as_ref()
@@ -38,7 +39,7 @@ impl Output {
     }
 
     /// Appends bytes, over several buffers when they must be.
-    pub(crate) fn put(&mut self, stream: &Stream, mut bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn put(&mut self, stream: &Transport, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let written = self.room(stream, 1)?.put_some(bytes);
             bytes = &bytes[written..];
@@ -47,14 +48,14 @@ impl Output {
     }
 
     /// Appends a part without copying it.
-    pub(crate) fn part(&mut self, stream: &Stream, part: impl Into<Part>) {
+    pub(crate) fn part(&mut self, stream: &Transport, part: impl Into<Part>) {
         self.queue(stream);
         stream.queue(part);
         self.queued += 1;
     }
 
     /// Hands what is written to the stream.
-    pub(crate) fn queue(&mut self, stream: &Stream) {
+    pub(crate) fn queue(&mut self, stream: &Transport) {
         if let Some(buffer) = self.buffer.take() {
             stream.queue(buffer);
             self.queued += 1;
@@ -64,17 +65,17 @@ impl Output {
     /// Sends everything.
     pub(crate) fn flush<'s>(
         &mut self,
-        stream: &'s Stream,
+        stream: &'s Transport,
     ) -> impl Future<Output = Result<(), Error>> + use<'s> {
         self.queue(stream);
         self.queued = 0;
         stream.flush()
     }
 
-    /// Sends everything and behind it some bytes of `file`: see [`Stream::send_file`].
+    /// Sends everything and behind it some bytes of `file`: see [`Transport::send_file`].
     pub(crate) async fn flush_file(
         &mut self,
-        stream: &Stream,
+        stream: &Transport,
         file: &File,
         offset: u64,
         length: u64,

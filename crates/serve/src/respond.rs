@@ -7,8 +7,9 @@ pub(crate) mod fixed;
 pub(crate) mod refuse;
 pub(crate) mod synthetic;
 
-use onrush_engine::{Error, Stream};
+use onrush_engine::Error;
 use onrush_http::{Method, Version};
+use onrush_tls::Transport;
 
 use crate::output::Output;
 use crate::worker::Worker;
@@ -32,7 +33,7 @@ impl Context {
 /// Where an answer is written.
 pub(crate) struct Writer<'a> {
     pub(crate) worker: &'a Worker,
-    pub(crate) stream: &'a Stream,
+    pub(crate) stream: &'a Transport,
     pub(crate) output: &'a mut Output,
 }
 

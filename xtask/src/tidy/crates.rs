@@ -7,13 +7,14 @@ use super::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom: the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("engine", &[]),
+    ("tls", &["engine"]),
     ("http", &[]),
     ("measure", &[]),
     ("config", &[]),
-    ("serve", &["engine", "http", "measure", "config"]),
-    ("load", &["engine", "http", "measure"]),
+    ("serve", &["engine", "tls", "http", "measure", "config"]),
+    ("load", &["engine", "tls", "http", "measure"]),
     ("tune", &[]),
     // Starts serve and load as child processes and never links them.
     ("bench", &["measure", "tune"]),

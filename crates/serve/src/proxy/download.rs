@@ -1,7 +1,8 @@
 //! The answer's way: from the server to the client.
 
-use onrush_engine::{Error, Input, Stream};
+use onrush_engine::{Error, Input};
 use onrush_http::{Framing, HeaderSlots, Parsed, Version, response};
+use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::forward::{Forward, Progress};
@@ -14,9 +15,9 @@ use crate::worker::Worker;
 pub(crate) struct Download<'a> {
     pub(crate) forward: &'a Forward,
     pub(crate) worker: &'a Worker,
-    pub(crate) server: &'a Stream,
+    pub(crate) server: &'a Transport,
     pub(crate) server_input: &'a mut Input,
-    pub(crate) client: &'a Stream,
+    pub(crate) client: &'a Transport,
     pub(crate) output: &'a mut Output,
     pub(crate) progress: &'a Progress,
 }

@@ -16,6 +16,7 @@ use onrush_engine::{Error, Input, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Version};
+use onrush_tls::Transport;
 
 use super::download::{Done, Download};
 use super::failure::Failure;
@@ -37,7 +38,7 @@ pub(crate) struct Forward {
     server: u32,
     /// An idle connection to it, on which the request is queued already: rendered from the head while that was at
     /// hand, since parsing it once more costs as much as all the rest of the rewriting.
-    queued: Option<(Stream, Queued)>,
+    queued: Option<(Transport, Queued)>,
     head_bytes: u32,
     method: Method,
     version: Version,
@@ -114,7 +115,7 @@ impl Forward {
 
 /// A connection to a server while it serves one request.
 struct Link {
-    stream: Stream,
+    stream: Transport,
     input: Input,
 }
 
@@ -182,12 +183,10 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
     }
 }
 
-fn connect<'a>(
-    server: &'a Server,
-    worker: &'a Worker,
-) -> impl Future<Output = Result<Stream, Error>> + use<'a> {
+async fn connect(server: &Server, worker: &Worker) -> Result<Transport, Error> {
     let deadline = worker.core.now_exact() + worker.timeouts.connect;
-    Stream::connect(&worker.core, &server.address, Some(deadline))
+    let stream = Stream::connect(&worker.core, &server.address, Some(deadline)).await?;
+    Ok(Transport::plain(stream))
 }
 
 /// Sends the request over `link` and relays the answer.
@@ -224,7 +223,7 @@ async fn attempt(
 fn queue_request(
     head: &RequestHead<'_, '_>,
     input: &[u8],
-    stream: &Stream,
+    stream: &Transport,
     server: &Server,
     worker: &Worker,
 ) -> Result<Queued, Error> {
@@ -244,7 +243,7 @@ fn queue_request(
 }
 
 /// [`queue_request`] from the client's input, where the head still stands.
-fn queue_again(client: &Connection, stream: &Stream, server: &Server) -> Result<Queued, Error> {
+fn queue_again(client: &Connection, stream: &Transport, server: &Server) -> Result<Queued, Error> {
     let worker = &client.worker;
     let input = client.input.bytes();
     let mut slots = HeaderSlots::new();

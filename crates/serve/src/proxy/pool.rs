@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use onrush_engine::{Instant, Stream};
+use onrush_engine::Instant;
+use onrush_tls::Transport;
 
 /// Connections that wait for their next request. The one used last is used next, so that a quiet hour lets the
 /// surplus expire.
 pub(crate) struct Pool {
     idle_max: usize,
-    idle: RefCell<VecDeque<(Stream, Instant)>>,
+    idle: RefCell<VecDeque<(Transport, Instant)>>,
     /// Set when the core stops: from then on nothing is kept.
     closed: Cell<bool>,
 }
@@ -27,7 +28,7 @@ impl Pool {
     }
 
     /// A connection that, as far as one can know, is still good.
-    pub(crate) fn take(&self) -> Option<Stream> {
+    pub(crate) fn take(&self) -> Option<Transport> {
         loop {
             let (stream, _) = self.idle.borrow_mut().pop_back()?;
             if !stream.is_spent() {
@@ -37,7 +38,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose last answer was complete.
-    pub(crate) fn put(&self, stream: Stream, now: Instant) {
+    pub(crate) fn put(&self, stream: Transport, now: Instant) {
         if self.closed.get() || stream.is_spent() {
             return;
         }

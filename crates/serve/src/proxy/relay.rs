@@ -1,9 +1,10 @@
 //! The body of an answer on its way to the client, framed as the client understands it.
 
-use onrush_engine::{Error, Input, Stream};
+use onrush_engine::{Error, Input};
 use onrush_http::body::BodyReader;
 use onrush_http::write::{CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, chunk_head};
 use onrush_http::{Framing, Limits, Version};
+use onrush_tls::Transport;
 
 use super::failure::Failure;
 use crate::output::Output;
@@ -68,7 +69,7 @@ impl Relay {
         &mut self,
         input: &mut Input,
         output: &mut Output,
-        client: &Stream,
+        client: &Transport,
         limits: &Limits,
     ) -> Result<(), Failure> {
         let moved = match self.mode {
@@ -82,7 +83,7 @@ impl Relay {
     }
 
     /// The server has closed the connection.
-    pub(crate) fn end(&mut self, output: &mut Output, client: &Stream) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self, output: &mut Output, client: &Transport) -> Result<(), Failure> {
         self.body
             .end_of_input()
             .map_err(|_| Failure::Cut("it closed the connection"))?;
@@ -97,7 +98,7 @@ impl Relay {
         &mut self,
         input: &mut Input,
         output: &mut Output,
-        client: &Stream,
+        client: &Transport,
         limits: &Limits,
     ) -> Result<Result<(), Error>, Failure> {
         let bytes = self
@@ -111,7 +112,7 @@ impl Relay {
         &mut self,
         input: &mut Input,
         output: &mut Output,
-        client: &Stream,
+        client: &Transport,
         limits: &Limits,
     ) -> Result<Result<(), Error>, Failure> {
         loop {
@@ -135,7 +136,7 @@ pub(super) fn forward(
     input: &mut Input,
     bytes: usize,
     output: &mut Output,
-    to: &Stream,
+    to: &Transport,
 ) -> Result<(), Error> {
     if bytes > COPY_MAX
         && bytes == input.bytes().len()
@@ -151,7 +152,7 @@ pub(super) fn forward(
     Ok(())
 }
 
-fn enchunk(input: &mut Input, output: &mut Output, client: &Stream) -> Result<(), Error> {
+fn enchunk(input: &mut Input, output: &mut Output, client: &Transport) -> Result<(), Error> {
     let bytes = input.bytes().len();
     if bytes == 0 {
         return Ok(());

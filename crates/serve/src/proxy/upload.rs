@@ -1,7 +1,8 @@
 //! The request body's way: from the client to the server.
 
-use onrush_engine::{Input, Stream};
+use onrush_engine::Input;
 use onrush_http::body::BodyReader;
+use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::relay::forward;
@@ -11,9 +12,9 @@ use crate::worker::Worker;
 /// Everything a request's body passes on its way.
 pub(crate) struct Upload<'a> {
     pub(crate) worker: &'a Worker,
-    pub(crate) client: &'a Stream,
+    pub(crate) client: &'a Transport,
     pub(crate) input: &'a mut Input,
-    pub(crate) server: &'a Stream,
+    pub(crate) server: &'a Transport,
     pub(crate) body: &'a mut BodyReader,
 }
 
