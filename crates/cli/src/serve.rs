@@ -220,11 +220,13 @@ fn describe(plan: &Plan) -> String {
     }
     let mut text = format!("{} routes", plan.routes.len());
     for route in plan.routes.iter().take(ROUTES_SHOWN_MAX) {
-        let host = route.host.as_ref().map_or("", Host::as_str);
-        let path = match &route.path {
+        let hosts: Vec<String> = route.when.hosts.iter().map(Host::to_string).collect();
+        let host = hosts.join(", ");
+        let path = match &route.when.path {
             PathMatch::Any => "everything".to_owned(),
             PathMatch::Prefix(prefix) => format!("{prefix}…"),
             PathMatch::Exact(path) => path.clone(),
+            PathMatch::Regex(pattern) => format!("~{}", pattern.as_str()),
         };
         let separator = if host.is_empty() || path.starts_with('/') {
             ""
@@ -252,10 +254,11 @@ fn describe_action(action: &Action, plan: &Plan) -> String {
         }
         Action::Files { root, .. } => format!("the files of {}", root.display()),
         Action::Synthetic => "synthetic answers".into(),
-        Action::Forward { upstream } => {
-            let servers: Vec<String> = plan.upstreams[*upstream]
-                .servers
+        Action::Redirect { status, .. } => format!("status {status} to another place"),
+        Action::Forward { split, .. } => {
+            let servers: Vec<String> = split
                 .iter()
+                .flat_map(|(upstream, _)| &plan.upstreams[*upstream].servers)
                 .map(|server| server.address.to_string())
                 .collect();
             let verb = if servers.len() == 1 {

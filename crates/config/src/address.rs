@@ -11,14 +11,11 @@ use crate::value::{Invalid, is_host_name};
 /// IPv4 address of this machine, or `unix:/run/onrush.sock`. Port 0 lets the kernel choose.
 pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
     if let Some(path) = text.strip_prefix("unix:") {
-        return Ok(Listen {
-            address: Address::Unix(parse_unix_path(path, text)?),
-        });
+        let path = parse_unix_path(path, text)?;
+        return Ok(Listen::plain(Address::Unix(path)));
     }
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(Listen {
-            address: Address::Tcp(address),
-        });
+        return Ok(Listen::plain(Address::Tcp(address)));
     }
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let ip = match host {
@@ -27,9 +24,8 @@ pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
         _ => return Err(not_a_listen(text)),
     };
     let port = parse_port(port).ok_or_else(|| not_a_listen(text))?;
-    Ok(Listen {
-        address: Address::Tcp(SocketAddr::new(IpAddr::V4(ip), port)),
-    })
+    let address = SocketAddr::new(IpAddr::V4(ip), port);
+    Ok(Listen::plain(Address::Tcp(address)))
 }
 
 fn not_a_listen(text: &str) -> Invalid {

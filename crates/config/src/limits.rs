@@ -36,6 +36,10 @@ pub const HOST_MAX: usize = 253;
 /// The letters of one part of a host name (RFC 1035, section 2.3.4).
 pub const HOST_LABEL_MAX: usize = 63;
 
+/// Memory of one compiled regular expression: hundreds of alternatives fit; what a slip with counted
+/// repetitions makes does not.
+pub const PATTERN_BYTES_MAX: usize = 256 << 10;
+
 /// CPU numbers end below this: the size of the C library's and the kernel interface's `cpu_set_t`.
 pub const CPU_COUNT_MAX: usize = 1024;
 
@@ -79,6 +83,28 @@ pub const UPSTREAM_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Less than the 60 to 75 s after which common servers close an idle connection, so that we close
 /// first and no request meets a closing one. Servers that close sooner are noticed by their close.
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(50);
+
+/// Handshakes take two round trips and some signing; a client that dribbles one holds 10 to 20 KB.
+pub const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Who waits for a server longer than this has gone, as users do; and its request is better refused
+/// than answered late.
+pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Requests each core lets wait for a server when nothing is said: a second's worth of a server with
+/// a few hundred connections, some hundred bytes each.
+pub const QUEUE_MAX_DEFAULT: usize = 1024;
+
+/// WebSocket applications ping every 30 to 60 s; an hour is what HAProxy's guides set for tunnels.
+pub const TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// Attempts after the first: one redispatch finds another server when one has died; a second one
+/// finds the third when a rack has. HAProxy's default is 3.
+pub const RETRIES_DEFAULT: u8 = 2;
+
+/// Attempts more than requests, in percent: what Finagle and Envoy grant, so that retries never
+/// multiply an outage.
+pub const RETRY_BUDGET_DEFAULT: u8 = 20;
 
 /// Supervisors kill after 30 s (Kubernetes) to 90 s (systemd): long enough for requests, well
 /// before that.

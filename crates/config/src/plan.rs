@@ -3,13 +3,30 @@
 //!
 //! It says nothing of how: no sockets, no engine. A connection may hold a snapshot of it.
 
+mod listen;
+mod network;
+mod route;
+mod template;
+mod upstream;
+
 use std::fmt;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::limits;
+
+pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
+pub use network::{Network, Networks};
+pub use route::{
+    Access, Action, BasicAuth, Coding, Compress, Edits, FieldEdits, Host, Mirror, PathEdit,
+    PathMatch, Pattern, Rate, RateKey, RateLimit, Route, ValueMatch, When,
+};
+pub use template::{Piece, Template, Variable};
+pub use upstream::{
+    Balance, Check, Eject, HashKey, Health, ProxyVersion, Retries, RetryOn, Reuse, Server,
+    ServerAddress, Sticky, Upstream, UpstreamTls, Verify,
+};
 
 /// Everything `onrush serve` has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +46,32 @@ pub struct Plan {
     pub routes: Vec<Route>,
     /// The groups of servers that [`Action::Forward`] points into by index.
     pub upstreams: Vec<Upstream>,
+    /// What is said to servers about clients, and who is believed about them.
+    pub forwarded: Forwarded,
     /// How long to wait for whom.
     pub timeouts: Timeouts,
+}
+
+/// What is said to servers about clients, and who is believed about them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Proxies before us whose X-Forwarded-* and Forwarded fields are true. What others say is
+    /// dropped.
+    pub trust: Networks,
+    /// Whether servers are told by X-Forwarded-For, -Proto and -Host.
+    pub x_forwarded: bool,
+    /// Whether servers are told by Forwarded (RFC 7239).
+    pub forwarded: bool,
+}
+
+impl Default for Forwarded {
+    fn default() -> Forwarded {
+        Forwarded {
+            trust: Networks::default(),
+            x_forwarded: true,
+            forwarded: false,
+        }
+    }
 }
 
 /// How many cores to run.
@@ -65,196 +106,6 @@ impl fmt::Display for Io {
     }
 }
 
-/// One place to accept connections.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// The address to bind.
-    pub address: Address,
-}
-
-/// An address to bind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// TCP over IPv4 or IPv6. Port 0 lets the kernel choose.
-    Tcp(SocketAddr),
-    /// A Unix stream socket at this path.
-    Unix(PathBuf),
-}
-
-/// As it is written in a configuration: `127.0.0.1:80`, `[::]:80`, `unix:/run/onrush.sock`.
-impl fmt::Display for Address {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(address) => address.fmt(out),
-            Address::Unix(path) => write!(out, "unix:{}", path.display()),
-        }
-    }
-}
-
-/// Requests that match are answered by `action`. Both conditions must hold; one that is absent
-/// always does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
-    /// The host the request must name.
-    pub host: Option<Host>,
-    /// What its path must be.
-    pub path: PathMatch,
-    /// How it is answered.
-    pub action: Action,
-}
-
-/// A host name or IP address as it stands in a `Host` header, lower-cased and without port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Host(String);
-
-impl Host {
-    /// `name` must have been checked: see [`crate::value::parse_host`].
-    pub(crate) fn new(name: &str) -> Host {
-        Host(name.to_ascii_lowercase())
-    }
-
-    /// The name, in lower case; an IPv6 address in its brackets.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether `host`, taken from a request without its port, is this one; letters match in either
-    /// case.
-    pub fn matches(&self, host: &[u8]) -> bool {
-        self.0.as_bytes().eq_ignore_ascii_case(host)
-    }
-}
-
-/// A condition on a request's path, without its query.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathMatch {
-    /// Every path, and the `*` of `OPTIONS *`.
-    Any,
-    /// Every path that begins with these bytes: `/p/` matches `/p/x` but not `/p`; `/p` matches
-    /// `/p`, `/p/x` and `/path`. Begins with `/`.
-    Prefix(String),
-    /// This path and no other. Begins with `/`.
-    Exact(String),
-}
-
-impl PathMatch {
-    /// Whether `path`, a request's path without its query, fulfils the condition.
-    pub fn matches(&self, path: &[u8]) -> bool {
-        match self {
-            PathMatch::Any => true,
-            PathMatch::Prefix(prefix) => path.starts_with(prefix.as_bytes()),
-            PathMatch::Exact(exact) => path == exact.as_bytes(),
-        }
-    }
-
-    /// Whether every path that `other` matches is matched by this one too. (`/` counts as every
-    /// path: the `*` of `OPTIONS *` alone does not make a route worth having.)
-    pub fn covers(&self, other: &PathMatch) -> bool {
-        match (self, other) {
-            (PathMatch::Any, _) => true,
-            (PathMatch::Prefix(prefix), PathMatch::Any) => prefix == "/",
-            (PathMatch::Prefix(prefix), PathMatch::Prefix(path) | PathMatch::Exact(path)) => {
-                path.starts_with(prefix)
-            }
-            (PathMatch::Exact(_), PathMatch::Any | PathMatch::Prefix(_)) => false,
-            (PathMatch::Exact(path), PathMatch::Exact(other)) => path == other,
-        }
-    }
-}
-
-/// How a request is answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Always the same.
-    Respond {
-        /// 200 to 599.
-        status: u16,
-        /// Empty when the status allows none (204, 205, 304).
-        body: Vec<u8>,
-        /// Further header fields in the order written: names are valid tokens, values valid and
-        /// trimmed, and none of them is one that the server writes itself (framing, connection,
-        /// date).
-        headers: Vec<(String, String)>,
-    },
-    /// A file beneath a directory: the request's path after the route's prefix.
-    Files {
-        /// The directory. Whether it exists is not known here. Relative only in a plan from the
-        /// command line.
-        root: PathBuf,
-        /// File names to try, in order, when the path is a directory. Never with a `/`.
-        index: Vec<String>,
-        /// Whether files and directories whose names begin with a dot are served.
-        hidden: bool,
-    },
-    /// What the query asks for, in httpterm's language.
-    Synthetic,
-    /// What a server of a group answers.
-    Forward {
-        /// Index into [`Plan::upstreams`].
-        upstream: usize,
-    },
-}
-
-/// A group of servers that answer the same requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
-    /// The group's name; for a single server written in a route, its address as [`ServerAddress`]
-    /// displays it.
-    pub name: String,
-    /// Which server takes the next request.
-    pub balance: Balance,
-    /// The servers; never empty, no address twice.
-    pub servers: Vec<Server>,
-    /// How many idle connections each core keeps to each server.
-    pub connections_idle_max: usize,
-}
-
-/// Which server of a group takes the next request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Balance {
-    /// Each in turn, as often as its weight says.
-    #[default]
-    RoundRobin,
-    /// By chance, as likely as its weight says.
-    Random,
-}
-
-/// One member of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Where it listens.
-    pub address: ServerAddress,
-    /// Its share of the requests, relative to the other servers' weights; at least 1.
-    pub weight: u32,
-}
-
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ServerAddress {
-    /// An IP address; the port is not 0.
-    Ip(SocketAddr),
-    /// A name still to be resolved.
-    Name {
-        /// A valid host name.
-        host: String,
-        /// Not 0.
-        port: u16,
-    },
-    /// A Unix stream socket at this path.
-    Unix(PathBuf),
-}
-
-/// As it is written in a configuration: `10.0.0.1:80`, `app.example.com:80`, `unix:/run/app.sock`.
-impl fmt::Display for ServerAddress {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ServerAddress::Ip(address) => address.fmt(out),
-            ServerAddress::Name { host, port } => write!(out, "{host}:{port}"),
-            ServerAddress::Unix(path) => write!(out, "unix:{}", path.display()),
-        }
-    }
-}
-
 /// How long to wait for whom; the defaults and their reasons are in [`limits`]. All are between
 /// [`limits::TIMEOUT_MIN`] and [`limits::TIMEOUT_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,6 +127,15 @@ pub struct Timeouts {
     pub upstream_body: Duration,
     /// How long an unused connection to a server is kept.
     pub upstream_idle: Duration,
+    /// For a TLS handshake, and the header of the PROXY protocol.
+    pub tls_handshake: Duration,
+    /// For a server to have room for a request.
+    pub queue: Duration,
+    /// For a whole forwarded request, from its head to the last byte of its answer; none for no
+    /// such bound.
+    pub request: Option<Duration>,
+    /// For more bytes in a tunnel, in either direction.
+    pub tunnel_idle: Duration,
     /// For requests in flight to finish, once asked to stop.
     pub drain: Duration,
 }
@@ -291,6 +151,10 @@ impl Default for Timeouts {
             upstream_first_byte: limits::UPSTREAM_FIRST_BYTE_TIMEOUT,
             upstream_body: limits::UPSTREAM_BODY_TIMEOUT,
             upstream_idle: limits::UPSTREAM_IDLE_TIMEOUT,
+            tls_handshake: limits::TLS_HANDSHAKE_TIMEOUT,
+            queue: limits::QUEUE_TIMEOUT,
+            request: None,
+            tunnel_idle: limits::TUNNEL_IDLE_TIMEOUT,
             drain: limits::DRAIN_TIMEOUT,
         }
     }
@@ -329,6 +193,7 @@ impl Plan {
                 root,
                 index: limits::index_default(),
                 hidden: false,
+                precompressed: Vec::new(),
             },
             OneLiner::Respond { status, body } => Action::Respond {
                 status,
@@ -338,7 +203,7 @@ impl Plan {
             OneLiner::Synthetic => Action::Synthetic,
             OneLiner::Forward(addresses) => {
                 upstreams.push(Upstream::of(addresses));
-                Action::Forward { upstream: 0 }
+                Action::forward(0)
             }
         };
         Plan {
@@ -350,41 +215,10 @@ impl Plan {
             } else {
                 listen
             },
-            routes: vec![Route {
-                host: None,
-                path: PathMatch::Any,
-                action,
-            }],
+            routes: vec![Route::to(action)],
             upstreams,
+            forwarded: Forwarded::default(),
             timeouts: Timeouts::default(),
-        }
-    }
-}
-
-impl Default for Listen {
-    fn default() -> Listen {
-        Listen {
-            address: Address::Tcp(limits::LISTEN_DEFAULT),
-        }
-    }
-}
-
-impl Upstream {
-    /// A group without a name of its own: named after its first server, everything else at its
-    /// default.
-    pub(crate) fn of(addresses: Vec<ServerAddress>) -> Upstream {
-        let first = addresses.first().expect("a group has at least one server");
-        Upstream {
-            name: first.to_string(),
-            balance: Balance::default(),
-            servers: addresses
-                .into_iter()
-                .map(|address| Server {
-                    address,
-                    weight: limits::WEIGHT_DEFAULT,
-                })
-                .collect(),
-            connections_idle_max: limits::CONNECTIONS_IDLE_MAX_DEFAULT,
         }
     }
 }
@@ -406,13 +240,9 @@ mod tests {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         assert_eq!(
             plan.listen,
-            [Listen {
-                address: Address::Tcp(([127, 0, 0, 1], 8080).into())
-            }]
+            [Listen::plain(Address::Tcp(([127, 0, 0, 1], 8080).into()))]
         );
-        let told = Listen {
-            address: Address::Unix("/run/x.sock".into()),
-        };
+        let told = Listen::plain(Address::Unix("/run/x.sock".into()));
         assert_eq!(
             Plan::one_liner(OneLiner::Synthetic, vec![told.clone()]).listen,
             [told]
@@ -423,7 +253,7 @@ mod tests {
     fn a_forwarding_one_liner_has_one_group_of_all_its_servers() {
         let servers = [1, 2].map(|last| ServerAddress::Ip(([10, 0, 0, last], 80).into()));
         let plan = Plan::one_liner(OneLiner::Forward(servers.to_vec()), Vec::new());
-        assert_eq!(plan.routes[0].action, Action::Forward { upstream: 0 });
+        assert_eq!(plan.routes[0].action, Action::forward(0));
         assert_eq!(plan.upstreams[0].name, "10.0.0.1:80");
         assert!(
             plan.upstreams[0]
@@ -466,6 +296,24 @@ mod tests {
         ] {
             assert!(!one.covers(&other), "{one:?} does not cover {other:?}");
         }
+    }
+
+    #[test]
+    fn a_wildcard_stands_for_every_name_below() {
+        let below = Host::new("*.Example.com");
+        for (host, matches) in [
+            ("a.example.com", true),
+            ("A.B.EXAMPLE.COM", true),
+            ("example.com", false),
+            (".example.com", false),
+            ("aexample.com", false),
+        ] {
+            assert_eq!(below.matches(host.as_bytes()), matches, "{host}");
+        }
+        assert!(below.covers(&Host::new("a.example.com")));
+        assert!(below.covers(&Host::new("*.b.example.com")));
+        assert!(!below.covers(&Host::new("*.com")));
+        assert!(!Host::new("a.example.com").covers(&below));
     }
 
     #[test]

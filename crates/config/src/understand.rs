@@ -13,8 +13,8 @@ use crate::file::{self, AnswerKind, File};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::plan::{
-    Action, Address, Listen, PathMatch, Plan, Route, Server, ServerAddress, Threads, Timeouts,
-    Upstream,
+    Action, Address, Forwarded, Listen, PathMatch, Plan, Route, Server, ServerAddress, Threads,
+    Timeouts, Upstream, When,
 };
 use crate::value::{self, Invalid};
 
@@ -35,6 +35,7 @@ pub(crate) fn understand(file: &File, directory: &Path, findings: &mut Findings<
         listen: listen(file, directory, findings),
         routes,
         upstreams,
+        forwarded: Forwarded::default(),
         timeouts: timeouts(file, findings),
     };
     warn_of_shared_cpus(file, &plan, findings);
@@ -112,7 +113,14 @@ fn routes(
         let Some(action) = action.filter(|_| is_whole) else {
             continue;
         };
-        let route = Route { host, path, action };
+        let route = Route {
+            when: When {
+                hosts: host.into_iter().collect(),
+                path,
+                ..When::default()
+            },
+            ..Route::to(action)
+        };
         let covering = routes.iter().find(|(earlier, _)| covers(earlier, &route));
         if let Some((_, line)) = covering {
             findings.warning(
@@ -127,7 +135,8 @@ fn routes(
 
 /// Whether every request that `later` matches is matched by `earlier` too.
 fn covers(earlier: &Route, later: &Route) -> bool {
-    (earlier.host.is_none() || earlier.host == later.host) && earlier.path.covers(&later.path)
+    let (earlier, later) = (&earlier.when, &later.when);
+    (earlier.hosts.is_empty() || earlier.hosts == later.hosts) && earlier.path.covers(&later.path)
 }
 
 /// The one answer of a route, or a finding when there are several; that one is missing has been
@@ -174,6 +183,7 @@ fn action(
                 .as_ref()
                 .map_or_else(limits::index_default, |names| index_names(names, findings)),
             hidden: hidden.unwrap_or(false),
+            precompressed: Vec::new(),
             root: files_root(root.as_ref()?, directory, findings)?,
         }),
         AnswerKind::Synthetic => Some(Action::Synthetic),
@@ -289,7 +299,7 @@ fn forward(
             }
         }
     };
-    Some(Action::Forward { upstream })
+    Some(Action::forward(upstream))
 }
 
 fn find_group(
@@ -333,11 +343,10 @@ fn upstream(written: &file::Upstream, directory: &Path, findings: &mut Findings<
         findings,
     );
     Upstream {
-        name: name.clone(),
         balance: parsed(written.balance.as_ref(), value::parse_balance, findings)
             .unwrap_or_default(),
-        servers: servers(written, directory, findings),
         connections_idle_max: idle_max.unwrap_or(limits::CONNECTIONS_IDLE_MAX_DEFAULT),
+        ..Upstream::new(name.clone(), servers(written, directory, findings))
     }
 }
 
@@ -387,8 +396,8 @@ fn servers(group: &file::Upstream, directory: &Path, findings: &mut Findings<'_>
             );
         }
         servers.push(Server {
-            address,
             weight: weight(one, findings),
+            ..Server::at(address)
         });
     }
     servers
@@ -417,7 +426,7 @@ fn weight(server: &file::Server, findings: &mut Findings<'_>) -> u32 {
 fn resolve_server(address: ServerAddress, directory: &Path) -> ServerAddress {
     match address {
         ServerAddress::Unix(path) => ServerAddress::Unix(beneath(directory, &path)),
-        ServerAddress::Ip(_) | ServerAddress::Name { .. } => address,
+        ServerAddress::Ip(_) | ServerAddress::Name { .. } | ServerAddress::Srv(_) => address,
     }
 }
 
@@ -460,7 +469,7 @@ fn warn_of_unused_groups(file: &File, routes: &[Route], findings: &mut Findings<
     for (at, group) in file.upstreams.iter().enumerate() {
         let is_used = routes
             .iter()
-            .any(|route| route.action == Action::Forward { upstream: at });
+            .any(|route| route.action == Action::forward(at));
         if !is_used {
             let message = format!(
                 "no [[route]] forwards to [upstream.{}]",

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::limits;
-use crate::plan::{Balance, Host, Io, PathMatch, Threads};
+use crate::plan::{Balance, Host, Io, PathMatch, Pattern, Threads};
 
 /// A value that means nothing: a sentence with what was written, what was expected and an example.
 /// It does not say where; whoever read the value knows the flag or the place in the file.
@@ -244,13 +244,34 @@ pub(crate) fn is_host_name(text: &str) -> bool {
     text.len() <= limits::HOST_MAX && text.split('.').all(is_label)
 }
 
-/// A condition on a path: a prefix `/p/`, or `=/exact`. Regular expressions, `~…`, are refused:
-/// they come later.
+/// A regular expression in the syntax of Rust's `regex`, which has no look-around and no
+/// back-references and in return always takes linear time.
+pub(crate) fn parse_pattern(text: &str) -> Result<Pattern, Invalid> {
+    let built = regex::bytes::RegexBuilder::new(text)
+        .size_limit(limits::PATTERN_BYTES_MAX)
+        .build();
+    match built {
+        Ok(regex) => Ok(Pattern::new(regex)),
+        Err(regex::Error::CompiledTooBig(_)) => Err(Invalid::new(format!(
+            "regular expression {text:?} is too large: compiled it must fit {} KiB",
+            limits::PATTERN_BYTES_MAX >> 10
+        ))),
+        Err(error) => {
+            // The last line says what; those before it draw where.
+            let what = error.to_string();
+            let what = what.lines().last().unwrap_or_default();
+            let what = what.strip_prefix("error: ").unwrap_or(what);
+            Err(Invalid::new(format!(
+                "{text:?} is not a regular expression: {what}"
+            )))
+        }
+    }
+}
+
+/// A condition on a path: a prefix `/p/`, `=/exact`, or a regular expression `~^/p/[0-9]+$`.
 pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
-    if text.starts_with('~') {
-        return Err(Invalid::new(format!(
-            "path {text:?}: regular expressions come later; expected a prefix such as \"/p/\" or an exact path such as \"=/p\""
-        )));
+    if let Some(pattern) = text.strip_prefix('~') {
+        return parse_pattern(pattern).map(PathMatch::Regex);
     }
     let (exact, path) = match text.strip_prefix('=') {
         Some(path) => (true, path),
@@ -536,10 +557,10 @@ mod tests {
         check(
             parse_host,
             &[
-                ("Static.Example.com", "Host(\"static.example.com\")"),
-                ("10.0.0.1", "Host(\"10.0.0.1\")"),
-                ("[::1]", "Host(\"[::1]\")"),
-                ("a_b", "Host(\"a_b\")"),
+                ("Static.Example.com", "Exact(\"static.example.com\")"),
+                ("10.0.0.1", "Exact(\"10.0.0.1\")"),
+                ("[::1]", "Exact(\"[::1]\")"),
+                ("a_b", "Exact(\"a_b\")"),
                 (
                     "",
                     "error: \"\" is not a host name: expected one such as \"static.example.com\"",
@@ -590,10 +611,7 @@ mod tests {
                     "/p?x",
                     "error: path \"/p?x\" contains '?', which is never part of a request's path",
                 ),
-                (
-                    "~^/p",
-                    "error: path \"~^/p\": regular expressions come later; expected a prefix such as \"/p/\" or an exact path such as \"=/p\"",
-                ),
+                ("~^/p", "Regex(Pattern(Regex(\"^/p\")))"),
             ],
         );
     }

@@ -100,6 +100,7 @@ fn a_full_file_means_what_it_says() {
                 root: PathBuf::from("conf/www"),
                 index: vec!["index.html".to_owned(), "index.htm".to_owned()],
                 hidden: true,
+                precompressed: Vec::new(),
             },
             &Action::Respond {
                 status: 200,
@@ -113,26 +114,34 @@ fn a_full_file_means_what_it_says() {
                 .to_vec(),
             },
             &Action::Synthetic,
-            &Action::Forward { upstream: 1 },
-            &Action::Forward { upstream: 1 },
-            &Action::Forward { upstream: 0 },
+            &Action::forward(1),
+            &Action::forward(1),
+            &Action::forward(0),
         ]
     );
     assert_eq!(
-        plan.routes[0].host.as_ref().map(Host::as_str),
+        plan.routes[0]
+            .when
+            .hosts
+            .first()
+            .map(Host::to_string)
+            .as_deref(),
         Some("static.example.com")
     );
     assert_eq!(
-        plan.routes[0].path,
+        plan.routes[0].when.path,
         PathMatch::Prefix("/assets/".to_owned())
     );
-    assert_eq!(plan.routes[1].path, PathMatch::Exact("/health".to_owned()));
-    assert_eq!(plan.routes[5].path, PathMatch::Any);
+    assert_eq!(
+        plan.routes[1].when.path,
+        PathMatch::Exact("/health".to_owned())
+    );
+    assert_eq!(plan.routes[5].when.path, PathMatch::Any);
     let [app, single] = &plan.upstreams[..] else {
         panic!("two groups: {:?}", plan.upstreams)
     };
     assert_eq!(
-        (app.name.as_str(), app.balance, app.connections_idle_max),
+        (app.name.as_str(), app.balance.clone(), app.connections_idle_max),
         ("app", Balance::Random, 1000)
     );
     let servers: Vec<(String, u32)> = app
@@ -150,7 +159,7 @@ fn a_full_file_means_what_it_says() {
         expected.map(|(address, weight)| (address.to_owned(), weight))
     );
     assert_eq!(
-        (single.name.as_str(), single.balance),
+        (single.name.as_str(), single.balance.clone()),
         ("10.0.0.9:8000", Balance::RoundRobin)
     );
     assert_eq!(plan.timeouts.client_head, Duration::from_millis(250));
@@ -362,10 +371,8 @@ const BAD: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "[[route]]\npath = \"~^/p\"\nsynthetic = true",
-        &[
-            "2:8: path \"~^/p\": regular expressions come later; expected a prefix such as \"/p/\" or an exact path such as \"=/p\"",
-        ],
+        "[[route]]\npath = \"~(p\"\nsynthetic = true",
+        &["2:8: \"(p\" is not a regular expression: unclosed group"],
     ),
     // Fixed answers.
     (

@@ -1,21 +1,20 @@
 //! Which route a request takes. Pure: routes and a request in, a route out.
 
-use onrush_config::plan::{Host, PathMatch};
+use onrush_config::plan::{PathMatch, When};
 
 /// The conditions of a route and what stands behind them.
 #[derive(Debug)]
 pub(crate) struct Route<T> {
-    pub(crate) host: Option<Host>,
-    pub(crate) path: PathMatch,
+    pub(crate) when: When,
     pub(crate) target: T,
 }
 
 impl<T> Route<T> {
     /// What is left of `path` behind a prefix, or the whole of it.
     pub(crate) fn rest<'p>(&self, path: &'p [u8]) -> &'p [u8] {
-        match &self.path {
+        match &self.when.path {
             PathMatch::Prefix(prefix) => &path[prefix.len().min(path.len())..],
-            PathMatch::Any | PathMatch::Exact(_) => path,
+            PathMatch::Any | PathMatch::Exact(_) | PathMatch::Regex(_) => path,
         }
     }
 }
@@ -27,11 +26,10 @@ pub(crate) fn choose<'r, T>(
     path: &[u8],
 ) -> Option<&'r Route<T>> {
     routes.iter().find(|route| {
-        let host_fits = match &route.host {
-            None => true,
-            Some(host) => host.matches(host_of(authority.unwrap_or("")).as_bytes()),
-        };
-        host_fits && route.path.matches(path)
+        let host = || host_of(authority.unwrap_or("")).as_bytes();
+        let hosts = &route.when.hosts;
+        (hosts.is_empty() || hosts.iter().any(|known| known.matches(host())))
+            && route.when.path.matches(path)
     })
 }
 
@@ -82,8 +80,7 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(target, route)| Route {
-                host: route.host.clone(),
-                path: route.path.clone(),
+                when: route.when.clone(),
                 target,
             })
             .collect();

@@ -262,6 +262,7 @@ pub(crate) fn resolve(upstream: &onrush_config::plan::Upstream) -> Result<Resolv
     let address = |server: &onrush_config::plan::Server| match &server.address {
         ServerAddress::Ip(address) => Ok(Address::Tcp(*address)),
         ServerAddress::Unix(path) => Ok(Address::Unix(path.clone())),
+        ServerAddress::Srv(_) => unreachable!("no configuration has one yet"),
         ServerAddress::Name { host, port } => {
             let failed = |why: String| StartError::Resolve(host.clone(), why);
             let mut found = (host.as_str(), *port)

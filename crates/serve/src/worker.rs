@@ -62,17 +62,18 @@ impl Worker {
                     root,
                     index,
                     hidden,
+                    precompressed: _,
                 } => {
                     let root =
                         Root::open(root).map_err(|error| (root.display().to_string(), error))?;
                     Answer::Files(Files::new(root, index, *hidden))
                 }
                 Action::Synthetic => Answer::Synthetic,
-                Action::Forward { upstream } => Answer::Forward(*upstream),
+                Action::Forward { split, .. } => Answer::Forward(split[0].0),
+                Action::Redirect { .. } => unreachable!("no configuration has one yet"),
             };
             routes.push(Route {
-                host: route.host.clone(),
-                path: route.path.clone(),
+                when: route.when.clone(),
                 target,
             });
         }

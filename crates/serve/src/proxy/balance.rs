@@ -35,6 +35,7 @@ impl Balancer {
         match self.policy {
             Balance::RoundRobin => self.next_in_turn(),
             Balance::Random => self.next_by_chance(),
+            _ => unreachable!("no configuration has another yet"),
         }
     }
 

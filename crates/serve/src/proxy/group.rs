@@ -53,7 +53,7 @@ impl Group {
             });
         Self {
             servers: servers.collect(),
-            balancer: RefCell::new(Balancer::new(upstream.balance, weights, seed)),
+            balancer: RefCell::new(Balancer::new(upstream.balance.clone(), weights, seed)),
         }
     }
 
@@ -102,7 +102,7 @@ mod tests {
             (ServerAddress::Unix("/run/app.sock".into()), "localhost"),
         ] {
             let plan = Plan::one_liner(OneLiner::Forward(vec![address]), Vec::new());
-            assert_eq!(plan.routes[0].action, Action::Forward { upstream: 0 });
+            assert_eq!(plan.routes[0].action, Action::forward(0));
             let servers = vec![Address::Unix("/x".into())];
             let group = Group::new(&plan.upstreams[0], &Resolved { servers }, 0);
             assert_eq!(group.server(group.choose()).authority, host);

@@ -62,11 +62,12 @@ impl Tree {
 
     fn plan_with(&self, path: PathMatch, index: &[&str], hidden: bool) -> Plan {
         let mut plan = self.plan();
-        plan.routes[0].path = path;
+        plan.routes[0].when.path = path;
         plan.routes[0].action = Action::Files {
             root: self.0.path().to_path_buf(),
             index: index.iter().map(|name| (*name).to_owned()).collect(),
             hidden,
+            precompressed: Vec::new(),
         };
         plan
     }
@@ -716,6 +717,7 @@ fn a_root_that_is_a_link_is_followed_when_it_is_swapped() {
         root: releases.path("current"),
         index: Vec::new(),
         hidden: false,
+        precompressed: Vec::new(),
     };
     on_simulated_cores(|site| {
         let (plan, releases) = (plan.clone(), Rc::clone(&releases));

@@ -1,0 +1,104 @@
+//! Where connections are accepted, and what lies between the socket and HTTP.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::network::Networks;
+use crate::limits;
+
+/// One place to accept connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The address to bind.
+    pub address: Address,
+    /// TLS, when it is spoken here.
+    pub tls: Option<Tls>,
+    /// Who begins its connections with the PROXY protocol (version 1 or 2); must, and may. Others
+    /// speak for themselves.
+    pub proxy_protocol: Option<Networks>,
+}
+
+impl Listen {
+    /// Plain HTTP at `address`.
+    pub fn plain(address: Address) -> Listen {
+        Listen {
+            address,
+            tls: None,
+            proxy_protocol: None,
+        }
+    }
+}
+
+impl Default for Listen {
+    fn default() -> Listen {
+        Listen::plain(Address::Tcp(limits::LISTEN_DEFAULT))
+    }
+}
+
+/// An address to bind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// TCP over IPv4 or IPv6. Port 0 lets the kernel choose.
+    Tcp(SocketAddr),
+    /// A Unix stream socket at this path.
+    Unix(PathBuf),
+}
+
+/// As it is written in a configuration: `127.0.0.1:80`, `[::]:80`, `unix:/run/onrush.sock`.
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(out),
+            Address::Unix(path) => write!(out, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// TLS towards clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Never empty. The names in them choose (SNI); the first is for clients that name none of
+    /// them.
+    pub certificates: Vec<Certificate>,
+    /// Which versions and cipher suites.
+    pub profile: TlsProfile,
+    /// Whether clients show certificates.
+    pub clients: ClientCertificates,
+}
+
+/// A certificate chain and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// PEM files. Whether they exist and belong together is not known here.
+    Files {
+        /// The chain, the server's own certificate first.
+        certificate: PathBuf,
+        /// Its private key.
+        key: PathBuf,
+    },
+    /// Made at the start, for this machine's names; for local use.
+    SelfSigned,
+}
+
+/// Which versions and cipher suites are spoken; the names are those of Mozilla's recommendations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsProfile {
+    /// TLS 1.3 alone.
+    Modern,
+    /// TLS 1.2 with forward secrecy and authenticated encryption, and TLS 1.3.
+    #[default]
+    Intermediate,
+}
+
+/// Whether clients show certificates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// They are not asked.
+    #[default]
+    Ignored,
+    /// They may; one that is shown must be signed by an authority of this PEM file.
+    Optional(PathBuf),
+    /// They must.
+    Required(PathBuf),
+}

@@ -1,0 +1,98 @@
+//! Sets of addresses, as routes and trust lists name them.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// The addresses that share their first bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Network {
+    /// Every bit behind `prefix` is zero.
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// The network of `address` with a prefix of so many bits; `None` when the address has fewer.
+    pub fn new(address: IpAddr, prefix: u8) -> Option<Network> {
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        if prefix > bits {
+            return None;
+        }
+        let address = match address {
+            IpAddr::V4(ip) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+                IpAddr::V4((u32::from(ip) & mask).into())
+            }
+            IpAddr::V6(ip) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+                IpAddr::V6((u128::from(ip) & mask).into())
+            }
+        };
+        Some(Network { address, prefix })
+    }
+
+    /// Whether `address` is one of them. An IPv4 address that came over an IPv6 socket
+    /// (`::ffff:a.b.c.d`) counts as the IPv4 address it is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.address.is_ipv4()
+            && Network::new(address, self.prefix).is_some_and(|network| network == *self)
+    }
+}
+
+/// As it is written: `10.0.0.0/8`, `::1/128`.
+impl fmt::Display for Network {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// Several networks; the empty set contains nobody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks(pub Vec<Network>);
+
+impl Networks {
+    /// Whether one of them contains `address`.
+    pub fn contain(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_contains_the_addresses_that_share_its_prefix() {
+        for (network, prefix, address, is_in) in [
+            ("10.1.2.3", 8, "10.255.0.1", true),
+            ("10.1.2.3", 8, "11.0.0.1", false),
+            ("10.1.2.3", 32, "10.1.2.3", true),
+            ("10.1.2.3", 32, "10.1.2.4", false),
+            ("0.0.0.0", 0, "203.0.113.1", true),
+            ("0.0.0.0", 0, "::1", false),
+            ("::", 0, "2001:db8::1", true),
+            ("10.0.0.0", 8, "::ffff:10.0.0.1", true),
+            ("2001:db8::", 32, "2001:db8:1::1", true),
+            ("2001:db8::", 32, "2001:db9::1", false),
+        ] {
+            let network = Network::new(network.parse().unwrap(), prefix).unwrap();
+            assert_eq!(
+                network.contains(address.parse().unwrap()),
+                is_in,
+                "{address} in {network}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_address_has_more_bits_than_it_has() {
+        assert_eq!(Network::new([10, 0, 0, 1].into(), 33), None);
+        assert_eq!(Network::new([0u16; 8].into(), 129), None);
+    }
+}

@@ -1,0 +1,377 @@
+//! What is answered: conditions, what is done on the way, and the answer.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::network::Networks;
+use super::template::Template;
+
+/// Requests that fulfil all conditions are answered by `action`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Which requests.
+    pub when: When,
+    /// Who of them is let in.
+    pub access: Access,
+    /// Changes of header fields on their way.
+    pub edits: Edits,
+    /// How a forwarded request's path changes.
+    pub path_edit: PathEdit,
+    /// Whether answers are compressed, and which.
+    pub compress: Option<Compress>,
+    /// How it is answered.
+    pub action: Action,
+}
+
+/// The conditions of a route; one that is absent (empty, `Any`) always holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct When {
+    /// The request must name one of them.
+    pub hosts: Vec<Host>,
+    /// What its path must be.
+    pub path: PathMatch,
+    /// Its method must be one of them; upper case.
+    pub methods: Vec<String>,
+    /// Header fields that it must have.
+    pub headers: Vec<(String, ValueMatch)>,
+    /// Parameters that its query must have.
+    pub query: Vec<(String, ValueMatch)>,
+    /// Where the client must be.
+    pub from: Option<Networks>,
+}
+
+impl Route {
+    /// A route without conditions and without anything on the way.
+    pub fn to(action: Action) -> Route {
+        Route {
+            when: When::default(),
+            access: Access::default(),
+            edits: Edits::default(),
+            path_edit: PathEdit::default(),
+            compress: None,
+            action,
+        }
+    }
+}
+
+/// A host name or IP address as it stands in a `Host` header, lower-cased and without port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// This one; an IPv6 address in its brackets.
+    Exact(String),
+    /// `*.example.com`: every name that ends like this, which begins with the dot.
+    Below(String),
+}
+
+impl Host {
+    /// `name` must have been checked: see [`crate::value::parse_host`].
+    pub(crate) fn new(name: &str) -> Host {
+        let name = name.to_ascii_lowercase();
+        match name.strip_prefix('*') {
+            Some(suffix) => Host::Below(suffix.to_owned()),
+            None => Host::Exact(name),
+        }
+    }
+
+    /// Whether `host`, taken from a request without its port, is this one; letters match in either
+    /// case.
+    pub fn matches(&self, host: &[u8]) -> bool {
+        match self {
+            Host::Exact(name) => name.as_bytes().eq_ignore_ascii_case(host),
+            Host::Below(suffix) => host
+                .len()
+                .checked_sub(suffix.len())
+                .is_some_and(|at| at > 0 && host[at..].eq_ignore_ascii_case(suffix.as_bytes())),
+        }
+    }
+
+    /// Whether every host that `other` matches is matched by this one too.
+    pub fn covers(&self, other: &Host) -> bool {
+        match (self, other) {
+            (Host::Exact(name), Host::Exact(other)) => name == other,
+            (Host::Exact(_), Host::Below(_)) => false,
+            (Host::Below(_), Host::Exact(name)) => self.matches(name.as_bytes()),
+            (Host::Below(suffix), Host::Below(other)) => other.ends_with(suffix.as_str()),
+        }
+    }
+}
+
+/// As it is written.
+impl fmt::Display for Host {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Exact(name) => out.write_str(name),
+            Host::Below(suffix) => write!(out, "*{suffix}"),
+        }
+    }
+}
+
+/// A condition on a request's path, without its query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PathMatch {
+    /// Every path, and the `*` of `OPTIONS *`.
+    #[default]
+    Any,
+    /// Every path that begins with these bytes: `/p/` matches `/p/x` but not `/p`; `/p` matches
+    /// `/p`, `/p/x` and `/path`. Begins with `/`.
+    Prefix(String),
+    /// This path and no other. Begins with `/`.
+    Exact(String),
+    /// Every path in which this is found.
+    Regex(Pattern),
+}
+
+impl PathMatch {
+    /// Whether `path`, a request's path without its query, fulfils the condition.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        match self {
+            PathMatch::Any => true,
+            PathMatch::Prefix(prefix) => path.starts_with(prefix.as_bytes()),
+            PathMatch::Exact(exact) => path == exact.as_bytes(),
+            PathMatch::Regex(pattern) => pattern.matches(path),
+        }
+    }
+
+    /// Whether every path that `other` matches is certainly matched by this one too. (`/` counts as
+    /// every path: the `*` of `OPTIONS *` alone does not make a route worth having.)
+    pub fn covers(&self, other: &PathMatch) -> bool {
+        match (self, other) {
+            (PathMatch::Any, _) => true,
+            (PathMatch::Prefix(prefix), PathMatch::Any | PathMatch::Regex(_)) => prefix == "/",
+            (PathMatch::Prefix(prefix), PathMatch::Prefix(path) | PathMatch::Exact(path)) => {
+                path.starts_with(prefix)
+            }
+            (PathMatch::Exact(path), PathMatch::Exact(other)) => path == other,
+            (PathMatch::Exact(_), _) => false,
+            (PathMatch::Regex(pattern), PathMatch::Exact(path)) => pattern.matches(path.as_bytes()),
+            (PathMatch::Regex(pattern), PathMatch::Regex(other)) => pattern == other,
+            (PathMatch::Regex(_), PathMatch::Any | PathMatch::Prefix(_)) => false,
+        }
+    }
+}
+
+/// A regular expression; matching takes time linear in the length of the text.
+#[derive(Clone, Debug)]
+pub struct Pattern(regex::bytes::Regex);
+
+impl Pattern {
+    pub(crate) fn new(regex: regex::bytes::Regex) -> Pattern {
+        Pattern(regex)
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Whether it is found in `text`.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+/// A condition on a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValueMatch {
+    /// `*`: there is one.
+    Present,
+    /// `!`: there is none.
+    Absent,
+    /// This one.
+    Exact(String),
+    /// `~…`: one in which this is found.
+    Regex(Pattern),
+}
+
+/// Who is let in. What is refused is refused in this order: network, rate, password.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// These clients only; everybody when there are none. Others get 403.
+    pub allow: Networks,
+    /// Not these; looked at first.
+    pub deny: Networks,
+    /// How much of it; what is too much gets 429.
+    pub rate_limit: Option<RateLimit>,
+    /// A name and a password (RFC 7617); without them 401.
+    pub basic_auth: Option<BasicAuth>,
+}
+
+/// Names and passwords.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BasicAuth {
+    /// What browsers show.
+    pub realm: String,
+    /// Names and the hashes of their passwords (bcrypt `$2y$`, argon2id, or SHA-crypt `$5$`/`$6$`);
+    /// each is known to be one.
+    pub users: Vec<(String, String)>,
+}
+
+/// How many requests a key may make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Whose requests are counted together.
+    pub key: RateKey,
+    /// So many requests in `per`; none for no such limit.
+    pub requests: Option<Rate>,
+    /// Requests at a time; none for no such limit.
+    pub concurrent: Option<NonZeroU32>,
+}
+
+/// A number of requests in a time, and how many of them may come at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How many.
+    pub count: NonZeroU32,
+    /// In how long.
+    pub per: Duration,
+    /// Requests beyond the even rate that are let through at once.
+    pub burst: u32,
+}
+
+/// Whose requests are counted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RateKey {
+    /// Those of one client address; of IPv6 the first 64 bits.
+    Address,
+    /// Those with the same value of this header field; requests without it count together.
+    Header(String),
+    /// All of the route.
+    Route,
+}
+
+/// Changes of header fields, in this order: remove, set, add.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Of forwarded requests.
+    pub request: FieldEdits,
+    /// Of all answers of the route.
+    pub response: FieldEdits,
+}
+
+/// Changes of the fields of one message. Names are valid, and none is one that the server manages
+/// (framing, connection).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldEdits {
+    /// These go.
+    pub remove: Vec<String>,
+    /// These are replaced, or come if they were not there.
+    pub set: Vec<(String, Template)>,
+    /// These come in addition.
+    pub add: Vec<(String, Template)>,
+}
+
+impl FieldEdits {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
+    }
+}
+
+/// How a forwarded request's path changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PathEdit {
+    /// Not.
+    #[default]
+    Keep,
+    /// What the route's prefix matched is replaced by this, which begins with `/` (for
+    /// `strip_prefix` it is `/`).
+    ReplacePrefix(String),
+}
+
+/// Compression of answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compress {
+    /// What is offered, the server's favourite first; never empty.
+    pub codings: Vec<Coding>,
+    /// Media types that are worth it, lower case, without parameters; `text/*` stands for all of
+    /// its kind.
+    pub types: Vec<String>,
+    /// Shorter bodies are not worth it.
+    pub size_min: u64,
+}
+
+/// A content coding (RFC 9110, section 8.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// zstd (RFC 8878).
+    Zstd,
+    /// Brotli (RFC 7932).
+    Brotli,
+    /// gzip (RFC 1952).
+    Gzip,
+}
+
+/// How a request is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Always the same.
+    Respond {
+        /// 200 to 599.
+        status: u16,
+        /// Empty when the status allows none (204, 205, 304).
+        body: Vec<u8>,
+        /// Further header fields in the order written: names are valid tokens, values valid and
+        /// trimmed, and none of them is one that the server writes itself (framing, connection,
+        /// date).
+        headers: Vec<(String, String)>,
+    },
+    /// Go elsewhere.
+    Redirect {
+        /// 301, 302, 303, 307 or 308.
+        status: u16,
+        /// Where to.
+        location: Template,
+    },
+    /// A file beneath a directory: the request's path after the route's prefix.
+    Files {
+        /// The directory. Whether it exists is not known here. Relative only in a plan from the
+        /// command line.
+        root: PathBuf,
+        /// File names to try, in order, when the path is a directory. Never with a `/`.
+        index: Vec<String>,
+        /// Whether files and directories whose names begin with a dot are served.
+        hidden: bool,
+        /// Which compressed siblings (`x.css.br`) are served in a file's place to clients that take
+        /// them, the favourite first.
+        precompressed: Vec<Coding>,
+    },
+    /// What the query asks for, in httpterm's language.
+    Synthetic,
+    /// What a server of a group answers.
+    Forward {
+        /// Indices into [`super::Plan::upstreams`] with their weights: by chance, one of them.
+        /// Never empty.
+        split: Vec<(usize, NonZeroU32)>,
+        /// Another group that gets a copy.
+        mirror: Option<Mirror>,
+    },
+}
+
+impl Action {
+    /// All to one group.
+    pub fn forward(upstream: usize) -> Action {
+        Action::Forward {
+            split: vec![(upstream, NonZeroU32::MIN)],
+            mirror: None,
+        }
+    }
+}
+
+/// Copies of requests, whose answers are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Index into [`super::Plan::upstreams`].
+    pub upstream: usize,
+    /// How many of 10,000 requests.
+    pub share: u16,
+}

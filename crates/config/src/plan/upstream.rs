@@ -1,0 +1,318 @@
+//! Groups of servers: who they are, who of them takes a request, and what happens when one fails.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::route::Pattern;
+use crate::limits;
+
+/// A group of servers that answer the same requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// The group's name; for a single server written in a route, its address as [`ServerAddress`]
+    /// displays it.
+    pub name: String,
+    /// Which server takes the next request.
+    pub balance: Balance,
+    /// The servers; never empty, no address twice.
+    pub servers: Vec<Server>,
+    /// How long a server that has come back takes to get its full share.
+    pub slow_start: Option<Duration>,
+    /// A client stays with its server by a cookie of this name.
+    pub sticky: Option<Sticky>,
+    /// Requests that wait when every server has all the connections it may have; more of them are
+    /// refused.
+    pub queue_max: usize,
+    /// Looks at servers.
+    pub health: Option<Health>,
+    /// What real requests say of servers.
+    pub eject: Option<Eject>,
+    /// What is tried again.
+    pub retries: Retries,
+    /// How many idle connections each core keeps to each server.
+    pub connections_idle_max: usize,
+    /// When an idle connection may be used.
+    pub reuse: Reuse,
+    /// Idle connections each core keeps open to each server before they are needed.
+    pub connections_ready: usize,
+    /// Requests of many clients share connections, at most so many at a time on one.
+    pub pipeline: Option<NonZeroU32>,
+    /// TLS towards the servers.
+    pub tls: Option<UpstreamTls>,
+    /// The header that tells servers who the client is.
+    pub proxy_protocol: Option<ProxyVersion>,
+}
+
+impl Upstream {
+    /// A group of `servers` with everything else at its default.
+    pub fn new(name: String, servers: Vec<Server>) -> Upstream {
+        Upstream {
+            name,
+            balance: Balance::default(),
+            servers,
+            slow_start: None,
+            sticky: None,
+            queue_max: limits::QUEUE_MAX_DEFAULT,
+            health: None,
+            eject: None,
+            retries: Retries::default(),
+            connections_idle_max: limits::CONNECTIONS_IDLE_MAX_DEFAULT,
+            reuse: Reuse::default(),
+            connections_ready: 0,
+            pipeline: None,
+            tls: None,
+            proxy_protocol: None,
+        }
+    }
+
+    /// A group without a name of its own: named after its first server, everything else at its
+    /// default.
+    pub(crate) fn of(addresses: Vec<ServerAddress>) -> Upstream {
+        let first = addresses.first().expect("a group has at least one server");
+        let name = first.to_string();
+        Upstream::new(name, addresses.into_iter().map(Server::at).collect())
+    }
+}
+
+/// Which server of a group takes the next request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// Each in turn, as often as its weight says.
+    #[default]
+    RoundRobin,
+    /// By chance, as likely as its weight says.
+    Random,
+    /// Of two by chance the one with fewer requests in flight.
+    PowerOfTwo,
+    /// The one with the fewest requests in flight.
+    LeastConnections,
+    /// The same for the same key (consistent, with bounded load).
+    Hash(HashKey),
+    /// Of two by chance the one that is expected to answer sooner.
+    PeakEwma,
+    /// The first in the order written that may have another connection.
+    First,
+}
+
+/// What a consistent hash is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HashKey {
+    /// The client's address.
+    Address,
+    /// The request's path, without its query.
+    Path,
+    /// The first header field of this name.
+    Header(String),
+    /// The cookie of this name.
+    Cookie(String),
+}
+
+/// One member of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it listens.
+    pub address: ServerAddress,
+    /// Its share of the requests, relative to the other servers' weights; at least 1.
+    pub weight: u32,
+    /// Whether it gets requests only when no other server can take them.
+    pub backup: bool,
+    /// Connections with a request in flight it may have, of all cores together.
+    pub connections_max: Option<NonZeroU32>,
+}
+
+impl Server {
+    /// A server with everything else at its default.
+    pub fn at(address: ServerAddress) -> Server {
+        Server {
+            address,
+            weight: limits::WEIGHT_DEFAULT,
+            backup: false,
+            connections_max: None,
+        }
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ServerAddress {
+    /// An IP address; the port is not 0.
+    Ip(SocketAddr),
+    /// A name still to be resolved; each of its addresses is a server.
+    Name {
+        /// A valid host name.
+        host: String,
+        /// Not 0.
+        port: u16,
+    },
+    /// A name of the kind `_http._tcp.example.com`, whose SRV records (RFC 2782) give hosts, ports
+    /// and weights.
+    Srv(String),
+    /// A Unix stream socket at this path.
+    Unix(PathBuf),
+}
+
+/// As it is written in a configuration: `10.0.0.1:80`, `app.example.com:80`,
+/// `srv:_http._tcp.example.com`, `unix:/run/app.sock`.
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerAddress::Ip(address) => address.fmt(out),
+            ServerAddress::Name { host, port } => write!(out, "{host}:{port}"),
+            ServerAddress::Srv(name) => write!(out, "srv:{name}"),
+            ServerAddress::Unix(path) => write!(out, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A cookie that names the server which has set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sticky {
+    /// A valid cookie name.
+    pub cookie: String,
+    /// How long the client keeps it; none for as long as its session.
+    pub age_max: Option<Duration>,
+}
+
+/// Active checks of every server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// What is asked.
+    pub check: Check,
+    /// From one check to the next.
+    pub interval: Duration,
+    /// For one check.
+    pub timeout: Duration,
+    /// Checks in a row that bring a server back.
+    pub rise: NonZeroU32,
+    /// Failed checks in a row that take a server out.
+    pub fall: NonZeroU32,
+    /// By how much of the interval checks may be early or late, in percent, so that those of many
+    /// balancers do not come at once; at most 50.
+    pub jitter: u8,
+    /// Another port than that of requests.
+    pub port: Option<u16>,
+}
+
+/// What a check asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Whether it accepts a connection.
+    Tcp,
+    /// `GET path`.
+    Http {
+        /// Begins with `/`.
+        path: String,
+        /// Its Host field; none for the server's address.
+        host: Option<String>,
+        /// Statuses that are good: ranges, both ends included.
+        status: Vec<(u16, u16)>,
+        /// What has to be found in the first 64 KiB of the body.
+        body: Option<Pattern>,
+    },
+}
+
+/// When a server is taken out for what it answers to requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Eject {
+    /// Failures in a row.
+    pub consecutive_failures: Option<NonZeroU32>,
+    /// Failures of the last ten seconds' requests, in percent.
+    pub error_share: Option<u8>,
+    /// So many times slower than the others, in percent (300: three times).
+    pub latency_share: Option<u16>,
+    /// For how long; each time again as long as before.
+    pub time: Duration,
+    /// How many of the servers may be out, in percent; one always stays.
+    pub share_max: u8,
+}
+
+/// What is tried again, on another server where there is one. Never once a byte of an answer went
+/// to the client; and what is not idempotent only when nothing of it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// Attempts after the first.
+    pub count: u8,
+    /// Failures that are worth another attempt.
+    pub on: RetryOn,
+    /// Statuses that are (only of answers to idempotent requests).
+    pub statuses: Vec<u16>,
+    /// Attempts more than requests, in percent: above that, failures are passed on.
+    pub budget: u8,
+}
+
+/// Failures that are worth another attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryOn {
+    /// No connection.
+    pub connect: bool,
+    /// The connection ended or was reset before an answer.
+    pub reset: bool,
+    /// No answer in time.
+    pub timeout: bool,
+    /// What came was no answer.
+    pub garbage: bool,
+}
+
+impl Default for Retries {
+    fn default() -> Retries {
+        Retries {
+            count: limits::RETRIES_DEFAULT,
+            on: RetryOn {
+                connect: true,
+                reset: true,
+                timeout: false,
+                garbage: false,
+            },
+            statuses: Vec::new(),
+            budget: limits::RETRY_BUDGET_DEFAULT,
+        }
+    }
+}
+
+/// When an idle connection to a server may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// Whenever there is one.
+    #[default]
+    Always,
+    /// For the first request of a client only when that could be repeated, should the server close
+    /// just then.
+    Safe,
+    /// Each request has a connection of its own.
+    Never,
+}
+
+/// TLS towards servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamTls {
+    /// Whose certificates are believed.
+    pub verify: Verify,
+    /// The name that is asked for and looked for in the certificate; none for the server's own.
+    pub name: Option<String>,
+    /// The certificate and key that are shown to servers that ask.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// Whose certificates are believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Those of the authorities that this system trusts.
+    #[default]
+    System,
+    /// Those of the authorities in this PEM file.
+    File(PathBuf),
+    /// All of them.
+    Nothing,
+}
+
+/// Versions of the PROXY protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyVersion {
+    /// One line of text.
+    V1,
+    /// Binary.
+    V2,
+}
