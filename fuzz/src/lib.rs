@@ -23,3 +23,8 @@ pub fn chunked(input: &[u8]) {
 pub fn pipeline(input: &[u8]) {
     support::check::pipeline(input);
 }
+
+/// A PROXY protocol header is the same at every cut, and what `ppp` reads.
+pub fn proxy_protocol(input: &[u8]) {
+    support::check::proxy_protocol(input);
+}

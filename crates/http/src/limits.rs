@@ -22,6 +22,13 @@ pub const CHUNK_DIGITS_MAX: usize = 16;
 /// options cost it 3 ms. Real ones name two or three.
 pub const CONNECTION_BYTES_MAX: usize = 512;
 
+/// Bytes of a PROXY protocol line with its CRLF: the worst case that section 2.1 of its specification works out.
+pub const PROXY_V1_BYTES_MAX: usize = 107;
+
+/// Bytes of a binary PROXY protocol header. Addresses take at most 232, what is known to be told beside them a few
+/// hundred; 64 KiB could be announced. nginx draws the line here, too.
+pub const PROXY_V2_BYTES_MAX: usize = 4096;
+
 /// What one message may ask of us. The fields are public so that a configuration can set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -12,11 +12,12 @@ type Check = fn(&[u8]);
 
 #[test]
 fn inputs_that_once_failed_are_read_as_they_should() {
-    let targets: [(&str, Check); 4] = [
+    let targets: [(&str, Check); 5] = [
         ("request", check::request),
         ("response", check::response),
         ("chunked", check::chunked),
         ("pipeline", |input| drop(check::pipeline(input))),
+        ("proxy_protocol", check::proxy_protocol),
     ];
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
     for (target, check) in targets {

@@ -2,11 +2,16 @@
 
 mod support;
 
+use std::net::{IpAddr, SocketAddr};
+
+use onrush_http::limits::{PROXY_V1_BYTES_MAX, PROXY_V2_BYTES_MAX};
+use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
 use onrush_http::{Framing, Limits, Parsed, Version, write};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use support::check;
 use support::drive::{self, End, Event};
+use support::proxy_protocol;
 
 proptest! {
     #[test]
@@ -15,6 +20,7 @@ proptest! {
         check::response(&input);
         check::chunked(&input);
         check::pipeline(&input);
+        check::proxy_protocol(&input);
     }
 
     #[test]
@@ -73,6 +79,56 @@ proptest! {
     }
 
     #[test]
+    fn a_line_of_proxy_words_is_read_as_ppp_reads_it(words in vec(proxy_word(), 0..8), end in "\r?\n?") {
+        check::proxy_protocol(format!("PROXY {}{end}", words.join(" ")).as_bytes());
+    }
+
+    #[test]
+    fn a_binary_proxy_header_is_read_as_ppp_reads_it(
+        (fixed, addresses) in proxy_layout(), vectors in vec((0u8..6, vec(any::<u8>(), 0..6)), 0..4), tail in vec(any::<u8>(), 0..2),
+    ) {
+        let vectors = vectors.iter().flat_map(|(kind, value)| [&[*kind, 0, value.len() as u8], &value[..]].concat());
+        let body: Vec<u8> = addresses.into_iter().chain(vectors).chain(tail).collect();
+        let length = (body.len() as u16).to_be_bytes();
+        check::proxy_protocol(&[b"\r\n\r\n\0\r\nQUIT\n", &fixed[..], &length, &body].concat());
+    }
+
+    #[test]
+    fn a_proxy_line_written_is_read_back(source: SocketAddr, destination: SocketAddr, behind in vec(any::<u8>(), 0..8)) {
+        let mut out = [0; PROXY_V1_BYTES_MAX];
+        let bytes = write_v1(&Origin::Ip { source, destination }, &mut out).expect("it is the longest");
+        let told = proxy_protocol::check(&[&out[..bytes], &behind].concat());
+        let Parsed::Complete(told) = told else { panic!("{told:?}") };
+        prop_assert_eq!((ends(&told.origin), told.bytes), (canonical(source, destination), bytes));
+        prop_assert_eq!(write_v1(&Origin::Ip { source, destination }, &mut out[..bytes - 1]), None);
+    }
+
+    #[test]
+    fn a_binary_proxy_header_written_is_read_back(
+        source: SocketAddr, destination: SocketAddr, authority in proptest::option::of("[a-zé.]{1,60}"), behind in vec(any::<u8>(), 0..8),
+    ) {
+        let mut out = [0; PROXY_V2_BYTES_MAX];
+        let bytes = write_v2(&Origin::Ip { source, destination }, authority.as_deref(), &mut out).expect("it fits");
+        let told = proxy_protocol::check(&[&out[..bytes], &behind].concat());
+        let Parsed::Complete(told) = told else { panic!("{told:?}") };
+        prop_assert_eq!((ends(&told.origin), told.bytes), (canonical(source, destination), bytes));
+        prop_assert_eq!(&told.authority, &authority);
+        prop_assert_eq!(write_v2(&Origin::Ip { source, destination }, authority.as_deref(), &mut out[..bytes - 1]), None);
+    }
+
+    #[test]
+    fn origins_without_addresses_are_read_back(source in "(/[a-z]{1,107})?", destination in "(/[a-z]{1,107})?", authority in proptest::option::of("[a-z.]{1,60}")) {
+        let unix = Origin::Unix { source: source.as_bytes(), destination: destination.as_bytes() };
+        for origin in [Origin::Local, Origin::Unknown, unix] {
+            let mut out = [0; PROXY_V2_BYTES_MAX];
+            let bytes = write_v2(&origin, authority.as_deref(), &mut out).expect("it fits");
+            let told = proxy_protocol::check(&out[..bytes]);
+            let Parsed::Complete(told) = told else { panic!("{told:?}") };
+            prop_assert_eq!((&told.origin, told.bytes), (&proxy_protocol::owned(&origin), bytes));
+        }
+    }
+
+    #[test]
     fn pieces_of_any_size_come_to_the_same_events(scraps in vec(message(), 0..6), sizes in vec(1usize..60, 1..40)) {
         let input = scraps.concat();
         let mut pieces = Vec::new();
@@ -90,6 +146,44 @@ proptest! {
         let messages = whole.iter().filter(|event| matches!(event, Event::Message { .. })).count();
         prop_assert_eq!((messages, whole.len()), (scraps.len(), scraps.len()));
     }
+}
+
+/// What an address in either of its forms is read back as; both are of one family.
+fn canonical(source: SocketAddr, destination: SocketAddr) -> [(IpAddr, u16); 2] {
+    [source, destination].map(|end| (end.ip().to_canonical(), end.port()))
+}
+
+fn ends(origin: &proxy_protocol::Owned) -> [(IpAddr, u16); 2] {
+    match *origin {
+        proxy_protocol::Owned::Ip(source, destination) => {
+            assert_eq!(source.is_ipv4(), destination.is_ipv4());
+            canonical(source, destination)
+        }
+        _ => panic!("no addresses: {origin:?}"),
+    }
+}
+
+/// What a line of the PROXY protocol is made of, sound and unsound.
+fn proxy_word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "TCP[46]|UNKNOWN|",
+        any::<IpAddr>().prop_map(|address| address.to_string()),
+        any::<u16>().prop_map(|port| port.to_string()),
+        "[0-9a-f.:]{0,8}|\\r|[+ -]",
+    ]
+}
+
+/// Command, family and transport of a binary PROXY protocol header, and as many bytes as its addresses take.
+fn proxy_layout() -> impl Strategy<Value = ([u8; 2], Vec<u8>)> {
+    let layouts = [
+        ([0x21, 0x11], 12),
+        ([0x21, 0x21], 36),
+        ([0x21, 0x31], 216),
+        ([0x20, 0x00], 0),
+        ([0x21, 0x00], 0),
+    ];
+    prop::sample::select(layouts.to_vec())
+        .prop_flat_map(|(fixed, bytes)| (Just(fixed), vec(any::<u8>(), bytes)))
 }
 
 /// A field that says nothing about framing, Host, Expect or the connection.

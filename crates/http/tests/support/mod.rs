@@ -4,4 +4,5 @@
 
 pub(crate) mod check;
 pub(crate) mod drive;
+pub(crate) mod proxy_protocol;
 pub(crate) mod reference;
