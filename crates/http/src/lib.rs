@@ -21,6 +21,8 @@ pub mod request;
 pub mod response;
 pub mod write;
 
+pub mod forwarded;
+
 pub mod proxy_protocol;
 
 mod field;

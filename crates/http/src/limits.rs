@@ -29,6 +29,10 @@ pub const PROXY_V1_BYTES_MAX: usize = 107;
 /// hundred; 64 KiB could be announced. nginx draws the line here, too.
 pub const PROXY_V2_BYTES_MAX: usize = 4096;
 
+/// Members of Forwarded or X-Forwarded-For that are looked at for the client's address. Each may be asked about in a list
+/// of trusted networks, and a head has room for thousands; no chain of proxies has 32.
+pub const FORWARDED_MEMBERS_MAX: usize = 32;
+
 /// What one message may ask of us. The fields are public so that a configuration can set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
