@@ -21,7 +21,11 @@ pub mod request;
 pub mod response;
 pub mod write;
 
+pub mod basic_auth;
+pub mod cookie;
+pub mod encoding;
 pub mod forwarded;
+pub mod query;
 
 pub mod proxy_protocol;
 
