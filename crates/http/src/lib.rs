@@ -26,6 +26,7 @@ pub mod cookie;
 pub mod encoding;
 pub mod forwarded;
 pub mod query;
+pub mod upgrade;
 
 pub mod proxy_protocol;
 
