@@ -28,3 +28,13 @@ pub fn pipeline(input: &[u8]) {
 pub fn proxy_protocol(input: &[u8]) {
     support::check::proxy_protocol(input);
 }
+
+/// What a trusted proxy adds to a forwarding field is found, whatever stands before it.
+pub fn forwarded(input: &[u8]) {
+    support::check::forwarded(input);
+}
+
+/// Values of single fields mean what slower readers say, and what is written is read back.
+pub fn fields(input: &[u8]) {
+    support::check::fields(input);
+}

@@ -4,9 +4,10 @@ mod support;
 
 use std::net::{IpAddr, SocketAddr};
 
+use onrush_http::forwarded::{self, ToldBy};
 use onrush_http::limits::{PROXY_V1_BYTES_MAX, PROXY_V2_BYTES_MAX};
 use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
-use onrush_http::{Framing, Limits, Parsed, Version, write};
+use onrush_http::{Framing, Header, Limits, Parsed, Version, write};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use support::check;
@@ -21,6 +22,8 @@ proptest! {
         check::chunked(&input);
         check::pipeline(&input);
         check::proxy_protocol(&input);
+        check::forwarded(&input);
+        check::fields(&input);
     }
 
     #[test]
@@ -129,6 +132,41 @@ proptest! {
     }
 
     #[test]
+    fn scraps_of_fields_mean_what_slower_readers_say(scraps in vec(field_scrap(), 0..16)) {
+        check::forwarded(scraps.concat().as_bytes());
+        check::fields(scraps.concat().as_bytes());
+    }
+
+    #[test]
+    fn the_client_is_the_last_stranger_however_addresses_are_written(
+        chain in vec((any::<IpAddr>(), any::<bool>(), 0u8..4), 0..8), cut in vec(any::<bool>(), 8), peer_trusted: bool,
+    ) {
+        let peer: IpAddr = "127.0.0.1".parse().expect("an address");
+        let trusted: Vec<_> = chain.iter().filter(|hop| hop.1).map(|hop| hop.0.to_canonical()).collect();
+        let is_trusted = |address: IpAddr| if address == peer { peer_trusted } else { trusted.contains(&address) };
+        let mut wanted = peer;
+        for (address, ..) in chain.iter().rev() {
+            if !is_trusted(wanted) {
+                break;
+            }
+            wanted = address.to_canonical();
+        }
+        for (name, told_by) in [("Forwarded", ToldBy::Forwarded), ("X-Forwarded-For", ToldBy::XForwarded)] {
+            let mut lines = vec![Vec::new()];
+            for ((address, _, way), cut) in chain.iter().zip(&cut) {
+                lines.last_mut().expect("there is one").push(member(told_by, *address, *way));
+                if *cut {
+                    lines.push(Vec::new());
+                }
+            }
+            let lines: Vec<_> = lines.iter().map(|members| members.join(", ")).collect();
+            let headers: Vec<_> = lines.iter().map(|line| Header { name, value: line.as_bytes() }).collect();
+            let found = forwarded::client(&headers, told_by, peer, is_trusted).address;
+            prop_assert_eq!(found, wanted, "{:?}", lines);
+        }
+    }
+
+    #[test]
     fn pieces_of_any_size_come_to_the_same_events(scraps in vec(message(), 0..6), sizes in vec(1usize..60, 1..40)) {
         let input = scraps.concat();
         let mut pieces = Vec::new();
@@ -161,6 +199,79 @@ fn ends(origin: &proxy_protocol::Owned) -> [(IpAddr, u16); 2] {
         }
         _ => panic!("no addresses: {origin:?}"),
     }
+}
+
+/// An address in one of the ways in which proxies write them.
+fn member(told_by: ToldBy, address: IpAddr, way: u8) -> String {
+    let port = if way.is_multiple_of(2) { "" } else { ":56324" };
+    let text = match address {
+        IpAddr::V4(address) => format!("{address}{port}"),
+        IpAddr::V6(address) if told_by == ToldBy::XForwarded && way == 0 => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]{port}"),
+    };
+    match (told_by, way) {
+        (ToldBy::XForwarded, _) => text,
+        (ToldBy::Forwarded, 0) if address.is_ipv4() => format!("for={text};proto=http"),
+        (ToldBy::Forwarded, 0 | 1) => format!("For=\"{text}\""),
+        (ToldBy::Forwarded, _) => format!("by=_x;ext=\"a,\\\"b;for=c\"; for=\"{text}\""),
+    }
+}
+
+/// What the values of fields are made of, sound and unsound.
+fn field_scrap() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(
+        &[
+            "for=192.0.2.1",
+            "for=10.0.0.2",
+            "for=\"[2001:db8::a]:1\"",
+            "192.0.2.1",
+            "10.0.0.2:80",
+            "[::a]:_x",
+            "::10",
+            "proto=https",
+            "host=a",
+            "unknown",
+            "_x",
+            ":80",
+            "\"",
+            "\\",
+            "\\\"",
+            ";",
+            ",",
+            ", ",
+            "=",
+            " ",
+            "\t",
+            "gzip",
+            "x-gzip",
+            "br",
+            "zstd",
+            "identity",
+            "*",
+            ";q=",
+            ";q=0",
+            ";q=0.5",
+            "; Q=1.000",
+            "q",
+            "1",
+            "0.",
+            "YTpi",
+            "Og==",
+            "onrush",
+            "onrush=x",
+            "a=b",
+            "&",
+            "+",
+            "%41",
+            "%",
+            "%4",
+            "websocket",
+            "h2c",
+            "/13",
+            "é",
+            "\u{7f}",
+        ][..],
+    )
 }
 
 /// What a line of the PROXY protocol is made of, sound and unsound.

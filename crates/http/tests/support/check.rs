@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use onrush_http::{Framing, Limits, Method, Parsed};
 
 use super::drive::{self, Body, End, Event, Head};
-use super::{proxy_protocol, reference};
+use super::{fields, proxy_protocol, reference};
 
 /// A request head: the same at every cut, and what the reference reads.
 pub(crate) fn request(input: &[u8]) {
@@ -41,6 +41,24 @@ pub(crate) fn chunked(input: &[u8]) {
 /// A PROXY protocol header: the same at every cut, and what `ppp` reads.
 pub(crate) fn proxy_protocol(input: &[u8]) {
     proxy_protocol::check(input);
+}
+
+/// What a trusted proxy adds to a forwarding field is found, whatever stands before it.
+pub(crate) fn forwarded(input: &[u8]) {
+    if let Some(value) = fields::value(input) {
+        fields::forwarded(value);
+    }
+}
+
+/// Values of single fields mean what slower readers say, and what is written is read back.
+pub(crate) fn fields(input: &[u8]) {
+    if let Some(value) = fields::value(input) {
+        fields::accept_encoding(value);
+        fields::basic_auth(value);
+        fields::cookie(value);
+        fields::query(value);
+        fields::upgrade(value);
+    }
 }
 
 /// Requests one behind another: the same events however they are cut.
