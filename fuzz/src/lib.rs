@@ -23,3 +23,18 @@ pub fn chunked(input: &[u8]) {
 pub fn pipeline(input: &[u8]) {
     support::check::pipeline(input);
 }
+
+/// A PROXY protocol header is the same at every cut, and what `ppp` reads.
+pub fn proxy_protocol(input: &[u8]) {
+    support::check::proxy_protocol(input);
+}
+
+/// What a trusted proxy adds to a forwarding field is found, whatever stands before it.
+pub fn forwarded(input: &[u8]) {
+    support::check::forwarded(input);
+}
+
+/// Values of single fields mean what slower readers say, and what is written is read back.
+pub fn fields(input: &[u8]) {
+    support::check::fields(input);
+}

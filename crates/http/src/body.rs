@@ -317,8 +317,9 @@ impl ChunkLine {
     }
 }
 
+/// What a hexadecimal digit is worth.
 #[inline]
-fn hex(byte: u8) -> Option<u8> {
+pub(crate) fn hex(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -341,18 +342,19 @@ fn judge_trailer(line: &[u8]) -> Result<(), Refusal> {
     if !field::is_token(name) || !field::is_field_value(value) {
         return Err(MALFORMED);
     }
-    if TRAILERS_FORBIDDEN
+    let is_forbidden = TRAILERS_FORBIDDEN
         .iter()
-        .any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()))
-    {
+        .any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()));
+    if is_forbidden {
         return Err(Refusal::bad("a field that must not be a trailer"));
     }
     Ok(())
 }
 
 /// Fields that frame the message, route it, or govern the connection: in a trailer they are useless to the honest,
-/// and the next hop might merge them into the head. RFC 9110 6.5.1 also warns of authentication fields.
-const TRAILERS_FORBIDDEN: [&str; 14] = [
+/// and the next hop might merge them into the head. RFC 9110 6.5.1 also warns of authentication fields; with those that
+/// tell of the client anybody could speak for a proxy.
+const TRAILERS_FORBIDDEN: [&str; 18] = [
     "transfer-encoding",
     "content-length",
     "content-encoding",
@@ -367,4 +369,8 @@ const TRAILERS_FORBIDDEN: [&str; 14] = [
     "expect",
     "authorization",
     "proxy-authorization",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
 ];

@@ -48,6 +48,49 @@ pub fn token_list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|member| !member.is_empty())
 }
 
+/// The parts between separators that stand outside quoted strings (RFC 9110 5.6.4), with the white space around them.
+pub(crate) fn split_unquoted(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (part, behind) = match unquoted_end(text, separator) {
+            Ok(at) => (&text[..at], Some(&text[at + 1..])),
+            Err(_) => (text, None),
+        };
+        rest = behind;
+        Some(part)
+    })
+}
+
+/// Whether every quoted string in a value has its end.
+pub(crate) fn has_paired_quotes(text: &[u8]) -> bool {
+    // No value has a NUL that could be found.
+    unquoted_end(text, 0) == Err(Quotes::Closed)
+}
+
+/// How a value ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quotes {
+    Open,
+    Closed,
+}
+
+/// Where the first separator outside a quoted string stands.
+fn unquoted_end(text: &[u8], separator: u8) -> Result<usize, Quotes> {
+    let mut quotes = Quotes::Closed;
+    let mut bytes = text.iter().enumerate();
+    while let Some((at, &byte)) = bytes.next() {
+        match (quotes, byte) {
+            (Quotes::Closed, b'"') => quotes = Quotes::Open,
+            (Quotes::Closed, byte) if byte == separator => return Ok(at),
+            (Quotes::Open, b'"') => quotes = Quotes::Closed,
+            (Quotes::Open, b'\\') => drop(bytes.next()),
+            (Quotes::Open | Quotes::Closed, _) => {}
+        }
+    }
+    Err(quotes)
+}
+
 /// Without optional white space at both ends: space and tab (RFC 9110 5.6.3).
 pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
@@ -157,6 +200,33 @@ mod tests {
         let members: Vec<_> = token_list(b" close ,\t, keep-alive,,x y ").collect();
         assert_eq!(members, [b"close".as_slice(), b"keep-alive", b"x y"]);
         assert_eq!(token_list(b"").count(), 0);
+    }
+
+    #[test]
+    fn quoted_separators_do_not_separate() {
+        let parts = |text: &'static [u8]| split_unquoted(text, b',').collect::<Vec<_>>();
+        assert_eq!(
+            parts(b"a, b=\"c, \\\", d\",e"),
+            [b"a".as_slice(), b" b=\"c, \\\", d\"", b"e"]
+        );
+        assert_eq!(parts(b""), [b""]);
+        assert_eq!(parts(b"a,"), [b"a".as_slice(), b""]);
+        assert_eq!(parts(b"a\\,\"b,"), [b"a\\".as_slice(), b"\"b,"]);
+    }
+
+    #[test]
+    fn quotes_are_paired_when_each_string_ends() {
+        for (text, wanted) in [
+            ("", true),
+            ("a=\"b\"", true),
+            ("\"a\\\"\"", true),
+            ("\\\"a\"", true),
+            ("\"", false),
+            ("\"a\\\"", false),
+            ("\"a\" \"", false),
+        ] {
+            assert_eq!(has_paired_quotes(text.as_bytes()), wanted, "{text}");
+        }
     }
 
     #[test]

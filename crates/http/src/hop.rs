@@ -1,4 +1,5 @@
-//! Fields that are meant for one connection and not forwarded (RFC 9110 7.6.1).
+//! Fields that are meant for one connection and not forwarded (RFC 9110 7.6.1), and those that say which way a message
+//! has come (RFC 9110 7.6.3).
 
 use crate::field::{Header, header_is, token_list};
 
@@ -24,6 +25,36 @@ pub fn connection_names<'h, 'b>(
         .iter()
         .filter(|header| header_is(header.name, "connection"))
         .flat_map(|header| token_list(header.value))
+}
+
+/// Whether the client takes trailers and keeps them (RFC 9110 10.1.4). TE is for one connection only, so a proxy that
+/// passes trailers on says so again; some servers send none without it.
+pub fn accepts_trailers(headers: &[Header<'_>]) -> bool {
+    headers
+        .iter()
+        .filter(|header| header_is(header.name, "te"))
+        .flat_map(|header| token_list(header.value))
+        .any(|member| member.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// How many times Via says that a message has passed through the hop of this name (RFC 9110 7.6.3): more than once is a
+/// loop, if nobody else is called that. Comments are not told apart; who makes one up that names us hinders only himself.
+pub fn via_count(headers: &[Header<'_>], name: &str) -> usize {
+    headers
+        .iter()
+        .filter(|header| header_is(header.name, "via"))
+        .flat_map(|header| token_list(header.value))
+        .filter_map(received_by)
+        .filter(|found| found.eq_ignore_ascii_case(name.as_bytes()))
+        .count()
+}
+
+/// The second word of `1.1 name (comment)`.
+fn received_by(member: &[u8]) -> Option<&[u8]> {
+    let mut words = member
+        .split(|&byte| byte == b' ' || byte == b'\t')
+        .filter(|word| !word.is_empty());
+    words.nth(1)
 }
 
 #[cfg(test)]
@@ -65,5 +96,38 @@ mod tests {
         for name in ["Host", "Trailer", "Content-Length", "Via", ""] {
             assert!(!is_hop_by_hop(name), "{name}");
         }
+    }
+    #[test]
+    fn trailers_are_accepted_when_te_says_so() {
+        for (name, value, wanted) in [
+            ("TE", "trailers", true),
+            ("te", "gzip;q=0.5, Trailers", true),
+            ("TE", "gzip", false),
+            ("TE", "", false),
+            ("Trailer", "trailers", false),
+        ] {
+            let headers = [Header {
+                name,
+                value: value.as_bytes(),
+            }];
+            assert_eq!(accepts_trailers(&headers), wanted, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_came_by_is_known_by_its_via() {
+        let headers = [
+            "1.0 fred, HTTP/1.1\tOnrush (a b),1.1 onrush",
+            "",
+            "1.1 onrush:80, onrush, 1.1  onrush",
+        ];
+        let headers = headers.map(|value| Header {
+            name: "via",
+            value: value.as_bytes(),
+        });
+        for (name, wanted) in [("onrush", 3), ("fred", 1), ("onrush:80", 1), ("1.1", 0)] {
+            assert_eq!(via_count(&headers, name), wanted, "{name}");
+        }
+        assert_eq!(via_count(&[], "onrush"), 0);
     }
 }

@@ -21,6 +21,15 @@ pub mod request;
 pub mod response;
 pub mod write;
 
+pub mod basic_auth;
+pub mod cookie;
+pub mod encoding;
+pub mod forwarded;
+pub mod query;
+pub mod upgrade;
+
+pub mod proxy_protocol;
+
 mod field;
 mod framing;
 mod method;

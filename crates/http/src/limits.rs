@@ -22,6 +22,21 @@ pub const CHUNK_DIGITS_MAX: usize = 16;
 /// options cost it 3 ms. Real ones name two or three.
 pub const CONNECTION_BYTES_MAX: usize = 512;
 
+/// Bytes of a PROXY protocol line with its CRLF: the worst case that section 2.1 of its specification works out.
+pub const PROXY_V1_BYTES_MAX: usize = 107;
+
+/// Bytes of a binary PROXY protocol header. Addresses take at most 232, what is known to be told beside them a few
+/// hundred; 64 KiB could be announced. nginx draws the line here, too.
+pub const PROXY_V2_BYTES_MAX: usize = 4096;
+
+/// Members of Forwarded or X-Forwarded-For that are looked at for the client's address. Each may be asked about in a list
+/// of trusted networks, and a head has room for thousands; no chain of proxies has 32.
+pub const FORWARDED_MEMBERS_MAX: usize = 32;
+
+/// Bytes of decoded Basic credentials, user, colon and password. Files of passwords and the hashes in use stop at 255 each
+/// or earlier (bcrypt takes 72).
+pub const BASIC_CREDENTIALS_BYTES_MAX: usize = 512;
+
 /// What one message may ask of us. The fields are public so that a configuration can set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -12,7 +12,8 @@ use crate::version::{self, VERSION_BYTES, Version};
 pub struct ResponseHead<'h, 'b> {
     /// The version whose rules apply.
     pub version: Version,
-    /// 100 to 999. A 1xx is not the answer yet: parse again behind it (101 excepted: the protocol changes there).
+    /// 100 to 999. A 1xx is not the answer yet: parse again behind it (101 excepted: the protocol changes there, if
+    /// [`upgrade::judge`](crate::upgrade::judge) agrees).
     pub status: u16,
     /// The reason phrase; empty if there is none or if it is not ASCII. Nothing may depend on it (RFC 9112 4).
     pub reason: &'b str,
@@ -20,7 +21,7 @@ pub struct ResponseHead<'h, 'b> {
     pub headers: &'h [Header<'b>],
     /// How the body ends.
     pub framing: Framing,
-    /// Whether the connection can carry another request afterwards.
+    /// Whether the connection can carry another request afterwards; not behind a change of protocol.
     pub keep_alive: bool,
     /// Length of the head in the input.
     pub bytes: usize,
@@ -177,15 +178,22 @@ fn judge<'h, 'b>(
     }
     let announced = fields.announced(line.version)?;
     let framing = framing(line.status, request_method, announced)?;
+    let is_last = framing == Framing::UntilClose || changes_protocol(line.status, request_method);
     Ok(ResponseHead {
         version: line.version,
         status: line.status,
         reason: line.reason,
         headers,
         framing,
-        keep_alive: framing != Framing::UntilClose && fields.keep_alive(line.version),
+        keep_alive: !is_last && fields.keep_alive(line.version),
         bytes: head.len(),
     })
+}
+
+/// Whether what stands behind the head is not HTTP any more (RFC 9110 9.3.6, 15.2.2).
+#[inline]
+fn changes_protocol(status: u16, request_method: Method) -> bool {
+    status == 101 || (request_method == Method::Connect && matches!(status, 200..=299))
 }
 
 /// RFC 9112 6.3, items 1, 2 and 8.

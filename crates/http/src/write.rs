@@ -1,6 +1,8 @@
 //! Writing heads and chunk lines into room the caller has. What is written is the caller's responsibility: names and
 //! values from outside have passed a parser or [`is_field_value`](crate::is_field_value).
 
+use std::fmt::{self, Write};
+
 use crate::date::DATE_BYTES;
 use crate::status;
 
@@ -115,9 +117,27 @@ impl<'a> HeadWriter<'a> {
         (!self.overflowed).then_some(self.at)
     }
 
+    /// Anything as it displays itself, an address for example.
+    pub fn display(&mut self, value: impl fmt::Display) -> &mut Self {
+        if write!(Displayed(self), "{value}").is_err() {
+            self.overflowed = true;
+        }
+        self
+    }
+
     #[inline]
     fn number(&mut self, number: u64) -> &mut Self {
         self.raw(itoa::Buffer::new().format(number).as_bytes())
+    }
+}
+
+/// A writer as the formatting of the standard library wants one.
+struct Displayed<'w, 'a>(&'w mut HeadWriter<'a>);
+
+impl Write for Displayed<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.raw(text.as_bytes());
+        Ok(())
     }
 }
 

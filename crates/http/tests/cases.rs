@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use onrush_http::{Framing, Limits, Method, Parsed, Version};
 use support::check;
 use support::drive::{self, End, Event, Head};
+use support::proxy_protocol::{self, Owned, Told};
 
 #[test]
 fn request_heads_come_to_what_the_cases_say() {
@@ -46,6 +47,13 @@ fn pipelines_come_to_what_the_cases_say() {
 }
 
 #[test]
+fn proxy_protocol_headers_come_to_what_the_cases_say() {
+    for case in &cases(include_str!("cases/proxy_protocol.txt")) {
+        case.run(run_proxy_protocol);
+    }
+}
+
+#[test]
 fn there_are_many_cases_and_each_has_its_own_name() {
     let files = [
         include_str!("cases/requests.txt"),
@@ -53,6 +61,7 @@ fn there_are_many_cases_and_each_has_its_own_name() {
         include_str!("cases/responses.txt"),
         include_str!("cases/bodies.txt"),
         include_str!("cases/pipelines.txt"),
+        include_str!("cases/proxy_protocol.txt"),
     ];
     let mut count = 0;
     for text in files {
@@ -120,6 +129,71 @@ fn run_pipeline(case: &Case) {
             }
             _ => panic!("came to {event:?}"),
         }
+    }
+}
+
+fn run_proxy_protocol(case: &Case) {
+    let outcome = case.outcome();
+    let whole = proxy_protocol::check(&case.input);
+    let words: Vec<_> = outcome.words.iter().map(String::as_str).collect();
+    let (kind, told) = match (&words[..], &whole) {
+        (["partial"], Parsed::Partial) => return,
+        (["refuse", status], Parsed::Refused(refusal)) => {
+            assert_eq!(*status, refusal.status.to_string());
+            return;
+        }
+        (["ok", kind], Parsed::Complete(told)) => (*kind, told),
+        _ => panic!("came to {whole:?}"),
+    };
+    let (found, source, destination) = ends(told);
+    same("kind", kind, found);
+    outcome.check_keys(&["source", "destination", "authority", "alpn", "tls", "rest"]);
+    outcome.check("source", &source);
+    outcome.check("destination", &destination);
+    let or_none = |text: Option<&[u8]>| text.unwrap_or(b"none").to_vec();
+    let told_of = [
+        (
+            "authority",
+            or_none(told.authority.as_deref().map(str::as_bytes)),
+        ),
+        ("alpn", or_none(told.alpn.as_deref())),
+        ("tls", tls(told).into()),
+    ];
+    for (key, found) in told_of {
+        let wanted = outcome.get(key).unwrap_or("none");
+        assert_eq!(unescape(wanted), found, "{key}");
+    }
+    let rest = outcome.get("rest").unwrap_or("0");
+    same("rest", rest, &*(case.input.len() - told.bytes).to_string());
+    let behind = [&case.input[..], b"GET / HTTP/1.1\r\n"].concat();
+    assert_eq!(
+        proxy_protocol::read(&behind),
+        whole,
+        "with other bytes behind"
+    );
+}
+
+/// The kind of an origin and its two ends.
+fn ends(told: &Told) -> (&'static str, Vec<u8>, Vec<u8>) {
+    match &told.origin {
+        Owned::Local => ("local", Vec::new(), Vec::new()),
+        Owned::Unknown => ("unknown", Vec::new(), Vec::new()),
+        Owned::Ip(source, destination) => (
+            "ip",
+            source.to_string().into(),
+            destination.to_string().into(),
+        ),
+        Owned::Unix(source, destination) => ("unix", source.clone(), destination.clone()),
+    }
+}
+
+fn tls(told: &Told) -> &'static str {
+    match told.tls {
+        None => "none",
+        Some(tls) if !tls.spoken => "no",
+        Some(tls) if tls.verified => "verified",
+        Some(tls) if tls.certificate => "certificate",
+        Some(_) => "yes",
     }
 }
 

@@ -12,11 +12,14 @@ type Check = fn(&[u8]);
 
 #[test]
 fn inputs_that_once_failed_are_read_as_they_should() {
-    let targets: [(&str, Check); 4] = [
+    let targets: [(&str, Check); 7] = [
         ("request", check::request),
         ("response", check::response),
         ("chunked", check::chunked),
         ("pipeline", |input| drop(check::pipeline(input))),
+        ("proxy_protocol", check::proxy_protocol),
+        ("forwarded", check::forwarded),
+        ("fields", check::fields),
     ];
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
     for (target, check) in targets {

@@ -2,11 +2,17 @@
 
 mod support;
 
-use onrush_http::{Framing, Limits, Parsed, Version, write};
+use std::net::{IpAddr, SocketAddr};
+
+use onrush_http::forwarded::{self, ToldBy};
+use onrush_http::limits::{PROXY_V1_BYTES_MAX, PROXY_V2_BYTES_MAX};
+use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
+use onrush_http::{Framing, Header, Limits, Parsed, Version, write};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use support::check;
 use support::drive::{self, End, Event};
+use support::proxy_protocol;
 
 proptest! {
     #[test]
@@ -15,6 +21,9 @@ proptest! {
         check::response(&input);
         check::chunked(&input);
         check::pipeline(&input);
+        check::proxy_protocol(&input);
+        check::forwarded(&input);
+        check::fields(&input);
     }
 
     #[test]
@@ -73,6 +82,91 @@ proptest! {
     }
 
     #[test]
+    fn a_line_of_proxy_words_is_read_as_ppp_reads_it(words in vec(proxy_word(), 0..8), end in "\r?\n?") {
+        check::proxy_protocol(format!("PROXY {}{end}", words.join(" ")).as_bytes());
+    }
+
+    #[test]
+    fn a_binary_proxy_header_is_read_as_ppp_reads_it(
+        (fixed, addresses) in proxy_layout(), vectors in vec((0u8..6, vec(any::<u8>(), 0..6)), 0..4), tail in vec(any::<u8>(), 0..2),
+    ) {
+        let vectors = vectors.iter().flat_map(|(kind, value)| [&[*kind, 0, value.len() as u8], &value[..]].concat());
+        let body: Vec<u8> = addresses.into_iter().chain(vectors).chain(tail).collect();
+        let length = (body.len() as u16).to_be_bytes();
+        check::proxy_protocol(&[b"\r\n\r\n\0\r\nQUIT\n", &fixed[..], &length, &body].concat());
+    }
+
+    #[test]
+    fn a_proxy_line_written_is_read_back(source: SocketAddr, destination: SocketAddr, behind in vec(any::<u8>(), 0..8)) {
+        let mut out = [0; PROXY_V1_BYTES_MAX];
+        let bytes = write_v1(&Origin::Ip { source, destination }, &mut out).expect("it is the longest");
+        let told = proxy_protocol::check(&[&out[..bytes], &behind].concat());
+        let Parsed::Complete(told) = told else { panic!("{told:?}") };
+        prop_assert_eq!((ends(&told.origin), told.bytes), (canonical(source, destination), bytes));
+        prop_assert_eq!(write_v1(&Origin::Ip { source, destination }, &mut out[..bytes - 1]), None);
+    }
+
+    #[test]
+    fn a_binary_proxy_header_written_is_read_back(
+        source: SocketAddr, destination: SocketAddr, authority in proptest::option::of("[a-zé.]{1,60}"), behind in vec(any::<u8>(), 0..8),
+    ) {
+        let mut out = [0; PROXY_V2_BYTES_MAX];
+        let bytes = write_v2(&Origin::Ip { source, destination }, authority.as_deref(), &mut out).expect("it fits");
+        let told = proxy_protocol::check(&[&out[..bytes], &behind].concat());
+        let Parsed::Complete(told) = told else { panic!("{told:?}") };
+        prop_assert_eq!((ends(&told.origin), told.bytes), (canonical(source, destination), bytes));
+        prop_assert_eq!(&told.authority, &authority);
+        prop_assert_eq!(write_v2(&Origin::Ip { source, destination }, authority.as_deref(), &mut out[..bytes - 1]), None);
+    }
+
+    #[test]
+    fn origins_without_addresses_are_read_back(source in "(/[a-z]{1,107})?", destination in "(/[a-z]{1,107})?", authority in proptest::option::of("[a-z.]{1,60}")) {
+        let unix = Origin::Unix { source: source.as_bytes(), destination: destination.as_bytes() };
+        for origin in [Origin::Local, Origin::Unknown, unix] {
+            let mut out = [0; PROXY_V2_BYTES_MAX];
+            let bytes = write_v2(&origin, authority.as_deref(), &mut out).expect("it fits");
+            let told = proxy_protocol::check(&out[..bytes]);
+            let Parsed::Complete(told) = told else { panic!("{told:?}") };
+            prop_assert_eq!((&told.origin, told.bytes), (&proxy_protocol::owned(&origin), bytes));
+        }
+    }
+
+    #[test]
+    fn scraps_of_fields_mean_what_slower_readers_say(scraps in vec(field_scrap(), 0..16)) {
+        check::forwarded(scraps.concat().as_bytes());
+        check::fields(scraps.concat().as_bytes());
+    }
+
+    #[test]
+    fn the_client_is_the_last_stranger_however_addresses_are_written(
+        chain in vec((any::<IpAddr>(), any::<bool>(), 0u8..4), 0..8), cut in vec(any::<bool>(), 8), peer_trusted: bool,
+    ) {
+        let peer: IpAddr = "127.0.0.1".parse().expect("an address");
+        let trusted: Vec<_> = chain.iter().filter(|hop| hop.1).map(|hop| hop.0.to_canonical()).collect();
+        let is_trusted = |address: IpAddr| if address == peer { peer_trusted } else { trusted.contains(&address) };
+        let mut wanted = peer;
+        for (address, ..) in chain.iter().rev() {
+            if !is_trusted(wanted) {
+                break;
+            }
+            wanted = address.to_canonical();
+        }
+        for (name, told_by) in [("Forwarded", ToldBy::Forwarded), ("X-Forwarded-For", ToldBy::XForwarded)] {
+            let mut lines = vec![Vec::new()];
+            for ((address, _, way), cut) in chain.iter().zip(&cut) {
+                lines.last_mut().expect("there is one").push(member(told_by, *address, *way));
+                if *cut {
+                    lines.push(Vec::new());
+                }
+            }
+            let lines: Vec<_> = lines.iter().map(|members| members.join(", ")).collect();
+            let headers: Vec<_> = lines.iter().map(|line| Header { name, value: line.as_bytes() }).collect();
+            let found = forwarded::client(&headers, told_by, peer, is_trusted).address;
+            prop_assert_eq!(found, wanted, "{:?}", lines);
+        }
+    }
+
+    #[test]
     fn pieces_of_any_size_come_to_the_same_events(scraps in vec(message(), 0..6), sizes in vec(1usize..60, 1..40)) {
         let input = scraps.concat();
         let mut pieces = Vec::new();
@@ -90,6 +184,117 @@ proptest! {
         let messages = whole.iter().filter(|event| matches!(event, Event::Message { .. })).count();
         prop_assert_eq!((messages, whole.len()), (scraps.len(), scraps.len()));
     }
+}
+
+/// What an address in either of its forms is read back as; both are of one family.
+fn canonical(source: SocketAddr, destination: SocketAddr) -> [(IpAddr, u16); 2] {
+    [source, destination].map(|end| (end.ip().to_canonical(), end.port()))
+}
+
+fn ends(origin: &proxy_protocol::Owned) -> [(IpAddr, u16); 2] {
+    match *origin {
+        proxy_protocol::Owned::Ip(source, destination) => {
+            assert_eq!(source.is_ipv4(), destination.is_ipv4());
+            canonical(source, destination)
+        }
+        _ => panic!("no addresses: {origin:?}"),
+    }
+}
+
+/// An address in one of the ways in which proxies write them.
+fn member(told_by: ToldBy, address: IpAddr, way: u8) -> String {
+    let port = if way.is_multiple_of(2) { "" } else { ":56324" };
+    let text = match address {
+        IpAddr::V4(address) => format!("{address}{port}"),
+        IpAddr::V6(address) if told_by == ToldBy::XForwarded && way == 0 => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]{port}"),
+    };
+    match (told_by, way) {
+        (ToldBy::XForwarded, _) => text,
+        (ToldBy::Forwarded, 0) if address.is_ipv4() => format!("for={text};proto=http"),
+        (ToldBy::Forwarded, 0 | 1) => format!("For=\"{text}\""),
+        (ToldBy::Forwarded, _) => format!("by=_x;ext=\"a,\\\"b;for=c\"; for=\"{text}\""),
+    }
+}
+
+/// What the values of fields are made of, sound and unsound.
+fn field_scrap() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(
+        &[
+            "for=192.0.2.1",
+            "for=10.0.0.2",
+            "for=\"[2001:db8::a]:1\"",
+            "192.0.2.1",
+            "10.0.0.2:80",
+            "[::a]:_x",
+            "::10",
+            "proto=https",
+            "host=a",
+            "unknown",
+            "_x",
+            ":80",
+            "\"",
+            "\\",
+            "\\\"",
+            ";",
+            ",",
+            ", ",
+            "=",
+            " ",
+            "\t",
+            "gzip",
+            "x-gzip",
+            "br",
+            "zstd",
+            "identity",
+            "*",
+            ";q=",
+            ";q=0",
+            ";q=0.5",
+            "; Q=1.000",
+            "q",
+            "1",
+            "0.",
+            "YTpi",
+            "Og==",
+            "onrush",
+            "onrush=x",
+            "a=b",
+            "&",
+            "+",
+            "%41",
+            "%",
+            "%4",
+            "websocket",
+            "h2c",
+            "/13",
+            "é",
+            "\u{7f}",
+        ][..],
+    )
+}
+
+/// What a line of the PROXY protocol is made of, sound and unsound.
+fn proxy_word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "TCP[46]|UNKNOWN|",
+        any::<IpAddr>().prop_map(|address| address.to_string()),
+        any::<u16>().prop_map(|port| port.to_string()),
+        "[0-9a-f.:]{0,8}|\\r|[+ -]",
+    ]
+}
+
+/// Command, family and transport of a binary PROXY protocol header, and as many bytes as its addresses take.
+fn proxy_layout() -> impl Strategy<Value = ([u8; 2], Vec<u8>)> {
+    let layouts = [
+        ([0x21, 0x11], 12),
+        ([0x21, 0x21], 36),
+        ([0x21, 0x31], 216),
+        ([0x20, 0x00], 0),
+        ([0x21, 0x00], 0),
+    ];
+    prop::sample::select(layouts.to_vec())
+        .prop_flat_map(|(fixed, bytes)| (Just(fixed), vec(any::<u8>(), bytes)))
 }
 
 /// A field that says nothing about framing, Host, Expect or the connection.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use onrush_http::{Framing, Limits, Method, Parsed};
 
 use super::drive::{self, Body, End, Event, Head};
-use super::reference;
+use super::{fields, proxy_protocol, reference};
 
 /// A request head: the same at every cut, and what the reference reads.
 pub(crate) fn request(input: &[u8]) {
@@ -38,6 +38,29 @@ pub(crate) fn chunked(input: &[u8]) {
     }
 }
 
+/// A PROXY protocol header: the same at every cut, and what `ppp` reads.
+pub(crate) fn proxy_protocol(input: &[u8]) {
+    proxy_protocol::check(input);
+}
+
+/// What a trusted proxy adds to a forwarding field is found, whatever stands before it.
+pub(crate) fn forwarded(input: &[u8]) {
+    if let Some(value) = fields::value(input) {
+        fields::forwarded(value);
+    }
+}
+
+/// Values of single fields mean what slower readers say, and what is written is read back.
+pub(crate) fn fields(input: &[u8]) {
+    if let Some(value) = fields::value(input) {
+        fields::accept_encoding(value);
+        fields::basic_auth(value);
+        fields::cookie(value);
+        fields::query(value);
+        fields::upgrade(value);
+    }
+}
+
 /// Requests one behind another: the same events however they are cut.
 pub(crate) fn pipeline(input: &[u8]) -> Vec<Event> {
     let limits = &Limits::DEFAULT;
@@ -60,13 +83,27 @@ pub(crate) fn pipeline(input: &[u8]) -> Vec<Event> {
     whole
 }
 
+/// Something that stands at the start of an input and has a length.
+pub(crate) trait Measured: Debug + PartialEq {
+    fn bytes(&self) -> usize;
+}
+
+impl Measured for Head {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 /// Reads a head at every cut: a prefix is partial or already what the whole is. Returns what the whole is.
-pub(crate) fn prefixes_agree(input: &[u8], read: impl Fn(&[u8]) -> Parsed<Head>) -> Parsed<Head> {
+pub(crate) fn prefixes_agree<T: Measured>(
+    input: &[u8],
+    read: impl Fn(&[u8]) -> Parsed<T>,
+) -> Parsed<T> {
     let whole = read(input);
     for cut in cuts(input.len()) {
         let prefix = read(&input[..cut]);
         let fine = match (&prefix, &whole) {
-            (Parsed::Partial, Parsed::Complete(head)) => cut < head.bytes,
+            (Parsed::Partial, Parsed::Complete(head)) => cut < head.bytes(),
             (Parsed::Partial, _) => true,
             (Parsed::Refused(early), Parsed::Refused(refusal)) => early.status == refusal.status,
             (prefix, whole) => prefix == whole,

@@ -93,6 +93,7 @@ pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
         _ if announced == Framing::None => Framing::UntilClose,
         _ => announced,
     };
+    let is_tunnel = status == 101 || (method == Method::Connect && status / 100 == 2);
     Some(Head {
         method: String::new(),
         target: String::new(),
@@ -103,7 +104,7 @@ pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
         reason,
         version,
         framing,
-        keep_alive: keep_alive(version, &headers) && framing != Framing::UntilClose,
+        keep_alive: keep_alive(version, &headers) && framing != Framing::UntilClose && !is_tunnel,
         expect_continue: false,
         bytes,
         headers: headers
@@ -144,7 +145,8 @@ pub(crate) fn chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
         }
         let (name, _, _) = field(line)?;
         let forbidden = "transfer-encoding content-length content-encoding content-type content-range trailer host \
-            connection keep-alive upgrade te expect authorization proxy-authorization";
+            connection keep-alive upgrade te expect authorization proxy-authorization \
+            forwarded x-forwarded-for x-forwarded-host x-forwarded-proto";
         if forbidden
             .split(' ')
             .any(|forbidden| name.eq_ignore_ascii_case(forbidden))

@@ -1,0 +1,143 @@
+//! Cookies (RFC 6265) as far as a balancer needs them: finding one in a request, and setting the one that keeps a client
+//! with its server.
+
+use crate::field::{Header, header_is, is_token, trim};
+use crate::write::HeadWriter;
+
+/// The value of the first cookie called `name` (in its exact case), as received: quotes around it are part of it. The
+/// Cookie fields are read as clients write them (RFC 6265 4.2.1, 5.4), pairs with semicolons between; what is no pair is
+/// skipped.
+pub fn find<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
+    headers
+        .iter()
+        .filter(|header| header_is(header.name, "cookie"))
+        .flat_map(|header| header.value.split(|&byte| byte == b';'))
+        .filter_map(pair)
+        .find(|(found, _)| *found == name.as_bytes())
+        .map(|(_, value)| value)
+}
+
+/// A cookie that is sent back with every request to the host until the browser ends, and is out of scripts' reach.
+#[derive(Clone, Copy, Debug)]
+pub struct StickyCookie<'b> {
+    /// A token; see [`is_sendable`].
+    pub name: &'b str,
+    /// See [`is_sendable`].
+    pub value: &'b str,
+    /// Whether it is never to travel without TLS.
+    pub is_secure: bool,
+}
+
+impl StickyCookie<'_> {
+    /// Writes Set-Cookie (RFC 6265 4.1). SameSite=Lax is what browsers take to be meant without it; said aloud it also
+    /// holds in those that do not.
+    pub fn write(&self, writer: &mut HeadWriter<'_>) {
+        writer
+            .raw(b"Set-Cookie: ")
+            .raw(self.name.as_bytes())
+            .raw(b"=")
+            .raw(self.value.as_bytes())
+            .raw(b"; Path=/; HttpOnly; SameSite=Lax");
+        if self.is_secure {
+            writer.raw(b"; Secure");
+        }
+        writer.raw(b"\r\n");
+    }
+}
+
+/// Whether a cookie can have this name and this value (RFC 6265 4.1.1): a token, and visible ASCII without quotes, commas,
+/// semicolons and backslashes.
+pub fn is_sendable(name: &str, value: &str) -> bool {
+    let is_octet = |byte: u8| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte);
+    is_token(name.as_bytes()) && value.bytes().all(is_octet)
+}
+
+/// `name=value` without the white space around either.
+fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let equals = memchr::memchr(b'=', text)?;
+    Some((trim(&text[..equals]), trim(&text[equals + 1..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_found_by_its_exact_name() {
+        let fields = [
+            (
+                "Cookie",
+                "a=1; b=two; c=\"3\";d=e=f; =nameless;lone; b=later;g=; h = spaced ;;",
+            ),
+            ("X-Cookie", "x=1"),
+            ("cookie", "i=\u{e9}"),
+        ];
+        let headers = fields.map(|(name, value)| Header {
+            name,
+            value: value.as_bytes(),
+        });
+        let rows = [
+            ("a", Some("1")),
+            ("b", Some("two")),
+            ("c", Some("\"3\"")),
+            ("d", Some("e=f")),
+            ("g", Some("")),
+            ("h", Some("spaced")),
+            ("i", Some("\u{e9}")),
+            ("A", None),
+            ("lone", None),
+            ("x", None),
+            ("e", None),
+        ];
+        for (name, wanted) in rows {
+            assert_eq!(find(&headers, name), wanted.map(str::as_bytes), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_sticky_cookie_is_set_and_found_again() {
+        let rows = [
+            (
+                false,
+                "Set-Cookie: server=s1; Path=/; HttpOnly; SameSite=Lax\r\n",
+            ),
+            (
+                true,
+                "Set-Cookie: server=s1; Path=/; HttpOnly; SameSite=Lax; Secure\r\n",
+            ),
+        ];
+        for (is_secure, wanted) in rows {
+            let mut out = [0; 128];
+            let mut writer = HeadWriter::new(&mut out);
+            let cookie = StickyCookie {
+                name: "server",
+                value: "s1",
+                is_secure,
+            };
+            cookie.write(&mut writer);
+            let bytes = writer.finish().expect("128 bytes are enough");
+            assert_eq!(str::from_utf8(&out[..bytes]), Ok(wanted));
+        }
+    }
+
+    #[test]
+    fn what_a_cookie_cannot_be_is_known() {
+        for (name, value) in [("a", ""), ("server", "s1-_.~!#$%&'()*+/:<=>?@[]^`{|}")] {
+            assert!(is_sendable(name, value), "{name}={value}");
+        }
+        for (name, value) in [
+            ("", "a"),
+            ("a b", "a"),
+            ("a=b", ""),
+            ("a", "b c"),
+            ("a", "b;"),
+            ("a", "\"b\""),
+            ("a", "b,c"),
+            ("a", "\\"),
+            ("a", "\u{e9}"),
+            ("a", "\r\n"),
+        ] {
+            assert!(!is_sendable(name, value), "{name}={value}");
+        }
+    }
+}

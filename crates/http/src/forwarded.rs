@@ -1,0 +1,624 @@
+//! What proxies before us tell of the client, and what we tell servers: X-Forwarded-For, -Proto and -Host, which follow
+//! no standard, and Forwarded (RFC 7239).
+//!
+//! ```text
+//!  client ──> proxy A ──> proxy B ──> us        Forwarded: for=client, for=A       and B is our peer
+//!                                                          <────── the walk ──────────────┘
+//! ```
+//! Each proxy adds a member on the right, and anybody can send a field that has some already. So the walk begins at our
+//! peer and goes left for as long as the address it stands on is trusted to tell who came before; the first one that is
+//! not is the client (RFC 7239 8.1). What cannot be understood ends the walk at the last address that could.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::field::{self, Header, header_is};
+use crate::limits::FORWARDED_MEMBERS_MAX;
+use crate::target::Authority;
+use crate::write::HeadWriter;
+
+/// Which fields are believed. A proxy writes one kind and passes the other on as anybody sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldBy {
+    /// X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host.
+    XForwarded,
+    /// Forwarded.
+    Forwarded,
+}
+
+/// The client as far as it can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client<'b> {
+    /// Its address; an IPv4 address is never in its IPv6 form.
+    pub address: IpAddr,
+    /// The scheme of its request, if a trusted proxy tells.
+    pub scheme: Option<Scheme>,
+    /// The `host[:port]` that it asked for, if a trusted proxy tells.
+    pub host: Option<&'b str>,
+}
+
+/// The scheme of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Without TLS.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+/// What we tell a server of a request that we forward.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'b> {
+    /// The client's address; `None` for one without, such as that of a Unix socket.
+    pub address: Option<IpAddr>,
+    /// How the request came to us.
+    pub scheme: Scheme,
+    /// The `host[:port]` it asked for, as it passed the parser.
+    pub host: Option<&'b str>,
+}
+
+/// Finds the client of a request that came from `peer`. Fields count only as far as trusted addresses wrote them: from
+/// an untrusted peer nothing is believed. At most [`FORWARDED_MEMBERS_MAX`] members are looked at. With X-Forwarded
+/// fields the scheme and the host are the last ones written there, since nothing says which proxy wrote which; with
+/// Forwarded they are those of the member that names the client.
+pub fn client<'b>(
+    headers: &[Header<'b>],
+    told_by: ToldBy,
+    peer: IpAddr,
+    is_trusted: impl Fn(IpAddr) -> bool,
+) -> Client<'b> {
+    let peer = Client {
+        address: peer.to_canonical(),
+        scheme: None,
+        host: None,
+    };
+    if !is_trusted(peer.address) {
+        return peer;
+    }
+    match told_by {
+        ToldBy::Forwarded => {
+            let members = members_from_right(headers, "forwarded");
+            walk(peer, members.map(client_of_member), is_trusted)
+        }
+        ToldBy::XForwarded => {
+            let told = Client {
+                scheme: last_member(headers, "x-forwarded-proto").and_then(Scheme::of),
+                host: last_member(headers, "x-forwarded-host").and_then(host),
+                ..peer
+            };
+            let members = members_from_right(headers, "x-forwarded-for").map(|member| {
+                let address = address_of_member(member)?;
+                Some(Client { address, ..told })
+            });
+            walk(told, members, is_trusted)
+        }
+    }
+}
+
+/// Whether this module writes a field of this name: who does so leaves out the one that was received.
+pub fn is_forwarding_field(name: &str) -> bool {
+    match name.len() {
+        9 => header_is(name, "forwarded"),
+        15 => header_is(name, "x-forwarded-for"),
+        16 => header_is(name, "x-forwarded-host"),
+        17 => header_is(name, "x-forwarded-proto"),
+        _ => false,
+    }
+}
+
+/// Writes X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host. The client's address goes behind the members that
+/// `received` has, the fields of a request from a trusted peer; with no fields in `received` it stands alone.
+pub fn write_x_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut HeadWriter<'_>) {
+    writer.raw(b"X-Forwarded-For: ");
+    write_received(received, "x-forwarded-for", writer);
+    match told.address {
+        Some(address) => writer.display(address.to_canonical()),
+        None => writer.raw(b"unknown"),
+    };
+    writer.raw(b"\r\n");
+    writer.header("X-Forwarded-Proto", told.scheme.text().as_bytes());
+    if let Some(host) = told.host {
+        writer.header("X-Forwarded-Host", host.as_bytes());
+    }
+}
+
+/// Writes Forwarded (RFC 7239 4) behind the members that `received` has, as [`write_x_forwarded`] does. A field whose
+/// quotes do not match is left out: what we add would be within the quotes to some readers.
+pub fn write_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut HeadWriter<'_>) {
+    writer.raw(b"Forwarded: ");
+    write_received(received, "forwarded", writer);
+    match told.address.map(|address| address.to_canonical()) {
+        Some(IpAddr::V4(address)) => writer.raw(b"for=").display(address),
+        // RFC 7239 6: brackets, and so quotes.
+        Some(IpAddr::V6(address)) => writer.raw(b"for=\"[").display(address).raw(b"]\""),
+        None => writer.raw(b"for=unknown"),
+    };
+    if let Some(host) = told.host {
+        writer.raw(b";host=");
+        match field::is_token(host.as_bytes()) {
+            true => writer.raw(host.as_bytes()),
+            // A host has no quotes and no backslashes that would want an escape (RFC 3986 3.2.2).
+            false => writer.raw(b"\"").raw(host.as_bytes()).raw(b"\""),
+        };
+    }
+    writer
+        .raw(b";proto=")
+        .raw(told.scheme.text().as_bytes())
+        .raw(b"\r\n");
+}
+
+impl Scheme {
+    /// As it stands in a URI.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+
+    fn of(text: &[u8]) -> Option<Scheme> {
+        [Scheme::Http, Scheme::Https]
+            .into_iter()
+            .find(|scheme| text.eq_ignore_ascii_case(scheme.text().as_bytes()))
+    }
+}
+
+/// From a trusted `peer` to the left. A member is `None` if it is not understood.
+fn walk<'b>(
+    peer: Client<'b>,
+    members: impl Iterator<Item = Option<Client<'b>>>,
+    is_trusted: impl Fn(IpAddr) -> bool,
+) -> Client<'b> {
+    let mut client = peer;
+    for member in members {
+        let Some(member) = member else { break };
+        client = member;
+        if !is_trusted(client.address) {
+            break;
+        }
+    }
+    client
+}
+
+/// The members of all fields of this name, the last one first; empty ones are skipped (RFC 9110 5.6.1.2) but count.
+fn members_from_right<'h, 'b>(
+    headers: &'h [Header<'b>],
+    name_lowercase: &'static str,
+) -> impl Iterator<Item = &'b [u8]> + use<'h, 'b> {
+    headers
+        .iter()
+        .rev()
+        .filter(move |header| header_is(header.name, name_lowercase))
+        .flat_map(|header| MembersFromRight {
+            rest: Some(header.value),
+        })
+        .take(FORWARDED_MEMBERS_MAX)
+        .map(field::trim)
+        .filter(|member| !member.is_empty())
+}
+
+fn last_member<'b>(headers: &[Header<'b>], name_lowercase: &'static str) -> Option<&'b [u8]> {
+    members_from_right(headers, name_lowercase).next()
+}
+
+/// Cuts a list at its commas from the right. Quoted strings are recognised from there, too: whatever stands on the left,
+/// made up by anybody, cannot change what the members on the right are.
+struct MembersFromRight<'b> {
+    rest: Option<&'b [u8]>,
+}
+
+impl<'b> Iterator for MembersFromRight<'b> {
+    type Item = &'b [u8];
+
+    fn next(&mut self) -> Option<&'b [u8]> {
+        let text = self.rest?;
+        let mut is_quoted = false;
+        for at in (0..text.len()).rev() {
+            match text[at] {
+                b',' if !is_quoted => {
+                    self.rest = Some(&text[..at]);
+                    return Some(&text[at + 1..]);
+                }
+                b'"' if !is_quoted => is_quoted = true,
+                b'"' => is_quoted = is_escaped(&text[..at]),
+                _ => {}
+            }
+        }
+        self.rest = None;
+        Some(text)
+    }
+}
+
+/// Whether a backslash takes the meaning of what follows `before` (RFC 9110 5.6.4).
+fn is_escaped(before: &[u8]) -> bool {
+    let backslashes = before.iter().rev().take_while(|&&byte| byte == b'\\');
+    backslashes.count() % 2 == 1
+}
+
+/// One member of Forwarded (RFC 7239 4): pairs with semicolons between them, each name once.
+fn client_of_member(member: &[u8]) -> Option<Client<'_>> {
+    let (mut found, mut proto, mut host_text) = (None, None, None);
+    for pair in field::split_unquoted(member, b';').map(field::trim) {
+        if pair.is_empty() {
+            continue;
+        }
+        let equals = memchr::memchr(b'=', pair)?;
+        let (name, value) = (&pair[..equals], &pair[equals + 1..]);
+        let place = match name {
+            name if name.eq_ignore_ascii_case(b"for") => &mut found,
+            name if name.eq_ignore_ascii_case(b"proto") => &mut proto,
+            name if name.eq_ignore_ascii_case(b"host") => &mut host_text,
+            name if field::is_token(name) => continue,
+            _ => return None,
+        };
+        if place.replace(plain_value(value)?).is_some() {
+            return None;
+        }
+    }
+    Some(Client {
+        address: node(found?)?,
+        scheme: proto.and_then(Scheme::of),
+        host: host_text.and_then(host),
+    })
+}
+
+/// A token, or the inside of a quoted string (RFC 7239 4). One with escapes is not understood: addresses and hosts have
+/// nothing to escape.
+fn plain_value(text: &[u8]) -> Option<&[u8]> {
+    let [b'"', inside @ .., b'"'] = text else {
+        return field::is_token(text).then_some(text);
+    };
+    let is_plain = |&byte: &u8| field::is_text(byte) && byte != b'"' && byte != b'\\';
+    inside.iter().all(is_plain).then_some(inside)
+}
+
+/// RFC 7239 6: an address with or without a port. `None` for `unknown` and for names that hide one (`_hidden`).
+fn node(text: &[u8]) -> Option<IpAddr> {
+    let text = str::from_utf8(text).ok()?;
+    let (address, behind) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (address, behind) = rest.split_once(']')?;
+            (IpAddr::V6(address.parse::<Ipv6Addr>().ok()?), behind)
+        }
+        None => {
+            let (address, behind) = text.split_at(text.find(':').unwrap_or(text.len()));
+            (IpAddr::V4(address.parse::<Ipv4Addr>().ok()?), behind)
+        }
+    };
+    let is_sound = behind.is_empty() || behind.strip_prefix(':').is_some_and(is_node_port);
+    is_sound.then(|| address.to_canonical())
+}
+
+/// Up to five digits, or a name that hides them (RFC 7239 6.3).
+fn is_node_port(port: &str) -> bool {
+    let port = port.as_bytes();
+    match port {
+        [b'_', name @ ..] => {
+            let is_fine = |&byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            !name.is_empty() && name.iter().all(is_fine)
+        }
+        digits => (1..=5).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit),
+    }
+}
+
+/// One member of X-Forwarded-For: any way of writing an address that is in use, IPv6 without brackets among them.
+fn address_of_member(member: &[u8]) -> Option<IpAddr> {
+    let bare = str::from_utf8(member).ok()?.parse::<Ipv6Addr>();
+    bare.map(|address| IpAddr::V6(address).to_canonical())
+        .ok()
+        .or_else(|| node(member))
+}
+
+fn host(text: &[u8]) -> Option<&str> {
+    let authority = Authority::parse(text)?;
+    (authority.host_bytes > 0).then(|| str::from_utf8(text).ok())?
+}
+
+/// The values of all fields of this name, each with a comma behind it.
+fn write_received(
+    received: &[Header<'_>],
+    name_lowercase: &'static str,
+    writer: &mut HeadWriter<'_>,
+) {
+    for header in received {
+        let is_welcome = header_is(header.name, name_lowercase)
+            && !header.value.is_empty()
+            && field::has_paired_quotes(header.value);
+        if is_welcome {
+            writer.raw(header.value).raw(b", ");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: &str = "10.0.0.9";
+
+    /// Trusts 10.0.0.0/8 and addresses that begin with fd00.
+    fn is_trusted(address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => address.octets()[0] == 10,
+            IpAddr::V6(address) => address.segments()[0] == 0xfd00,
+        }
+    }
+
+    fn headers<'b>(name: &'b str, values: &[&'b str]) -> Vec<Header<'b>> {
+        let header = |value: &&'b str| Header {
+            name,
+            value: value.as_bytes(),
+        };
+        values.iter().map(header).collect()
+    }
+
+    /// The client that the fields tell of when `peer` sent them.
+    fn found(name: &str, values: &[&str], peer: &str) -> String {
+        let told_by = match name {
+            "Forwarded" => ToldBy::Forwarded,
+            _ => ToldBy::XForwarded,
+        };
+        let peer = peer.parse().expect("an address");
+        let headers = headers(name, values);
+        client(&headers, told_by, peer, is_trusted)
+            .address
+            .to_string()
+    }
+
+    fn check(name: &str, rows: &[(&[&str], &str)]) {
+        for (values, wanted) in rows {
+            assert_eq!(found(name, values, PEER), *wanted, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn x_forwarded_for_is_walked_from_the_right_to_the_first_stranger() {
+        check(
+            "X-Forwarded-For",
+            &[
+                (&[], PEER),
+                (&["192.0.2.1"], "192.0.2.1"),
+                (&["6.6.6.6, 192.0.2.1"], "192.0.2.1"),
+                (&["6.6.6.6, 192.0.2.1, 10.1.1.1"], "192.0.2.1"),
+                (
+                    &["6.6.6.6", "192.0.2.1 ,10.1.1.1,", "10.1.1.2"],
+                    "192.0.2.1",
+                ),
+                (&["10.1.1.1, 10.1.1.2"], "10.1.1.1"),
+                (&["2001:db8::1, fd00::1"], "2001:db8::1"),
+                (&["[2001:db8::1]"], "2001:db8::1"),
+                (&["[2001:db8::1]:443"], "2001:db8::1"),
+                (&["192.0.2.1:56324"], "192.0.2.1"),
+                (&["192.0.2.1,,\t, 10.1.1.1"], "192.0.2.1"),
+                (&["6.6.6.6, ::ffff:192.0.2.1, ::ffff:10.1.1.1"], "192.0.2.1"),
+            ],
+        );
+    }
+
+    #[test]
+    fn garbage_in_x_forwarded_for_ends_the_walk_where_it_is() {
+        for garbage in [
+            "unknown",
+            "_hidden",
+            "localhost",
+            "192.0.2.256",
+            "192.0.2.01",
+            "192.0.2.1:",
+            "192.0.2.1:123456",
+            "192.0.2.1 10.0.0.1",
+            "[192.0.2.1]",
+            "[::1",
+            "::1]",
+            "fe80::1%eth0",
+            "\"192.0.2.1\"",
+            "\u{e9}",
+        ] {
+            let text = format!("6.6.6.6, {garbage}, 10.1.1.1");
+            assert_eq!(
+                found("X-Forwarded-For", &[&text], PEER),
+                "10.1.1.1",
+                "{garbage}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_not_believed() {
+        for (name, value) in [
+            ("X-Forwarded-For", "192.0.2.1"),
+            ("Forwarded", "for=192.0.2.1;proto=https"),
+            ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Host", "example.com"),
+        ] {
+            let peer = "198.51.100.1".parse().expect("an address");
+            for told_by in [ToldBy::XForwarded, ToldBy::Forwarded] {
+                let client = client(&headers(name, &[value]), told_by, peer, is_trusted);
+                assert_eq!(
+                    (client.address, client.scheme, client.host),
+                    (peer, None, None)
+                );
+            }
+        }
+        assert_eq!(
+            found("X-Forwarded-For", &["192.0.2.1"], "::ffff:198.51.100.1"),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            found("X-Forwarded-For", &["192.0.2.1"], "::ffff:10.0.0.9"),
+            "192.0.2.1"
+        );
+    }
+
+    #[test]
+    fn only_so_many_members_are_looked_at() {
+        let trusted = |count| vec!["10.1.1.1"; count].join(",");
+        let within = format!("192.0.2.1,{}", trusted(FORWARDED_MEMBERS_MAX - 1));
+        assert_eq!(found("X-Forwarded-For", &[&within], PEER), "192.0.2.1");
+        let beyond = format!("192.0.2.1,{}", trusted(FORWARDED_MEMBERS_MAX));
+        assert_eq!(found("X-Forwarded-For", &[&beyond], PEER), "10.1.1.1");
+        let empty = format!("192.0.2.1{}", ",".repeat(FORWARDED_MEMBERS_MAX));
+        assert_eq!(found("X-Forwarded-For", &[&empty], PEER), PEER);
+    }
+
+    #[test]
+    fn forwarded_is_walked_from_the_right_to_the_first_stranger() {
+        check(
+            "Forwarded",
+            &[
+                (&["for=192.0.2.1"], "192.0.2.1"),
+                (&["FOR=192.0.2.1;proto=http"], "192.0.2.1"),
+                (
+                    &["by=10.0.0.1; for=\"192.0.2.1:443\" ;proto=https"],
+                    "192.0.2.1",
+                ),
+                (&["for=\"[2001:db8::1]\""], "2001:db8::1"),
+                (&["for=\"[2001:db8::1]:_port\""], "2001:db8::1"),
+                (&["for=6.6.6.6, for=192.0.2.1,for=10.1.1.1"], "192.0.2.1"),
+                (
+                    &["for=6.6.6.6", "for=192.0.2.1", "for=10.1.1.1"],
+                    "192.0.2.1",
+                ),
+                (&["for=192.0.2.1;ext=\"a, b;c\\\"d\""], "192.0.2.1"),
+                (&["for=192.0.2.1;ext=\"a, for=1.1.1.1\""], "192.0.2.1"),
+                (&["for=192.0.2.1;;"], "192.0.2.1"),
+            ],
+        );
+    }
+
+    #[test]
+    fn garbage_in_forwarded_ends_the_walk_where_it_is() {
+        for garbage in [
+            "for=unknown",
+            "for=_hidden",
+            "for=\"_hidden:80\"",
+            "proto=https",
+            "for=",
+            "for",
+            "for =192.0.2.1",
+            "for= 192.0.2.1",
+            "for=192.0.2.1:80",
+            "for=[2001:db8::1]",
+            "for=\"2001:db8::1\"",
+            "for=\"192.0.2.1\\:80\"",
+            "for=\"192.0.2.1:_\"",
+            "for=192.0.2.1;for=192.0.2.1",
+            "for=192.0.2.1;proto=http;proto=https",
+            "for=192.0.2.1;b@d=x",
+            "for=192.0.2.1;x=\"",
+            "for=\"192.0.2.1",
+            "192.0.2.1",
+        ] {
+            let text = format!("for=6.6.6.6, {garbage}, for=10.1.1.1");
+            assert_eq!(found("Forwarded", &[&text], PEER), "10.1.1.1", "{garbage}");
+        }
+    }
+
+    #[test]
+    fn quotes_left_open_by_the_client_do_not_hide_what_a_proxy_added() {
+        for made_up in [
+            "for=\"",
+            "for=\"6.6.6.6, x=\"",
+            "\"",
+            "x=\"\\",
+            "x=\"\\\"",
+            "for=6.6.6.6\"",
+        ] {
+            let text = format!("{made_up}, for=192.0.2.1;host=\"a:1\", for=10.1.1.1");
+            assert_eq!(found("Forwarded", &[&text], PEER), "192.0.2.1", "{made_up}");
+        }
+    }
+
+    #[test]
+    fn scheme_and_host_are_those_of_the_client() {
+        let seen = |headers: &[Header<'static>], told_by| {
+            let peer = PEER.parse().expect("an address");
+            let client = client(headers, told_by, peer, is_trusted);
+            (client.scheme, client.host)
+        };
+        let https = Some(Scheme::Https);
+        let rows = [
+            (
+                "for=192.0.2.1;proto=HTTPS;host=a, for=10.1.1.1;proto=http;host=b",
+                (https, Some("a")),
+            ),
+            ("for=192.0.2.1;host=\"a:8080\"", (None, Some("a:8080"))),
+            ("for=192.0.2.1;proto=wss;host=\"a b\"", (None, None)),
+            ("for=192.0.2.1;host=\"\"", (None, None)),
+            ("proto=https", (None, None)),
+        ];
+        for (value, wanted) in rows {
+            assert_eq!(
+                seen(&headers("Forwarded", &[value]), ToldBy::Forwarded),
+                wanted,
+                "{value}"
+            );
+        }
+        let mut both = headers("X-Forwarded-Proto", &["http, https"]);
+        both.extend(headers("X-Forwarded-Host", &["evil", "a:80"]));
+        assert_eq!(seen(&both, ToldBy::XForwarded), (https, Some("a:80")));
+        assert_eq!(seen(&both, ToldBy::Forwarded), (None, None));
+    }
+
+    #[test]
+    fn what_we_tell_goes_behind_what_was_told() {
+        let told = |address: &str, host| Told {
+            address: address.parse().ok(),
+            scheme: Scheme::Https,
+            host,
+        };
+        let written = |told: &Told<'_>, received: &[Header<'_>]| {
+            let mut out = [0; 512];
+            let mut writer = HeadWriter::new(&mut out);
+            write_x_forwarded(told, received, &mut writer);
+            write_forwarded(told, received, &mut writer);
+            let bytes = writer.finish().expect("512 bytes are enough");
+            String::from_utf8_lossy(&out[..bytes]).into_owned()
+        };
+        let mut received = headers("x-forwarded-for", &["192.0.2.1", "", "10.1.1.1"]);
+        received.extend(headers(
+            "Forwarded",
+            &["for=_a;x=\"", "for=192.0.2.1", "for=\"[::1]\""],
+        ));
+        let rows = [
+            (
+                told("10.0.0.9", Some("a")),
+                &received[..],
+                "X-Forwarded-For: 192.0.2.1, 10.1.1.1, 10.0.0.9\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: a\r\n\
+                 Forwarded: for=192.0.2.1, for=\"[::1]\", for=10.0.0.9;host=a;proto=https\r\n",
+            ),
+            (
+                told("2001:db8::1", Some("a:80")),
+                &[],
+                "X-Forwarded-For: 2001:db8::1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: a:80\r\n\
+                 Forwarded: for=\"[2001:db8::1]\";host=\"a:80\";proto=https\r\n",
+            ),
+            (
+                told("::ffff:192.0.2.1", None),
+                &[],
+                "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\nForwarded: for=192.0.2.1;proto=https\r\n",
+            ),
+            (
+                told("none", None),
+                &[],
+                "X-Forwarded-For: unknown\r\nX-Forwarded-Proto: https\r\nForwarded: for=unknown;proto=https\r\n",
+            ),
+        ];
+        for (told, received, wanted) in rows {
+            assert_eq!(written(&told, received), wanted);
+        }
+    }
+
+    #[test]
+    fn the_fields_written_here_are_known_in_any_case() {
+        for name in [
+            "Forwarded",
+            "X-Forwarded-For",
+            "x-forwarded-PROTO",
+            "X-FORWARDED-HOST",
+        ] {
+            assert!(is_forwarding_field(name), "{name}");
+        }
+        for name in ["X-Forwarded-Port", "X-Real-IP", "Via", ""] {
+            assert!(!is_forwarding_field(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Changing the protocol of a connection (RFC 9110 7.8), as WebSocket does (RFC 6455 4): what a client asks for, and
+//! whether a server's 101 is an answer to that. What the new protocol says is nobody's business here.
+
+use crate::field::{Header, header_is, is_token, token_list};
+use crate::hop::connection_names;
+use crate::refusal::Refusal;
+use crate::request::RequestHead;
+use crate::response::ResponseHead;
+use crate::version::Version;
+use crate::write::HeadWriter;
+
+/// The protocols that a request would like to change to, as received: names with or without a version, in the client's
+/// order of preference. `None` if it does not ask: without the connection option the field is not for us, and HTTP/1.0
+/// knows no such thing (RFC 9110 7.8).
+///
+/// Not every one should be passed on: behind a change to `h2c` a client could send requests that no route has seen.
+pub fn asked<'h, 'b>(
+    head: &RequestHead<'h, 'b>,
+) -> Option<impl Iterator<Item = &'b [u8]> + use<'h, 'b>> {
+    let asks = head.version == Version::Http11
+        && has_option(head.headers)
+        && protocols(head.headers).next().is_some();
+    asks.then(|| protocols(head.headers))
+}
+
+/// Whether `protocol` is `wanted_lowercase`, in any case and any version (RFC 9110 7.8).
+pub fn is_protocol(protocol: &[u8], wanted_lowercase: &str) -> bool {
+    let name = protocol.split(|&byte| byte == b'/').next();
+    name.is_some_and(|name| name.eq_ignore_ascii_case(wanted_lowercase.as_bytes()))
+}
+
+/// Judges a 101 (Switching Protocols) by the fields of the request that it answers: it says which protocol follows, and
+/// only such as were asked for (RFC 9110 7.8, 15.2.2).
+///
+/// # Errors
+/// 502: then nobody knows what the bytes behind the head mean.
+pub fn judge(response: &ResponseHead<'_, '_>, request: &[Header<'_>]) -> Result<(), Refusal> {
+    const NOT_ASKED: Refusal = Refusal::new(502, "it changed the protocol without being asked to");
+    const UNNAMED: Refusal = Refusal::new(502, "it changed the protocol without saying to which");
+    if !has_option(request) {
+        return Err(NOT_ASKED);
+    }
+    if !has_option(response.headers) {
+        return Err(UNNAMED);
+    }
+    let mut is_named = false;
+    for protocol in protocols(response.headers) {
+        is_named = true;
+        if !protocols(request).any(|asked| asked.eq_ignore_ascii_case(protocol)) {
+            return Err(NOT_ASKED);
+        }
+    }
+    is_named.then_some(()).ok_or(UNNAMED)
+}
+
+/// The protocols that all Upgrade fields name. Malformed members are skipped: no protocol is called that.
+pub fn protocols<'h, 'b>(
+    headers: &'h [Header<'b>],
+) -> impl Iterator<Item = &'b [u8]> + use<'h, 'b> {
+    headers
+        .iter()
+        .filter(|header| header_is(header.name, "upgrade"))
+        .flat_map(|header| token_list(header.value))
+        .filter(|protocol| is_well_formed(protocol))
+}
+
+/// Writes the two fields that ask for protocols, or in a 101 say which one follows.
+pub fn write<'b>(protocols: impl IntoIterator<Item = &'b [u8]>, writer: &mut HeadWriter<'_>) {
+    writer.raw(b"Connection: upgrade\r\nUpgrade: ");
+    for (at, protocol) in protocols.into_iter().enumerate() {
+        let comma: &[u8] = if at == 0 { b"" } else { b", " };
+        writer.raw(comma).raw(protocol);
+    }
+    writer.raw(b"\r\n");
+}
+
+/// Whether Connection names Upgrade.
+fn has_option(headers: &[Header<'_>]) -> bool {
+    connection_names(headers).any(|name| name.eq_ignore_ascii_case(b"upgrade"))
+}
+
+/// `name` or `name/version`, tokens both.
+fn is_well_formed(protocol: &[u8]) -> bool {
+    let mut parts = protocol.splitn(2, |&byte| byte == b'/');
+    parts.all(is_token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HeaderSlots, Limits, Method, Parsed, request, response};
+
+    fn asked_by(version: &str, fields: &str) -> Option<Vec<String>> {
+        let text = format!("GET / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
+        let mut slots = HeaderSlots::new();
+        let Parsed::Complete(head) = request::parse(text.as_bytes(), &mut slots, &Limits::DEFAULT)
+        else {
+            panic!("no request: {text}");
+        };
+        let protocols = asked(&head)?.map(|protocol| String::from_utf8_lossy(protocol).into());
+        Some(protocols.collect())
+    }
+
+    fn judged(request_fields: &str, response_fields: &str) -> Result<(), &'static str> {
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{request_fields}\r\n");
+        let response = format!("HTTP/1.1 101 Switching Protocols\r\n{response_fields}\r\n");
+        let (mut slots, mut response_slots) = (HeaderSlots::new(), HeaderSlots::new());
+        let request = request::parse(request.as_bytes(), &mut slots, &Limits::DEFAULT);
+        let response = response::parse(
+            response.as_bytes(),
+            &mut response_slots,
+            Method::Get,
+            &Limits::DEFAULT,
+        );
+        match (request, response) {
+            (Parsed::Complete(request), Parsed::Complete(response)) => {
+                judge(&response, request.headers).map_err(|refusal| refusal.reason)
+            }
+            _ => panic!("not complete: {request_fields} {response_fields}"),
+        }
+    }
+
+    #[test]
+    fn a_request_asks_for_protocols_when_connection_says_so_too() {
+        let rows: [(&str, Option<&[&str]>); 9] = [
+            (
+                "Connection: Upgrade\r\nUpgrade: websocket\r\n",
+                Some(&["websocket"]),
+            ),
+            (
+                "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket\r\n",
+                Some(&["WebSocket"]),
+            ),
+            (
+                "Connection: x\r\nConnection: UPGRADE\r\nUpgrade: a/1, b\r\nupgrade: c\r\n",
+                Some(&["a/1", "b", "c"]),
+            ),
+            (
+                "Connection: upgrade\r\nUpgrade: a b, c/d/e, /1, f/\r\n",
+                None,
+            ),
+            ("Connection: upgrade\r\nUpgrade: a b, c\r\n", Some(&["c"])),
+            ("Connection: upgrade\r\nUpgrade:\r\n", None),
+            ("Connection: upgrade\r\n", None),
+            ("Upgrade: websocket\r\n", None),
+            ("Connection: upgrades\r\nUpgrade: websocket\r\n", None),
+        ];
+        for (fields, wanted) in rows {
+            let wanted = wanted.map(|names| names.iter().map(|&name| name.into()).collect());
+            assert_eq!(asked_by("1.1", fields), wanted, "{fields}");
+            assert_eq!(asked_by("1.0", fields), None, "{fields}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_written_and_read_back() {
+        let mut out = [0; 128];
+        let mut writer = HeadWriter::new(&mut out);
+        write([b"a/2".as_slice(), b"websocket"], &mut writer);
+        let bytes = writer.finish().expect("128 bytes are enough");
+        let fields = str::from_utf8(&out[..bytes]).expect("it is ASCII");
+        assert_eq!(fields, "Connection: upgrade\r\nUpgrade: a/2, websocket\r\n");
+        let wanted = ["a/2", "websocket"].map(String::from).to_vec();
+        assert_eq!(asked_by("1.1", fields), Some(wanted));
+    }
+
+    #[test]
+    fn a_protocol_is_known_in_any_case_and_version() {
+        assert!(is_protocol(b"WebSocket", "websocket"));
+        assert!(is_protocol(b"websocket/13", "websocket"));
+        assert!(!is_protocol(b"websockets", "websocket"));
+        assert!(!is_protocol(b"h2c", "websocket"));
+    }
+
+    #[test]
+    fn a_101_is_judged_by_what_was_asked() {
+        let asked = "Connection: upgrade\r\nUpgrade: a/2, websocket\r\n";
+        let not_asked = Err("it changed the protocol without being asked to");
+        let unnamed = Err("it changed the protocol without saying to which");
+        let rows = [
+            (
+                asked,
+                "Connection: Upgrade\r\nUpgrade: WebSocket\r\n",
+                Ok(()),
+            ),
+            (
+                asked,
+                "Connection: upgrade\r\nUpgrade: websocket, a/2\r\n",
+                Ok(()),
+            ),
+            (asked, "Connection: upgrade\r\nUpgrade: h2c\r\n", not_asked),
+            (
+                asked,
+                "Connection: upgrade\r\nUpgrade: websocket, h2c\r\n",
+                not_asked,
+            ),
+            (asked, "Connection: upgrade\r\nUpgrade: a/1\r\n", not_asked),
+            (asked, "Upgrade: websocket\r\n", unnamed),
+            (asked, "Connection: upgrade\r\n", unnamed),
+            (asked, "Connection: upgrade\r\nUpgrade: a b\r\n", unnamed),
+            (
+                "",
+                "Connection: upgrade\r\nUpgrade: websocket\r\n",
+                not_asked,
+            ),
+            (
+                "Upgrade: websocket\r\n",
+                "Connection: upgrade\r\nUpgrade: websocket\r\n",
+                not_asked,
+            ),
+        ];
+        for (request, response, wanted) in rows {
+            assert_eq!(
+                judged(request, response),
+                wanted,
+                "{request:?} {response:?}"
+            );
+        }
+    }
+}
