@@ -83,3 +83,30 @@ pub(crate) const CLAIM_ATTEMPTS: u32 = 6;
 
 /// Pause between two of these attempts.
 pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(25);
+
+/// Steps of effective weight for each unit of weight as written: a slow start needs some dozens. With the largest weight
+/// (1,000) and group (4,096) the sum of all weights is below 2^31.
+pub(crate) const WEIGHT_SCALE: u32 = 256;
+
+/// Draws of servers, or of pairs, until one fits; then all are looked at. If half of them are full, all draws fail once
+/// in sixteen times.
+pub(crate) const DRAWS_MAX: usize = 4;
+
+/// Points of a hash ring: 1 MiB, and half of that again for its index, on each core for each such group.
+pub(crate) const RING_POINTS_MAX: usize = 1 << 17;
+
+/// Points for each server of a small group, and at least half as many: shares of the keys then deviate by one part in
+/// the root of that from the weights, which is about 5 %. With more than 256 servers there are fewer each.
+pub(crate) const RING_POINTS_PER_MEMBER: usize = 512;
+
+/// Points of a hash ring that are tried until a server fits. If half of the servers are full, all of them fail once in
+/// 2^64 times.
+pub(crate) const HASH_WALK_MAX: usize = 64;
+
+/// Requests in flight with which a server is never too busy for its keys: a browser opens six connections to a site, and
+/// they should reach the same server when its address is the key.
+pub(crate) const HASH_LOAD_FREE: u32 = 6;
+
+/// Of an even share, in per cent, what a hash may give a server. Lower, and keys wander at every ripple of the load;
+/// higher, and the server of a hot key has that much more to do than it need.
+pub(crate) const HASH_LOAD_PERCENT_MAX: u32 = 125;

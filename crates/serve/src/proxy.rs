@@ -8,7 +8,12 @@ mod relay;
 mod rewrite;
 mod upload;
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "groups cannot be configured for all policies yet")
+)]
 mod balance;
+mod chance;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "no group measures latencies yet")

@@ -7,9 +7,9 @@ use std::time::Duration;
 use onrush_config::plan::{ServerAddress, Upstream};
 use onrush_engine::{Address, Core};
 
-use super::balance::Balancer;
+use super::balance::{Balancer, Member, Question, hash};
 use super::pool::Pool;
-use crate::limits::POOL_SWEEP;
+use crate::limits::{POOL_SWEEP, WEIGHT_SCALE};
 
 /// The addresses of a group's servers, in its order.
 #[derive(Clone, Debug)]
@@ -36,7 +36,15 @@ pub(crate) struct Group {
 
 impl Group {
     pub(crate) fn new(upstream: &Upstream, resolved: &Resolved, seed: u64) -> Self {
-        let weights = upstream.servers.iter().map(|server| server.weight);
+        let members: Vec<Member> = (0..)
+            .zip(&upstream.servers)
+            .map(|(server, written)| Member {
+                server,
+                weight: written.weight * WEIGHT_SCALE,
+                load_max: u32::MAX,
+                identity: hash::key(written.address.to_string().as_bytes()),
+            })
+            .collect();
         let servers = upstream
             .servers
             .iter()
@@ -53,13 +61,21 @@ impl Group {
             });
         Self {
             servers: servers.collect(),
-            balancer: RefCell::new(Balancer::new(upstream.balance.clone(), weights, seed)),
+            balancer: RefCell::new(Balancer::new((&upstream.balance).into(), &members, seed)),
         }
     }
 
     /// The index of the server that takes the next request.
     pub(crate) fn choose(&self) -> usize {
-        self.balancer.borrow_mut().next()
+        let question = Question {
+            key: 0,
+            load: &|_| 0,
+            load_sum: 0,
+            latency: &|_| 0,
+            avoid: &[],
+        };
+        let chosen = self.balancer.borrow_mut().choose(&question);
+        chosen.expect("a group has servers and none is ever full") as usize
     }
 
     /// A server by its index.
