@@ -110,3 +110,10 @@ pub(crate) const HASH_LOAD_FREE: u32 = 6;
 /// Of an even share, in per cent, what a hash may give a server. Lower, and keys wander at every ripple of the load;
 /// higher, and the server of a hot key has that much more to do than it need.
 pub(crate) const HASH_LOAD_PERCENT_MAX: u32 = 125;
+
+/// Steps in which a slow start reaches the full weight, 5 % each: fine enough that none is felt, and each makes balancers
+/// prepare anew, which takes a hash ring of a hundred servers about a millisecond.
+pub(crate) const SLOW_START_STEPS: u32 = 20;
+
+/// The step a slow start begins with: a tenth of the weight, Envoy's default. With less a server hardly warms up.
+pub(crate) const SLOW_START_STEP_FIRST: u32 = 2;

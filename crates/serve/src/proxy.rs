@@ -21,5 +21,10 @@ mod chance;
 mod ewma;
 pub(crate) mod group;
 mod pool;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "servers do not come up later yet")
+)]
+mod slow_start;
 
 pub(crate) use group::Group;
