@@ -117,3 +117,10 @@ pub(crate) const SLOW_START_STEPS: u32 = 20;
 
 /// The step a slow start begins with: a tenth of the weight, Envoy's default. With less a server hardly warms up.
 pub(crate) const SLOW_START_STEP_FIRST: u32 = 2;
+
+/// Slices of a sliding window: what it forgets at once is a tenth of it, which no limit on shares needs finer.
+pub(crate) const WINDOW_SLICES: usize = 10;
+
+/// How long requests count towards the retries they entitle to: Finagle's default. Longer, and a night's credit would be
+/// spent on the first second of an outage; shorter, and a pause would use it up.
+pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);

@@ -13,6 +13,11 @@ mod upload;
     expect(dead_code, reason = "groups cannot be configured for all policies yet")
 )]
 mod balance;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "groups do not limit retries yet")
+)]
+mod budget;
 mod chance;
 #[cfg_attr(
     not(test),
@@ -26,5 +31,6 @@ mod pool;
     expect(dead_code, reason = "servers do not come up later yet")
 )]
 mod slow_start;
+mod window;
 
 pub(crate) use group::Group;
