@@ -124,3 +124,10 @@ pub(crate) const WINDOW_SLICES: usize = 10;
 /// How long requests count towards the retries they entitle to: Finagle's default. Longer, and a night's credit would be
 /// spent on the first second of an outage; shorter, and a pause would use it up.
 pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
+
+/// How often the time a server is out may double: 65,536 times any time is above any limit on it.
+pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
+
+/// A server is no outlier when it is slower than its peers by less than this, whatever the proportion: nobody notices,
+/// and a busy machine's scheduler alone makes such differences.
+pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);

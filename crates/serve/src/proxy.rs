@@ -21,6 +21,11 @@ mod budget;
 mod chance;
 #[cfg_attr(
     not(test),
+    expect(dead_code, reason = "groups do not take servers out yet")
+)]
+mod eject;
+#[cfg_attr(
+    not(test),
     expect(dead_code, reason = "no group measures latencies yet")
 )]
 mod ewma;
