@@ -131,3 +131,7 @@ pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 /// A server is no outlier when it is slower than its peers by less than this, whatever the proportion: nobody notices,
 /// and a busy machine's scheduler alone makes such differences.
 pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);
+
+/// First checks are spread over this time, or the interval if that is shorter: a thousand servers are not all asked in
+/// the first millisecond, and a second's delay at the start is none.
+pub(crate) const HEALTH_START_SPREAD: Duration = Duration::from_secs(1);

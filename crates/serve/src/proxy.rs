@@ -30,6 +30,11 @@ mod eject;
 )]
 mod ewma;
 pub(crate) mod group;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "groups do not check their servers yet")
+)]
+mod health;
 mod pool;
 #[cfg_attr(
     not(test),
