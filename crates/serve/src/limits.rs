@@ -135,3 +135,19 @@ pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);
 /// First checks are spread over this time, or the interval if that is shorter: a thousand servers are not all asked in
 /// the first millisecond, and a second's delay at the start is none.
 pub(crate) const HEALTH_START_SPREAD: Duration = Duration::from_secs(1);
+
+/// Keys of rates that are remembered in the whole server, 2 MiB. Only those count that have used up some of their rate
+/// and not waited it out: with 10 requests/s and a burst of 20, those seen in the last two seconds. A site with more
+/// active clients than this has other means.
+pub(crate) const RATE_KEYS_MAX: usize = 1 << 17;
+
+/// Keys with requests in progress, in the whole server, 512 KiB: as many as the connections that are at work on a large
+/// server at one time. Those that are idle do not count.
+pub(crate) const CONCURRENCY_KEYS_MAX: usize = 1 << 16;
+
+/// When to come back after too many requests at the same time: the least that Retry-After can say.
+pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// How often a request may find its key changed by another core while it was being counted. Each time another request
+/// was; so often in a row only if every core of the largest machine were at it.
+pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
