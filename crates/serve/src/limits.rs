@@ -125,6 +125,22 @@ pub(crate) const WINDOW_SLICES: usize = 10;
 /// spent on the first second of an outage; shorter, and a pause would use it up.
 pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
+/// Retries that each core grants in that time whatever the traffic, one a second: a quiet group may retry at all, and no
+/// outage is made worse by it. Finagle grants ten a second.
+pub(crate) const RETRIES_MIN: u32 = 10;
+
+/// How far back the share of failures and the latencies of a server are looked at: Envoy's interval. It is what the
+/// reference of the configuration says.
+pub(crate) const EJECT_WINDOW: Duration = Duration::from_secs(10);
+
+/// With fewer requests in that time nothing is concluded from shares and means: a server that fails one request in ten
+/// would be taken for one that fails every second once in 100,000 times.
+pub(crate) const EJECT_REQUESTS_MIN: u32 = 20;
+
+/// The longest a server is out for what requests met there, unless the first time is longer: Envoy's bound. Then it is
+/// tried again, at the price of a few requests.
+pub(crate) const EJECT_TIME_MAX: Duration = Duration::from_secs(300);
+
 /// How often the time a server is out may double: 65,536 times any time is above any limit on it.
 pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 

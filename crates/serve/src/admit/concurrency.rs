@@ -1,5 +1,6 @@
 //! Requests at the same time, by key.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -20,9 +21,9 @@ pub(crate) struct Concurrency {
 }
 
 /// ```text
-///  63             16 15      0
-///  ┌────────────────┬────────┐   The low bits of a key choose the set; what is left of it after this is told apart
-///  │ 48 bits of key │ count  │   in 8 of 2^48 cases at most, by a secret hash.
+///  63             24 23      0
+///  ┌────────────────┬────────┐   The low bits of a key choose its set, the high ones stand beside the count. Two keys
+///  │ 40 bits of key │ count  │   that agree in both are one to the limit: of a secret hash, one pair in 2^53.
 ///  └────────────────┴────────┘
 /// ```
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ struct Set {
     places: [AtomicU64; 8],
 }
 
-const COUNT: u64 = 0xffff;
+const COUNT: u64 = 0xff_ffff;
 
 /// What a limit says of a request.
 #[derive(Debug)]
@@ -63,8 +64,10 @@ impl Concurrency {
         }
     }
 
-    /// Counts a request unless its key has `requests_max` already, which is below 65,536.
-    pub(crate) fn enter(&self, key: Key, requests_max: u16) -> Entrance<'_> {
+    /// Counts a request unless its key has `requests_max` already. More than 2^24 is no limit that could be reached: each
+    /// request has a connection.
+    pub(crate) fn enter(&self, key: Key, requests_max: NonZeroU32) -> Entrance<'_> {
+        let requests_max = u64::from(requests_max.get()).min(COUNT);
         let set = &self.sets[key.number() as usize & (self.sets.len() - 1)];
         for _ in 0..ADMIT_ATTEMPTS_MAX {
             if let Some(entrance) = set.try_enter(key.number() & !COUNT, requests_max) {
@@ -78,13 +81,13 @@ impl Concurrency {
 
 impl Set {
     /// `None` when another core has changed the place meanwhile.
-    fn try_enter(&self, tag: u64, requests_max: u16) -> Option<Entrance<'_>> {
+    fn try_enter(&self, tag: u64, requests_max: u64) -> Option<Entrance<'_>> {
         let mut free = None;
         for place in &self.places {
             let value = place.load(Relaxed);
             let is_free = value & COUNT == 0;
             if value & !COUNT == tag && !is_free {
-                if value & COUNT >= u64::from(requests_max) {
+                if value & COUNT >= requests_max {
                     return Some(Entrance::Refuse {
                         retry_after: CONCURRENCY_RETRY_AFTER,
                     });
@@ -96,10 +99,7 @@ impl Set {
             }
         }
         match free {
-            Some((place, value)) if requests_max > 0 => take(place, value, tag | 1),
-            Some(_) => Some(Entrance::Refuse {
-                retry_after: CONCURRENCY_RETRY_AFTER,
-            }),
+            Some((place, value)) => take(place, value, tag | 1),
             None => Some(Entrance::Admit(Ticket { place: None })),
         }
     }
@@ -124,8 +124,11 @@ mod tests {
     use super::super::key::Keys;
     use super::*;
 
+    const THREE: NonZeroU32 = NonZeroU32::new(3).expect("it is not 0");
+
     /// The tickets of as many requests of a key as get in.
-    fn fill(table: &Concurrency, key: Key, requests_max: u16) -> Vec<Ticket<'_>> {
+    fn fill(table: &Concurrency, key: Key, requests_max: u32) -> Vec<Ticket<'_>> {
+        let requests_max = NonZeroU32::new(requests_max).expect("tests let somebody in");
         let entrances = (0..1000).map_while(|_| match table.enter(key, requests_max) {
             Entrance::Admit(ticket) => Some(ticket),
             Entrance::Refuse { .. } => None,
@@ -137,14 +140,14 @@ mod tests {
     fn so_many_requests_of_a_key_run_at_once_and_no_more() {
         let (table, keys) = (Concurrency::new(), Keys::default());
         for limit in 1..20 {
-            let key = keys.route(u32::from(limit));
+            let key = keys.route(limit);
             let mut tickets = fill(&table, key, limit);
-            assert_eq!(tickets.len(), usize::from(limit));
+            assert_eq!(tickets.len(), limit as usize);
             assert!(fill(&table, key, limit).is_empty());
             tickets.pop();
             assert_eq!(fill(&table, key, limit).len(), 1);
             drop(tickets);
-            assert_eq!(fill(&table, key, limit).len(), usize::from(limit));
+            assert_eq!(fill(&table, key, limit).len(), limit as usize);
         }
     }
 
@@ -152,7 +155,7 @@ mod tests {
     fn refused_requests_learn_when_to_come_back() {
         let (table, key) = (Concurrency::new(), Keys::default().route(1));
         let _tickets = fill(&table, key, 3);
-        let Entrance::Refuse { retry_after } = table.enter(key, 3) else {
+        let Entrance::Refuse { retry_after } = table.enter(key, THREE) else {
             panic!("three are in");
         };
         assert_eq!(retry_after, CONCURRENCY_RETRY_AFTER);
@@ -183,14 +186,14 @@ mod tests {
         let (table, key) = (Concurrency::new(), Keys::default().route(1));
         let running = AtomicU64::new(0);
         // Remembered before the others come.
-        let Entrance::Admit(first) = table.enter(key, 3) else {
+        let Entrance::Admit(first) = table.enter(key, THREE) else {
             panic!("nobody is in");
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..20_000 {
-                        if let Entrance::Admit(_ticket) = table.enter(key, 3) {
+                        if let Entrance::Admit(_ticket) = table.enter(key, THREE) {
                             assert!(running.fetch_add(1, Relaxed) < 2);
                             running.fetch_sub(1, Relaxed);
                         }

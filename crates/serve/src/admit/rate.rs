@@ -4,11 +4,11 @@
 //! requests so far use up its rate. It is the token bucket with the clock in place of the bucket: nothing has to be
 //! filled, and a key whose time has passed need not be remembered.
 
-use std::num::NonZeroU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use onrush_config::plan;
 use onrush_engine::Instant;
 
 use super::Admission;
@@ -20,19 +20,18 @@ use crate::limits::{ADMIT_ATTEMPTS_MAX, RATE_KEYS_MAX};
 pub(crate) struct Rate {
     /// Nanoseconds of the rate that one request uses up; not 0.
     interval: u64,
-    /// How far ahead of the clock requests may use it up: the burst. Invariant: not below `interval`.
+    /// How far ahead of the clock requests may use it up: the burst, and one. Invariant: not below `interval`.
     ahead_max: u64,
 }
 
-impl Rate {
-    /// `burst` is how many requests may come at once after a silence; one, when they must be evenly spaced. The rate is
-    /// exact to a nanosecond per request, and at most 10^9 per second.
-    pub(crate) fn new(requests: NonZeroU32, per: Duration, burst: NonZeroU32) -> Self {
-        let interval = per.as_nanos() as u64 / u64::from(requests.get());
+impl From<&plan::Rate> for Rate {
+    /// Exact to a nanosecond per request, and at most 10^9 requests per second.
+    fn from(written: &plan::Rate) -> Self {
+        let interval = written.per.as_nanos() as u64 / u64::from(written.count.get());
         let interval = interval.max(1);
         Self {
             interval,
-            ahead_max: interval.saturating_mul(u64::from(burst.get())),
+            ahead_max: interval.saturating_mul(u64::from(written.burst) + 1),
         }
     }
 }
@@ -142,14 +141,15 @@ mod tests {
     use super::super::key::Keys;
     use super::*;
     use proptest::prelude::*;
+    use std::num::NonZeroU32;
 
-    fn rate(requests: u32, seconds: u64, burst: u32) -> Rate {
-        let number = |number| NonZeroU32::new(number).expect("tests limit to something");
-        Rate::new(
-            number(requests),
-            Duration::from_secs(seconds),
-            number(burst),
-        )
+    /// So many requests in so many seconds, and `at_once` of them at once.
+    fn rate(requests: u32, seconds: u64, at_once: u32) -> Rate {
+        Rate::from(&plan::Rate {
+            count: NonZeroU32::new(requests).expect("tests limit to something"),
+            per: Duration::from_secs(seconds),
+            burst: at_once - 1,
+        })
     }
 
     fn at(milliseconds: u64) -> Instant {

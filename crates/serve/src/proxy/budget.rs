@@ -5,7 +5,7 @@ use std::ops::{AddAssign, SubAssign};
 use onrush_engine::Instant;
 
 use super::window::Window;
-use crate::limits::RETRY_WINDOW;
+use crate::limits::{RETRIES_MIN, RETRY_WINDOW};
 
 /// Retries are worth their cost when few requests fail. When many do, the servers have too much to do, and each retry
 /// makes it more: three attempts for everybody are three times the load, which keeps the group down. So retries are a
@@ -27,12 +27,11 @@ struct Counts {
 }
 
 impl Budget {
-    /// Each core keeps its own: the share is then kept by all of them together, and `retries_min` should be a core's
-    /// part.
-    pub(crate) fn new(share_percent: u32, retries_min: u32) -> Self {
+    /// Each core keeps its own; together they keep the share. A share of 0 means no retries at all.
+    pub(crate) fn new(share_percent: u8) -> Self {
         Self {
-            share_percent,
-            retries_min,
+            share_percent: u32::from(share_percent),
+            retries_min: if share_percent == 0 { 0 } else { RETRIES_MIN },
             counts: Window::new(RETRY_WINDOW),
         }
     }
@@ -101,31 +100,31 @@ mod tests {
     fn when_all_fail_retries_are_a_share_of_the_requests() {
         for attempts_max in [2, 3, 10] {
             // Less than a window: nothing is forgotten yet.
-            let granted = granted(&mut Budget::new(20, 0), 9_000, attempts_max);
-            assert_eq!(granted, 1_800, "with {attempts_max} attempts");
+            let granted = granted(&mut Budget::new(20), 9_000, attempts_max);
+            assert_eq!(granted, 1_800 + RETRIES_MIN, "with {attempts_max} attempts");
         }
     }
 
     #[test]
     fn as_time_goes_on_the_share_stays_what_it_is() {
-        let granted = granted(&mut Budget::new(20, 0), 200_000, 3);
+        let granted = granted(&mut Budget::new(20), 200_000, 3);
         // Nine or ten tenths of a window are known at any time.
         assert!((36_000..=44_000).contains(&granted), "{granted}");
     }
 
     #[test]
     fn a_quiet_group_may_retry_a_little() {
-        let mut budget = Budget::new(20, 3);
+        let mut budget = Budget::new(20);
         budget.count_request(at(0));
-        let attempts = [(); 5].map(|()| budget.try_retry(at(0)));
-        assert_eq!(attempts, [true, true, true, false, false]);
+        let granted = (0..100).filter(|_| budget.try_retry(at(0)));
+        assert_eq!(granted.count(), RETRIES_MIN as usize);
         assert!(!budget.try_retry(at(5_000)));
         assert!(budget.try_retry(at(10_000)), "a window later it may again");
     }
 
     #[test]
-    fn nothing_granted_means_never() {
-        let mut budget = Budget::new(0, 0);
+    fn a_share_of_nothing_means_never() {
+        let mut budget = Budget::new(0);
         (0..1000).for_each(|_| budget.count_request(at(0)));
         assert!(!budget.try_retry(at(0)));
     }

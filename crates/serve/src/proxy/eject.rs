@@ -7,13 +7,18 @@
 //! shrinks until the rest breaks down; so how many may be out at once is limited.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
+use onrush_config::plan;
 use onrush_engine::Instant;
 
 use super::window::Window;
-use crate::limits::{EJECT_DOUBLINGS_MAX, EJECT_LATENCY_MARGIN, WINDOW_SLICES};
+use crate::limits::{
+    EJECT_DOUBLINGS_MAX, EJECT_LATENCY_MARGIN, EJECT_REQUESTS_MIN, EJECT_TIME_MAX, EJECT_WINDOW,
+    WINDOW_SLICES,
+};
 
 /// When a server is taken out, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -225,6 +230,26 @@ impl Ejector {
         let out = self.records.iter().filter(|record| record.is_out(now));
         let out_max = self.records.len() * self.rules.out_percent_max as usize / 100;
         in_service > 1 && out.count() < out_max.max(1)
+    }
+}
+
+impl From<&plan::Eject> for Rules {
+    fn from(written: &plan::Eject) -> Self {
+        Self {
+            failures_in_row: written.consecutive_failures.map(NonZeroU32::get),
+            failure_share: written.error_share.map(|percent| FailureShare {
+                percent: u32::from(percent),
+                requests_min: EJECT_REQUESTS_MIN,
+            }),
+            latency: written.latency_share.map(|percent| LatencyExcess {
+                percent: u32::from(percent),
+                requests_min: EJECT_REQUESTS_MIN,
+            }),
+            window: EJECT_WINDOW,
+            out_time: written.time,
+            out_time_max: EJECT_TIME_MAX.max(written.time),
+            out_percent_max: u32::from(written.share_max),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use onrush_config::plan;
 use onrush_engine::Instant;
 
 use super::chance::Chance;
@@ -74,6 +75,17 @@ pub(crate) struct Health {
     against: u32,
     check_due: Instant,
     chance: Chance,
+}
+
+impl From<&plan::Health> for Rules {
+    fn from(written: &plan::Health) -> Self {
+        Self {
+            interval: written.interval,
+            jitter_percent: u32::from(written.jitter),
+            rise: written.rise.get(),
+            fall: written.fall.get(),
+        }
+    }
 }
 
 impl Health {
