@@ -7,10 +7,15 @@
 mod server;
 mod worker;
 
+mod client;
 mod connection;
 mod output;
+mod passage;
 mod path;
 mod route;
+
+mod edits;
+mod variables;
 
 mod proxy;
 mod respond;

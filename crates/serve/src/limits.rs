@@ -83,3 +83,15 @@ pub(crate) const CLAIM_ATTEMPTS: u32 = 6;
 
 /// Pause between two of these attempts.
 pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(25);
+
+/// Bytes of the fields that a route adds to an answer, with what their variables stand for: a head of our own and they
+/// fit one buffer.
+pub(crate) const ANSWER_LINES_BYTES_MAX: usize = 4 * 1024;
+
+/// The longest place that a redirect leads to: the longest target, and a host before it. With the rest of the head it
+/// fits [`HEAD_BYTES_MAX`](crate::respond::HEAD_BYTES_MAX).
+pub(crate) const LOCATION_BYTES_MAX: usize = 10 * 1024;
+
+/// Memory for parts of requests that a core keeps for later ones: what a few hundred requests at a time need. Each has
+/// some hundred bytes, and [`ANSWER_LINES_BYTES_MAX`] at most.
+pub(crate) const KEPT_SPARE_MAX: usize = 256;

@@ -5,11 +5,12 @@ pub(crate) mod forward;
 mod download;
 mod failure;
 mod relay;
-mod rewrite;
+pub(crate) mod rewrite;
 mod upload;
 
 mod balance;
 pub(crate) mod group;
 mod pool;
+pub(crate) mod split;
 
 pub(crate) use group::Group;

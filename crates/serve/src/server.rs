@@ -13,7 +13,10 @@ use onrush_engine::{
     Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Io, Kind, Listener, Setup, choose,
     cpu, descriptors,
 };
+use onrush_http::forwarded::Scheme;
+use onrush_tls::Transport;
 
+use crate::client::{Client, Origin};
 use crate::connection;
 use crate::limits::{
     ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, DESCRIPTORS_OF_PROGRAM,
@@ -338,9 +341,13 @@ async fn accept(listener: Listener, worker: Rc<Worker>) {
     let mut in_a_row = 0;
     loop {
         match listener.accept().await {
-            Ok(stream) => worker
-                .core
-                .spawn(connection::serve(stream, Rc::clone(&worker))),
+            Ok(stream) => {
+                let client = Client::new(Scheme::Http, Origin::OfSocket);
+                let stream = Transport::plain(stream);
+                worker
+                    .core
+                    .spawn(connection::serve(stream, client, Rc::clone(&worker)));
+            }
             Err(Error {
                 kind: Kind::Stopping,
                 ..

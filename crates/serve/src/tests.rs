@@ -2,11 +2,14 @@
 //! do right and wrong.
 
 mod bodies;
+mod edits;
 mod failures;
 mod fields;
+mod forwarded;
 mod garbage;
 mod pools;
 mod retries;
+mod routes;
 mod stopping;
 mod timeouts;
 mod versions;

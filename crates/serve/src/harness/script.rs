@@ -91,10 +91,12 @@ impl Site {
 }
 
 impl Upstream {
-    /// Forwards everything to this server.
+    /// Forwards everything to this server, and tells it nothing of the clients.
     pub(crate) fn plan(&self) -> Plan {
         let server = ServerAddress::Ip(self.address);
-        Plan::one_liner(OneLiner::Forward(vec![server]), Vec::new())
+        let mut plan = Plan::one_liner(OneLiner::Forward(vec![server]), Vec::new());
+        plan.forwarded.x_forwarded = false;
+        plan
     }
 
     /// Connections accepted.
@@ -241,7 +243,8 @@ impl Peer {
 /// What came of requests that were forwarded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Outcome {
-    /// All that the client got until the end of its connection, each `Date` masked.
+    /// All that the client got until the end of its connection, each `Date` masked; for the server's address it has
+    /// SERVER.
     pub(crate) answer: String,
     /// What the server got, by connection.
     pub(crate) requests: Vec<Vec<String>>,
@@ -251,25 +254,43 @@ pub(crate) struct Outcome {
 /// Sends `requests` to a server that forwards them to one that follows `scripts`, on every driver. The client ends its
 /// side behind them. All drivers must have come to the same outcome.
 pub(crate) fn forward(scripts: &[&[Step]], requests: &str) -> Outcome {
-    forward_on(super::cores(), scripts, requests)
+    forward_on(super::cores(), &|_| {}, scripts, requests)
+}
+
+/// The same with a plan that `change` has changed.
+pub(crate) fn forward_with(
+    change: &dyn Fn(&mut Plan),
+    scripts: &[&[Step]],
+    requests: &str,
+) -> Outcome {
+    forward_on(super::cores(), change, scripts, requests)
 }
 
 /// The same where what is sent at once arrives at once.
 pub(crate) fn forward_calmly(scripts: &[&[Step]], requests: &str) -> Outcome {
-    forward_on(super::calm_cores(), scripts, requests)
+    forward_on(super::calm_cores(), &|_| {}, scripts, requests)
 }
 
-fn forward_on(cores: impl Iterator<Item = Ground>, scripts: &[&[Step]], requests: &str) -> Outcome {
+fn forward_on(
+    cores: impl Iterator<Item = Ground>,
+    change: &dyn Fn(&mut Plan),
+    scripts: &[&[Step]],
+    requests: &str,
+) -> Outcome {
     let before: Rc<Cell<Option<Outcome>>> = Rc::default();
     let test = |site: Site| {
         let (requests, before) = (requests.to_owned(), Rc::clone(&before));
         let upstream = site.upstream(scripts);
+        let mut plan = upstream.plan();
+        change(&mut plan);
         async move {
-            let (address, worker) = site.serve_worker(&upstream.plan());
+            let (address, worker) = site.serve_worker(&plan);
             let mut client = site.connect(&address).await;
-            let answer = client.exchange(requests.as_bytes()).await;
+            let answer = without_dates(client.exchange(requests.as_bytes()).await);
+            let own = upstream.address.to_string();
+            let answer = String::from_utf8_lossy(&answer).replace("\r\n", "\n");
             let outcome = Outcome {
-                answer: String::from_utf8_lossy(&without_dates(answer)).replace("\r\n", "\n"),
+                answer: answer.replace(&own, "SERVER"),
                 requests: upstream.requests(),
                 totals: worker.meter.totals(),
             };

@@ -7,13 +7,15 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::forward::{Forward, Progress};
 use super::relay::Relay;
-use super::rewrite::{self, GROWTH_MAX, Onward};
+use super::rewrite::{self, GROWTH_MAX, Onward, TooLarge};
 use crate::output::Output;
+use crate::passage::Passage;
 use crate::worker::Worker;
 
 /// Everything an answer passes on its way.
 pub(crate) struct Download<'a> {
     pub(crate) forward: &'a Forward,
+    pub(crate) passage: &'a Passage,
     pub(crate) worker: &'a Worker,
     pub(crate) server: &'a Transport,
     pub(crate) server_input: &'a mut Input,
@@ -147,11 +149,16 @@ impl Download<'_> {
             keep_alive: done.client_lives,
             chunked: relay.is_chunked_for_client(head.framing),
         };
+        let server = self.forward.server_name(self.worker);
+        let edits = self.passage.answer_edits(self.worker, server);
+        let edits = edits.as_ref();
+        let room = rewrite::response_room(consumed, edits);
         let buffer = self
             .output
-            .room(self.client, consumed + GROWTH_MAX)
+            .room(self.client, room)
             .map_err(Failure::Client)?;
-        rewrite::response(&head, onward, self.worker, buffer);
+        rewrite::response(&head, onward, self.worker, edits, buffer)
+            .map_err(|TooLarge| Failure::BadAnswer("its head leaves no room for what is added"))?;
         self.worker.meter.answer(head.status);
         self.progress.answer_has_begun.set(true);
         self.progress

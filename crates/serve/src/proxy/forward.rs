@@ -24,8 +24,9 @@ use super::group::Server;
 use super::rewrite;
 use super::upload::{Stopped, Upload};
 use crate::connection::Connection;
+use crate::passage::Asker;
+use crate::respond::Context;
 use crate::respond::refuse::refuse;
-use crate::respond::{Context, Writer};
 use crate::worker::Worker;
 
 /// A request that goes to a server. Its head stays at the start of the client's input until nobody can ask for it to
@@ -67,16 +68,17 @@ impl Forward {
     /// # Errors
     /// When the core is out of buffers.
     pub(crate) fn new(
-        worker: &Worker,
+        asker: Asker<'_>,
         group: usize,
         head: &RequestHead<'_, '_>,
         input: &[u8],
     ) -> Result<Self, Error> {
+        let worker = asker.worker;
         let server = worker.groups[group].choose();
         let chosen = worker.groups[group].server(server);
         let queued = match chosen.pool.take() {
             Some(stream) => {
-                let queued = queue_request(head, input, &stream, chosen, worker)?;
+                let queued = queue_request(head, input, &stream, chosen, asker)?;
                 Some((stream, queued))
             }
             None => None,
@@ -104,6 +106,12 @@ impl Forward {
 
     pub(crate) fn keep_alive(&self) -> bool {
         self.keep_alive
+    }
+
+    /// The server that was chosen, as it was written.
+    pub(crate) fn server_name<'w>(&self, worker: &'w Worker) -> &'w str {
+        let group = &worker.groups[self.group as usize];
+        &group.server(self.server as usize).name
     }
 
     /// Takes the request's first `bytes` out of the client's input.
@@ -207,6 +215,7 @@ async fn attempt(
     };
     let mut download = Download {
         forward,
+        passage: &client.passage,
         worker: &client.worker,
         server: &link.stream,
         server_input: &mut link.input,
@@ -225,10 +234,11 @@ fn queue_request(
     input: &[u8],
     stream: &Transport,
     server: &Server,
-    worker: &Worker,
+    asker: Asker<'_>,
 ) -> Result<Queued, Error> {
+    let worker = asker.worker;
     let mut buffer = worker.core.buffer()?;
-    rewrite::request(head, &server.authority, &mut buffer);
+    rewrite::request(head, &server.authority, asker, &mut buffer);
     let arrived = &input[head.bytes..];
     let mut body = BodyReader::new(head.framing);
     // A malformed body is left to the upload, which knows how to say so.
@@ -250,7 +260,7 @@ fn queue_again(client: &Connection, stream: &Transport, server: &Server) -> Resu
     let Parsed::Complete(head) = request::parse(input, &mut slots, &worker.limits) else {
         unreachable!("it was complete when its route was chosen, and is still there");
     };
-    queue_request(&head, input, stream, server, worker)
+    queue_request(&head, input, stream, server, client.asker())
 }
 
 /// Both directions at once: a server may answer before it has read the whole request.
@@ -264,6 +274,7 @@ async fn exchange_streaming(
     let Connection {
         stream,
         worker,
+        passage,
         input,
         output,
         unread,
@@ -280,6 +291,7 @@ async fn exchange_streaming(
         };
         let mut down = Download {
             forward,
+            passage,
             worker,
             server,
             server_input: &mut link.input,
@@ -348,12 +360,7 @@ fn fail(
         version: forward.version,
         keep_alive,
     };
-    let mut writer = Writer {
-        worker: &worker,
-        stream: &client.stream,
-        output: &mut client.output,
-    };
-    refuse(status, failure.reason(), &[], context, &mut writer)
+    refuse(status, failure.reason(), &[], context, &mut client.writer())
 }
 
 /// Tells the log and the meter; what the client did wrong is no news of the server.
