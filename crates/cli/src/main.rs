@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod check;
 mod load;
 mod serve;
 
@@ -27,6 +28,8 @@ struct Arguments {
 enum Verb {
     /// Serve files, fixed and synthetic answers, or forward to servers
     Serve(serve::Args),
+    /// Say whether a configuration can be used, and what is wrong with it
+    Check(check::Args),
     /// Generate load and tell the truth about it
     Load(load::Args),
     /// Run a whole experiment and write a report
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     };
     match arguments.verb {
         Verb::Serve(args) => serve::run(args),
+        Verb::Check(args) => check::run(&args),
         Verb::Load(args) => load::run(args),
         Verb::Bench(args) => bench::run(args),
     }

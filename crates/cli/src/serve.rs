@@ -2,15 +2,15 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use onrush_config::address::{parse_listen, parse_server_url};
-use onrush_config::plan::{Action, Host, Io, Listen, OneLiner, PathMatch, Plan, ServerAddress};
-use onrush_config::value::{parse_cpus, parse_respond, parse_threads};
+use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
+use onrush_config::plan::{Action, Host, Io, Listen, OneLiner, PathMatch, Plan};
+use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
 use onrush_serve::Server;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -22,6 +22,7 @@ use signal_hook::iterator::Signals;
   onrush serve --respond 200:hello --listen :8000   always the same answer, on every address
   onrush serve --synthetic                          answers that the query describes: /?s=10k&t=50
   onrush serve --forward http://10.0.0.1:8000       a proxy in front of one server
+  onrush serve ./public --tls self-signed           files over https
   onrush serve --config onrush.toml                 all of it at once
 
 Exit codes: 0 stopped by a signal, 1 usage or configuration error, or the server could not start.")]
@@ -48,6 +49,9 @@ pub(crate) struct Args {
         value_name = "ADDR"
     )]
     listen: Vec<String>,
+    /// Speak TLS there, with a certificate made for it or with these PEM files
+    #[arg(long, value_name = "self-signed|CERT,KEY")]
+    tls: Option<String>,
     /// Number of cores (engine threads) [default: one per CPU this process may use]
     #[arg(long, value_name = "COUNT")]
     threads: Option<String>,
@@ -117,22 +121,14 @@ fn serve(args: Args) -> anyhow::Result<()> {
 }
 
 /// A line on standard error, unless that has gone: a server does not end because nobody listens to it.
-fn say(line: std::fmt::Arguments<'_>) {
+pub(crate) fn say(line: std::fmt::Arguments<'_>) {
     // In one piece, so that the lines of several programs on one terminal stay lines.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// The file or the one-liner, with the flags on top.
 fn plan(args: &Args) -> anyhow::Result<Plan> {
-    let listen: Vec<Listen> = args
-        .listen
-        .iter()
-        .map(|text| parse_listen(text))
-        .collect::<Result<_, _>>()
-        .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;
-    if let Some(twice) = first_repeated(listen.iter().map(|listen| &listen.address)) {
-        bail!("--listen: {twice} is given twice");
-    }
+    let listen = listen(args)?;
     let mut plan = match &args.config {
         Some(path) => {
             let mut plan = read(path)?;
@@ -160,7 +156,37 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-fn read(path: &PathBuf) -> anyhow::Result<Plan> {
+/// Where to listen by the flags; nowhere when they leave it to the file or the default.
+fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
+    let mut listen: Vec<Listen> = args
+        .listen
+        .iter()
+        .map(|text| parse_listen(text))
+        .collect::<Result<_, _>>()
+        .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;
+    if let Some(twice) = first_repeated(listen.iter().map(|listen| &listen.address)) {
+        bail!("--listen: {twice} is given twice");
+    }
+    let Some(text) = &args.tls else {
+        return Ok(listen);
+    };
+    let tls = parse_tls(text).map_err(|error| anyhow::anyhow!("--tls: {error}"))?;
+    if listen.is_empty() {
+        if args.config.is_some() {
+            bail!(
+                "--tls goes with --listen; places to listen in the file have a key tls of their own"
+            );
+        }
+        listen.push(Listen::default());
+    }
+    for one in &mut listen {
+        one.tls = Some(tls.clone());
+    }
+    Ok(listen)
+}
+
+/// The plan of a file; its warnings are said.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Plan> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the configuration {}", path.display()))?;
     match onrush_config::parse(&text, path) {
@@ -192,16 +218,25 @@ fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
             "nothing to serve: give a directory, --respond, --synthetic, --forward or --config (see --help)"
         );
     }
-    let servers: Vec<ServerAddress> = args
+    let urls: Vec<ServerUrl> = args
         .forward
         .iter()
         .map(|url| parse_server_url(url))
         .collect::<Result<_, _>>()
         .map_err(|error| anyhow::anyhow!("--forward: {error}"))?;
-    if let Some(twice) = first_repeated(servers.iter()) {
+    if let Some(twice) = first_repeated(urls.iter().map(|url| &url.address)) {
         bail!("--forward: {twice} is given twice");
     }
-    Ok(OneLiner::Forward(servers))
+    let tls = urls.iter().filter(|url| url.tls).count();
+    if tls != 0 && tls != urls.len() {
+        bail!("--forward: servers that take turns all speak TLS (https://), or none of them does");
+    }
+    let servers = urls.into_iter().map(|url| url.address).collect();
+    Ok(if tls == 0 {
+        OneLiner::Forward(servers)
+    } else {
+        OneLiner::ForwardTls(servers)
+    })
 }
 
 /// The first value that stands in the list before. Port 0 never does: it is another port each time.

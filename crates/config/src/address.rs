@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::limits;
 use crate::plan::{Address, Listen, ServerAddress};
-use crate::value::{Invalid, is_host_name};
+use crate::value::{Invalid, is_host_name, is_number};
 
 /// An address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for every
 /// IPv4 address of this machine, or `unix:/run/onrush.sock`. Port 0 lets the kernel choose.
@@ -50,7 +50,16 @@ pub enum ForwardTarget {
     /// The name of a group, which may or may not exist.
     Group(String),
     /// A single server.
-    Server(ServerAddress),
+    Server(ServerUrl),
+}
+
+/// A single server as a URL says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerUrl {
+    /// Where it listens.
+    pub address: ServerAddress,
+    /// Whether TLS is spoken there.
+    pub tls: bool,
 }
 
 /// What `forward` says in a file: a URL as [`parse_server_url`] takes it, or the name of a group
@@ -76,26 +85,32 @@ pub(crate) fn is_group_name(text: &str) -> bool {
 }
 
 /// A single server as a URL, for `--forward` and `forward`: `http://host:port` (80 without a port,
-/// a final `/` is allowed), `http+unix:/run/app.sock` or `unix:/run/app.sock`; also `host:port`.
-pub fn parse_server_url(text: &str) -> Result<ServerAddress, Invalid> {
+/// a final `/` is allowed), `https://host:port` (443), `http+unix:/run/app.sock` or
+/// `unix:/run/app.sock`; also `host:port`.
+pub fn parse_server_url(text: &str) -> Result<ServerUrl, Invalid> {
+    let plain = |address| ServerUrl {
+        address,
+        tls: false,
+    };
     for scheme in ["http+unix://", "http+unix:", "unix://", "unix:"] {
         if let Some(path) = text.strip_prefix(scheme) {
-            return parse_unix_path(path, text).map(ServerAddress::Unix);
+            return parse_unix_path(path, text)
+                .map(ServerAddress::Unix)
+                .map(plain);
         }
     }
     let Some((scheme, rest)) = text.split_once("://") else {
-        return parse_server(text);
+        return parse_server(text).map(plain);
     };
-    if scheme.eq_ignore_ascii_case("https") {
-        return Err(Invalid::new(format!(
-            "{text:?}: TLS towards servers is not supported yet in this version"
-        )));
-    }
-    if !scheme.eq_ignore_ascii_case("http") {
-        return Err(Invalid::new(format!(
-            "{text:?} has an unknown scheme: expected \"http://host:port\" or \"unix:/path\""
-        )));
-    }
+    let (tls, port) = match scheme.to_ascii_lowercase().as_str() {
+        "http" => (false, limits::PORT_DEFAULT),
+        "https" => (true, limits::TLS_PORT_DEFAULT),
+        _ => {
+            return Err(Invalid::new(format!(
+                "{text:?} has an unknown scheme: expected \"http://host:port\", \"https://host:port\" or \"unix:/path\""
+            )));
+        }
+    };
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     if authority.contains(['/', '?', '#']) {
         return Err(Invalid::new(format!(
@@ -110,15 +125,25 @@ pub fn parse_server_url(text: &str) -> Result<ServerAddress, Invalid> {
     let has_port = authority
         .rsplit_once(':')
         .is_some_and(|(_, port)| !port.ends_with(']'));
-    if has_port {
-        parse_server_at(authority, text)
+    let address = if has_port {
+        parse_server_at(authority, text)?
     } else {
-        parse_server_at(&format!("{authority}:{}", limits::PORT_DEFAULT), text)
-    }
+        parse_server_at(&format!("{authority}:{port}"), text)?
+    };
+    Ok(ServerUrl { address, tls })
 }
 
-/// A server of a group: `10.0.0.1:80`, `[::1]:80`, `app.example.com:80` or `unix:/run/app.sock`.
+/// A server of a group: `10.0.0.1:80`, `[::1]:80`, `app.example.com:80`, `unix:/run/app.sock`, or
+/// `srv:_http._tcp.example.com` for those that SRV records name.
 pub fn parse_server(text: &str) -> Result<ServerAddress, Invalid> {
+    if let Some(name) = text.strip_prefix("srv:") {
+        if !is_host_name(name) || is_number(name) {
+            return Err(Invalid::new(format!(
+                "{text:?} does not name SRV records: expected a name such as \"srv:_http._tcp.example.com\""
+            )));
+        }
+        return Ok(ServerAddress::Srv(name.to_ascii_lowercase()));
+    }
     if let Some(path) = text.strip_prefix("unix:") {
         return parse_unix_path(path, text).map(ServerAddress::Unix);
     }
@@ -149,12 +174,7 @@ fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid
         ))
     };
     let (host, port) = authority.rsplit_once(':').ok_or_else(not_a_server)?;
-    // A name of digits and dots is an IPv4 address gone wrong, such as 10.0.0.256: no resolver will
-    // know it.
-    let is_number = host
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if !is_host_name(host) || is_number {
+    if !is_host_name(host) || is_number(host) {
         return Err(not_a_server());
     }
     let port = parse_port(port).ok_or_else(not_a_server)?;
@@ -279,6 +299,11 @@ mod tests {
             ("[::1]:8000", "[::1]:8000"),
             ("App.Example.com:8000", "app.example.com:8000"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
+            ("srv:_http._tcp.Example.com", "srv:_http._tcp.example.com"),
+            (
+                "srv:_http._tcp.example.com:80",
+                "error: \"srv:_http._tcp.example.com:80\" does not name SRV records: expected a name such as \"srv:_http._tcp.example.com\"",
+            ),
             (
                 "10.0.0.1",
                 "error: server \"10.0.0.1\" has no port: expected one such as \"10.0.0.1:8000\"",
@@ -314,6 +339,13 @@ mod tests {
     }
 
     #[test]
+    fn a_url_says_whether_tls_is_spoken() {
+        for (text, tls) in [("http://a:1", false), ("a:1", false), ("HTTPS://a", true)] {
+            assert_eq!(parse_server_url(text).map(|url| url.tls), Ok(tls), "{text}");
+        }
+    }
+
+    #[test]
     fn urls_name_one_server() {
         for (text, expected) in [
             ("http://10.0.0.9:8000", "10.0.0.9:8000"),
@@ -326,13 +358,11 @@ mod tests {
             ("http+unix:///run/app.sock", "unix:/run/app.sock"),
             ("unix:///run/app.sock", "unix:/run/app.sock"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
-            (
-                "https://a:1",
-                "error: \"https://a:1\": TLS towards servers is not supported yet in this version",
-            ),
+            ("https://10.0.0.9", "10.0.0.9:443"),
+            ("https://a:1/", "a:1"),
             (
                 "ftp://a:1",
-                "error: \"ftp://a:1\" has an unknown scheme: expected \"http://host:port\" or \"unix:/path\"",
+                "error: \"ftp://a:1\" has an unknown scheme: expected \"http://host:port\", \"https://host:port\" or \"unix:/path\"",
             ),
             (
                 "http://a:1/p",
@@ -347,7 +377,11 @@ mod tests {
                 "error: \"http://\" is not a server: expected one such as \"10.0.0.1:8000\", \"app.example.com:8000\" or \"unix:/run/app.sock\"",
             ),
         ] {
-            assert_eq!(outcome(parse_server_url(text)), *expected, "of {text:?}");
+            assert_eq!(
+                outcome(parse_server_url(text).map(|url| url.address)),
+                *expected,
+                "of {text:?}"
+            );
         }
     }
 
@@ -359,7 +393,10 @@ mod tests {
         );
         assert!(matches!(
             parse_forward("unix:/x"),
-            Ok(ForwardTarget::Server(ServerAddress::Unix(_)))
+            Ok(ForwardTarget::Server(ServerUrl {
+                address: ServerAddress::Unix(_),
+                tls: false
+            }))
         ));
         assert_eq!(
             parse_forward("a b").map_err(|error| error.to_string()),

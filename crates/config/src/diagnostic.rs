@@ -214,6 +214,12 @@ impl<'text> Findings<'text> {
         });
     }
 
+    /// The path `path` of the text: a relative one is meant from where the file is, not from where
+    /// the program was started.
+    pub(crate) fn beneath(&self, path: &Path) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+
     /// How many errors were found so far.
     pub(crate) fn errors(&self) -> usize {
         self.errors

@@ -2,16 +2,15 @@
 //! file, resolves no name and looks at no directory; text comes in, and a plan or every error found
 //! comes out.
 //!
-//! Three types, one for each step: the text, `File` (what was written, each value with its place)
+//! Three types, one for each step: the text, `Section` (what was written, each value with its place)
 //! and [`Plan`] (what it means). The one-liners of the command line make the same plan from the
 //! same parse functions: [`Plan::one_liner`], [`address`], [`value`].
 #![forbid(unsafe_code)]
 
 pub mod plan;
 
-mod file;
+mod read;
 mod section;
-mod understand;
 
 pub mod address;
 pub mod value;
@@ -43,7 +42,7 @@ pub struct Parsed {
 /// Fails with everything found to be wrong, not only the first of it.
 pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
     let mut findings = diagnostic::Findings::new(text, path);
-    let plan = understood(text, path, &mut findings);
+    let plan = understood(text, &mut findings);
     let warnings = findings.finish()?;
     Ok(Parsed {
         plan: plan.expect("text without an error has a plan"),
@@ -53,7 +52,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
 
 /// The plan, or none when the text was no configuration at all; only worth something when nothing
 /// was found wrong.
-fn understood(text: &str, path: &Path, findings: &mut diagnostic::Findings<'_>) -> Option<Plan> {
+fn understood(text: &str, findings: &mut diagnostic::Findings<'_>) -> Option<Plan> {
     if text.len() > limits::TEXT_MAX {
         let (length, max) = (text.len(), limits::TEXT_MAX);
         findings.error(
@@ -62,7 +61,5 @@ fn understood(text: &str, path: &Path, findings: &mut diagnostic::Findings<'_>) 
         );
         return None;
     }
-    let file = file::read(text, findings)?;
-    let directory = path.parent().unwrap_or(Path::new(""));
-    Some(understand::understand(&file, directory, findings))
+    read::read(text, findings)
 }

@@ -2,7 +2,10 @@
 //! help quote them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::time::Duration;
+
+use crate::plan::Coding;
 
 /// A configuration longer than this is a mistake (a log, a disk image): the largest real ones, with
 /// tens of thousands of routes, are a tenth of it.
@@ -26,6 +29,9 @@ pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCA
 
 /// The port of `http://` without one (RFC 9110, section 4.2.1).
 pub const PORT_DEFAULT: u16 = 80;
+
+/// The port of `https://` without one (RFC 9110, section 4.2.2).
+pub const TLS_PORT_DEFAULT: u16 = 443;
 
 /// The bytes of a Unix socket's path: `sun_path` has 108, the last of them is NUL (unix(7)).
 pub const UNIX_PATH_MAX: usize = 107;
@@ -95,6 +101,9 @@ pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// a few hundred connections, some hundred bytes each.
 pub const QUEUE_MAX_DEFAULT: usize = 1024;
 
+/// Requests each core may let wait for a server: more than there can be connections of clients.
+pub const QUEUE_MAX_MAX: u32 = 1_000_000;
+
 /// WebSocket applications ping every 30 to 60 s; an hour is what HAProxy's guides set for tunnels.
 pub const TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
@@ -105,6 +114,122 @@ pub const RETRIES_DEFAULT: u8 = 2;
 /// Attempts more than requests, in percent: what Finagle and Envoy grant, so that retries never
 /// multiply an outage.
 pub const RETRY_BUDGET_DEFAULT: u8 = 20;
+
+/// More attempts than this only make a failure slower.
+pub const RETRIES_MAX: u32 = 10;
+
+/// Every request may be tried again as often as this many per cent say: all of them, once.
+pub const RETRY_BUDGET_MAX: u32 = 100;
+
+/// From one health check to the next: a server that has gone is noticed within three of them, and a
+/// thousand balancers still ask it only five hundred times a second. HAProxy's default, too.
+pub const HEALTH_INTERVAL: Duration = Duration::from_secs(2);
+
+/// For one health check: what takes a healthy server longer than a second is no answer to wait for.
+pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Checks in a row that bring a server back: one may be luck.
+pub const HEALTH_RISE: NonZeroU32 = NonZeroU32::new(2).expect("not 0");
+
+/// Failed checks in a row that take a server out: one lost packet and its repetition are none.
+pub const HEALTH_FALL: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
+
+/// Checks in a row, at most: beyond that a server never comes back, or never goes.
+pub const HEALTH_COUNT_MAX: u32 = 1000;
+
+/// By how many per cent of the interval checks may be early or late, so that those of many
+/// balancers, started at once by a deployment, drift apart.
+pub const HEALTH_JITTER: u8 = 10;
+
+/// With half the interval checks are as good as spread evenly.
+pub const HEALTH_JITTER_MAX: u32 = 50;
+
+/// Statuses of a healthy server: a redirect, to a login say, is an answer of an application that works.
+pub const HEALTH_STATUS: (u16, u16) = (200, 399);
+
+/// Failures in a row that take a server out: by chance, at one failure in ten, once in 100,000
+/// requests. Envoy's default, too.
+pub const EJECT_FAILURES: NonZeroU32 = NonZeroU32::new(5).expect("not 0");
+
+/// Failures in per cent that take a server out: one that fails more often than not serves nobody.
+pub const EJECT_ERROR_SHARE: u8 = 50;
+
+/// How long a server is out for the first time: as long as a process takes to start again.
+pub const EJECT_TIME: Duration = Duration::from_secs(10);
+
+/// Servers that may be out, in per cent: when more than half look ill, it is hardly them.
+pub const EJECT_SHARE_MAX: u8 = 50;
+
+/// Per cent that a server's latency has to be of the others', at least: below, noise decides.
+pub const EJECT_LATENCY_MIN: u32 = 110;
+
+/// A hundred times slower than the others is what a timeout is for.
+pub const EJECT_LATENCY_MAX: u32 = 10_000;
+
+/// Requests on one connection at a time: their answers have to wait for each other.
+pub const PIPELINE_MAX: u32 = 1024;
+
+/// Connections to one server with a request in flight, of all cores together: the ports towards it.
+pub const CONNECTIONS_MAX_MAX: u32 = 65_535;
+
+/// Longer cookies are dropped by browsers (RFC 6265, section 6.1, grants 4 KiB with value and
+/// attributes); no name is that long.
+pub const COOKIE_NAME_MAX: usize = 256;
+
+/// Browsers keep no cookie longer than this (400 days).
+pub const COOKIE_AGE_MAX: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+
+/// Requests in a second, minute or hour: far more than a machine answers, and products with
+/// microseconds of an hour fit 64 bits.
+pub const RATE_MAX: u32 = 100_000_000;
+
+/// Cost of a bcrypt hash: at 14 one check takes about a second of a CPU.
+pub const BCRYPT_COST_MAX: u32 = 14;
+
+/// Rounds of a SHA-crypt hash: a million take about half a second of a CPU.
+pub const SHA_CRYPT_ROUNDS_MAX: u32 = 1_000_000;
+
+/// Memory of one check of an argon2id hash, in KiB: each core may be at one.
+pub const ARGON2_KIB_MAX: u32 = 256 << 10;
+
+/// Passes over that memory: ten of 256 MiB take about two seconds of a CPU.
+pub const ARGON2_PASSES_MAX: u32 = 10;
+
+/// Lanes of that memory; they are computed one after the other here.
+pub const ARGON2_LANES_MAX: u32 = 16;
+
+/// What browsers show beside the field for a password when nothing is said.
+pub const REALM_DEFAULT: &str = "restricted";
+
+/// A redirect that was a mistake is forgotten at once; browsers keep 301 and 308 for ever.
+pub const REDIRECT_STATUS_DEFAULT: u16 = 302;
+
+/// Bodies shorter than this are sent in one packet, compressed or not.
+pub const COMPRESS_SIZE_MIN: u64 = 1024;
+
+/// What is offered to compress with: zstd saves most for its time, gzip is what everybody takes.
+pub const COMPRESS_CODINGS: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+/// Which compressed siblings of files are looked for: made once, with all the time there is, Brotli's
+/// are the smallest.
+pub const PRECOMPRESSED_CODINGS: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+
+/// Media types that shrink; images, sound, video and archives are compressed already.
+pub const COMPRESS_TYPES: [&str; 13] = [
+    "text/*",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/xml",
+    "application/xhtml+xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/wasm",
+    "image/svg+xml",
+    "font/ttf",
+    "font/otf",
+];
 
 /// Supervisors kill after 30 s (Kubernetes) to 90 s (systemd): long enough for requests, well
 /// before that.
@@ -124,7 +249,7 @@ pub const SERVERS_MAX: usize = 4096;
 pub const CONNECTIONS_IDLE_MAX_DEFAULT: usize = 1024;
 
 /// The ports towards one server are the most connections there can be.
-pub const CONNECTIONS_IDLE_MAX_MAX: usize = 65_535;
+pub const CONNECTIONS_IDLE_MAX_MAX: u32 = 65_535;
 
 /// The file names tried for a directory when nothing is said.
 pub fn index_default() -> Vec<String> {

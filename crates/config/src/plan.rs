@@ -176,6 +176,8 @@ pub enum OneLiner {
     Synthetic,
     /// `--forward URL`, once or more: see [`crate::address::parse_server_url`].
     Forward(Vec<ServerAddress>),
+    /// `--forward https://…`, once or more.
+    ForwardTls(Vec<ServerAddress>),
 }
 
 impl Plan {
@@ -185,7 +187,7 @@ impl Plan {
     ///
     /// # Panics
     ///
-    /// When [`OneLiner::Forward`] comes without any server.
+    /// When [`OneLiner::Forward`] or [`OneLiner::ForwardTls`] comes without any server.
     pub fn one_liner(what: OneLiner, listen: Vec<Listen>) -> Plan {
         let mut upstreams = Vec::new();
         let action = match what {
@@ -203,6 +205,13 @@ impl Plan {
             OneLiner::Synthetic => Action::Synthetic,
             OneLiner::Forward(addresses) => {
                 upstreams.push(Upstream::of(addresses));
+                Action::forward(0)
+            }
+            OneLiner::ForwardTls(addresses) => {
+                upstreams.push(Upstream {
+                    tls: Some(UpstreamTls::default()),
+                    ..Upstream::of(addresses)
+                });
                 Action::forward(0)
             }
         };

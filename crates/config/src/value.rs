@@ -2,11 +2,24 @@
 //! the text of one value and returns what it means, or an [`Invalid`] that says what was expected.
 
 use std::fmt;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+mod condition;
+mod network;
+mod password;
+mod template;
+
 use crate::limits;
-use crate::plan::{Balance, Host, Io, PathMatch, Pattern, Threads};
+use crate::plan::{Certificate, Io, Rate, Threads, Tls};
+
+pub(crate) use condition::{
+    is_host_name, is_number, parse_method, parse_search, parse_value_match,
+};
+pub use condition::{parse_host, parse_path};
+pub use network::parse_network;
+pub use password::check_password_hash;
+pub use template::parse_template;
 
 /// A value that means nothing: a sentence with what was written, what was expected and an example.
 /// It does not say where; whoever read the value knows the flag or the place in the file.
@@ -79,6 +92,95 @@ pub fn parse_count(text: &str) -> Result<u64, Invalid> {
         &suffixes,
         "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m",
     )
+}
+
+/// Per cent in whole numbers: `50%`.
+pub(crate) fn parse_percent(text: &str) -> Result<u32, Invalid> {
+    match split_number(text) {
+        Some((percent, "%")) => Ok(u32::try_from(percent).unwrap_or(u32::MAX)),
+        _ => Err(Invalid::new(format!(
+            "{text:?} is not a share: expected per cent such as \"50%\""
+        ))),
+    }
+}
+
+/// A part of requests, in 10,000ths: `10%`, `0.25%`; more than none and at most all.
+pub(crate) fn parse_share(text: &str) -> Result<u16, Invalid> {
+    let invalid = || {
+        Invalid::new(format!(
+            "{text:?} is not a share of requests: expected 0.01% to 100%, such as \"10%\" or \"0.5%\""
+        ))
+    };
+    let number = text.strip_suffix('%').ok_or_else(invalid)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| {
+        (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if !digits(whole) || !digits(fraction) || fraction.len() > 2 {
+        return Err(invalid());
+    }
+    let number = |text: &str| text.parse::<u16>().map_err(|_| invalid());
+    let hundredths = number(fraction)? * if fraction.len() == 1 { 10 } else { 1 };
+    let share = u32::from(number(whole)?) * 100 + u32::from(hundredths);
+    match u16::try_from(share) {
+        Ok(share) if (1..=10_000).contains(&share) => Ok(share),
+        _ => Err(invalid()),
+    }
+}
+
+/// A rate, `100/s`, `1k/m` or `10/h`; as many as that may come at once.
+pub(crate) fn parse_rate(text: &str) -> Result<Rate, Invalid> {
+    let invalid = || {
+        Invalid::new(format!(
+            "{text:?} is not a rate: expected requests per second, minute or hour, such as \"100/s\", \"1k/m\" or \"10/h\""
+        ))
+    };
+    let (count, unit) = text.split_once('/').ok_or_else(invalid)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(invalid()),
+    };
+    let count = parse_count(count).map_err(|_| invalid())?;
+    let count = u32::try_from(count)
+        .ok()
+        .filter(|count| *count <= limits::RATE_MAX)
+        .and_then(NonZeroU32::new)
+        .ok_or_else(|| {
+            Invalid::new(format!(
+                "a rate of {text} is out of range: expected 1 to {} requests",
+                limits::RATE_MAX
+            ))
+        })?;
+    Ok(Rate {
+        count,
+        per: Duration::from_secs(seconds),
+        burst: count.get(),
+    })
+}
+
+/// Statuses that answers may have, both ends included: `200`, `200-299` or `2xx`.
+pub(crate) fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
+    let invalid = || {
+        Invalid::new(format!(
+            "{text:?} is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\""
+        ))
+    };
+    let status = |text: &str| {
+        let (number, rest) = split_number(text)?;
+        let status = u16::try_from(number).ok()?;
+        (rest.is_empty() && (200..600).contains(&status)).then_some(status)
+    };
+    let (first, last) = match (text.strip_suffix("xx"), text.split_once('-')) {
+        (Some(class), _) => (format!("{class}00"), format!("{class}99")),
+        (None, Some((first, last))) => (first.to_owned(), last.to_owned()),
+        (None, None) => (text.to_owned(), text.to_owned()),
+    };
+    match (status(&first), status(&last)) {
+        (Some(first), Some(last)) if first <= last => Ok((first, last)),
+        _ => Err(invalid()),
+    }
 }
 
 /// Digits and one of the suffixes, in either case.
@@ -165,23 +267,22 @@ pub fn parse_threads(text: &str) -> Result<Threads, Invalid> {
 
 /// A driver: `auto`, `epoll` or `io_uring`.
 pub fn parse_io(text: &str) -> Result<Io, Invalid> {
-    match text {
-        "auto" => Ok(Io::Auto),
-        "epoll" => Ok(Io::Epoll),
-        "io_uring" => Ok(Io::IoUring),
-        _ => Err(not_one_of("driver", text, &["auto", "epoll", "io_uring"])),
-    }
+    let known = [
+        ("auto", Io::Auto),
+        ("epoll", Io::Epoll),
+        ("io_uring", Io::IoUring),
+    ];
+    choose("driver", text, &known)
 }
 
-/// A way to balance: `round_robin` or `random`. Those that are planned are refused by name.
-pub fn parse_balance(text: &str) -> Result<Balance, Invalid> {
-    match text {
-        "round_robin" => Ok(Balance::RoundRobin),
-        "random" => Ok(Balance::Random),
-        "power_of_two" | "least_connections" | "hash" => Err(Invalid::new(format!(
-            "balance {text:?} is not supported yet in this version: expected \"round_robin\" or \"random\""
-        ))),
-        _ => Err(not_one_of("balance", text, &["round_robin", "random"])),
+/// The one of `known` with this name; `what` is what they are.
+pub(crate) fn choose<T: Clone>(what: &str, text: &str, known: &[(&str, T)]) -> Result<T, Invalid> {
+    match known.iter().find(|(name, _)| *name == text) {
+        Some((_, value)) => Ok(value.clone()),
+        None => {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            Err(not_one_of(what, text, &names))
+        }
     }
 }
 
@@ -197,104 +298,22 @@ fn not_one_of(what: &str, text: &str, known: &[&str]) -> Invalid {
     }
 }
 
-/// A host as in a `Host` header, without a port: a name, an IPv4 address, or an IPv6 address in
-/// brackets.
-pub fn parse_host(text: &str) -> Result<Host, Invalid> {
-    if text.starts_with("*.") || text.starts_with('~') {
-        return Err(Invalid::new(format!(
-            "host {text:?}: patterns are not supported yet in this version; expected one host name"
-        )));
+/// TLS towards clients: `self-signed`, or the PEM files of a certificate and its key, `CERT,KEY`.
+pub fn parse_tls(text: &str) -> Result<Tls, Invalid> {
+    if text == "self-signed" {
+        return Ok(Tls::self_signed());
     }
-    let literal = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    let valid = match literal {
-        Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => is_host_name(text),
-    };
-    if valid {
-        return Ok(Host::new(text));
-    }
-    if text
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
-        && !text.contains("::")
-    {
-        return Err(Invalid::new(format!(
-            "host {text:?}: leave the port out; a host matches on every port"
-        )));
-    }
-    Err(Invalid::new(format!(
-        "{text:?} is not a host name: expected one such as \"static.example.com\""
-    )))
-}
-
-/// Whether `text` is a host name of letters, digits, `-` and `_` in parts of at most 63 (RFC 1123,
-/// section 2.1, and the underscore that container networks use). IPv4 addresses are of this form,
-/// too.
-pub(crate) fn is_host_name(text: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=limits::HOST_LABEL_MAX).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    text.len() <= limits::HOST_MAX && text.split('.').all(is_label)
-}
-
-/// A regular expression in the syntax of Rust's `regex`, which has no look-around and no
-/// back-references and in return always takes linear time.
-pub(crate) fn parse_pattern(text: &str) -> Result<Pattern, Invalid> {
-    let built = regex::bytes::RegexBuilder::new(text)
-        .size_limit(limits::PATTERN_BYTES_MAX)
-        .build();
-    match built {
-        Ok(regex) => Ok(Pattern::new(regex)),
-        Err(regex::Error::CompiledTooBig(_)) => Err(Invalid::new(format!(
-            "regular expression {text:?} is too large: compiled it must fit {} KiB",
-            limits::PATTERN_BYTES_MAX >> 10
-        ))),
-        Err(error) => {
-            // The last line says what; those before it draw where.
-            let what = error.to_string();
-            let what = what.lines().last().unwrap_or_default();
-            let what = what.strip_prefix("error: ").unwrap_or(what);
-            Err(Invalid::new(format!(
-                "{text:?} is not a regular expression: {what}"
-            )))
+    match text.split_once(',') {
+        Some((certificate, key)) if !certificate.is_empty() && !key.is_empty() => {
+            Ok(Tls::with(vec![Certificate::Files {
+                certificate: certificate.into(),
+                key: key.into(),
+            }]))
         }
+        _ => Err(Invalid::new(format!(
+            "{text:?} is no certificate: expected self-signed, or the files of a certificate and its key such as site.pem,site.key"
+        ))),
     }
-}
-
-/// A condition on a path: a prefix `/p/`, `=/exact`, or a regular expression `~^/p/[0-9]+$`.
-pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
-    if let Some(pattern) = text.strip_prefix('~') {
-        return parse_pattern(pattern).map(PathMatch::Regex);
-    }
-    let (exact, path) = match text.strip_prefix('=') {
-        Some(path) => (true, path),
-        None => (false, text),
-    };
-    if !path.starts_with('/') {
-        return Err(Invalid::new(format!(
-            "path {text:?} does not begin with \"/\": expected a prefix such as \"/p/\" or an exact path such as \"=/p\""
-        )));
-    }
-    if let Some(bad) = path
-        .chars()
-        .find(|letter| matches!(letter, '?' | '#' | ' ') || letter.is_control())
-    {
-        return Err(Invalid::new(format!(
-            "path {text:?} contains {bad:?}, which is never part of a request's path"
-        )));
-    }
-    Ok(if exact {
-        PathMatch::Exact(path.to_owned())
-    } else {
-        PathMatch::Prefix(path.to_owned())
-    })
 }
 
 /// A fixed answer, `STATUS` or `STATUS:BODY`: a status from 200 to 599 and the body as it stands.
@@ -330,11 +349,11 @@ pub(crate) fn check_body(status: u16, body: &[u8]) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Fields that the server writes itself: a second one would contradict what is really sent.
-const OWN_FIELDS: [&str; 8] = [
+/// Fields that the server writes itself, in every message: a second one would contradict what is
+/// really sent.
+const OWN_FIELDS: [&str; 7] = [
     "connection",
     "content-length",
-    "date",
     "keep-alive",
     "te",
     "trailer",
@@ -345,19 +364,40 @@ const OWN_FIELDS: [&str; 8] = [
 /// That a field may stand in a fixed answer: a token for its name, a value without control
 /// characters, and none of those that the server writes itself (RFC 9110, sections 5.1 and 5.5).
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_token) {
+    check_field(name)?;
+    if name.eq_ignore_ascii_case("date") {
+        return Err(own_field(name));
+    }
+    check_field_value(name, value)
+}
+
+/// That a field of this name may be changed.
+pub(crate) fn check_field(name: &str) -> Result<(), Invalid> {
+    parse_field_name(name)?;
+    if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        return Err(own_field(name));
+    }
+    Ok(())
+}
+
+fn own_field(name: &str) -> Invalid {
+    Invalid::new(format!(
+        "header {name:?} is written by the server itself: leave it out"
+    ))
+}
+
+/// The name of a header field as it is written.
+pub(crate) fn parse_field_name(name: &str) -> Result<String, Invalid> {
+    if !is_token(name) {
         return Err(Invalid::new(format!("{name:?} is not a header name")));
     }
-    if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-        return Err(Invalid::new(format!(
-            "header {name:?} is written by the server itself: leave it out"
-        )));
-    }
-    if value
-        .chars()
-        .any(|letter| letter.is_control() && letter != '\t')
-    {
+    Ok(name.to_owned())
+}
+
+/// That a value has no control characters, which would end the field or worse.
+pub(crate) fn check_field_value(name: &str, value: &str) -> Result<(), Invalid> {
+    let is_bad = |letter: char| letter.is_control() && letter != '\t';
+    if value.chars().any(is_bad) {
         return Err(Invalid::new(format!(
             "the value of header {name:?} contains a control character"
         )));
@@ -365,12 +405,18 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
+/// Whether `text` is a token (RFC 9110, section 5.6.2): the name of a field, a method or a cookie.
+pub(crate) fn is_token(text: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_token)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What a parse function makes of a text, in one form for the tables below.
-    fn outcome<T: fmt::Debug>(parsed: Result<T, Invalid>) -> String {
+    pub(super) fn outcome<T: fmt::Debug>(parsed: Result<T, Invalid>) -> String {
         match parsed {
             Ok(value) => format!("{value:?}"),
             Err(error) => format!("error: {error}"),
@@ -378,7 +424,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check<T: fmt::Debug>(parse: fn(&str) -> Result<T, Invalid>, cases: &[(&str, &str)]) {
+    pub(super) fn check<T: fmt::Debug>(
+        parse: fn(&str) -> Result<T, Invalid>,
+        cases: &[(&str, &str)],
+    ) {
         for (text, expected) in cases {
             assert_eq!(outcome(parse(text)), *expected, "of {text:?}");
         }
@@ -521,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_and_balances_have_a_nearest_name() {
+    fn drivers_have_a_nearest_name() {
         check(
             parse_io,
             &[
@@ -536,84 +585,117 @@ mod tests {
                 ),
             ],
         );
+    }
+
+    #[test]
+    fn shares_are_per_cent() {
+        let not = |text: &str| {
+            format!("error: {text:?} is not a share: expected per cent such as \"50%\"")
+        };
         check(
-            parse_balance,
+            parse_percent,
             &[
-                ("random", "Random"),
+                ("50%", "50"),
+                ("300%", "300"),
+                ("50", &not("50")),
+                ("0.5%", &not("0.5%")),
+                ("-1%", &not("-1%")),
+                ("%", &not("%")),
+            ],
+        );
+        let not = |text: &str| {
+            format!(
+                "error: {text:?} is not a share of requests: expected 0.01% to 100%, such as \"10%\" or \"0.5%\""
+            )
+        };
+        check(
+            parse_share,
+            &[
+                ("10%", "1000"),
+                ("100%", "10000"),
+                ("0.5%", "50"),
+                ("0.25%", "25"),
+                ("0.01%", "1"),
+                ("100.0%", "10000"),
+                ("0%", &not("0%")),
+                ("100.01%", &not("100.01%")),
+                ("0.001%", &not("0.001%")),
+                (".5%", &not(".5%")),
+                ("10", &not("10")),
+            ],
+        );
+    }
+
+    #[test]
+    fn rates_are_counts_per_time_that_may_come_at_once() {
+        let not = |text: &str| {
+            format!(
+                "error: {text:?} is not a rate: expected requests per second, minute or hour, such as \"100/s\", \"1k/m\" or \"10/h\""
+            )
+        };
+        check(
+            parse_rate,
+            &[
+                ("100/s", "Rate { count: 100, per: 1s, burst: 100 }"),
+                ("1k/m", "Rate { count: 1000, per: 60s, burst: 1000 }"),
+                ("10/h", "Rate { count: 10, per: 3600s, burst: 10 }"),
+                ("100", &not("100")),
+                ("100/d", &not("100/d")),
+                ("/s", &not("/s")),
                 (
-                    "roundrobin",
-                    "error: unknown balance \"roundrobin\"; nearest: \"round_robin\"",
+                    "0/s",
+                    "error: a rate of 0/s is out of range: expected 1 to 100000000 requests",
                 ),
                 (
-                    "power_of_two",
-                    "error: balance \"power_of_two\" is not supported yet in this version: expected \"round_robin\" or \"random\"",
+                    "200m/s",
+                    "error: a rate of 200m/s is out of range: expected 1 to 100000000 requests",
                 ),
             ],
         );
     }
 
     #[test]
-    fn hosts_are_names_or_addresses_without_a_port() {
+    fn statuses_are_numbers_ranges_and_classes() {
+        let not = |text: &str| {
+            format!(
+                "error: {text:?} is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\""
+            )
+        };
         check(
-            parse_host,
+            parse_statuses,
             &[
-                ("Static.Example.com", "Exact(\"static.example.com\")"),
-                ("10.0.0.1", "Exact(\"10.0.0.1\")"),
-                ("[::1]", "Exact(\"[::1]\")"),
-                ("a_b", "Exact(\"a_b\")"),
-                (
-                    "",
-                    "error: \"\" is not a host name: expected one such as \"static.example.com\"",
-                ),
-                (
-                    "a..b",
-                    "error: \"a..b\" is not a host name: expected one such as \"static.example.com\"",
-                ),
-                (
-                    "-a",
-                    "error: \"-a\" is not a host name: expected one such as \"static.example.com\"",
-                ),
-                (
-                    "[::1",
-                    "error: \"[::1\" is not a host name: expected one such as \"static.example.com\"",
-                ),
-                (
-                    "a:80",
-                    "error: host \"a:80\": leave the port out; a host matches on every port",
-                ),
-                (
-                    "*.a.com",
-                    "error: host \"*.a.com\": patterns are not supported yet in this version; expected one host name",
-                ),
+                ("200", "(200, 200)"),
+                ("200-299", "(200, 299)"),
+                ("5xx", "(500, 599)"),
+                ("1xx", &not("1xx")),
+                ("xx", &not("xx")),
+                ("299-200", &not("299-200")),
+                ("600", &not("600")),
+                ("", &not("")),
             ],
         );
-        assert!(parse_host(&"a.".repeat(127)).is_err());
-        assert!(parse_host(&"a".repeat(64)).is_err());
     }
 
     #[test]
-    fn paths_are_prefixes_or_exact() {
-        check(
-            parse_path,
-            &[
-                ("/", "Prefix(\"/\")"),
-                ("/p/", "Prefix(\"/p/\")"),
-                ("=/health", "Exact(\"/health\")"),
-                (
-                    "p/",
-                    "error: path \"p/\" does not begin with \"/\": expected a prefix such as \"/p/\" or an exact path such as \"=/p\"",
-                ),
-                (
-                    "",
-                    "error: path \"\" does not begin with \"/\": expected a prefix such as \"/p/\" or an exact path such as \"=/p\"",
-                ),
-                (
-                    "/p?x",
-                    "error: path \"/p?x\" contains '?', which is never part of a request's path",
-                ),
-                ("~^/p", "Regex(Pattern(Regex(\"^/p\")))"),
-            ],
-        );
+    fn tls_is_self_signed_or_two_files() {
+        let not = |text: &str| {
+            format!(
+                "error: {text:?} is no certificate: expected self-signed, or the files of a certificate and its key such as site.pem,site.key"
+            )
+        };
+        for (text, certificate) in [
+            ("self-signed", "SelfSigned"),
+            (
+                "a.pem,b.key",
+                "Files { certificate: \"a.pem\", key: \"b.key\" }",
+            ),
+            ("a.pem", &not("a.pem")),
+            ("a.pem,", &not("a.pem,")),
+        ] {
+            let first = parse_tls(text).map(|tls| tls.certificates.into_iter().next());
+            let found = outcome(first.map(|first| first.expect("a certificate")));
+            assert_eq!(found, certificate, "of {text:?}");
+        }
     }
 
     #[test]

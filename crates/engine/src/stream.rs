@@ -221,10 +221,14 @@ impl Stream {
             .reset_at_close(self.key);
     }
 
-    /// The peer's TCP address; `None` for Unix and simulated sockets.
+    /// The peer's TCP address; `None` for Unix sockets. Simulated sockets are all on the loopback.
     pub fn peer(&self) -> Option<SocketAddr> {
         let state = self.core.inner().state.borrow();
-        let descriptor = state.sockets[self.key].descriptor.as_ref()?;
+        let socket = &state.sockets[self.key];
+        if socket.simulated.is_some() {
+            return Some(([127, 0, 0, 1], 1024 + self.key.0 as u16).into());
+        }
+        let descriptor = socket.descriptor.as_ref()?;
         SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
     }
 

@@ -162,9 +162,10 @@ impl Tasks {
         WOKEN.with(|woken| {
             // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
             if !woken.borrow().is_empty() {
-                for id in woken.take() {
-                    self.wake(id);
-                }
+                let mut ids = woken.take();
+                ids.drain(..).for_each(|id| self.wake(id));
+                // Its memory is needed again soon.
+                woken.replace(ids);
             }
         });
         if done {

@@ -1,28 +1,36 @@
 //! One client from accept to goodbye.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
-use onrush_engine::{Error, Input, Instant, Kind, Stream};
+use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
 
+use crate::client::Client;
 use crate::limits::{LINGER, LINGER_BYTES};
 use crate::output::Output;
+use crate::passage::{Asker, Passage, TooLong};
 use crate::path;
-use crate::proxy::forward::{self, Forward};
-use crate::respond::file::Pieces;
+use crate::proxy::forward::{self, Forward, Way};
+use crate::proxy::rewrite;
+use crate::respond::file::{Files, Pieces};
+use crate::respond::fixed::Fixed;
+use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
 use crate::respond::{Context, Writer};
-use crate::route;
 use crate::worker::{Answer, Worker};
 
 /// A client's connection and what of it is half done.
 pub(crate) struct Connection {
     pub(crate) stream: Transport,
     pub(crate) worker: Rc<Worker>,
+    client: Client,
+    /// The request in hand.
+    pub(crate) passage: Passage,
     /// Received, not consumed: at its start stands the next head, or the rest of `unread`.
     pub(crate) input: Input,
     pub(crate) output: Output,
@@ -30,6 +38,8 @@ pub(crate) struct Connection {
     pub(crate) unread: BodyReader,
     /// When the head that is arriving began to arrive.
     head_since: Option<Instant>,
+    /// No request of it has been forwarded yet.
+    is_first: bool,
     /// The connection ends behind the answers that are written.
     pub(crate) closing: bool,
     /// It ends with a reset, since the last answer is not whole and an orderly end would say that it is.
@@ -52,13 +62,17 @@ enum Next {
     Close,
 }
 
-/// Serves `stream` until either side has had enough.
+/// Serves the `client` at the other end of `stream` until either side has had enough.
 ///
 /// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
 /// idle connection costs.
-pub(crate) fn serve(stream: Stream, worker: Rc<Worker>) -> impl Future<Output = ()> {
+pub(crate) fn serve(
+    stream: Transport,
+    client: Client,
+    worker: Rc<Worker>,
+) -> impl Future<Output = ()> {
     worker.meter.connection();
-    let mut connection = Connection::new(Transport::plain(stream), worker);
+    let mut connection = Connection::new(stream, client, worker);
     async move {
         // Why a client went away is its own business; what it was answered has been counted.
         let _: Result<(), Error> = connection.run().await;
@@ -66,15 +80,18 @@ pub(crate) fn serve(stream: Stream, worker: Rc<Worker>) -> impl Future<Output = 
 }
 
 impl Connection {
-    fn new(stream: Transport, worker: Rc<Worker>) -> Self {
+    fn new(stream: Transport, client: Client, worker: Rc<Worker>) -> Self {
         let head_since = Some(worker.core.now());
         Self {
             stream,
             worker,
+            client,
+            passage: Passage::default(),
             input: Input::default(),
             output: Output::default(),
             unread: BodyReader::new(Framing::None),
             head_since,
+            is_first: true,
             closing: false,
             resetting: false,
         }
@@ -82,8 +99,9 @@ impl Connection {
 
     async fn run(&mut self) -> Result<(), Error> {
         loop {
-            let next = self.answer_what_has_arrived()?;
-            match next {
+            // Matched by reference: moved out of it, what is there would take its room twice.
+            let mut next = self.answer_what_has_arrived()?;
+            match &mut next {
                 Next::Receive => {
                     if !self.output.is_empty() {
                         self.flush().await?;
@@ -93,9 +111,21 @@ impl Connection {
                     }
                 }
                 Next::Flush => self.flush().await?,
-                Next::File(pieces) => pieces.send(self).await?,
-                Next::Synthetic(answer) => answer.send(self).await?,
-                Next::Forward(mut forward) => forward::exchange(&mut forward, self).await?,
+                // Boxed, all three: what they need is most of what a busy connection needs, and an idle one should not
+                // have to keep it. The allocator's thread cache hands out the block that was used last, so it is in
+                // the CPU's cache, which the connection's own memory is not.
+                Next::File(pieces) => {
+                    Box::pin(pieces.send(self)).await?;
+                    self.passage.end(&self.worker);
+                }
+                Next::Synthetic(answer) => {
+                    Box::pin(answer.send(self)).await?;
+                    self.passage.end(&self.worker);
+                }
+                Next::Forward(forward) => {
+                    Box::pin(forward::exchange(forward, self)).await?;
+                    self.passage.end(&self.worker);
+                }
                 Next::Close => {
                     self.flush().await?;
                     if self.resetting {
@@ -138,10 +168,13 @@ impl Connection {
         let Self {
             stream,
             worker,
+            client,
+            passage,
             input,
             output,
             unread,
             closing,
+            is_first,
             ..
         } = self;
         let mut slots = HeaderSlots::new();
@@ -163,12 +196,20 @@ impl Connection {
             version: head.version,
             keep_alive,
         };
+        let chosen = choose(&head, worker, client, stream, passage)?;
+        let asker = Asker {
+            worker,
+            client,
+            stream,
+            passage,
+        };
         let mut writer = Writer {
             worker,
             stream,
             output,
+            edits: passage.answer_edits(worker, ""),
         };
-        let next = match choose(worker, &head) {
+        let next = match chosen {
             Chosen::Fixed(fixed) => {
                 fixed.answer(context, &mut writer)?;
                 None
@@ -183,12 +224,25 @@ impl Connection {
             Chosen::Synthetic => {
                 synthetic::answer(&head, context, &mut writer)?.map(Next::Synthetic)
             }
+            Chosen::Redirect(redirect) => {
+                redirect.answer(&head, asker, context, &mut writer)?;
+                None
+            }
             Chosen::Forward(group) => {
                 // The head stays in the input until a server has answered: the request may have to be sent again.
-                let forward = Forward::new(worker, group, &head, input.bytes())?;
+                let way = Way {
+                    group,
+                    is_first: *is_first,
+                    key: worker.groups[group].key(&head, asker),
+                };
+                let forward = Forward::new(asker, way, &head, input.bytes())?;
+                *is_first = false;
                 return Ok(Some(Next::Forward(forward)));
             }
         };
+        if next.is_none() {
+            passage.end(worker);
+        }
         if !keep_alive {
             *closing = true;
         }
@@ -271,12 +325,33 @@ impl Connection {
             version: Version::Http11,
             keep_alive: false,
         };
-        let mut writer = Writer {
+        refuse(
+            refusal.status,
+            refusal.reason,
+            &[],
+            context,
+            &mut self.writer(),
+        )
+    }
+
+    /// Where the answer to the request in hand is written.
+    pub(crate) fn writer(&mut self) -> Writer<'_> {
+        Writer {
             worker: &self.worker,
             stream: &self.stream,
             output: &mut self.output,
-        };
-        refuse(refusal.status, refusal.reason, &[], context, &mut writer)
+            edits: self.passage.answer_edits(&self.worker, ""),
+        }
+    }
+
+    /// Who has sent the request in hand.
+    pub(crate) fn asker(&self) -> Asker<'_> {
+        Asker {
+            worker: &self.worker,
+            client: &self.client,
+            stream: &self.stream,
+            passage: &self.passage,
+        }
     }
 
     /// Ends the connection so that its last answer arrives: closing with bytes unread would reset it (RFC 9112 9.6).
@@ -307,41 +382,81 @@ impl Connection {
 
 /// What a request gets.
 enum Chosen<'w, 'b> {
-    Fixed(&'w crate::respond::fixed::Fixed),
-    Files(&'w crate::respond::file::Files, std::borrow::Cow<'b, [u8]>),
+    Fixed(&'w Fixed),
+    Files(&'w Files, Cow<'b, [u8]>),
     Synthetic,
+    Redirect(&'w Redirect),
     Forward(usize),
     Refuse(u16, &'static str),
 }
 
-fn choose<'w, 'b>(worker: &'w Worker, head: &RequestHead<'_, 'b>) -> Chosen<'w, 'b> {
+/// Finds the request's route, and what it gets there.
+///
+/// # Errors
+/// When the core is out of buffers.
+fn choose<'w, 'b>(
+    head: &RequestHead<'_, 'b>,
+    worker: &'w Worker,
+    client: &Client,
+    stream: &Transport,
+    passage: &mut Passage,
+) -> Result<Chosen<'w, 'b>, Error> {
     if head.method == Method::Connect {
-        return Chosen::Refuse(501, "this is no tunnel");
+        return Ok(Chosen::Refuse(501, "this is no tunnel"));
     }
     let path = match path::normalize(head.path) {
         Ok(path) => path,
-        Err(bad) => return Chosen::Refuse(400, bad.reason()),
+        Err(bad) => return Ok(Chosen::Refuse(400, bad.reason())),
     };
-    let Some(route) = route::choose(&worker.routes, head.authority, &path) else {
-        return Chosen::Refuse(404, "no route matches");
+    let asker = Asker {
+        worker,
+        client,
+        stream,
+        passage,
     };
-    match &route.target {
+    let address = || asker.address(head.headers);
+    let Some(index) = worker.routes.choose(head, &path, address) else {
+        return Ok(Chosen::Refuse(404, "no route matches"));
+    };
+    let route = worker.routes.route(index);
+    passage.begin(index);
+    let target = &route.target;
+    if let Answer::Forward(split) = &target.answer {
+        passage.forward_to(split.choose(|| worker.chance()));
+    }
+    if target.keeps && passage.keep(head, worker, client, stream) == Err(TooLong) {
+        return Ok(Chosen::Refuse(
+            431,
+            "its answer would have too large a head",
+        ));
+    }
+    Ok(match &target.answer {
         Answer::Fixed(fixed) => Chosen::Fixed(fixed),
         Answer::Synthetic => Chosen::Synthetic,
-        Answer::Forward(group) => Chosen::Forward(*group),
-        Answer::Files(files) => {
-            let skipped = path.len() - route.rest(&path).len();
-            Chosen::Files(
-                files,
-                match path {
-                    std::borrow::Cow::Borrowed(path) => {
-                        std::borrow::Cow::Borrowed(&path[skipped..])
-                    }
-                    std::borrow::Cow::Owned(path) => {
-                        std::borrow::Cow::Owned(path[skipped..].to_vec())
-                    }
-                },
-            )
+        Answer::Redirect(redirect) => Chosen::Redirect(redirect),
+        Answer::Forward(_) => {
+            let asker = Asker {
+                worker,
+                client,
+                stream,
+                passage,
+            };
+            match rewrite::request_fits(head, &target.rules, asker)? {
+                true => Chosen::Forward(passage.group()),
+                false => Chosen::Refuse(431, "no room is left for what is added to its head"),
+            }
+        }
+        Answer::Files(files) => Chosen::Files(files, without_prefix(path, route.prefix())),
+    })
+}
+
+/// What is left of a path that begins with `prefix`.
+fn without_prefix<'b>(path: Cow<'b, [u8]>, prefix: &str) -> Cow<'b, [u8]> {
+    match path {
+        Cow::Borrowed(path) => Cow::Borrowed(&path[prefix.len()..]),
+        Cow::Owned(mut path) => {
+            path.drain(..prefix.len());
+            Cow::Owned(path)
         }
     }
 }
@@ -349,8 +464,10 @@ fn choose<'w, 'b>(worker: &'w Worker, head: &RequestHead<'_, 'b>) -> Chosen<'w, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Origin;
     use onrush_config::plan::{OneLiner, Plan};
-    use onrush_engine::{Address, Claim, Core, Listener, Simulation};
+    use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
+    use onrush_http::forwarded::Scheme;
 
     #[test]
     fn an_idle_connection_costs_little_memory() {
@@ -363,10 +480,11 @@ mod tests {
         core.spawn(async move {
             let _client = Stream::connect(&client, &address, None).await.unwrap();
             let stream = listener.accept().await.unwrap();
-            let bytes = size_of_val(&serve(stream, worker));
+            let client = Client::new(Scheme::Http, Origin::OfSocket);
+            let bytes = size_of_val(&serve(Transport::plain(stream), client, worker));
             // 1 KiB per idle connection leaves room for this, the socket's slot (200), its timer and its task entry.
             assert!(
-                bytes <= 704,
+                bytes <= 480,
                 "the future of a connection has grown to {bytes} bytes"
             );
         });

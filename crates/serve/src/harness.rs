@@ -16,7 +16,7 @@ use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation
 use crate::server;
 use crate::worker::Worker;
 
-pub(crate) use script::{Step, Upstream, forward, forward_calmly, send};
+pub(crate) use script::{Step, Upstream, forward, forward_calmly, forward_with, send};
 
 /// Seeds of the simulated networks; each has its own short reads, delays and reordering.
 const SEEDS: Range<u64> = 0..16;
@@ -214,14 +214,10 @@ impl Site {
 
     /// The same, with a look behind the scenes.
     pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
-        let resolved: Vec<_> = plan
-            .upstreams
-            .iter()
-            .map(|upstream| server::resolve(upstream).expect("it can be resolved"))
-            .collect();
+        let rosters: Vec<_> = plan.upstreams.iter().map(server::roster).collect();
         let claim = claim();
         let address = claim.address().clone();
-        let worker = server::prepare(&self.core, plan, &resolved, std::slice::from_ref(&claim))
+        let worker = server::prepare(&self.core, plan, &rosters, std::slice::from_ref(&claim))
             .expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
         (address, worker)

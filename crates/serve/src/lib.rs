@@ -7,10 +7,17 @@
 mod server;
 mod worker;
 
+#[cfg_attr(not(test), expect(dead_code, reason = "routes cannot have limits yet"))]
+mod admit;
+mod client;
 mod connection;
 mod output;
+mod passage;
 mod path;
 mod route;
+
+mod edits;
+mod variables;
 
 mod proxy;
 mod respond;

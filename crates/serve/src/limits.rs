@@ -83,3 +83,113 @@ pub(crate) const CLAIM_ATTEMPTS: u32 = 6;
 
 /// Pause between two of these attempts.
 pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(25);
+
+/// Steps of effective weight for each unit of weight as written: a slow start needs some dozens. With the largest weight
+/// (1,000) and group (4,096) the sum of all weights is below 2^31.
+pub(crate) const WEIGHT_SCALE: u32 = 256;
+
+/// Draws of servers, or of pairs, until one fits; then all are looked at. If half of them are full, all draws fail once
+/// in sixteen times.
+pub(crate) const DRAWS_MAX: usize = 4;
+
+/// Points of a hash ring: 1 MiB, and half of that again for its index, on each core for each such group.
+pub(crate) const RING_POINTS_MAX: usize = 1 << 17;
+
+/// Points for each server of a small group, and at least half as many: shares of the keys then deviate by one part in
+/// the root of that from the weights, which is about 5 %. With more than 256 servers there are fewer each.
+pub(crate) const RING_POINTS_PER_MEMBER: usize = 512;
+
+/// Points of a hash ring that are tried until a server fits. If half of the servers are full, all of them fail once in
+/// 2^64 times.
+pub(crate) const HASH_WALK_MAX: usize = 64;
+
+/// Requests in flight with which a server is never too busy for its keys: a browser opens six connections to a site, and
+/// they should reach the same server when its address is the key.
+pub(crate) const HASH_LOAD_FREE: u32 = 6;
+
+/// Of an even share, in per cent, what a hash may give a server. Lower, and keys wander at every ripple of the load;
+/// higher, and the server of a hot key has that much more to do than it need.
+pub(crate) const HASH_LOAD_PERCENT_MAX: u32 = 125;
+
+/// Steps in which a slow start reaches the full weight, 5 % each: fine enough that none is felt, and each makes balancers
+/// prepare anew, which takes a hash ring of a hundred servers about a millisecond.
+pub(crate) const SLOW_START_STEPS: u32 = 20;
+
+/// The step a slow start begins with: a tenth of the weight, Envoy's default. With less a server hardly warms up.
+pub(crate) const SLOW_START_STEP_FIRST: u32 = 2;
+
+/// Slices of a sliding window: what it forgets at once is a tenth of it, which no limit on shares needs finer.
+pub(crate) const WINDOW_SLICES: usize = 10;
+
+/// How long requests count towards the retries they entitle to: Finagle's default. Longer, and a night's credit would be
+/// spent on the first second of an outage; shorter, and a pause would use it up.
+pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
+
+/// Retries that each core grants in that time whatever the traffic, one a second: a quiet group may retry at all, and no
+/// outage is made worse by it. Finagle grants ten a second.
+pub(crate) const RETRIES_MIN: u32 = 10;
+
+/// How far back the share of failures and the latencies of a server are looked at: Envoy's interval. It is what the
+/// reference of the configuration says.
+pub(crate) const EJECT_WINDOW: Duration = Duration::from_secs(10);
+
+/// With fewer requests in that time nothing is concluded from shares and means: a server that fails one request in ten
+/// would be taken for one that fails every second once in 100,000 times.
+pub(crate) const EJECT_REQUESTS_MIN: u32 = 20;
+
+/// The longest a server is out for what requests met there, unless the first time is longer: Envoy's bound. Then it is
+/// tried again, at the price of a few requests.
+pub(crate) const EJECT_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// How often the time a server is out may double: 65,536 times any time is above any limit on it.
+pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
+
+/// A server is no outlier when it is slower than its peers by less than this, whatever the proportion: nobody notices,
+/// and a busy machine's scheduler alone makes such differences.
+pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);
+
+/// First checks are spread over this time, or the interval if that is shorter: a thousand servers are not all asked in
+/// the first millisecond, and a second's delay at the start is none.
+pub(crate) const HEALTH_START_SPREAD: Duration = Duration::from_secs(1);
+
+/// Keys of rates that are remembered in the whole server, 2 MiB. Only those count that have used up some of their rate
+/// and not waited it out: with 10 requests/s and a burst of 20, those seen in the last two seconds. A site with more
+/// active clients than this has other means.
+pub(crate) const RATE_KEYS_MAX: usize = 1 << 17;
+
+/// Keys with requests in progress, in the whole server, 512 KiB: as many as the connections that are at work on a large
+/// server at one time. Those that are idle do not count.
+pub(crate) const CONCURRENCY_KEYS_MAX: usize = 1 << 16;
+
+/// When to come back after too many requests at the same time: the least that Retry-After can say.
+pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// How often a request may find its key changed by another core while it was being counted. Each time another request
+/// was; so often in a row only if every core of the largest machine were at it.
+pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
+
+/// Addresses of one name that become servers of its group. Names with more are those of content networks, which nobody
+/// balances over by hand; each takes a place on every core.
+pub(crate) const ADDRESSES_PER_NAME: usize = 16;
+
+/// How long a request in a queue waits before it looks whether other cores have made room. On its own core it is told.
+pub(crate) const QUEUE_LOOK: Duration = Duration::from_millis(5);
+
+/// How long a latency counts in what is known of a server: Finagle's default for peak EWMA.
+pub(crate) const LATENCY_MEMORY: Duration = Duration::from_secs(10);
+
+/// Bytes of a health check's answer that are looked at, its head included. A page that says how an application is has a
+/// few hundred.
+pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of the fields that a route adds to an answer, with what their variables stand for: a head of our own and they
+/// fit one buffer.
+pub(crate) const ANSWER_LINES_BYTES_MAX: usize = 4 * 1024;
+
+/// The longest place that a redirect leads to: the longest target, and a host before it. With the rest of the head it
+/// fits [`HEAD_BYTES_MAX`](crate::respond::HEAD_BYTES_MAX).
+pub(crate) const LOCATION_BYTES_MAX: usize = 10 * 1024;
+
+/// Memory for parts of requests that a core keeps for later ones: what a few hundred requests at a time need. Each has
+/// some hundred bytes, and [`ANSWER_LINES_BYTES_MAX`] at most.
+pub(crate) const KEPT_SPARE_MAX: usize = 256;

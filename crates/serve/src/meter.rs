@@ -13,8 +13,58 @@ pub(crate) struct Meter {
     /// By the first digit of the status; 0 is unused.
     statuses: [Cell<u64>; 6],
     refused: Cell<u64>,
-    failed: Cell<u64>,
+    /// By [`Class`].
+    failures: [Cell<u64>; Class::ALL.len()],
     retried: Cell<u64>,
+}
+
+/// Why a forwarded request was not answered by a server, or not to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// No server is up.
+    NoServer,
+    /// All servers have as much to do as they may have.
+    Full,
+    /// The connection to the server failed.
+    Connect,
+    /// It took too long.
+    Timeout,
+    /// The server ended the connection without an answer.
+    Reset,
+    /// What it sent was no answer, or not one to pass on.
+    Garbage,
+    /// The answer stopped in its middle.
+    Cut,
+    /// It was the client's doing.
+    Client,
+}
+
+impl Class {
+    /// All of them, in the order of their counters.
+    pub const ALL: [Class; 8] = [
+        Class::NoServer,
+        Class::Full,
+        Class::Connect,
+        Class::Timeout,
+        Class::Reset,
+        Class::Garbage,
+        Class::Cut,
+        Class::Client,
+    ];
+
+    /// A word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::NoServer => "no server",
+            Class::Full => "busy",
+            Class::Connect => "connect",
+            Class::Timeout => "timeout",
+            Class::Reset => "reset",
+            Class::Garbage => "bad answer",
+            Class::Cut => "cut off",
+            Class::Client => "client",
+        }
+    }
 }
 
 fn add(counter: &Cell<u64>) {
@@ -38,8 +88,8 @@ impl Meter {
     }
 
     /// No server could answer the request.
-    pub(crate) fn failure(&self) {
-        add(&self.failed);
+    pub(crate) fn failure(&self, class: Class) {
+        add(&self.failures[class as usize]);
     }
 
     /// A request was sent again.
@@ -53,7 +103,7 @@ impl Meter {
             requests: self.requests.get(),
             statuses: std::array::from_fn(|class| self.statuses[class].get()),
             refused: self.refused.get(),
-            failed: self.failed.get(),
+            failures: std::array::from_fn(|class| self.failures[class].get()),
             retried: self.retried.get(),
             cut_off: 0,
         }
@@ -71,12 +121,24 @@ pub struct Totals {
     pub statuses: [u64; 6],
     /// Of `requests`: input that was not a valid request.
     pub refused: u64,
-    /// Of `requests`: forwarded requests that no server answered.
-    pub failed: u64,
+    /// Of `requests`: forwarded requests that no server answered, in the order of [`Class::ALL`].
+    pub failures: [u64; Class::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,
     /// Connections that were still busy when the time to finish was over.
     pub cut_off: u64,
+}
+
+impl Totals {
+    /// Forwarded requests that no server answered.
+    pub fn failed(&self) -> u64 {
+        self.failures.iter().sum()
+    }
+
+    /// Of those, the ones that failed in this way.
+    pub fn failures(&self, class: Class) -> u64 {
+        self.failures[class as usize]
+    }
 }
 
 impl AddAssign for Totals {
@@ -87,7 +149,9 @@ impl AddAssign for Totals {
             *sum += more;
         }
         self.refused += other.refused;
-        self.failed += other.failed;
+        for (sum, more) in self.failures.iter_mut().zip(other.failures) {
+            *sum += more;
+        }
         self.retried += other.retried;
         self.cut_off += other.cut_off;
     }
@@ -118,16 +182,27 @@ impl fmt::Display for Totals {
                 self.statuses[class]
             )?;
         }
-        for (count, what) in [
-            (self.refused, "refused"),
-            (self.failed, "failed upstream"),
-            (self.retried, "retried"),
-            (self.cut_off, "connections cut off"),
-        ] {
+        let also = |f: &mut fmt::Formatter<'_>, count: u64, what: &str| {
             if count > 0 {
                 write!(f, "; {count} {what}")?;
             }
+            Ok(())
+        };
+        also(f, self.refused, "refused")?;
+        also(f, self.failed(), "failed upstream")?;
+        let mut separator = " (";
+        for class in Class::ALL
+            .into_iter()
+            .filter(|&class| self.failures(class) > 0)
+        {
+            write!(f, "{separator}{} {}", self.failures(class), class.name())?;
+            separator = ", ";
         }
+        if self.failed() > 0 {
+            f.write_str(")")?;
+        }
+        also(f, self.retried, "retried")?;
+        also(f, self.cut_off, "connections cut off")?;
         Ok(())
     }
 }
@@ -148,10 +223,12 @@ mod tests {
             "3 requests on 1 connections: 2xx 2, 4xx 1"
         );
         meter.refusal();
+        meter.failure(Class::Reset);
+        meter.failure(Class::Timeout);
         let sum: Totals = [meter.totals(), meter.totals()].into_iter().sum();
         assert_eq!(
             sum.to_string(),
-            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 refused"
+            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 refused; 4 failed upstream (2 timeout, 2 reset)"
         );
     }
 }

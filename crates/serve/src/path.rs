@@ -24,20 +24,55 @@ impl BadPath {
     }
 }
 
-/// The path with percent-encodings decoded and `.` and `..` resolved. An encoded slash is data, not a separator (RFC
-/// 3986 2.2), and no file name can contain it; it stays encoded, so that nothing is found by it.
+/// The path with percent-encodings decoded, `.` and `..` resolved, and slashes in a row taken for one: what a route or a
+/// file is found by. An encoded slash is data, not a separator (RFC 3986 2.2), and no file name can contain it; it stays
+/// encoded, so that nothing is found by it.
+///
+/// Empty segments go because most of what stands behind a proxy does not see them either: a route for `/admin` that
+/// `//admin` slips past protects nothing.
 ///
 /// # Errors
 /// [`BadPath`], to be answered with 400.
+#[inline]
 pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, BadPath> {
-    let bytes = path.as_bytes();
-    let plain =
-        memchr::memchr(b'%', bytes).is_none() && !bytes.windows(2).any(|pair| pair == b"/.");
-    if plain {
-        return Ok(Cow::Borrowed(bytes));
+    if is_normal(path.as_bytes()) {
+        return Ok(Cow::Borrowed(path.as_bytes()));
     }
-    let decoded = decode(bytes)?;
-    remove_dot_segments(&decoded).map(Cow::Owned)
+    decode(resolve(path)?.as_bytes()).map(Cow::Owned)
+}
+
+/// What stands behind `prefix`, which the normalized path begins with, still encoded as it was received: for a place
+/// where it becomes part of a path again. Like that, dots and empty segments are resolved.
+pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
+    if is_normal(path.as_bytes()) {
+        return Cow::Borrowed(path.get(prefix.len()..).unwrap_or(""));
+    }
+    // A path that has no meaning has been refused before.
+    let resolved = resolve(path).unwrap_or(Cow::Borrowed(path));
+    let mut left = prefix.len();
+    let mut at = 0;
+    while left > 0 && at < resolved.len() {
+        let (raw, decoded) = match &resolved.as_bytes()[at..] {
+            [b'%', b'2', b'f' | b'F', ..] => (3, 3),
+            [b'%', _, _, ..] => (3, 1),
+            _ => (1, 1),
+        };
+        at += raw;
+        left = left.saturating_sub(decoded);
+    }
+    match resolved {
+        Cow::Borrowed(path) => Cow::Borrowed(path.get(at..).unwrap_or("")),
+        Cow::Owned(path) => Cow::Owned(path.get(at..).unwrap_or("").to_owned()),
+    }
+}
+
+/// Whether the path is written as it is meant.
+#[inline]
+fn is_normal(path: &[u8]) -> bool {
+    memchr::memchr(b'%', path).is_none()
+        && !path
+            .windows(2)
+            .any(|pair| pair[0] == b'/' && matches!(pair[1], b'.' | b'/'))
 }
 
 fn decode(bytes: &[u8]) -> Result<Vec<u8>, BadPath> {
@@ -64,25 +99,47 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>, BadPath> {
     Ok(decoded)
 }
 
-fn remove_dot_segments(path: &[u8]) -> Result<Vec<u8>, BadPath> {
-    let mut kept: Vec<&[u8]> = Vec::new();
-    let mut segments = path.split(|&byte| byte == b'/').peekable();
+/// Without empty segments, and with dot segments resolved, in whatever way the dots are written. Empty ones go first, as
+/// in a file system: `/a//../b` is `/b`.
+fn resolve(path: &str) -> Result<Cow<'_, str>, BadPath> {
+    if !path.starts_with('/') {
+        return Ok(Cow::Borrowed(path));
+    }
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path[1..].split('/').peekable();
     while let Some(segment) = segments.next() {
         let last = segments.peek().is_none();
-        match segment {
-            b"." | b".." => {
-                // The empty segment before the first slash is the root.
-                if segment == b".." && (kept.len() < 2 || kept.pop().is_none()) {
-                    return Err(BadPath::AboveRoot);
-                }
-                if last {
-                    kept.push(b"");
-                }
-            }
-            segment => kept.push(segment),
+        let dots = dots_of(segment);
+        if dots == Some(2) && kept.pop().is_none() {
+            return Err(BadPath::AboveRoot);
+        }
+        if dots.is_none() && !segment.is_empty() {
+            kept.push(segment);
+        } else if last {
+            kept.push("");
         }
     }
-    Ok(kept.join(&b'/'))
+    let length = kept.iter().map(|segment| 1 + segment.len()).sum();
+    let mut resolved = String::with_capacity(length);
+    for segment in kept {
+        resolved.push('/');
+        resolved.push_str(segment);
+    }
+    Ok(Cow::Owned(resolved))
+}
+
+/// How many dots `.` and `..` have, with each dot as it is or as `%2e`; `None` for all other segments.
+fn dots_of(segment: &str) -> Option<usize> {
+    let mut rest = segment.as_bytes();
+    let mut dots = 0;
+    loop {
+        rest = match rest {
+            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
+            [] => return (1..=2).contains(&dots).then_some(dots),
+            _ => return None,
+        };
+        dots += 1;
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +160,13 @@ mod tests {
             ("/a/%2e%2E/b", Ok("/b")),
             ("/.hidden", Ok("/.hidden")),
             ("/a/...", Ok("/a/...")),
-            ("//a//b", Ok("//a//b")),
+            ("//a//b", Ok("/a/b")),
+            ("//", Ok("/")),
+            ("/a//", Ok("/a/")),
+            ("/a//../b", Ok("/b")),
+            ("/a/.%2E/b", Ok("/b")),
+            ("//..", Err(BadPath::AboveRoot)),
+            ("/.%2", Err(BadPath::Encoding)),
             ("/a%2fb", Ok("/a%2Fb")),
             ("/a/..%2f..%2fb", Ok("/a/..%2F..%2Fb")),
             ("*", Ok("*")),
@@ -120,6 +183,42 @@ mod tests {
                 .as_deref()
                 .map(|bytes| str::from_utf8(bytes).unwrap());
             assert_eq!(result.map_err(|&error| error), meant, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_a_prefix_stays_as_it_was_encoded() {
+        for (path, prefix, behind) in [
+            ("/p/x%20y", "/p/", "x%20y"),
+            ("/%70/x%2Fy", "/p", "/x%2Fy"),
+            ("/p/a/../b%C3%A9", "/p/", "b%C3%A9"),
+            ("//p//x", "/p", "/x"),
+            ("/p//evil.example", "/p", "/evil.example"),
+            ("/a%2fb/c", "/a%2Fb", "/c"),
+            ("/p", "/p", ""),
+            ("/%70", "/p", ""),
+        ] {
+            let normal = normalize(path).expect("a path that means something");
+            assert!(normal.starts_with(prefix.as_bytes()), "{path}");
+            assert_eq!(rest(path, prefix), behind, "{path}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_normalized_path_has_no_segments_to_resolve(path in "/[a./%2eE0]{0,12}") {
+            if let Ok(normal) = normalize(&path) {
+                proptest::prop_assert!(normal.starts_with(b"/"));
+                let inner = normal[1..].strip_suffix(b"/").unwrap_or(&normal[1..]);
+                if normal.len() > 1 {
+                    let bad = |segment: &[u8]| matches!(segment, b"" | b"." | b"..");
+                    proptest::prop_assert!(!inner.split(|&byte| byte == b'/').any(bad), "{:?}", normal);
+                }
+                proptest::prop_assert_eq!(
+                    &decode(rest(&path, "").as_bytes()).expect("it was decoded before"),
+                    &normal.to_vec()
+                );
+            }
         }
     }
 }

@@ -5,11 +5,27 @@ pub(crate) mod forward;
 mod download;
 mod failure;
 mod relay;
-mod rewrite;
+pub(crate) mod rewrite;
 mod upload;
 
-mod balance;
 pub(crate) mod group;
+pub(crate) mod roster;
+
+mod balance;
+mod chance;
+mod ewma;
+mod slow_start;
+
+pub(crate) mod check;
+mod health;
+
+mod budget;
+mod eject;
+mod window;
+
 mod pool;
+mod queue;
+pub(crate) mod split;
+mod trunk;
 
 pub(crate) use group::Group;

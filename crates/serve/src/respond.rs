@@ -4,6 +4,7 @@ pub(crate) mod rendered;
 
 pub(crate) mod file;
 pub(crate) mod fixed;
+pub(crate) mod redirect;
 pub(crate) mod refuse;
 pub(crate) mod synthetic;
 
@@ -11,8 +12,11 @@ use onrush_engine::Error;
 use onrush_http::{Method, Version};
 use onrush_tls::Transport;
 
+use crate::edits::Applied;
+use crate::limits::ANSWER_LINES_BYTES_MAX;
 use crate::output::Output;
 use crate::worker::Worker;
+use rendered::Rendered;
 
 /// What an answer needs to know of its request and how the connection goes on.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +39,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) stream: &'a Transport,
     pub(crate) output: &'a mut Output,
+    /// What the route changes in its answers.
+    pub(crate) edits: Option<Applied<'a>>,
 }
 
 impl Writer<'_> {
@@ -47,7 +53,8 @@ impl Writer<'_> {
         fields: impl FnOnce(&mut onrush_http::write::HeadWriter<'_>),
     ) -> Result<(), Error> {
         let date = self.worker.date();
-        let buffer = self.output.room(self.stream, HEAD_BYTES_MAX)?;
+        let room = HEAD_BYTES_MAX + self.edits.as_ref().map_or(0, |_| ANSWER_LINES_BYTES_MAX);
+        let buffer = self.output.room(self.stream, room)?;
         let mut head = onrush_http::write::HeadWriter::new(buffer.spare());
         head.status_line(status).raw(rendered::SERVER).date(&date);
         fields(&mut head);
@@ -60,9 +67,53 @@ impl Writer<'_> {
             .end()
             .finish()
             .expect("heads of our own are far shorter than a buffer");
+        let bytes = match &self.edits {
+            None => bytes,
+            Some(edits) => edits
+                .rewrite(buffer.spare(), bytes)
+                .expect("there is room for what is added"),
+        };
         buffer.fill(bytes);
         self.worker.meter.answer(status);
         Ok(())
+    }
+
+    /// Writes an answer that has been rendered, in the usual [`Context`].
+    #[inline]
+    pub(crate) fn rendered(&mut self, status: u16, rendered: &Rendered) -> Result<(), Error> {
+        if self.edits.is_some() {
+            return self.rendered_edited(status, rendered);
+        }
+        self.worker.meter.answer(status);
+        let buffer = self.output.room(self.stream, rendered.length())?;
+        rendered.with(self.worker, |head, body| {
+            let fits = buffer.put(head) && buffer.put(body);
+            debug_assert!(fits);
+        });
+        Ok(())
+    }
+
+    fn rendered_edited(&mut self, status: u16, rendered: &Rendered) -> Result<(), Error> {
+        self.worker.meter.answer(status);
+        let Self {
+            worker,
+            stream,
+            output,
+            edits,
+        } = self;
+        rendered.with(worker, |head, body| {
+            let buffer = output.room(stream, head.len() + ANSWER_LINES_BYTES_MAX)?;
+            let room = buffer.spare();
+            room[..head.len()].copy_from_slice(head);
+            let bytes = match edits {
+                None => head.len(),
+                Some(edits) => edits
+                    .rewrite(room, head.len())
+                    .expect("there is room for what is added"),
+            };
+            buffer.fill(bytes);
+            output.put(stream, body)
+        })
     }
 }
 

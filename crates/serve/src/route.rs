@@ -1,6 +1,12 @@
 //! Which route a request takes. Pure: routes and a request in, a route out.
 
-use onrush_config::plan::{PathMatch, When};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use onrush_config::plan::{Host, PathMatch, ValueMatch, When};
+use onrush_http::request::RequestHead;
+use onrush_http::{Header, query};
 
 /// The conditions of a route and what stands behind them.
 #[derive(Debug)]
@@ -10,47 +16,273 @@ pub(crate) struct Route<T> {
 }
 
 impl<T> Route<T> {
-    /// What is left of `path` behind a prefix, or the whole of it.
-    pub(crate) fn rest<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+    /// What its path begins with, when that is its condition; else nothing.
+    pub(crate) fn prefix(&self) -> &str {
         match &self.when.path {
-            PathMatch::Prefix(prefix) => &path[prefix.len().min(path.len())..],
-            PathMatch::Any | PathMatch::Exact(_) | PathMatch::Regex(_) => path,
+            PathMatch::Prefix(prefix) => prefix,
+            PathMatch::Any | PathMatch::Exact(_) | PathMatch::Regex(_) => "",
         }
     }
 }
 
-/// The first route that matches. `authority` is `host[:port]` as received, `path` is normalized.
-pub(crate) fn choose<'r, T>(
-    routes: &'r [Route<T>],
-    authority: Option<&str>,
-    path: &[u8],
-) -> Option<&'r Route<T>> {
-    routes.iter().find(|route| {
-        let host = || host_of(authority.unwrap_or("")).as_bytes();
-        let hosts = &route.when.hosts;
-        (hosts.is_empty() || hosts.iter().any(|known| known.matches(host())))
-            && route.when.path.matches(path)
-    })
+/// All routes, prepared so that hundreds of them cost a request little more than a handful does.
+#[derive(Debug)]
+pub(crate) struct Routes<T> {
+    /// In file order.
+    routes: Vec<Route<T>>,
+    /// All of them.
+    all: Candidates,
+    /// The same by host, when there are too many to look at each.
+    hosts: Option<Hosts>,
 }
 
-/// `host[:port]` without the port; an IPv6 address keeps its brackets.
-fn host_of(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
+/// Up to so many routes are looked at one after the other: comparing eight short names costs less than a look into a
+/// table.
+const SCANNED_MAX: usize = 8;
+
+/// Routes in file order.
+type Candidates = Box<[Candidate]>;
+
+/// One route, and what most of the others can be told from it by.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// How its path begins: [`beginning`] of the path, as far as `mask` goes.
+    beginning: u64,
+    mask: u64,
+    route: u32,
+}
+
+/// The routes by what they say of hosts. Each is there once for each of its hosts, so that the size of the whole is that
+/// of the configuration.
+#[derive(Debug)]
+struct Hosts {
+    /// By host name, in lower case.
+    exact: HashMap<Box<[u8]>, Candidates>,
+    /// By what hosts end with, from the dot, in lower case.
+    below: HashMap<Box<[u8]>, Candidates>,
+    /// Those for all hosts.
+    any: Candidates,
+}
+
+impl<T> Routes<T> {
+    /// Prepares `routes`, which are in file order.
+    pub(crate) fn new(routes: Vec<Route<T>>) -> Self {
+        let knows_hosts = routes.iter().any(|route| !route.when.hosts.is_empty());
+        Self {
+            all: routes.iter().enumerate().map(Candidate::new).collect(),
+            hosts: (knows_hosts && routes.len() > SCANNED_MAX).then(|| Hosts::new(&routes)),
+            routes,
+        }
+    }
+
+    /// The first route that matches, by its index. `path` is the one of `head` normalized, `client` says where the
+    /// client is; it is only called when a route asks.
+    #[inline]
+    pub(crate) fn choose(
+        &self,
+        head: &RequestHead<'_, '_>,
+        path: &[u8],
+        client: impl Fn() -> Option<IpAddr>,
+    ) -> Option<usize> {
+        let beginning = beginning(path);
+        // Of several lists the earliest match counts: in each, only routes before the best so far are looked at.
+        let mut end = self.routes.len();
+        let mut look = |candidates: &[Candidate]| {
+            let found = candidates
+                .iter()
+                .take_while(|candidate| (candidate.route as usize) < end)
+                .filter(|candidate| beginning & candidate.mask == candidate.beginning)
+                .map(|candidate| candidate.route as usize)
+                .find(|&route| holds(&self.routes[route].when, head, path, &client));
+            end = found.unwrap_or(end);
+        };
+        match &self.hosts {
+            None => look(&self.all),
+            Some(hosts) => hosts.each(host_of(head.authority.unwrap_or("")), look),
+        }
+        (end < self.routes.len()).then_some(end)
+    }
+
+    /// A route by its index.
+    #[inline]
+    pub(crate) fn route(&self, index: usize) -> &Route<T> {
+        &self.routes[index]
+    }
+}
+
+impl Candidate {
+    fn new<T>((index, route): (usize, &Route<T>)) -> Self {
+        let (known, bytes) = match &route.when.path {
+            PathMatch::Prefix(prefix) => (prefix.as_bytes(), prefix.len().min(8)),
+            // Eight bytes even if it is shorter: nothing may follow.
+            PathMatch::Exact(exact) => (exact.as_bytes(), 8),
+            PathMatch::Any | PathMatch::Regex(_) => (&[][..], 0),
+        };
+        Self {
+            beginning: beginning(known),
+            mask: u64::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0),
+            route: index as u32,
+        }
+    }
+}
+
+/// The first eight bytes of a path as one number, with zeros for those that it does not have; a path contains no zero.
+#[inline]
+fn beginning(path: &[u8]) -> u64 {
+    if let Some(eight) = path.first_chunk() {
+        return u64::from_le_bytes(*eight);
+    }
+    let mut eight = [0; 8];
+    eight[..path.len()].copy_from_slice(path);
+    u64::from_le_bytes(eight)
+}
+
+impl Hosts {
+    fn new<T>(routes: &[Route<T>]) -> Self {
+        let mut exact: HashMap<_, Vec<Candidate>> = HashMap::new();
+        let mut below: HashMap<_, Vec<Candidate>> = HashMap::new();
+        let mut any = Vec::new();
+        for (index, route) in routes.iter().enumerate() {
+            let candidate = Candidate::new((index, route));
+            if route.when.hosts.is_empty() {
+                any.push(candidate);
+            }
+            for host in &route.when.hosts {
+                let (table, name) = match host {
+                    Host::Exact(name) => (&mut exact, name),
+                    Host::Below(suffix) => (&mut below, suffix),
+                };
+                table.entry(name.as_bytes()).or_default().push(candidate);
+            }
+        }
+        let boxed = |table: HashMap<&[u8], Vec<Candidate>>| {
+            let lists = table.into_iter();
+            lists
+                .map(|(name, list)| (name.into(), list.into()))
+                .collect()
+        };
+        Self {
+            exact: boxed(exact),
+            below: boxed(below),
+            any: any.into(),
+        }
+    }
+
+    /// Hands over the lists that `host` is in.
+    fn each(&self, host: &str, mut look: impl FnMut(&[Candidate])) {
+        let mut room = [0; HOST_BYTES_MAX];
+        // What is too long to be a name can only be known by its end.
+        let tail = &host.as_bytes()[host.len().saturating_sub(HOST_BYTES_MAX)..];
+        let host = &mut room[..tail.len()];
+        host.copy_from_slice(tail);
+        host.make_ascii_lowercase();
+        if let Some(candidates) = self.exact.get(&*host) {
+            look(candidates);
+        }
+        if !self.below.is_empty() {
+            let dots = (1..host.len()).filter(|&at| host[at] == b'.');
+            dots.take(LABELS_MAX)
+                .filter_map(|at| self.below.get(&host[at..]))
+                .for_each(|candidates| look(candidates));
+        }
+        look(&self.any);
+    }
+}
+
+/// The longest host name and the most labels it can have (RFC 1035 2.3.4), with some to spare.
+const HOST_BYTES_MAX: usize = 256;
+const LABELS_MAX: usize = 128;
+
+/// Whether all conditions hold.
+#[inline]
+fn holds(
+    when: &When,
+    head: &RequestHead<'_, '_>,
+    path: &[u8],
+    client: impl Fn() -> Option<IpAddr>,
+) -> bool {
+    let host = || host_of(head.authority.unwrap_or("")).as_bytes();
+    (when.hosts.is_empty() || when.hosts.iter().any(|known| known.matches(host())))
+        && when.path.matches(path)
+        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, client))
+}
+
+#[inline]
+fn has_no_rare_conditions(when: &When) -> bool {
+    when.methods.is_empty()
+        && when.headers.is_empty()
+        && when.query.is_empty()
+        && when.from.is_none()
+}
+
+fn rare_conditions_hold(
+    when: &When,
+    head: &RequestHead<'_, '_>,
+    client: impl Fn() -> Option<IpAddr>,
+) -> bool {
+    let is_method = |method: &String| method == head.method_text;
+    (when.methods.is_empty() || when.methods.iter().any(is_method))
+        && when
+            .headers
+            .iter()
+            .all(|(name, wanted)| is_found(wanted, values(head.headers, name)))
+        && when
+            .query
+            .iter()
+            .all(|(name, wanted)| is_found(wanted, parameters(head.query, name)))
+        && when
+            .from
+            .as_ref()
+            .is_none_or(|networks| client().is_some_and(|client| networks.contain(client)))
+}
+
+/// Whether one of `values` is as it should be, or none of them is there when none should.
+fn is_found<V: AsRef<[u8]>>(wanted: &ValueMatch, mut values: impl Iterator<Item = V>) -> bool {
+    match wanted {
+        ValueMatch::Present => values.next().is_some(),
+        ValueMatch::Absent => values.next().is_none(),
+        ValueMatch::Exact(exact) => values.any(|value| value.as_ref() == exact.as_bytes()),
+        ValueMatch::Regex(pattern) => values.any(|value| pattern.matches(value.as_ref())),
+    }
+}
+
+/// The values of all fields called `name`.
+pub(crate) fn values<'b>(headers: &[Header<'b>], name: &str) -> impl Iterator<Item = &'b [u8]> {
+    let named = move |header: &&Header<'b>| header.name.eq_ignore_ascii_case(name);
+    headers.iter().filter(named).map(|header| header.value)
+}
+
+fn parameters<'q>(query: Option<&'q str>, name: &str) -> impl Iterator<Item = Cow<'q, [u8]>> {
+    query::parameters(query.unwrap_or(""))
+        .filter(move |(found, _)| found.is(name.as_bytes()))
+        .map(|(_, value)| value.decoded())
+}
+
+/// `host[:port]` without the port and the dot that a fully qualified name may end with; an IPv6 address keeps its
+/// brackets.
+pub(crate) fn host_of(authority: &str) -> &str {
+    let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
-    }
+    };
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onrush_config::plan::{Network, Networks};
+    use onrush_config::value::parse_path;
+    use onrush_http::{HeaderSlots, Limits, Parsed, request};
 
     #[test]
-    fn a_host_loses_its_port_and_nothing_else() {
+    fn a_host_loses_its_port_and_its_last_dot_and_nothing_else() {
         for (authority, host) in [
             ("a.example", "a.example"),
             ("a.example:80", "a.example"),
             ("a.example:", "a.example"),
+            ("a.example.", "a.example"),
+            ("a.example.:80", "a.example"),
             ("[::1]:80", "[::1]"),
             ("[::1]", "[::1]"),
             ("", ""),
@@ -59,44 +291,168 @@ mod tests {
         }
     }
 
+    fn when(hosts: &[&str], path: PathMatch) -> When {
+        let host = |name: &&str| match name.strip_prefix('*') {
+            Some(suffix) => Host::Below(suffix.to_owned()),
+            None => Host::Exact((*name).to_owned()),
+        };
+        When {
+            hosts: hosts.iter().map(host).collect(),
+            path,
+            ..When::default()
+        }
+    }
+
+    fn prefix(path: &str) -> PathMatch {
+        PathMatch::Prefix(path.to_owned())
+    }
+
+    fn exact(path: &str) -> PathMatch {
+        PathMatch::Exact(path.to_owned())
+    }
+
+    fn routes(conditions: Vec<When>) -> Routes<()> {
+        let route = |when| Route { when, target: () };
+        Routes::new(conditions.into_iter().map(route).collect())
+    }
+
+    /// The route that a request of these lines takes, from a client at 192.0.2.1.
+    fn chosen(routes: &Routes<()>, request: &str) -> Option<usize> {
+        let text = format!("{}\r\n\r\n", request.replace('\n', "\r\n"));
+        let mut slots = HeaderSlots::new();
+        let Parsed::Complete(head) = request::parse(text.as_bytes(), &mut slots, &Limits::DEFAULT)
+        else {
+            panic!("{request:?} is no request");
+        };
+        let path = crate::path::normalize(head.path).expect("a path that means something");
+        routes.choose(&head, &path, || Some(IpAddr::from([192, 0, 2, 1])))
+    }
+
+    fn get(host: &str, path: &str) -> String {
+        format!("GET {path} HTTP/1.1\nHost: {host}")
+    }
+
     #[test]
     fn the_first_match_in_file_order_wins() {
-        let text = r#"
-            [[route]]
-            host = "a.example"
-            path = "=/exact"
-            respond = { status = 200 }
-            [[route]]
-            path = "/p/"
-            respond = { status = 201 }
-            [[route]]
-            respond = { status = 202 }
-        "#;
-        let parsed =
-            onrush_config::parse(text, std::path::Path::new("onrush.toml")).expect("valid");
-        let routes: Vec<Route<usize>> = parsed
-            .plan
-            .routes
-            .iter()
-            .enumerate()
-            .map(|(target, route)| Route {
-                when: route.when.clone(),
-                target,
-            })
-            .collect();
-        for (authority, path, target) in [
-            (Some("a.example"), "/exact", 0),
-            (Some("A.EXAMPLE:8080"), "/exact", 0),
-            (Some("b.example"), "/exact", 2),
-            (None, "/p/x", 1),
-            (Some("a.example"), "/p", 2),
+        let routes = routes(vec![
+            when(&["a.example"], exact("/exact")),
+            when(&[], prefix("/p/")),
+            when(&["*.example"], prefix("/p")),
+            when(&[], PathMatch::Any),
+        ]);
+        for (host, path, route) in [
+            ("a.example", "/exact", 0),
+            ("A.EXAMPLE:8080", "/exact", 0),
+            ("a.example.", "/exact", 0),
+            ("b.example", "/exact", 3),
+            ("a.example", "/p/x", 1),
+            ("a.example", "/p", 2),
+            ("example", "/p", 3),
+            ("a.example", "/exact/", 3),
+            ("a.example", "//exact", 0),
+            ("a.example", "/x/..//p//x", 1),
+            ("a.example", "/%70/x", 1),
         ] {
             assert_eq!(
-                choose(&routes, authority, path.as_bytes()).unwrap().target,
-                target,
-                "{path}"
+                chosen(&routes, &get(host, path)),
+                Some(route),
+                "{host}{path}"
             );
         }
-        assert_eq!(routes[1].rest(b"/p/x"), b"x");
+        assert_eq!(chosen(&routes, "GET /p/ HTTP/1.0"), Some(1));
+        assert_eq!(
+            chosen(&routes, "OPTIONS * HTTP/1.1\nHost: a.example"),
+            Some(3)
+        );
+    }
+
+    #[test]
+    fn a_request_that_no_route_matches_has_none() {
+        let routes = routes(vec![when(&["a.example"], prefix("/p"))]);
+        assert_eq!(chosen(&routes, &get("a.example", "/")), None);
+        assert_eq!(chosen(&routes, &get("b.example", "/p")), None);
+    }
+
+    #[test]
+    fn every_condition_has_to_hold() {
+        let equals = |value: &str| ValueMatch::Exact(value.to_owned());
+        let one = |name: &str, wanted| vec![(name.to_owned(), wanted)];
+        let network = |bits| Network::new([192, 0, 2, 0].into(), bits).expect("a prefix of it");
+        let with = |change: &dyn Fn(&mut When)| {
+            let mut when = when(&[], PathMatch::Any);
+            change(&mut when);
+            routes(vec![when])
+        };
+        let post = with(&|when| when.methods = vec!["POST".into(), "PURGE".into()]);
+        let header = with(&|when| when.headers = one("x-a", equals("1")));
+        let present = with(&|when| when.headers = one("X-A", ValueMatch::Present));
+        let absent = with(&|when| when.headers = one("x-a", ValueMatch::Absent));
+        let regex = with(&|when| {
+            let Ok(PathMatch::Regex(pattern)) = parse_path("~^v[0-9]+$") else {
+                panic!("a pattern");
+            };
+            when.headers = one("x-a", ValueMatch::Regex(pattern));
+        });
+        let query = with(&|when| when.query = one("a b", equals("c&d")));
+        let near = with(&|when| when.from = Some(Networks(vec![network(24)])));
+        let far = with(&|when| when.from = Some(Networks(vec![network(32)])));
+        for (routes, request, holds) in [
+            (&post, "PURGE / HTTP/1.1\nHost: h", true),
+            (&post, "GET / HTTP/1.1\nHost: h", false),
+            (&header, "GET / HTTP/1.1\nHost: h\nX-A: 0\nX-A: 1", true),
+            (&header, "GET / HTTP/1.1\nHost: h\nX-A: 1, 2", false),
+            (&header, "GET / HTTP/1.1\nHost: h", false),
+            (&present, "GET / HTTP/1.1\nHost: h\nx-a:", true),
+            (&present, "GET / HTTP/1.1\nHost: h\nx-b: 1", false),
+            (&absent, "GET / HTTP/1.1\nHost: h\nx-b: 1", true),
+            (&absent, "GET / HTTP/1.1\nHost: h\nX-A: 1", false),
+            (&regex, "GET / HTTP/1.1\nHost: h\nX-A: v12", true),
+            (&regex, "GET / HTTP/1.1\nHost: h\nX-A: v", false),
+            (&query, "GET /?x&a+b=c%26d HTTP/1.1\nHost: h", true),
+            (&query, "GET /?a%20b=c HTTP/1.1\nHost: h", false),
+            (&query, "GET / HTTP/1.1\nHost: h", false),
+            (&near, "GET / HTTP/1.1\nHost: h", true),
+            (&far, "GET / HTTP/1.1\nHost: h", false),
+        ] {
+            assert_eq!(chosen(routes, request).is_some(), holds, "{request}");
+        }
+    }
+
+    /// What the index must not change: the first route whose conditions hold, looked at one after the other.
+    fn chosen_slowly(routes: &Routes<()>, host: &str, path: &str) -> Option<usize> {
+        let fits = |when: &When| {
+            (when.hosts.is_empty()
+                || when
+                    .hosts
+                    .iter()
+                    .any(|known| known.matches(host.as_bytes())))
+                && when.path.matches(path.as_bytes())
+        };
+        routes.routes.iter().position(|route| fits(&route.when))
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn many_routes_choose_as_few_do(
+            conditions in proptest::collection::vec(
+                (
+                    proptest::sample::subsequence(
+                        vec!["a.b.c", "*.b.c", "*.c", "b.c", "x.c", "*.a.b.c", "d"],
+                        0..3,
+                    ),
+                    proptest::sample::select(vec![
+                        prefix("/"), prefix("/aaaaaaa"), prefix("/aaaaaaaa"), prefix("/ab/"),
+                        exact("/"), exact("/aaaaaaaab"), exact("/ab"), PathMatch::Any,
+                    ]),
+                ),
+                0..40,
+            ),
+            host in proptest::sample::select(vec!["a.b.c", "b.c", "z.a.b.c", "x.c", "y.c", "d", "c", ".c", ""]),
+            path in proptest::sample::select(vec!["/", "/ab", "/ab/c", "/aaaaaaa", "/aaaaaaaa", "/aaaaaaaab", "/aaaaaaaac"]),
+        ) {
+            let routes = routes(conditions.iter().map(|(hosts, path)| when(hosts, path.clone())).collect());
+            let request = get(&host.to_ascii_uppercase(), path);
+            proptest::prop_assert_eq!(chosen(&routes, &request), chosen_slowly(&routes, host, path));
+        }
     }
 }

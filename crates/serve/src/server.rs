@@ -8,19 +8,25 @@ use std::thread;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Action, Address as PlanAddress, Io as PlanIo, ServerAddress, Threads};
-use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Io, Kind, Listener, Setup, choose,
-    cpu, descriptors,
+use onrush_config::plan::{
+    self, Action, Address as PlanAddress, Io as PlanIo, ServerAddress, Threads,
 };
+use onrush_engine::{
+    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Instant, Io, Kind, Listener, Setup,
+    choose, cpu, descriptors,
+};
+use onrush_http::forwarded::Scheme;
+use onrush_tls::Transport;
 
+use crate::client::{Client, Origin};
 use crate::connection;
 use crate::limits::{
     ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, DESCRIPTORS_OF_PROGRAM,
     DESCRIPTORS_PER_CORE,
 };
 use crate::meter::Totals;
-use crate::proxy::group::Resolved;
+use crate::proxy::check;
+use crate::proxy::roster::{At, Roster};
 use crate::worker::Worker;
 
 /// A server that accepts connections.
@@ -55,8 +61,6 @@ pub enum StartError {
         /// How many it may have.
         limit: u64,
     },
-    /// The name of a server cannot be resolved.
-    Resolve(String, String),
     /// The kernel refuses what a core needs.
     Core(Error),
 }
@@ -91,9 +95,6 @@ impl fmt::Display for StartError {
                 f,
                 "too few file descriptors: {needed} are needed before the first connection, and this process may have {limit}; raise the limit (ulimit -n) or use fewer --threads"
             ),
-            StartError::Resolve(name, error) => {
-                write!(f, "cannot resolve the server {name}: {error}")
-            }
             StartError::Core(error) => write!(f, "cannot start: {error}"),
         }
     }
@@ -144,23 +145,19 @@ impl Server {
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let resolved: Vec<Resolved> = plan
-            .upstreams
-            .iter()
-            .map(resolve)
-            .collect::<Result<_, _>>()?;
+        let rosters: Vec<Arc<Roster>> = plan.upstreams.iter().map(roster).collect();
         let claims = claim(&plan)?;
         let drain = plan.timeouts.drain;
         let setup = Setup {
             io: choice.io,
             cpus,
         };
-        let shared = Arc::new((plan, resolved));
+        let shared = Arc::new((plan, rosters));
         let (ready, readiness) = mpsc::channel();
         let listening = Arc::clone(&claims);
         let cores = onrush_engine::start(&setup, move |core| {
-            let (plan, resolved) = &*shared;
-            match prepare(&core, plan, resolved, &listening) {
+            let (plan, rosters) = &*shared;
+            match prepare(&core, plan, rosters, &listening) {
                 Ok(worker) => {
                     // The receiver waits for as many reports as there are cores.
                     let _ = ready.send(Ok(()));
@@ -258,28 +255,27 @@ fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
         .collect())
 }
 
-pub(crate) fn resolve(upstream: &onrush_config::plan::Upstream) -> Result<Resolved, StartError> {
-    let address = |server: &onrush_config::plan::Server| match &server.address {
-        ServerAddress::Ip(address) => Ok(Address::Tcp(*address)),
-        ServerAddress::Unix(path) => Ok(Address::Unix(path.clone())),
-        ServerAddress::Srv(_) => unreachable!("no configuration has one yet"),
-        ServerAddress::Name { host, port } => {
-            let failed = |why: String| StartError::Resolve(host.clone(), why);
-            let mut found = (host.as_str(), *port)
-                .to_socket_addrs()
-                .map_err(|error| failed(error.to_string()))?;
-            found
-                .next()
-                .map(Address::Tcp)
-                .ok_or_else(|| failed("it has no address".into()))
+/// The servers of a group, its names resolved. One that cannot be resolved is a server that is down.
+pub(crate) fn roster(upstream: &plan::Upstream) -> Arc<Roster> {
+    let roster = Roster::new(upstream);
+    for (index, server) in upstream.servers.iter().enumerate() {
+        let ServerAddress::Name { host, port } = &server.address else {
+            continue;
+        };
+        match (host.as_str(), *port).to_socket_addrs() {
+            Ok(found) => {
+                let found: Vec<At> = found
+                    .map(|address| At {
+                        address: Address::Tcp(address),
+                        weight: server.weight,
+                    })
+                    .collect();
+                roster.place(index, &found, Instant::default());
+            }
+            Err(error) => tracing::warn!("cannot resolve the server {host}: {error}"),
         }
-    };
-    upstream
-        .servers
-        .iter()
-        .map(address)
-        .collect::<Result<_, _>>()
-        .map(|servers| Resolved { servers })
+    }
+    Arc::new(roster)
 }
 
 fn claim(plan: &Plan) -> Result<Arc<Vec<Claim>>, StartError> {
@@ -312,10 +308,10 @@ fn claim_patiently(address: &Address) -> Result<Claim, Error> {
 pub(crate) fn prepare(
     core: &Core,
     plan: &Plan,
-    resolved: &[Resolved],
+    rosters: &[Arc<Roster>],
     claims: &[Claim],
 ) -> Result<Rc<Worker>, StartError> {
-    let worker = Worker::new(core.clone(), plan, resolved)
+    let worker = Worker::new(core.clone(), plan, rosters)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     for claim in claims {
         let listener = Listener::new(core, claim)
@@ -323,7 +319,13 @@ pub(crate) fn prepare(
         core.spawn(accept(listener, Rc::clone(&worker)));
     }
     for group in &worker.groups {
-        core.spawn(Rc::clone(group).sweep(core.clone(), worker.timeouts.upstream_idle));
+        core.spawn(Rc::clone(group).look_after(core.clone(), worker.timeouts.upstream_idle));
+        // One core's checks are for all.
+        if core.id() == 0 && group.plan.health.is_some() {
+            for server in 0..group.servers().len() as u32 {
+                core.spawn(check::watch(Rc::clone(group), server, Rc::clone(&worker)));
+            }
+        }
     }
     let stopping = Rc::clone(&worker);
     core.spawn(async move {
@@ -338,9 +340,13 @@ async fn accept(listener: Listener, worker: Rc<Worker>) {
     let mut in_a_row = 0;
     loop {
         match listener.accept().await {
-            Ok(stream) => worker
-                .core
-                .spawn(connection::serve(stream, Rc::clone(&worker))),
+            Ok(stream) => {
+                let client = Client::new(Scheme::Http, Origin::OfSocket);
+                let stream = Transport::plain(stream);
+                worker
+                    .core
+                    .spawn(connection::serve(stream, client, Rc::clone(&worker)));
+            }
             Err(Error {
                 kind: Kind::Stopping,
                 ..

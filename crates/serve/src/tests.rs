@@ -2,11 +2,16 @@
 //! do right and wrong.
 
 mod bodies;
+mod edits;
 mod failures;
 mod fields;
+mod forwarded;
 mod garbage;
+mod groups;
 mod pools;
 mod retries;
+mod routes;
 mod stopping;
 mod timeouts;
+mod trunks;
 mod versions;

@@ -1,40 +1,65 @@
 //! What one core knows and owns: its prepared routes, its pools, its date, its counters.
 
 use std::cell::Cell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Action, Timeouts};
+use onrush_config::plan::{self, Action, Piece, Timeouts, Variable};
 use onrush_engine::{Core, Error, Instant, Root};
 use onrush_http::date::{self, DATE_BYTES};
 
+use crate::client::Trust;
+use crate::edits::AnswerEdits;
 use crate::limits::DATE_LAG;
 use crate::log::Log;
 use crate::meter::Meter;
+use crate::passage::SpareKept;
 use crate::proxy::Group;
-use crate::proxy::group::Resolved;
+use crate::proxy::rewrite::Rules;
+use crate::proxy::roster::Roster;
+use crate::proxy::split::Split;
 use crate::respond::file::Files;
 use crate::respond::fixed::Fixed;
-use crate::route::Route;
+use crate::respond::redirect::Redirect;
+use crate::route::{Route, Routes};
 
-/// How a route's requests are answered, prepared for one core.
+/// How a route treats its requests, prepared for one core.
+pub(crate) struct Target {
+    pub(crate) answer: Answer,
+    /// What changes in requests that are forwarded.
+    pub(crate) rules: Rules,
+    /// What changes in answers.
+    pub(crate) answer_edits: Option<AnswerEdits>,
+    /// Whether more than its way has to be remembered of each request until it is answered.
+    pub(crate) keeps: bool,
+}
+
+/// How a route's requests are answered.
 pub(crate) enum Answer {
     Fixed(Fixed),
     Files(Files),
     Synthetic,
-    Forward(usize),
+    Redirect(Redirect),
+    Forward(Split),
 }
 
 pub(crate) struct Worker {
     pub(crate) core: Core,
-    pub(crate) routes: Vec<Route<Answer>>,
+    pub(crate) routes: Routes<Target>,
     pub(crate) groups: Vec<Rc<Group>>,
+    /// The groups' names, in their order.
+    pub(crate) group_names: Vec<String>,
+    pub(crate) trust: Trust,
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: onrush_http::Limits,
     pub(crate) meter: Meter,
     pub(crate) log: Log,
     /// Set once the core was asked to stop: answers then end their connections.
     pub(crate) stopping: Cell<bool>,
+    pub(crate) spare_kept: SpareKept,
+    chance: Cell<u64>,
+    myself: Weak<Worker>,
     date: Cell<[u8; DATE_BYTES]>,
     date_second: Cell<u64>,
     date_until: Cell<Instant>,
@@ -48,41 +73,30 @@ impl Worker {
     pub(crate) fn new(
         core: Core,
         plan: &Plan,
-        resolved: &[Resolved],
+        rosters: &[Arc<Roster>],
     ) -> Result<Rc<Self>, (String, Error)> {
         let mut routes = Vec::new();
         for route in &plan.routes {
-            let target = match &route.action {
-                Action::Respond {
-                    status,
-                    body,
-                    headers,
-                } => Answer::Fixed(Fixed::new(*status, body, headers)),
-                Action::Files {
-                    root,
-                    index,
-                    hidden,
-                    precompressed: _,
-                } => {
-                    let root =
-                        Root::open(root).map_err(|error| (root.display().to_string(), error))?;
-                    Answer::Files(Files::new(root, index, *hidden))
-                }
-                Action::Synthetic => Answer::Synthetic,
-                Action::Forward { split, .. } => Answer::Forward(split[0].0),
-                Action::Redirect { .. } => unreachable!("no configuration has one yet"),
-            };
             routes.push(Route {
                 when: route.when.clone(),
-                target,
+                target: Target::new(route, plan)?,
             });
         }
         let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
-        let groups = plan.upstreams.iter().zip(resolved);
-        let worker = Rc::new(Self {
-            routes,
+        let groups = plan.upstreams.iter().zip(rosters);
+        let worker = Rc::new_cyclic(|myself| Self {
+            myself: Weak::clone(myself),
+            routes: Routes::new(routes),
+            group_names: plan
+                .upstreams
+                .iter()
+                .map(|group| group.name.clone())
+                .collect(),
+            trust: Trust::new(&plan.forwarded),
+            spare_kept: SpareKept::default(),
+            chance: Cell::new(mixed(seed)),
             groups: groups
-                .map(|(upstream, resolved)| Rc::new(Group::new(upstream, resolved, seed)))
+                .map(|(upstream, roster)| Rc::new(Group::new(upstream, roster, seed, core.now())))
                 .collect(),
             timeouts: plan.timeouts,
             limits: onrush_http::Limits::DEFAULT,
@@ -95,6 +109,18 @@ impl Worker {
             core,
         });
         Ok(worker)
+    }
+
+    /// 64 bits by chance.
+    pub(crate) fn chance(&self) -> u64 {
+        let state = self.chance.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.chance.set(state);
+        mixed(state)
+    }
+
+    /// A handle of its own, for tasks that outlive the request which needs them.
+    pub(crate) fn myself(&self) -> Rc<Self> {
+        self.myself.upgrade().expect("whoever asks has one")
     }
 
     /// The value of `Date` for an answer made now.
@@ -114,5 +140,58 @@ impl Worker {
             }
         }
         (self.date_second.get(), self.date.get())
+    }
+}
+
+/// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+fn mixed(state: u64) -> u64 {
+    let mut bits = state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+impl Target {
+    fn new(route: &plan::Route, plan: &Plan) -> Result<Self, (String, Error)> {
+        let rules = Rules::new(route, &plan.forwarded);
+        let answer_edits = AnswerEdits::new(&route.edits.response);
+        let is_varying = answer_edits.as_ref().is_some_and(AnswerEdits::are_varying);
+        let redirects_by_id = matches!(
+            &route.action,
+            Action::Redirect { location, .. }
+                if location.0.contains(&Piece::Variable(Variable::RequestId))
+        );
+        Ok(Self {
+            answer: Answer::new(&route.action)?,
+            keeps: is_varying || rules.needs_request_id() || redirects_by_id,
+            rules,
+            answer_edits,
+        })
+    }
+}
+
+impl Answer {
+    fn new(action: &Action) -> Result<Self, (String, Error)> {
+        Ok(match action {
+            Action::Respond {
+                status,
+                body,
+                headers,
+            } => Answer::Fixed(Fixed::new(*status, body, headers)),
+            Action::Files {
+                root,
+                index,
+                hidden,
+                precompressed: _,
+            } => {
+                let root = Root::open(root).map_err(|error| (root.display().to_string(), error))?;
+                Answer::Files(Files::new(root, index, *hidden))
+            }
+            Action::Synthetic => Answer::Synthetic,
+            Action::Redirect { status, location } => {
+                Answer::Redirect(Redirect::new(*status, location.clone()))
+            }
+            Action::Forward { split, mirror: _ } => Answer::Forward(Split::new(split)),
+        })
     }
 }

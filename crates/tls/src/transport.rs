@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::Duration;
 
 use onrush_engine::{Core, Error, File, Input, Instant, Part, Stream};
@@ -41,6 +42,11 @@ impl Transport {
         poll_fn(move |_| self.stream.poll_recv(input))
     }
 
+    /// See [`Stream::poll_recv`].
+    pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
+        self.stream.poll_recv(input)
+    }
+
     /// See [`Stream::recv_unless_stopping`].
     ///
     /// # Errors
@@ -64,6 +70,11 @@ impl Transport {
     /// As there.
     pub fn flush(&self) -> impl Future<Output = Result<(), Error>> {
         poll_fn(|_| self.stream.poll_flush())
+    }
+
+    /// See [`Stream::poll_flush`].
+    pub fn poll_flush(&self) -> Poll<Result<(), Error>> {
+        self.stream.poll_flush()
     }
 
     /// See [`Stream::send_file`].

@@ -67,6 +67,22 @@ pub struct Tls {
     pub clients: ClientCertificates,
 }
 
+impl Tls {
+    /// With a certificate made at the start and everything else at its default.
+    pub fn self_signed() -> Tls {
+        Tls::with(vec![Certificate::SelfSigned])
+    }
+
+    /// With these certificates, of which there is one at least, and everything else at its default.
+    pub fn with(certificates: Vec<Certificate>) -> Tls {
+        Tls {
+            certificates,
+            profile: TlsProfile::default(),
+            clients: ClientCertificates::default(),
+        }
+    }
+}
+
 /// A certificate chain and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificate {

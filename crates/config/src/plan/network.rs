@@ -1,7 +1,7 @@
 //! Sets of addresses, as routes and trust lists name them.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses that share their first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,16 @@ impl Network {
         Some(Network { address, prefix })
     }
 
+    /// Its first address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Whether every address of `other` is one of this network too.
+    pub fn covers(&self, other: &Network) -> bool {
+        self.prefix <= other.prefix && self.contains(other.address)
+    }
+
     /// Whether `address` is one of them. An IPv4 address that came over an IPv6 socket
     /// (`::ffff:a.b.c.d`) counts as the IPv4 address it is.
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -52,6 +62,21 @@ impl fmt::Display for Network {
 pub struct Networks(pub Vec<Network>);
 
 impl Networks {
+    /// Every address there is.
+    pub fn everybody() -> Networks {
+        let all = |address: IpAddr| Network { address, prefix: 0 };
+        Networks(vec![
+            all(Ipv4Addr::UNSPECIFIED.into()),
+            all(Ipv6Addr::UNSPECIFIED.into()),
+        ])
+    }
+
+    /// Whether every address of `other` is one of these too, as far as single networks tell.
+    pub fn cover(&self, other: &Networks) -> bool {
+        let is_covered = |other: &Network| self.0.iter().any(|network| network.covers(other));
+        other.0.iter().all(is_covered)
+    }
+
     /// Whether one of them contains `address`.
     pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
@@ -88,6 +113,26 @@ mod tests {
                 "{address} in {network}"
             );
         }
+    }
+
+    #[test]
+    fn a_network_covers_those_within_it() {
+        let network = |text: &str| crate::value::parse_network(text).expect(text);
+        for (one, other, covers) in [
+            ("10.0.0.0/8", "10.1.0.0/16", true),
+            ("10.0.0.0/8", "10.0.0.0/8", true),
+            ("10.1.0.0/16", "10.0.0.0/8", false),
+            ("10.0.0.0/8", "11.0.0.0/16", false),
+            ("0.0.0.0/0", "2001:db8::/32", false),
+        ] {
+            assert_eq!(
+                network(one).covers(&network(other)),
+                covers,
+                "{one} {other}"
+            );
+        }
+        let some = Networks(vec![network("10.0.0.0/8"), network("::1")]);
+        assert!(Networks::everybody().cover(&some) && !some.cover(&Networks::everybody()));
     }
 
     #[test]

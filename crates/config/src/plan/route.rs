@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::network::Networks;
 use super::template::Template;
+use crate::limits;
 
 /// Requests that fulfil all conditions are answered by `action`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,6 +194,21 @@ pub enum ValueMatch {
     Regex(Pattern),
 }
 
+impl ValueMatch {
+    /// Whether every value that `other` matches is certainly matched by this one too.
+    pub fn covers(&self, other: &ValueMatch) -> bool {
+        match (self, other) {
+            (ValueMatch::Present, other) => *other != ValueMatch::Absent,
+            (ValueMatch::Regex(pattern), ValueMatch::Exact(value)) => {
+                pattern.matches(value.as_bytes())
+            }
+            (ValueMatch::Absent | ValueMatch::Exact(_) | ValueMatch::Regex(_), other) => {
+                self == other
+            }
+        }
+    }
+}
+
 /// Who is let in. What is refused is refused in this order: network, rate, password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
@@ -206,14 +222,17 @@ pub struct Access {
     pub basic_auth: Option<BasicAuth>,
 }
 
-/// Names and passwords.
+/// Names and passwords; there are users, or a file, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasicAuth {
-    /// What browsers show.
+    /// What browsers show: without quotes, backslashes and control characters.
     pub realm: String,
     /// Names and the hashes of their passwords (bcrypt `$2y$`, argon2id, or SHA-crypt `$5$`/`$6$`);
     /// each is known to be one.
     pub users: Vec<(String, String)>,
+    /// A file with a line `name:hash` for each further user, as `htpasswd` writes it. Nothing of it is
+    /// known here; [`crate::value::check_password_hash`] is for its hashes, too.
+    pub file: Option<PathBuf>,
 }
 
 /// How many requests a key may make.
@@ -283,8 +302,9 @@ pub enum PathEdit {
     /// Not.
     #[default]
     Keep,
-    /// What the route's prefix matched is replaced by this, which begins with `/` (for
-    /// `strip_prefix` it is `/`).
+    /// What the route's path matched (a prefix, or all of an exact path) is replaced by this, which
+    /// begins with `/` and ends with one if the prefix does. Where it ends with a `/` and the rest begins
+    /// with one, there is one of them: `/api` replaced by `/` makes `/x` of `/api/x`.
     ReplacePrefix(String),
 }
 
@@ -298,6 +318,16 @@ pub struct Compress {
     pub types: Vec<String>,
     /// Shorter bodies are not worth it.
     pub size_min: u64,
+}
+
+impl Default for Compress {
+    fn default() -> Compress {
+        Compress {
+            codings: limits::COMPRESS_CODINGS.to_vec(),
+            types: limits::COMPRESS_TYPES.map(str::to_owned).to_vec(),
+            size_min: limits::COMPRESS_SIZE_MIN,
+        }
+    }
 }
 
 /// A content coding (RFC 9110, section 8.4.1).

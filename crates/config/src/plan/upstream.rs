@@ -154,6 +154,16 @@ pub enum ServerAddress {
     Unix(PathBuf),
 }
 
+impl ServerAddress {
+    /// Whether it may turn out to be several servers.
+    pub fn may_be_several(&self) -> bool {
+        match self {
+            ServerAddress::Name { .. } | ServerAddress::Srv(_) => true,
+            ServerAddress::Ip(_) | ServerAddress::Unix(_) => false,
+        }
+    }
+}
+
 /// As it is written in a configuration: `10.0.0.1:80`, `app.example.com:80`,
 /// `srv:_http._tcp.example.com`, `unix:/run/app.sock`.
 impl fmt::Display for ServerAddress {
@@ -196,6 +206,21 @@ pub struct Health {
     pub port: Option<u16>,
 }
 
+impl Health {
+    /// Checks with everything else at its default.
+    pub fn of(check: Check) -> Health {
+        Health {
+            check,
+            interval: limits::HEALTH_INTERVAL,
+            timeout: limits::HEALTH_TIMEOUT,
+            rise: limits::HEALTH_RISE,
+            fall: limits::HEALTH_FALL,
+            jitter: limits::HEALTH_JITTER,
+            port: None,
+        }
+    }
+}
+
 /// What a check asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
@@ -227,6 +252,27 @@ pub struct Eject {
     pub time: Duration,
     /// How many of the servers may be out, in percent; one always stays.
     pub share_max: u8,
+}
+
+impl Default for Eject {
+    fn default() -> Eject {
+        Eject {
+            consecutive_failures: Some(limits::EJECT_FAILURES),
+            error_share: Some(limits::EJECT_ERROR_SHARE),
+            latency_share: None,
+            time: limits::EJECT_TIME,
+            share_max: limits::EJECT_SHARE_MAX,
+        }
+    }
+}
+
+impl Eject {
+    /// Whether it looks at nothing.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.consecutive_failures.is_none()
+            && self.error_share.is_none()
+            && self.latency_share.is_none()
+    }
 }
 
 /// What is tried again, on another server where there is one. Never once a byte of an answer went
@@ -286,7 +332,7 @@ pub enum Reuse {
 }
 
 /// TLS towards servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamTls {
     /// Whose certificates are believed.
     pub verify: Verify,

@@ -24,6 +24,8 @@ pub(crate) enum Step {
     /// Reads so many bytes and forgets them.
     ReadBytes(usize),
     Send(Vec<u8>),
+    /// Answers 200 with the path of the request that was read last.
+    Echo,
     Wait(Duration),
     /// Waits until so many connections have been made.
     WaitForConnections(usize),
@@ -91,10 +93,12 @@ impl Site {
 }
 
 impl Upstream {
-    /// Forwards everything to this server.
+    /// Forwards everything to this server, and tells it nothing of the clients.
     pub(crate) fn plan(&self) -> Plan {
         let server = ServerAddress::Ip(self.address);
-        Plan::one_liner(OneLiner::Forward(vec![server]), Vec::new())
+        let mut plan = Plan::one_liner(OneLiner::Forward(vec![server]), Vec::new());
+        plan.forwarded.x_forwarded = false;
+        plan
     }
 
     /// Connections accepted.
@@ -147,6 +151,10 @@ async fn follow(script: Vec<Step>, stream: Stream, number: usize, site: &Site, s
             Step::Send(bytes) => {
                 let _ = super::send_bytes(&peer.stream, bytes).await;
             }
+            Step::Echo => {
+                let answer = echo(seen.requests.borrow()[number].last().expect("read before"));
+                let _ = super::send_bytes(&peer.stream, &answer).await;
+            }
             Step::Wait(duration) => peer.stream.core().sleep(*duration).await,
             Step::WaitForConnections(count) => {
                 site.until("more connections", || {
@@ -159,6 +167,13 @@ async fn follow(script: Vec<Step>, stream: Stream, number: usize, site: &Site, s
             Step::Again => steps = script.iter(),
         }
     }
+}
+
+/// 200 with the path of `request`.
+fn echo(request: &[u8]) -> Vec<u8> {
+    let path = request.split(|&byte| byte == b' ').nth(1).expect("a path");
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", path.len());
+    [head.as_bytes(), path].concat()
 }
 
 impl Peer {
@@ -241,7 +256,8 @@ impl Peer {
 /// What came of requests that were forwarded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Outcome {
-    /// All that the client got until the end of its connection, each `Date` masked.
+    /// All that the client got until the end of its connection, each `Date` masked; for the server's address it has
+    /// SERVER.
     pub(crate) answer: String,
     /// What the server got, by connection.
     pub(crate) requests: Vec<Vec<String>>,
@@ -251,25 +267,43 @@ pub(crate) struct Outcome {
 /// Sends `requests` to a server that forwards them to one that follows `scripts`, on every driver. The client ends its
 /// side behind them. All drivers must have come to the same outcome.
 pub(crate) fn forward(scripts: &[&[Step]], requests: &str) -> Outcome {
-    forward_on(super::cores(), scripts, requests)
+    forward_on(super::cores(), &|_| {}, scripts, requests)
+}
+
+/// The same with a plan that `change` has changed.
+pub(crate) fn forward_with(
+    change: &dyn Fn(&mut Plan),
+    scripts: &[&[Step]],
+    requests: &str,
+) -> Outcome {
+    forward_on(super::cores(), change, scripts, requests)
 }
 
 /// The same where what is sent at once arrives at once.
 pub(crate) fn forward_calmly(scripts: &[&[Step]], requests: &str) -> Outcome {
-    forward_on(super::calm_cores(), scripts, requests)
+    forward_on(super::calm_cores(), &|_| {}, scripts, requests)
 }
 
-fn forward_on(cores: impl Iterator<Item = Ground>, scripts: &[&[Step]], requests: &str) -> Outcome {
+fn forward_on(
+    cores: impl Iterator<Item = Ground>,
+    change: &dyn Fn(&mut Plan),
+    scripts: &[&[Step]],
+    requests: &str,
+) -> Outcome {
     let before: Rc<Cell<Option<Outcome>>> = Rc::default();
     let test = |site: Site| {
         let (requests, before) = (requests.to_owned(), Rc::clone(&before));
         let upstream = site.upstream(scripts);
+        let mut plan = upstream.plan();
+        change(&mut plan);
         async move {
-            let (address, worker) = site.serve_worker(&upstream.plan());
+            let (address, worker) = site.serve_worker(&plan);
             let mut client = site.connect(&address).await;
-            let answer = client.exchange(requests.as_bytes()).await;
+            let answer = without_dates(client.exchange(requests.as_bytes()).await);
+            let own = upstream.address.to_string();
+            let answer = String::from_utf8_lossy(&answer).replace("\r\n", "\n");
             let outcome = Outcome {
-                answer: String::from_utf8_lossy(&without_dates(answer)).replace("\r\n", "\n"),
+                answer: answer.replace(&own, "SERVER"),
                 requests: upstream.requests(),
                 totals: worker.meter.totals(),
             };

@@ -6,16 +6,22 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::forward::{Forward, Progress};
+use super::group::Group;
 use super::relay::Relay;
-use super::rewrite::{self, GROWTH_MAX, Onward};
+use super::rewrite::{self, GROWTH_MAX, Onward, TooLarge};
 use crate::output::Output;
+use crate::passage::Passage;
 use crate::worker::Worker;
 
 /// Everything an answer passes on its way.
 pub(crate) struct Download<'a> {
     pub(crate) forward: &'a Forward,
+    /// The group and which of its servers.
+    pub(crate) to: (&'a Group, u32),
+    pub(crate) passage: &'a Passage,
     pub(crate) worker: &'a Worker,
-    pub(crate) server: &'a Transport,
+    /// Where the answer comes from; none when all of it is in `server_input` already.
+    pub(crate) server: Option<&'a Transport>,
     pub(crate) server_input: &'a mut Input,
     pub(crate) client: &'a Transport,
     pub(crate) output: &'a mut Output,
@@ -39,12 +45,13 @@ enum Begun {
     Answer(Relay, Done),
 }
 
-impl Download<'_> {
+impl<'a> Download<'a> {
     /// Sends the whole request, which is queued, and relays the answer.
     pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
-        let deadline = self.worker.core.now() + self.worker.timeouts.upstream_first_byte;
-        self.server.set_deadline(Some(deadline));
-        self.server.flush().await.map_err(Failure::Unanswered)?;
+        let wait = self.worker.timeouts.upstream_first_byte;
+        let deadline = self.forward.deadline(&self.worker.core, wait);
+        self.server().set_deadline(Some(deadline));
+        self.server().flush().await.map_err(Failure::Unanswered)?;
         self.progress.request_is_sent.set(true);
         self.run().await
     }
@@ -63,9 +70,10 @@ impl Download<'_> {
                 break;
             }
             self.flush().await.map_err(Failure::Client)?;
-            let deadline = self.worker.core.now() + self.worker.timeouts.upstream_body;
-            self.server.set_deadline(Some(deadline));
-            match self.server.recv(self.server_input).await {
+            let wait = self.worker.timeouts.upstream_body;
+            let deadline = self.forward.deadline(&self.worker.core, wait);
+            self.server().set_deadline(Some(deadline));
+            match self.server().recv(self.server_input).await {
                 Ok(0) => relay.end(self.output, self.client)?,
                 Ok(_) => {}
                 Err(error) if error.is_reset() => {
@@ -75,6 +83,11 @@ impl Download<'_> {
             }
         }
         Ok(done)
+    }
+
+    fn server(&self) -> &'a Transport {
+        self.server
+            .expect("an answer that is all there needs no more")
     }
 
     async fn head(&mut self) -> Result<(Relay, Done), Failure> {
@@ -88,7 +101,7 @@ impl Download<'_> {
                 Begun::Nothing => {}
             }
             let nothing_yet = self.server_input.is_empty();
-            match self.server.recv(self.server_input).await {
+            match self.server().recv(self.server_input).await {
                 Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
                 Ok(0) => return Err(Failure::BadAnswer("it ended within its head")),
                 Ok(_) => self.progress.server_has_spoken.set(true),
@@ -129,9 +142,17 @@ impl Download<'_> {
                     .room(self.client, consumed + GROWTH_MAX)
                     .map_err(Failure::Client)?;
                 rewrite::interim(&head, buffer);
+                self.progress.client_is_told.set(true);
             }
             self.server_input.consume(consumed);
             return Ok(Begun::Interim);
+        }
+        let (group, server) = self.to;
+        self.forward
+            .is_answered_now(server, group, &self.worker.core, head.status);
+        let now = self.worker.core.now();
+        if self.forward.drops(head.status, group, self.progress, now) {
+            return Err(Failure::Status(head.status));
         }
         let is_sent = self.progress.request_is_sent.get();
         let relay = Relay::new(head.framing, version);
@@ -146,13 +167,23 @@ impl Download<'_> {
             version,
             keep_alive: done.client_lives,
             chunked: relay.is_chunked_for_client(head.framing),
+            cookie: self
+                .forward
+                .needs_cookie(server, group)
+                .then_some((group, server)),
         };
+        let name = &group.server(server).name;
+        let edits = self.passage.answer_edits(self.worker, name);
+        let edits = edits.as_ref();
+        let room = rewrite::response_room(consumed, edits);
         let buffer = self
             .output
-            .room(self.client, consumed + GROWTH_MAX)
+            .room(self.client, room)
             .map_err(Failure::Client)?;
-        rewrite::response(&head, onward, self.worker, buffer);
+        rewrite::response(&head, onward, self.worker, edits, buffer)
+            .map_err(|TooLarge| Failure::BadAnswer("its head leaves no room for what is added"))?;
         self.worker.meter.answer(head.status);
+        self.progress.client_is_told.set(true);
         self.progress.answer_has_begun.set(true);
         self.progress
             .ends_by_closing

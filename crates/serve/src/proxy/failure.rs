@@ -4,9 +4,14 @@ use std::fmt;
 
 use onrush_engine::{Error, Kind};
 
+use super::group::Unplaced;
+use crate::meter::Class;
+
 /// What went wrong, and whose fault it was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
+    /// No server takes it.
+    Unplaced(Unplaced),
     /// No connection to the server.
     Connect(Error),
     /// The connection ended, failed or timed out before any byte of the answer.
@@ -15,6 +20,8 @@ pub(crate) enum Failure {
     ClosedUnanswered,
     /// What the server sent is no answer.
     BadAnswer(&'static str),
+    /// An answer whose status says that another server should be asked. Nobody has heard of it.
+    Status(u16),
     /// The answer stopped in its middle. The client has the first part of it.
     Cut(&'static str),
     /// The client sent a body that is none.
@@ -29,8 +36,10 @@ impl Failure {
         match self {
             Failure::ClosedUnanswered => true,
             Failure::Unanswered(error) => error.is_reset(),
-            Failure::Connect(_)
+            Failure::Unplaced(_)
+            | Failure::Connect(_)
             | Failure::BadAnswer(_)
+            | Failure::Status(_)
             | Failure::Cut(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
@@ -40,6 +49,7 @@ impl Failure {
     /// The status for the client (RFC 9110 15.6.3, 15.6.5); `None` when it can have none any more.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
+            Failure::Unplaced(_) => Some(503),
             Failure::Connect(error) | Failure::Unanswered(error)
                 if error.kind == Kind::TimedOut =>
             {
@@ -48,7 +58,8 @@ impl Failure {
             Failure::Connect(_)
             | Failure::Unanswered(_)
             | Failure::ClosedUnanswered
-            | Failure::BadAnswer(_) => Some(502),
+            | Failure::BadAnswer(_)
+            | Failure::Status(_) => Some(502),
             Failure::BadRequest(_) => Some(400),
             Failure::Cut(_) | Failure::Client(_) => None,
         }
@@ -56,9 +67,49 @@ impl Failure {
 }
 
 impl Failure {
+    /// Whether it says something about the server.
+    pub(crate) fn is_the_servers(&self) -> bool {
+        match self {
+            Failure::Connect(_)
+            | Failure::Unanswered(_)
+            | Failure::ClosedUnanswered
+            | Failure::BadAnswer(_)
+            | Failure::Cut(_) => true,
+            // What its status says has been observed as an answer.
+            Failure::Status(_)
+            | Failure::Unplaced(_)
+            | Failure::BadRequest(_)
+            | Failure::Client(_) => false,
+        }
+    }
+
+    /// Further fields of that answer.
+    pub(crate) fn fields(&self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Failure::Unplaced(_) => &[("Retry-After", "1")],
+            _ => &[],
+        }
+    }
+
+    /// How it is counted.
+    pub(crate) fn class(&self) -> Class {
+        match self {
+            Failure::Unplaced(Unplaced::NoServer) => Class::NoServer,
+            Failure::Unplaced(_) => Class::Full,
+            Failure::Connect(_) => Class::Connect,
+            Failure::Unanswered(error) if error.kind == Kind::TimedOut => Class::Timeout,
+            Failure::Unanswered(_) | Failure::ClosedUnanswered => Class::Reset,
+            Failure::BadAnswer(_) | Failure::Status(_) => Class::Garbage,
+            Failure::Cut(_) => Class::Cut,
+            Failure::BadRequest(_) | Failure::Client(_) => Class::Client,
+        }
+    }
+
     /// One clause for the client, who need not know more.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
+            Failure::Unplaced(Unplaced::NoServer) => "no server is available",
+            Failure::Unplaced(_) => "all servers are busy",
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
                 "the server cannot be reached in time"
             }
@@ -69,7 +120,9 @@ impl Failure {
             Failure::Unanswered(_) | Failure::ClosedUnanswered => {
                 "the server closed the connection"
             }
-            Failure::BadAnswer(_) | Failure::Cut(_) => "the server's answer is malformed",
+            Failure::BadAnswer(_) | Failure::Status(_) | Failure::Cut(_) => {
+                "the server's answer is malformed"
+            }
             Failure::BadRequest(why) => why,
             Failure::Client(_) => "the client is gone",
         }
@@ -82,6 +135,13 @@ impl fmt::Display for Failure {
             Failure::Connect(error) | Failure::Unanswered(error) | Failure::Client(error) => {
                 error.fmt(f)
             }
+            Failure::Unplaced(unplaced) => f.write_str(match unplaced {
+                Unplaced::NoServer => "no server is available",
+                Unplaced::Full => "all servers have as many connections as they may have",
+                Unplaced::QueueFull => "all servers are busy and too many requests wait already",
+                Unplaced::QueuedTooLong => "no server had room in time",
+            }),
+            Failure::Status(status) => write!(f, "answered {status}"),
             Failure::ClosedUnanswered => f.write_str("closed the connection without an answer"),
             Failure::BadAnswer(why) => write!(f, "sent no valid answer: {why}"),
             Failure::Cut(why) => write!(f, "stopped in the middle of its answer: {why}"),

@@ -11,8 +11,10 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
-use onrush_engine::{Error, Input, Stream};
+use onrush_config::plan::Reuse;
+use onrush_engine::{Core, Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Version};
@@ -20,12 +22,14 @@ use onrush_tls::Transport;
 
 use super::download::{Done, Download};
 use super::failure::Failure;
-use super::group::Server;
+use super::group::{Group, Place, Server, Unplaced};
 use super::rewrite;
+use super::trunk;
 use super::upload::{Stopped, Upload};
 use crate::connection::Connection;
+use crate::passage::Asker;
+use crate::respond::Context;
 use crate::respond::refuse::refuse;
-use crate::respond::{Context, Writer};
 use crate::worker::Worker;
 
 /// A request that goes to a server. Its head stays at the start of the client's input until nobody can ask for it to
@@ -33,12 +37,23 @@ use crate::worker::Worker;
 ///
 /// Its numbers are small ones: this is part of every connection's memory.
 pub(crate) struct Forward {
+    /// The server that was chosen, while one is.
+    place: Option<Place>,
+    /// How it is on its way already: rendered from the head while that was at hand, since parsing it once more costs as
+    /// much as all the rest of the rewriting.
+    sent_on: Option<SentOn>,
+    /// What equal requests have in common, for groups that choose by it.
+    key: u64,
+    /// The server that the client's cookie names.
+    sticks_to: u32,
+    /// When the whole exchange has to be over.
+    until: Instant,
+    /// When the request was sent; zero where nobody wants to know.
+    sent: Cell<Instant>,
+    /// Servers that have failed: none, for nearly all requests.
+    #[allow(clippy::box_collection, reason = "16 bytes less in every exchange")]
+    tried: Option<Box<Vec<u32>>>,
     group: u32,
-    /// Which of the group's servers was chosen.
-    server: u32,
-    /// An idle connection to it, on which the request is queued already: rendered from the head while that was at
-    /// hand, since parsing it once more costs as much as all the rest of the rewriting.
-    queued: Option<(Transport, Queued)>,
     head_bytes: u32,
     method: Method,
     version: Version,
@@ -46,6 +61,16 @@ pub(crate) struct Forward {
     framing: Framing,
     /// Whether the head has left the client's input: from then on the request cannot be repeated.
     is_consumed: bool,
+    /// Whether it is the first request of its client.
+    is_first: bool,
+}
+
+/// What carries a request.
+enum SentOn {
+    /// An idle connection of the server, which is its own now.
+    Pooled(Transport, Queued),
+    /// A connection that it shares.
+    Trunk(trunk::Ticket),
 }
 
 /// How far an exchange has come; both directions look at it.
@@ -55,43 +80,98 @@ pub(crate) struct Progress {
     pub(crate) request_is_sent: Cell<bool>,
     /// The server has sent something: it has seen the request.
     pub(crate) server_has_spoken: Cell<bool>,
+    /// Something has been written for the client, be it an interim answer.
+    pub(crate) client_is_told: Cell<bool>,
     /// The head of the answer has been written for the client.
     pub(crate) answer_has_begun: Cell<bool>,
     /// The client knows the end of the answer by the end of the connection, and by nothing else.
     pub(crate) ends_by_closing: Cell<bool>,
 }
 
+/// Where a request comes from and where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    /// Index of the group.
+    pub(crate) group: usize,
+    /// Whether it is the first request of its client.
+    pub(crate) is_first: bool,
+    /// [`hash::key`](super::balance::hash::key) of what the group chooses by.
+    pub(crate) key: u64,
+}
+
 impl Forward {
-    /// Chooses a server for the request whose `head` stands at the start of `input`.
+    /// Chooses a server for the request whose `head` stands at the start of `input`, if that needs no waiting.
     ///
     /// # Errors
     /// When the core is out of buffers.
     pub(crate) fn new(
-        worker: &Worker,
-        group: usize,
+        asker: Asker<'_>,
+        way: Way,
         head: &RequestHead<'_, '_>,
         input: &[u8],
     ) -> Result<Self, Error> {
-        let server = worker.groups[group].choose();
-        let chosen = worker.groups[group].server(server);
-        let queued = match chosen.pool.take() {
-            Some(stream) => {
-                let queued = queue_request(head, input, &stream, chosen, worker)?;
-                Some((stream, queued))
-            }
-            None => None,
-        };
-        Ok(Self {
-            group: group as u32,
-            server: server as u32,
-            queued,
+        let worker = asker.worker;
+        let group = &worker.groups[way.group];
+        let now = worker.core.now();
+        let mut forward = Self {
+            place: None,
+            sent_on: None,
+            key: way.key,
+            sticks_to: group.sticks_to(head),
+            until: match worker.timeouts.request {
+                Some(timeout) => now + timeout,
+                None => Instant::from_nanoseconds(u64::MAX),
+            },
+            sent: Cell::default(),
+            tried: None,
+            group: way.group as u32,
             head_bytes: head.bytes as u32,
             method: head.method,
             version: head.version,
             keep_alive: head.keep_alive,
             framing: head.framing,
             is_consumed: false,
-        })
+            is_first: way.is_first,
+        };
+        group.count_request(now);
+        if group.queue.is_empty()
+            && let Some(place) = group
+                .place_on(forward.sticks_to, now)
+                .or_else(|| group.place(way.key, &[], now).ok())
+        {
+            forward.sent_on = forward.send_at_once(&place, group, head, input, asker)?;
+            forward.place = Some(place);
+        }
+        Ok(forward)
+    }
+
+    /// Sends the request on a connection that exists, if one may be used.
+    fn send_at_once(
+        &self,
+        place: &Place,
+        group: &Rc<Group>,
+        head: &RequestHead<'_, '_>,
+        input: &[u8],
+        asker: Asker<'_>,
+    ) -> Result<Option<SentOn>, Error> {
+        let worker = asker.worker;
+        let server = place.server();
+        if let Some(depth) = group.plan.pipeline
+            && trunk::fits(head)
+        {
+            let until = self.deadline(&worker.core, worker.timeouts.upstream_first_byte);
+            let to = (group, place.index());
+            let ticket = server.trunks.submit(depth.get(), to, head, asker, until)?;
+            return Ok(Some(SentOn::Trunk(ticket)));
+        }
+        if !self.may_reuse(group) {
+            return Ok(None);
+        }
+        let Some(transport) = server.pool.take() else {
+            return Ok(None);
+        };
+        let queued = queue_request(head, input, &transport, server, asker)?;
+        Ok(Some(SentOn::Pooled(transport, queued)))
     }
 
     pub(crate) fn method(&self) -> Method {
@@ -106,16 +186,120 @@ impl Forward {
         self.keep_alive
     }
 
+    /// `wait` from now, but not longer than the whole exchange may take.
+    pub(crate) fn deadline(&self, core: &Core, wait: Duration) -> Instant {
+        (core.now() + wait).min(self.until)
+    }
+
+    fn tried(&self) -> &[u32] {
+        self.tried.as_ref().map_or(&[], |tried| tried)
+    }
+
     /// Takes the request's first `bytes` out of the client's input.
     fn consume(&mut self, client: &mut Connection, bytes: u32) {
         client.request_is_consumed(bytes as usize);
         self.is_consumed = true;
     }
+
+    /// Whether it may go on a connection that has been idle, and that the server may be closing just now.
+    fn may_reuse(&self, group: &Group) -> bool {
+        match group.plan.reuse {
+            Reuse::Always => true,
+            Reuse::Safe => {
+                !self.is_first || (self.method.is_idempotent() && self.framing == Framing::None)
+            }
+            Reuse::Never => false,
+        }
+    }
+
+    /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.
+    ///
+    /// The server closed it just when we took it (RFC 9112 9.3.1), and a fresh one will do, unless the request might have
+    /// had an effect (RFC 9110 9.2.2). Once: a request that kills servers must not go through all the idle connections
+    /// there are.
+    fn survives(&self, failure: &Failure, progress: &Progress) -> bool {
+        failure.is_stale_connection()
+            && self.method.is_idempotent()
+            && !self.is_consumed
+            && !progress.server_has_spoken.get()
+    }
+
+    /// Whether the answer to it could be another server's: nobody has heard of this one's, and the request is still at
+    /// hand and may be repeated.
+    pub(crate) fn may_try_again(&self, group: &Group, progress: &Progress) -> bool {
+        !self.is_consumed
+            && !progress.client_is_told.get()
+            && self.tried().len() < usize::from(group.plan.retries.count)
+            && group.members() > self.tried().len() + 1
+    }
+
+    /// Whether `failure` of its server is worth another attempt; asking takes from the group's budget.
+    fn takes_again(
+        &self,
+        failure: &Failure,
+        group: &Group,
+        progress: &Progress,
+        now: Instant,
+    ) -> bool {
+        if !self.may_try_again(group, progress) {
+            return false;
+        }
+        let on = &group.plan.retries.on;
+        let is_wanted = match failure {
+            // Nothing was sent.
+            Failure::Connect(_) => on.connect,
+            // It was asked for, and taken from the budget, when the status was seen.
+            Failure::Status(_) => return true,
+            _ if !self.method.is_idempotent() => false,
+            Failure::Unanswered(error) if error.kind == Kind::TimedOut => on.timeout,
+            Failure::Unanswered(_) | Failure::ClosedUnanswered => on.reset,
+            Failure::BadAnswer(_) => on.garbage,
+            Failure::Unplaced(_)
+            | Failure::Cut(_)
+            | Failure::BadRequest(_)
+            | Failure::Client(_) => false,
+        };
+        is_wanted && group.may_retry(now)
+    }
+
+    /// Whether an answer with `status` is dropped for another server's.
+    pub(crate) fn drops(
+        &self,
+        status: u16,
+        group: &Group,
+        progress: &Progress,
+        now: Instant,
+    ) -> bool {
+        group.plan.retries.statuses.contains(&status)
+            && self.method.is_idempotent()
+            && self.may_try_again(group, progress)
+            && group.may_retry(now)
+    }
+
+    /// Whether the answer of `server` has to tell the client to come back to it.
+    pub(crate) fn needs_cookie(&self, server: u32, group: &Group) -> bool {
+        group.plan.sticky.is_some() && self.sticks_to != server
+    }
+
+    /// The request has left: its answer is measured from here.
+    pub(crate) fn is_sent_now(&self, group: &Group, core: &Core) {
+        if group.measures() {
+            self.sent.set(core.now_exact());
+        }
+    }
+
+    /// The answer's head has come.
+    pub(crate) fn is_answered_now(&self, server: u32, group: &Group, core: &Core, status: u16) {
+        if group.measures() {
+            let now = core.now_exact();
+            group.answered(server, status, now.since(self.sent.get()), now);
+        }
+    }
 }
 
 /// A connection to a server while it serves one request.
 struct Link {
-    stream: Transport,
+    transport: Transport,
     input: Input,
 }
 
@@ -138,55 +322,140 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
         client.flush().await?;
     }
     let worker = Rc::clone(&client.worker);
-    let server = worker.groups[forward.group as usize].server(forward.server as usize);
+    let group = Rc::clone(&worker.groups[forward.group as usize]);
     let progress = Progress::default();
     loop {
-        let is_reused = forward.queued.is_some();
-        let (stream, queued) = match forward.queued.take() {
-            Some(queued) => queued,
-            None => match connect(server, &worker).await {
-                Ok(stream) => {
-                    let queued = queue_again(client, &stream, server)?;
-                    (stream, queued)
-                }
-                Err(error) => {
-                    return fail(forward, client, server, &progress, Failure::Connect(error));
+        let place = match forward.place.take() {
+            Some(place) => place,
+            // Boxed: only who has to wait pays for waiting.
+            None => match Box::pin(find_place(forward, &group, &worker)).await {
+                Ok(place) => place,
+                Err(unplaced) => {
+                    let failure = Failure::Unplaced(unplaced);
+                    return fail(forward, client, &group.plan.name, &progress, failure);
                 }
             },
         };
+        let Err(failure) = try_on(&place, forward, client, &group, &progress).await else {
+            return Ok(());
+        };
+        group.failed(place.index(), &failure, worker.core.now());
+        if !forward.takes_again(&failure, &group, &progress, worker.core.now()) {
+            let name = &place.server().name;
+            return fail(forward, client, name, &progress, failure);
+        }
+        worker.meter.retry();
+        progress.request_is_sent.set(false);
+        progress.server_has_spoken.set(false);
+        forward.tried.get_or_insert_default().push(place.index());
+    }
+}
+
+async fn find_place(
+    forward: &Forward,
+    group: &Rc<Group>,
+    worker: &Worker,
+) -> Result<Place, Unplaced> {
+    let until = forward.deadline(&worker.core, worker.timeouts.queue);
+    group
+        .place_patiently(forward.key, forward.tried(), &worker.core, until)
+        .await
+}
+
+/// Sends the request to the server of `place` and relays its answer.
+async fn try_on(
+    place: &Place,
+    forward: &mut Forward,
+    client: &mut Connection,
+    group: &Group,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let server = place.server();
+    let to = (group, place.index());
+    let mut sent_on = match forward.sent_on.take() {
+        // It had to wait for its place, or another server has failed.
+        None if forward.may_reuse(group) => match server.pool.take() {
+            Some(transport) => {
+                let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
+                Some(SentOn::Pooled(transport, queued))
+            }
+            None => None,
+        },
+        sent_on => sent_on,
+    };
+    loop {
+        let is_reused = sent_on.is_some();
+        let (transport, queued) = match sent_on.take() {
+            Some(SentOn::Pooled(transport, queued)) => (transport, queued),
+            Some(SentOn::Trunk(ticket)) => {
+                match on_trunk(ticket, forward, client, to, progress).await {
+                    Err(failure) if forward.survives(&failure, progress) => {
+                        client.worker.meter.retry();
+                        continue;
+                    }
+                    outcome => return outcome,
+                }
+            }
+            None => {
+                let transport = group
+                    .connect(server, &client.worker, forward.until)
+                    .await
+                    .map_err(Failure::Connect)?;
+                let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
+                (transport, queued)
+            }
+        };
         let mut link = Link {
-            stream,
+            transport,
             input: Input::default(),
         };
-        match attempt(forward, client, &mut link, queued, &progress).await {
+        forward.is_sent_now(group, &client.worker.core);
+        match attempt(forward, client, &mut link, queued, to, progress).await {
             Ok(done) => {
                 client.closing |= !done.client_lives;
-                if done.server_lives && link.input.is_empty() {
-                    server.pool.put(link.stream, worker.core.now());
+                if done.server_lives && link.input.is_empty() && group.plan.reuse != Reuse::Never {
+                    server.pool.put(link.transport, client.worker.core.now());
                 }
                 return Ok(());
             }
-            // The server closed the idle connection just when we took it (RFC 9112 9.3.1). A fresh one will do, unless
-            // the request might have had an effect (RFC 9110 9.2.2). Once: a request that kills servers must not go
-            // through all the idle connections there are.
-            Err(failure)
-                if is_reused
-                    && failure.is_stale_connection()
-                    && forward.method.is_idempotent()
-                    && !forward.is_consumed
-                    && !progress.server_has_spoken.get() =>
-            {
-                worker.meter.retry();
+            Err(failure) if is_reused && forward.survives(&failure, progress) => {
+                client.worker.meter.retry();
             }
-            Err(failure) => return fail(forward, client, server, &progress, failure),
+            Err(failure) => return Err(failure),
         }
     }
 }
 
-async fn connect(server: &Server, worker: &Worker) -> Result<Transport, Error> {
-    let deadline = worker.core.now_exact() + worker.timeouts.connect;
-    let stream = Stream::connect(&worker.core, &server.address, Some(deadline)).await?;
-    Ok(Transport::plain(stream))
+/// Waits for the answer on a shared connection and relays it.
+async fn on_trunk(
+    ticket: trunk::Ticket,
+    forward: &mut Forward,
+    client: &mut Connection,
+    to: (&Group, u32),
+    progress: &Progress,
+) -> Result<(), Failure> {
+    forward.is_sent_now(to.0, &client.worker.core);
+    let (transport, mut input) = match ticket.answer().await? {
+        trunk::Answer::Whole(input) => (None, input),
+        trunk::Answer::Handed(transport, input) => (Some(transport), input),
+    };
+    progress.request_is_sent.set(true);
+    progress.server_has_spoken.set(true);
+    let mut download = Download {
+        forward,
+        to,
+        passage: &client.passage,
+        worker: &client.worker,
+        server: transport.as_ref(),
+        server_input: &mut input,
+        client: &client.stream,
+        output: &mut client.output,
+        progress,
+    };
+    let done = download.run().await?;
+    forward.consume(client, forward.head_bytes);
+    client.closing |= !done.client_lives;
+    Ok(())
 }
 
 /// Sends the request over `link` and relays the answer.
@@ -195,6 +464,7 @@ async fn attempt(
     client: &mut Connection,
     link: &mut Link,
     queued: Queued,
+    to: (&Group, u32),
     progress: &Progress,
 ) -> Result<Done, Failure> {
     let input_bytes = match queued {
@@ -202,13 +472,15 @@ async fn attempt(
         Queued::Head => {
             forward.consume(client, forward.head_bytes);
             // Boxed: only requests whose body did not come with their head pay for two directions at once.
-            return Box::pin(exchange_streaming(forward, client, link, progress)).await;
+            return Box::pin(exchange_streaming(forward, client, link, to, progress)).await;
         }
     };
     let mut download = Download {
         forward,
+        to,
+        passage: &client.passage,
         worker: &client.worker,
-        server: &link.stream,
+        server: Some(&link.transport),
         server_input: &mut link.input,
         client: &client.stream,
         output: &mut client.output,
@@ -225,10 +497,11 @@ fn queue_request(
     input: &[u8],
     stream: &Transport,
     server: &Server,
-    worker: &Worker,
+    asker: Asker<'_>,
 ) -> Result<Queued, Error> {
+    let worker = asker.worker;
     let mut buffer = worker.core.buffer()?;
-    rewrite::request(head, &server.authority, &mut buffer);
+    rewrite::request(head, &server.authority, asker, &mut buffer);
     let arrived = &input[head.bytes..];
     let mut body = BodyReader::new(head.framing);
     // A malformed body is left to the upload, which knows how to say so.
@@ -250,7 +523,7 @@ fn queue_again(client: &Connection, stream: &Transport, server: &Server) -> Resu
     let Parsed::Complete(head) = request::parse(input, &mut slots, &worker.limits) else {
         unreachable!("it was complete when its route was chosen, and is still there");
     };
-    queue_request(&head, input, stream, server, worker)
+    queue_request(&head, input, stream, server, client.asker())
 }
 
 /// Both directions at once: a server may answer before it has read the whole request.
@@ -258,20 +531,23 @@ async fn exchange_streaming(
     forward: &Forward,
     client: &mut Connection,
     link: &mut Link,
+    to: (&Group, u32),
     progress: &Progress,
 ) -> Result<Done, Failure> {
     let mut body = BodyReader::new(forward.framing);
     let Connection {
         stream,
         worker,
+        passage,
         input,
         output,
         unread,
         ..
     } = client;
     let outcome = {
-        let (worker, client, server) = (&**worker, &*stream, &link.stream);
+        let (worker, client, server) = (&**worker, &*stream, &link.transport);
         let mut up = Upload {
+            forward,
             worker,
             client,
             input,
@@ -280,8 +556,10 @@ async fn exchange_streaming(
         };
         let mut down = Download {
             forward,
+            to,
+            passage,
             worker,
-            server,
+            server: Some(server),
             server_input: &mut link.input,
             client,
             output,
@@ -312,7 +590,7 @@ async fn exchange_streaming(
 fn fail(
     forward: &mut Forward,
     client: &mut Connection,
-    server: &Server,
+    name: &str,
     progress: &Progress,
     failure: Failure,
 ) -> Result<(), Error> {
@@ -323,7 +601,7 @@ fn fail(
     let status = failure
         .status()
         .filter(|_| !progress.answer_has_begun.get());
-    account(&worker, server, status, failure);
+    account(&worker, name, status, failure);
     let Some(status) = status else {
         // Half an answer is on its way: only the end of the connection tells the client that it is half, and when that
         // would be its end anyway, a reset.
@@ -348,21 +626,21 @@ fn fail(
         version: forward.version,
         keep_alive,
     };
-    let mut writer = Writer {
-        worker: &worker,
-        stream: &client.stream,
-        output: &mut client.output,
-    };
-    refuse(status, failure.reason(), &[], context, &mut writer)
+    refuse(
+        status,
+        failure.reason(),
+        failure.fields(),
+        context,
+        &mut client.writer(),
+    )
 }
 
 /// Tells the log and the meter; what the client did wrong is no news of the server.
-fn account(worker: &Worker, server: &Server, status: Option<u16>, failure: Failure) {
+fn account(worker: &Worker, name: &str, status: Option<u16>, failure: Failure) {
     if let Failure::BadRequest(_) = failure {
         return worker.meter.refusal();
     }
-    worker.meter.failure();
-    let name = &server.name;
+    worker.meter.failure(failure.class());
     match status {
         Some(status) => worker.log.failure(
             &worker.core,

@@ -60,6 +60,11 @@ impl Pool {
             .retain(|(stream, since)| now.since(*since) < idle_max && !stream.is_spent());
     }
 
+    /// Closes everything.
+    pub(crate) fn drain(&self) {
+        self.idle.take();
+    }
+
     /// Closes everything, now and later.
     pub(crate) fn clear(&self) {
         self.closed.set(true);

@@ -1,17 +1,129 @@
-//! Heads on their way through: what belongs to one connection stays there (RFC 9110 7.6.1), the rest passes unchanged
-//! and in its order.
+//! Heads on their way through: what belongs to one connection stays there (RFC 9110 7.6.1), what the route says is
+//! changed, servers are told of the client, and the rest passes unchanged and in its order.
 
-use onrush_engine::Buffer;
+use onrush_config::plan::{self, PathEdit, PathMatch, Template};
+use onrush_engine::{BUFFER_BYTES, Buffer};
+use onrush_http::forwarded::{Told, is_forwarding_field, write_forwarded, write_x_forwarded};
 use onrush_http::hop::{connection_names, is_hop_by_hop};
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::write::HeadWriter;
 use onrush_http::{Framing, Header, Version, header_is};
 
+use super::group::Group;
+use crate::edits::{Applied, Edits};
+use crate::passage::Asker;
+use crate::path;
+use crate::variables::Facts;
 use crate::worker::Worker;
 
-/// Bytes by which a head may grow on its way.
+/// Bytes by which an answer's head may grow on its way without a route's edits.
 pub(crate) const GROWTH_MAX: usize = 512;
+
+/// What changes in the requests of a route that are forwarded.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    x_forwarded: bool,
+    forwarded: bool,
+    host: HostRule,
+    /// What comes in the place of the route's prefix.
+    replacement: Option<String>,
+    edits: Edits,
+    /// Whether the edits take a field that is added here.
+    edits_drop_ours: bool,
+    /// A head grows to at most so many times its length, twice its host and `bytes_fixed`.
+    factor: usize,
+    bytes_fixed: usize,
+}
+
+/// What the server gets to see as Host.
+#[derive(Debug)]
+enum HostRule {
+    /// What the client asked for.
+    Client,
+    /// Its own address.
+    Server,
+    Set(Template),
+}
+
+/// The fields that are added to a request here.
+const OURS: [&str; 5] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+];
+
+impl Rules {
+    pub(crate) fn new(route: &plan::Route, forwarded: &plan::Forwarded) -> Self {
+        let mut edits = Edits::new(&route.edits.request);
+        let host = match edits.take("host") {
+            (_, Some(template)) => HostRule::Set(template),
+            (true, None) => HostRule::Server,
+            (false, None) => HostRule::Client,
+        };
+        let replacement = match &route.path_edit {
+            PathEdit::Keep => None,
+            PathEdit::ReplacePrefix(by) => replacement(&route.when.path, by),
+        };
+        let (variables, bytes) = edits.extent();
+        let (host_variables, host_bytes) = match &host {
+            HostRule::Set(template) => extent(template),
+            HostRule::Client | HostRule::Server => (0, HOST_BYTES_MAX),
+        };
+        Self {
+            x_forwarded: forwarded.x_forwarded,
+            forwarded: forwarded.forwarded,
+            host,
+            edits_drop_ours: edits.drops_one_of(&OURS),
+            // The head itself, and once more the whole of it for each place where any part of it may stand again: the
+            // variables, and in Forwarded the host that a proxy told of.
+            factor: 1 + variables + host_variables + usize::from(forwarded.forwarded),
+            bytes_fixed: GROWTH_MAX
+                + bytes
+                + host_bytes
+                + replacement.as_ref().map_or(0, String::len)
+                + (variables + host_variables) * VARIABLE_BYTES_MAX,
+            replacement,
+            edits,
+        }
+    }
+
+    /// Whether the request's number is written.
+    pub(crate) fn needs_request_id(&self) -> bool {
+        let id = plan::Piece::Variable(plan::Variable::RequestId);
+        self.edits.needs_request_id()
+            || matches!(&self.host, HostRule::Set(template) if template.0.contains(&id))
+    }
+}
+
+/// The longest Host that a server has of its own: a host name and a port.
+const HOST_BYTES_MAX: usize = 300;
+
+/// The longest text of a variable that is not part of the head: a group's name, what TLS says.
+const VARIABLE_BYTES_MAX: usize = 512;
+
+fn extent(template: &Template) -> (usize, usize) {
+    let text = |piece: &plan::Piece| match piece {
+        plan::Piece::Text(text) => text.len(),
+        plan::Piece::Variable(_) => 0,
+    };
+    (template.0.len(), template.0.iter().map(text).sum())
+}
+
+/// What comes in the place of what `path` matches; `None` when no part of the path is matched.
+fn replacement(path: &PathMatch, by: &str) -> Option<String> {
+    match path {
+        // Where the prefix ends at a slash, what comes in its place does so too: `/api/` by `/v2` makes `/v2/x` of
+        // `/api/x`.
+        PathMatch::Prefix(prefix) if prefix.ends_with('/') && !by.ends_with('/') => {
+            Some(format!("{by}/"))
+        }
+        PathMatch::Prefix(_) | PathMatch::Any => Some(by.to_owned()),
+        PathMatch::Exact(_) | PathMatch::Regex(_) => None,
+    }
+}
 
 /// The field by which each hop names itself, with the version it received (RFC 9110 7.6.3).
 fn via(version: Version) -> &'static [u8] {
@@ -21,53 +133,226 @@ fn via(version: Version) -> &'static [u8] {
     }
 }
 
-/// Writes the request's head for a server; `authority` is its Host when the request has none.
-pub(crate) fn request(head: &RequestHead<'_, '_>, authority: &str, out: &mut Buffer) {
-    let mut writer = HeadWriter::new(out.spare());
-    writer
-        .raw(head.method_text.as_bytes())
-        .raw(b" ")
-        .raw(head.path.as_bytes());
+/// Whether the request's head and what is added to it fit a buffer.
+///
+/// # Errors
+/// When the core is out of buffers.
+#[inline]
+pub(crate) fn request_fits(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+) -> Result<bool, onrush_engine::Error> {
+    let host_bytes = head.authority.map_or(0, str::len);
+    if head.bytes * rules.factor + 2 * host_bytes + rules.bytes_fixed <= BUFFER_BYTES {
+        return Ok(true);
+    }
+    request_fits_exactly(head, rules, asker)
+}
+
+/// Tries it, with the longest Host that can come of it.
+#[cold]
+fn request_fits_exactly(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+) -> Result<bool, onrush_engine::Error> {
+    let authority = str::from_utf8(&[b'h'; HOST_BYTES_MAX]).expect("letters");
+    let mut buffer = asker.worker.core.buffer()?;
+    Ok(write_request(head, authority, rules, asker, buffer.spare()).is_some())
+}
+
+/// Writes the request's head for a server; `authority` is its Host when the request has none. That it fits has been
+/// seen by [`request_fits`].
+pub(crate) fn request(
+    head: &RequestHead<'_, '_>,
+    authority: &str,
+    asker: Asker<'_>,
+    out: &mut Buffer,
+) {
+    let target = asker.target().expect("a request is forwarded by its route");
+    let bytes = write_request(head, authority, &target.rules, asker, out.spare());
+    out.fill(bytes.expect("its size was seen before"));
+}
+
+/// [`request`] behind what stands in `out`, if there is room for it.
+pub(crate) fn request_if_it_fits(
+    head: &RequestHead<'_, '_>,
+    authority: &str,
+    asker: Asker<'_>,
+    out: &mut Buffer,
+) -> bool {
+    let target = asker.target().expect("a request is forwarded by its route");
+    let written = write_request(head, authority, &target.rules, asker, out.spare());
+    if let Some(bytes) = written {
+        out.fill(bytes);
+    }
+    written.is_some()
+}
+
+fn write_request(
+    head: &RequestHead<'_, '_>,
+    authority: &str,
+    rules: &Rules,
+    asker: Asker<'_>,
+    out: &mut [u8],
+) -> Option<usize> {
+    let mut writer = HeadWriter::new(out);
+    writer.raw(head.method_text.as_bytes()).raw(b" ");
+    write_path(head, rules, asker, &mut writer);
     if let Some(query) = head.query {
         writer.raw(b"?").raw(query.as_bytes());
     }
     writer.raw(b" HTTP/1.1\r\nHost: ");
-    writer
-        .raw(head.authority.unwrap_or(authority).as_bytes())
-        .raw(b"\r\n");
-    fields(head.headers, &mut writer, |name| header_is(name, "host"));
+    let facts = Facts {
+        asker,
+        head,
+        server: b"",
+    };
+    match &rules.host {
+        HostRule::Client => {
+            writer.raw(head.authority.unwrap_or(authority).as_bytes());
+        }
+        HostRule::Server => {
+            writer.raw(authority.as_bytes());
+        }
+        HostRule::Set(template) => facts.render(template, &mut |bytes| {
+            writer.raw(bytes);
+        }),
+    }
+    writer.raw(b"\r\n");
+    let is_trusted = asker.is_trusted();
+    fields(head.headers, &mut writer, |name| {
+        header_is(name, "host") || is_untrue(name, rules, is_trusted) || rules.edits.drops(name)
+    });
     if head.framing == Framing::Chunked {
         writer.chunked();
     }
-    let bytes = writer
-        .raw(via(head.version))
-        .end()
-        .finish()
-        .expect("a head within its limit fits a buffer");
-    out.fill(bytes);
+    if rules.x_forwarded || rules.forwarded {
+        tell(head, rules, asker, is_trusted, &mut writer);
+    }
+    writer.raw(via(head.version));
+    if rules.edits_drop_ours {
+        let bytes = writer.end().finish()?;
+        return rules.edits.rewrite(out, bytes, &facts);
+    }
+    rules.edits.render(&facts, &mut |bytes| {
+        writer.raw(bytes);
+    });
+    writer.end().finish()
+}
+
+fn write_path(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+    writer: &mut HeadWriter<'_>,
+) {
+    let Some(replacement) = rules.replacement.as_ref().filter(|_| head.path != "*") else {
+        writer.raw(head.path.as_bytes());
+        return;
+    };
+    let rest = path::rest(head.path, asker.prefix());
+    let mut rest = &*rest;
+    if replacement.ends_with('/') {
+        rest = rest.strip_prefix('/').unwrap_or(rest);
+    }
+    writer.raw(replacement.as_bytes()).raw(rest.as_bytes());
+}
+
+/// Whether a field of the request is about clients and does not pass: because the peer is not believed, or because it
+/// is written anew.
+#[inline]
+fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
+    match name.len() {
+        9 => header_is(name, "forwarded") && (rules.forwarded || !is_trusted),
+        13.. if name.as_bytes()[0] | 0x20 == b'x' => {
+            is_x_forwarded(name)
+                && (!is_trusted || (rules.x_forwarded && is_forwarding_field(name)))
+        }
+        _ => false,
+    }
+}
+
+/// Any of the family, known or not; with underscores, too, which many servers take for hyphens.
+fn is_x_forwarded(name: &str) -> bool {
+    const FAMILY: &[u8] = b"x-forwarded-";
+    name.bytes()
+        .map(|byte| {
+            if byte == b'_' {
+                b'-'
+            } else {
+                byte.to_ascii_lowercase()
+            }
+        })
+        .take(FAMILY.len())
+        .eq(FAMILY.iter().copied())
+}
+
+/// Tells the server about the client.
+fn tell(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+    is_trusted: bool,
+    writer: &mut HeadWriter<'_>,
+) {
+    let mut told = Told {
+        address: asker.peer(),
+        scheme: asker.client.scheme,
+        host: head.authority,
+    };
+    let mut received: &[Header<'_>] = &[];
+    if is_trusted && let Some(client) = asker.told(head.headers) {
+        received = head.headers;
+        told.scheme = client.scheme.unwrap_or(told.scheme);
+        told.host = client.host.or(told.host);
+    }
+    if rules.x_forwarded {
+        write_x_forwarded(&told, received, writer);
+    }
+    if rules.forwarded {
+        write_forwarded(&told, received, writer);
+    }
 }
 
 /// How the connection to the client goes on behind an answer, and how its body is framed there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Onward {
+pub(crate) struct Onward<'g> {
     pub(crate) version: Version,
     pub(crate) keep_alive: bool,
     pub(crate) chunked: bool,
+    /// The server, with its group, that the client is to come back to.
+    pub(crate) cookie: Option<(&'g Group, u32)>,
 }
 
-/// Writes the answer's head for the client. `out` has room for it and [`GROWTH_MAX`] more.
+/// The room that an answer's head of `bytes` needs, as far as a buffer has it.
+pub(crate) fn response_room(bytes: usize, edits: Option<&Applied<'_>>) -> usize {
+    let growth = edits.map_or(0, Applied::growth);
+    (bytes + GROWTH_MAX + growth).min(BUFFER_BYTES)
+}
+
+/// An answer's head and what is added to it do not fit a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooLarge;
+
+/// Writes the answer's head for the client. `out` has the room that [`response_room`] says.
+///
+/// # Errors
+/// When that is not enough; then nothing is written.
 pub(crate) fn response(
     head: &ResponseHead<'_, '_>,
-    onward: Onward,
+    onward: Onward<'_>,
     worker: &Worker,
+    edits: Option<&Applied<'_>>,
     out: &mut Buffer,
-) {
+) -> Result<(), TooLarge> {
     let mut writer = HeadWriter::new(out.spare());
     status_line(head, &mut writer);
     let mut is_dated = false;
     fields(head.headers, &mut writer, |name| {
         is_dated |= header_is(name, "date");
-        head.status == 204 && is_length(name)
+        head.status == 204 && is_length(name) || edits.is_some_and(|edits| edits.drops(name))
     });
     if !is_dated {
         writer.date(&worker.date());
@@ -75,13 +360,20 @@ pub(crate) fn response(
     if onward.chunked {
         writer.chunked();
     }
+    if let Some((group, server)) = onward.cookie {
+        group.write_cookie(server, false, &mut writer);
+    }
     if !onward.keep_alive {
         writer.connection_close();
     } else if onward.version == Version::Http10 {
         writer.keep_alive();
     }
-    let bytes = writer.end().finish().expect("the caller made room");
+    if let Some(edits) = edits {
+        edits.write(&mut writer);
+    }
+    let bytes = writer.end().finish().ok_or(TooLarge)?;
     out.fill(bytes);
+    Ok(())
 }
 
 /// Writes an interim answer's head (1xx) for the client.

@@ -5,12 +5,14 @@ use onrush_http::body::BodyReader;
 use onrush_tls::Transport;
 
 use super::failure::Failure;
+use super::forward::Forward;
 use super::relay::forward;
 use crate::output::Output;
 use crate::worker::Worker;
 
 /// Everything a request's body passes on its way.
 pub(crate) struct Upload<'a> {
+    pub(crate) forward: &'a Forward,
     pub(crate) worker: &'a Worker,
     pub(crate) client: &'a Transport,
     pub(crate) input: &'a mut Input,
@@ -43,7 +45,8 @@ impl Upload<'_> {
             } else {
                 timeouts.upstream_body
             };
-            self.server.set_deadline(Some(core.now() + wait));
+            self.server
+                .set_deadline(Some(self.forward.deadline(core, wait)));
             output
                 .flush(self.server)
                 .await
@@ -51,12 +54,12 @@ impl Upload<'_> {
             if self.body.is_complete() {
                 return Ok(());
             }
-            self.client
-                .set_deadline(Some(core.now() + timeouts.client_body));
+            let deadline = self.forward.deadline(core, timeouts.client_body);
+            self.client.set_deadline(Some(deadline));
             // The server waits as long as the client may.
-            self.server.set_deadline(Some(
-                core.now() + timeouts.client_body + timeouts.upstream_body,
-            ));
+            let wait = timeouts.client_body + timeouts.upstream_body;
+            self.server
+                .set_deadline(Some(self.forward.deadline(core, wait)));
             match self.client.recv(self.input).await {
                 Ok(0) => return Err(Stopped::ByClient(Failure::BadRequest("it ended early"))),
                 Ok(_) => {}

@@ -69,7 +69,7 @@ impl Files {
             && matches!(entry.content, Content::Held)
             && (!path.is_empty() || head.path.ends_with('/'))
         {
-            answer_usual(&entry, writer)?;
+            writer.rendered(200, &entry.usual)?;
             return Ok(None);
         }
         self.answer_unusual(head, path, context, writer)
@@ -152,18 +152,6 @@ fn is_hidden(path: &[u8]) -> bool {
     visible
         .split(|&byte| byte == b'/')
         .any(|segment| segment.starts_with(b"."))
-}
-
-/// The whole of a held file to a client that keeps its connection: one copy.
-#[inline]
-fn answer_usual(entry: &Entry, writer: &mut Writer<'_>) -> Result<(), Error> {
-    writer.worker.meter.answer(200);
-    let buffer = writer.output.room(writer.stream, entry.usual.length())?;
-    entry.usual.with(writer.worker, |head, body| {
-        let fits = buffer.put(head) && buffer.put(body);
-        debug_assert!(fits);
-    });
-    Ok(())
 }
 
 fn answer_entry(
@@ -322,7 +310,7 @@ impl Boundary {
 
 impl Pieces {
     /// Sends what stands in the output and the ranges behind it.
-    pub(crate) async fn send(self: Box<Self>, connection: &mut Connection) -> Result<(), Error> {
+    pub(crate) async fn send(&self, connection: &mut Connection) -> Result<(), Error> {
         match &self.ranges {
             Ranges::One(range) => self.send_range(range, connection).await,
             Ranges::Several(ranges, boundary) => {

@@ -46,13 +46,7 @@ impl Fixed {
     #[inline]
     pub(crate) fn answer(&self, context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
         if context.is_usual() && context.method != Method::Head && self.body_is_rendered {
-            writer.worker.meter.answer(self.status);
-            let buffer = writer.output.room(writer.stream, self.rendered.length())?;
-            self.rendered.with(writer.worker, |head, body| {
-                let fits = buffer.put(head) && buffer.put(body);
-                debug_assert!(fits);
-            });
-            return Ok(());
+            return writer.rendered(self.status, &self.rendered);
         }
         self.answer_unusual(context, writer)
     }

@@ -245,8 +245,8 @@ impl Body {
 
 impl Synthetic {
     /// Reads what is to be read, waits, answers, waits again.
-    pub(crate) async fn send(self: Box<Self>, connection: &mut Connection) -> Result<(), Error> {
-        let Self { query, request } = *self;
+    pub(crate) async fn send(&self, connection: &mut Connection) -> Result<(), Error> {
+        let Self { query, request } = self;
         let mut may_persist = request.keep_alive;
         if request.has_body && !query.answers_first && query.body_max > 0 {
             if request.expects_continue {
@@ -263,20 +263,15 @@ impl Synthetic {
         }
         let waited = wait(query.wait, connection).await?;
         // Decided behind the wait: the server may have been asked to stop meanwhile.
-        let persists = query.persists(&request, may_persist) && !connection.worker.stopping.get();
+        let persists = query.persists(request, may_persist) && !connection.worker.stopping.get();
         connection.closing = !persists;
         let context = Context {
             method: request.method,
             version: request.version,
             keep_alive: persists,
         };
-        let mut writer = Writer {
-            worker: &connection.worker,
-            stream: &connection.stream,
-            output: &mut connection.output,
-        };
-        write_head(&query, &request, waited, context, &mut writer)?;
-        send_body(&query, &Body::of(&query, &request), connection).await?;
+        write_head(query, request, waited, context, &mut connection.writer())?;
+        send_body(query, &Body::of(query, request), connection).await?;
         if !query.pause.is_zero() {
             connection.flush().await?;
             let core = &connection.worker.core;
@@ -373,12 +368,8 @@ fn refuse_body(refusal: Refusal, connection: &mut Connection) -> Result<bool, Er
         version: Version::Http11,
         keep_alive: false,
     };
-    let mut writer = Writer {
-        worker: &connection.worker,
-        stream: &connection.stream,
-        output: &mut connection.output,
-    };
-    refuse(refusal.status, refusal.reason, &[], context, &mut writer)?;
+    let writer = &mut connection.writer();
+    refuse(refusal.status, refusal.reason, &[], context, writer)?;
     Ok(false)
 }
 

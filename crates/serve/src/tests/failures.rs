@@ -23,7 +23,7 @@ fn reason(script: &[Step], request: &str) -> String {
     );
     assert!(!failed.contains("Connection: close"), "{outcome:?}");
     assert_eq!(
-        (outcome.totals.failed, outcome.totals.retried),
+        (outcome.totals.failed(), outcome.totals.retried),
         (1, 0),
         "{outcome:?}"
     );
@@ -179,7 +179,7 @@ fn an_answer_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
                 let mut client = site.connect(&address).await;
                 client.send(GET.repeat(2).as_bytes()).await;
                 assert_eq!(client.receive_answer(Method::Get).await, None);
-                assert_eq!(worker.meter.totals().failed, 1);
+                assert_eq!(worker.meter.totals().failed(), 1);
                 assert_eq!(
                     upstream.requests().concat().len(),
                     1,
@@ -212,7 +212,7 @@ fn a_cut_answer_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
                 let (received, is_reset) = client.receive_all_or_reset().await;
                 // The reset may overtake the head of the answer, and then there is nothing that could look whole.
                 assert!(is_reset, "{}", received.escape_ascii());
-                assert_eq!(worker.meter.totals().failed, 1);
+                assert_eq!(worker.meter.totals().failed(), 1);
             }
         });
     }
@@ -231,7 +231,10 @@ fn a_malformed_body_is_the_clients_fault() {
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
         let totals = worker.meter.totals();
-        assert_eq!((totals.requests, totals.refused, totals.failed), (1, 1, 0));
+        assert_eq!(
+            (totals.requests, totals.refused, totals.failed()),
+            (1, 1, 0)
+        );
     });
 }
 

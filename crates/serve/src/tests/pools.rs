@@ -140,7 +140,7 @@ fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
             site.core.pause().await;
         }
         assert_eq!(upstream.connections(), 3);
-        assert_eq!(worker.meter.totals().failed, 0);
+        assert_eq!(worker.meter.totals().failed(), 0);
     });
 }
 

@@ -143,7 +143,7 @@ fn a_server_that_never_answers_is_a_504_and_the_client_goes_on() {
                     "{answer}"
                 );
                 assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
-                assert_eq!(worker.meter.totals().failed, 1);
+                assert_eq!(worker.meter.totals().failed(), 1);
                 assert_eq!(worker.meter.totals().retried, 0);
             }
         });

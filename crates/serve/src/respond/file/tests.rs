@@ -112,7 +112,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 fn cache_of(worker: &Worker) -> &Rc<Cache> {
-    let Answer::Files(files) = &worker.routes[0].target else {
+    let Answer::Files(files) = &worker.routes.route(0).target.answer else {
         panic!("the plan has files only");
     };
     &files.cache

@@ -1,0 +1,57 @@
+//! `onrush check`: what `onrush serve` would say of a configuration before anything is bound.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use onrush_config::Plan;
+
+use crate::serve::{read, say};
+
+/// Every error and warning is printed with its place.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  onrush check onrush.toml && systemctl restart onrush
+
+Exit codes: 0 it can be used, 1 it cannot.")]
+pub(crate) struct Args {
+    /// The configuration (TOML)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Looks at everything and starts nothing.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match read(&args.file) {
+        Ok(plan) => {
+            // The exit code says it, too.
+            let _ = writeln!(
+                std::io::stdout(),
+                "{} can be used: {}",
+                args.file.display(),
+                summary(&plan)
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(format_args!("onrush check: {error:#}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn summary(plan: &Plan) -> String {
+    let counted = |count: usize, one: &str, several: &str| {
+        format!("{count} {}", if count == 1 { one } else { several })
+    };
+    [
+        counted(plan.listen.len(), "place to listen", "places to listen"),
+        counted(plan.routes.len(), "route", "routes"),
+        counted(
+            plan.upstreams.len(),
+            "group of servers",
+            "groups of servers",
+        ),
+    ]
+    .join(", ")
+}

@@ -1,0 +1,178 @@
+//! From what was written to what it means, section by section: kinds, values and references
+//! checked, and combinations that contradict themselves. Goes on after an error, to find the others.
+
+mod access;
+mod answer;
+mod compress;
+mod condition;
+mod ejection;
+mod fields;
+mod group;
+mod health;
+mod listen;
+mod reach;
+mod retries;
+mod route;
+mod server;
+mod timeouts;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::Findings;
+use crate::plan::{Forwarded, Networks, Plan, Threads};
+use crate::section::{Keys, Kind, Section, parsed};
+use crate::value;
+
+const FILE: Keys = Keys {
+    known: &[
+        "threads",
+        "cpus",
+        "io",
+        "listen",
+        "route",
+        "upstream",
+        "timeouts",
+        "forwarded",
+        "compress",
+    ],
+    later: &["log", "admin", "reload"],
+};
+
+/// The plan of a file, which is only worth something when `findings` has no errors; none when the
+/// text is no TOML at all.
+pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        for error in errors {
+            // The parser puts what it expected on a line of its own.
+            let message = error.message().trim().replace('\n', "; ");
+            findings.error(
+                error.span().unwrap_or_default(),
+                format!("not TOML: {message}"),
+            );
+        }
+        return None;
+    }
+    let file = Section::open("the file", 0..0, root.get_ref(), FILE, findings);
+    let mut groups = group::read_groups(&file, findings);
+    let compress = compress::read_default(&file, findings);
+    let routes = route::read_routes(&file, compress.as_ref(), &mut groups, findings);
+    groups.warn_of_unused(&routes, findings);
+    let plan = Plan {
+        threads: file
+            .read_number("threads", THREADS, findings)
+            .unwrap_or_default(),
+        cpus: file.read_number("cpus", CPUS, findings),
+        io: file.read("io", IO, findings).unwrap_or_default(),
+        listen: listen::read_listen(&file, findings),
+        routes,
+        upstreams: groups.into_upstreams(),
+        forwarded: read_forwarded(&file, findings).unwrap_or_default(),
+        timeouts: timeouts::read_timeouts(&file, findings),
+    };
+    warn_of_shared_cpus(&file, &plan, findings);
+    Some(plan)
+}
+
+const THREADS: Kind<Threads> = Kind {
+    expected: "\"auto\" or a number such as 4",
+    parse: value::parse_threads,
+};
+
+const CPUS: Kind<Vec<usize>> = Kind {
+    expected: "a list of CPUs such as \"0,2-3\"",
+    parse: value::parse_cpus,
+};
+
+const IO: Kind<crate::plan::Io> = Kind {
+    expected: "\"auto\", \"epoll\" or \"io_uring\"",
+    parse: value::parse_io,
+};
+
+/// Used by several sections.
+const TIMEOUT: Kind<std::time::Duration> = Kind {
+    expected: "a duration such as \"10s\"",
+    parse: value::parse_timeout,
+};
+
+/// Used by several sections.
+const NETWORK: Kind<crate::plan::Network> = Kind {
+    expected: "a network such as \"10.0.0.0/8\", or a list of them",
+    parse: value::parse_network,
+};
+
+fn read_networks(
+    section: &Section<'_, '_>,
+    key: &str,
+    findings: &mut Findings<'_>,
+) -> Option<Networks> {
+    section.read_some(key, NETWORK, findings).map(Networks)
+}
+
+fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Forwarded> {
+    const EXPECTED: &str = "a table such as { trust = [\"10.0.0.0/8\"], send = \"both\" }";
+    const SEND: Kind<(bool, bool)> = Kind {
+        expected: "\"x-forwarded\", \"forwarded\", \"both\" or \"none\"",
+        parse: |text| {
+            let known = [
+                ("x-forwarded", (true, false)),
+                ("forwarded", (false, true)),
+                ("both", (true, true)),
+                ("none", (false, false)),
+            ];
+            value::choose("way to send", text, &known)
+        },
+    };
+    let keys = Keys::new(&["trust", "send"]);
+    let value = file.value("forwarded")?;
+    let section = Section::of("[forwarded]", value, EXPECTED, keys, findings)?;
+    let mut forwarded = Forwarded::default();
+    if let Some((x_forwarded, standard)) = section.read("send", SEND, findings) {
+        forwarded.x_forwarded = x_forwarded;
+        forwarded.forwarded = standard;
+    }
+    forwarded.trust = read_networks(&section, "trust", findings).unwrap_or_default();
+    Some(forwarded)
+}
+
+fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findings<'_>) {
+    let (Threads::Count(threads), Some(cpus)) = (plan.threads, &plan.cpus) else {
+        return;
+    };
+    if threads.get() > cpus.len() {
+        let span = file.value("threads").map(Spanned::span).unwrap_or_default();
+        findings.warning(
+            span,
+            format!(
+                "{threads} threads share {} CPUs: one each is fastest",
+                cpus.len()
+            ),
+        );
+    }
+}
+
+/// Whether the value is `true`.
+fn is_true(value: &Spanned<DeValue<'_>>) -> bool {
+    value.get_ref().as_bool() == Some(true)
+}
+
+/// Whether the value is `false`.
+fn is_false(value: &Spanned<DeValue<'_>>) -> bool {
+    value.get_ref().as_bool() == Some(false)
+}
+
+/// The value when it is text, with its place.
+fn as_text(value: &Spanned<DeValue<'_>>) -> Option<Spanned<String>> {
+    let text = value.get_ref().as_str()?;
+    Some(Spanned::new(value.span(), text.to_owned()))
+}
+
+/// What a text means that may stand in a table's place.
+fn parse_in_place<T>(
+    value: &Spanned<DeValue<'_>>,
+    kind: Kind<T>,
+    findings: &mut Findings<'_>,
+) -> Option<T> {
+    parsed(&as_text(value)?, kind.parse, findings)
+}

@@ -1,0 +1,108 @@
+//! `compress`, of a file and of a route, and the codings of files.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{is_false, is_true};
+use crate::diagnostic::Findings;
+use crate::plan::{Coding, Compress};
+use crate::section::{Keys, Kind, Section};
+use crate::value::{self, Invalid};
+
+const CODING: Kind<Coding> = Kind {
+    expected: "a list of \"zstd\", \"br\" and \"gzip\"",
+    parse: |text| {
+        let known = [
+            ("zstd", Coding::Zstd),
+            ("br", Coding::Brotli),
+            ("gzip", Coding::Gzip),
+        ];
+        value::choose("coding", text, &known)
+    },
+};
+
+const TYPE: Kind<String> = Kind {
+    expected: "a list of media types such as [\"text/*\", \"application/json\"]",
+    parse: |text| {
+        let is_type = text.split_once('/').is_some_and(|(kind, subtype)| {
+            value::is_token(kind)
+                && !kind.contains('*')
+                && (subtype == "*" || value::is_token(subtype) && !subtype.contains('*'))
+        });
+        if !is_type {
+            return Err(Invalid::new(format!(
+                "{text:?} is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind"
+            )));
+        }
+        Ok(text.to_ascii_lowercase())
+    },
+};
+
+const SIZE: Kind<u64> = Kind {
+    expected: "a size such as \"1k\"",
+    parse: value::parse_size,
+};
+
+/// What holds for routes that say nothing.
+pub(super) fn read_default(
+    file: &Section<'_, '_>,
+    findings: &mut Findings<'_>,
+) -> Option<Compress> {
+    read_compress("[compress]", file.value("compress")?, None, findings)
+}
+
+/// What holds for a route.
+pub(super) fn read_of_route(
+    route: &Section<'_, '_>,
+    default: Option<&Compress>,
+    findings: &mut Findings<'_>,
+) -> Option<Compress> {
+    match route.value("compress") {
+        Some(value) => read_compress("compress", value, default, findings),
+        None => default.cloned(),
+    }
+}
+
+/// What a table does not say is that of `default`.
+fn read_compress(
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+    default: Option<&Compress>,
+    findings: &mut Findings<'_>,
+) -> Option<Compress> {
+    const EXPECTED: &str =
+        "true, false, or a table such as { types = [\"text/*\"], size_min = \"1k\" }";
+    let default = default.cloned().unwrap_or_default();
+    if is_true(value) {
+        return Some(default);
+    }
+    if is_false(value) {
+        return None;
+    }
+    let keys = Keys::new(&["codings", "types", "size_min"]);
+    let section = Section::of(name, value, EXPECTED, keys, findings)?;
+    Some(Compress {
+        codings: read_codings(&section, "codings", findings).unwrap_or(default.codings),
+        types: section
+            .read_some("types", TYPE, findings)
+            .unwrap_or(default.types),
+        size_min: section
+            .read_number("size_min", SIZE, findings)
+            .unwrap_or(default.size_min),
+    })
+}
+
+/// Codings in the order of preference, none of them twice.
+pub(super) fn read_codings(
+    section: &Section<'_, '_>,
+    key: &str,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<Coding>> {
+    let codings = section.read_some(key, CODING, findings)?;
+    let is_twice = |at: usize| codings[..at].contains(&codings[at]);
+    if (0..codings.len()).any(is_twice) {
+        let message = format!("{key} in {} has a coding twice", section.name());
+        findings.error(section.place(key), message);
+    }
+    Some(codings)
+}

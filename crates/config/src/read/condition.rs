@@ -1,0 +1,74 @@
+//! The conditions of a route.
+
+use super::read_networks;
+use crate::diagnostic::Findings;
+use crate::plan::{Host, PathMatch, ValueMatch, When};
+use crate::section::{Kind, Section, in_order, parsed, report_kind};
+use crate::value::{self, Invalid};
+
+const HOST: Kind<Host> = Kind {
+    expected: "a host name such as \"static.example.com\"",
+    parse: value::parse_host,
+};
+
+const PATH: Kind<PathMatch> = Kind {
+    expected: "a prefix such as \"/p/\" or an exact path such as \"=/p\"",
+    parse: value::parse_path,
+};
+
+const METHOD: Kind<String> = Kind {
+    expected: "a method such as \"GET\", or a list of them",
+    parse: value::parse_method,
+};
+
+pub(super) fn read_when(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> When {
+    When {
+        hosts: route.read_some("host", HOST, findings).unwrap_or_default(),
+        path: route.read("path", PATH, findings).unwrap_or_default(),
+        methods: route
+            .read_some("method", METHOD, findings)
+            .unwrap_or_default(),
+        headers: read_values(route, "headers", value::parse_field_name, findings),
+        query: read_values(route, "query", parse_parameter, findings),
+        from: read_networks(route, "from", findings),
+    }
+}
+
+/// A table of names and what their values have to be.
+fn read_values(
+    route: &Section<'_, '_>,
+    key: &str,
+    parse_name: fn(&str) -> Result<String, Invalid>,
+    findings: &mut Findings<'_>,
+) -> Vec<(String, ValueMatch)> {
+    let Some(value) = route.value(key) else {
+        return Vec::new();
+    };
+    let Some(table) = value.get_ref().as_table() else {
+        route.report_kind(key, "a table such as { Name = \"value\" }", findings);
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for (name, value) in in_order(table) {
+        let parsed_name = parsed(&name, parse_name, findings);
+        let Some(text) = super::as_text(value) else {
+            let what = format!("{:?} in {key}", name.get_ref());
+            let expected =
+                "\"value\", \"*\" for any, \"!\" for none, or \"~\" and a regular expression";
+            report_kind(&what, value, expected, findings);
+            continue;
+        };
+        let condition = parsed(&text, value::parse_value_match, findings);
+        all.extend(parsed_name.zip(condition));
+    }
+    all
+}
+
+fn parse_parameter(name: &str) -> Result<String, Invalid> {
+    if name.is_empty() || name.contains(char::is_control) {
+        return Err(Invalid::new(format!(
+            "{name:?} is not the name of a parameter"
+        )));
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,61 @@
+//! `eject`: when a server is taken out for what it answers to requests.
+
+use super::{TIMEOUT, is_false, is_true};
+use crate::diagnostic::Findings;
+use crate::limits;
+use crate::plan::Eject;
+use crate::section::{Keys, Section};
+
+const KEYS: Keys = Keys::new(&["failures", "error_share", "latency", "time", "share_max"]);
+
+pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Eject> {
+    const EXPECTED: &str = "true, or a table such as { failures = 5, error_share = \"50%\" }";
+    let value = group.value("eject")?;
+    if is_true(value) {
+        return Some(Eject::default());
+    }
+    if is_false(value) {
+        return None;
+    }
+    let section = Section::of("eject", value, EXPECTED, KEYS, findings)?;
+    let default = Eject::default();
+    let failures = unless_off(&section, "failures", |section| {
+        section.count("failures", 1..=limits::HEALTH_COUNT_MAX, findings)
+    });
+    let error_share = unless_off(&section, "error_share", |section| {
+        section.percent("error_share", 1..=100, findings)
+    });
+    let latency = unless_off(&section, "latency", |section| {
+        let range = limits::EJECT_LATENCY_MIN..=limits::EJECT_LATENCY_MAX;
+        section.percent("latency", range, findings)
+    });
+    let time = section.read("time", TIMEOUT, findings);
+    let share_max = section.percent("share_max", 1..=100, findings);
+    let eject = Eject {
+        consecutive_failures: failures.unwrap_or(default.consecutive_failures),
+        error_share: error_share.unwrap_or(default.error_share),
+        latency_share: latency.unwrap_or(default.latency_share),
+        time: time.unwrap_or(default.time),
+        share_max: share_max.unwrap_or(default.share_max),
+    };
+    if eject.is_idle() {
+        findings.warning(
+            value.span(),
+            "eject looks at nothing: expected one of failures, error_share and latency",
+        );
+    }
+    Some(eject)
+}
+
+/// None when the key is not there (or wrong, which has been reported), and then its default counts;
+/// none within when it is `false`.
+fn unless_off<T>(
+    section: &Section<'_, '_>,
+    key: &str,
+    read: impl FnOnce(&Section<'_, '_>) -> Option<T>,
+) -> Option<Option<T>> {
+    if section.value(key).is_some_and(is_false) {
+        return Some(None);
+    }
+    read(section).map(Some)
+}

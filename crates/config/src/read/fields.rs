@@ -1,0 +1,128 @@
+//! `request_headers` and `response_headers`: changes of header fields on their way.
+
+use toml::Spanned;
+
+use crate::diagnostic::Findings;
+use crate::plan::{Edits, FieldEdits, Piece, Template, Variable};
+use crate::section::{Keys, Kind, Section, in_order, parsed, read_texts};
+use crate::value::{self, Invalid};
+
+pub(super) fn read_edits(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Edits {
+    Edits {
+        request: read_field_edits(route, REQUEST, findings).unwrap_or_default(),
+        response: read_field_edits(route, RESPONSE, findings).unwrap_or_default(),
+    }
+}
+
+/// Whose fields are changed, and what cannot be said of them.
+#[derive(Clone, Copy)]
+struct Message {
+    key: &'static str,
+    check: fn(&Template) -> Result<(), Invalid>,
+    /// A field that has to be there, once.
+    only: Option<&'static str>,
+}
+
+const REQUEST: Message = Message {
+    key: "request_headers",
+    check: check_server_unknown,
+    only: Some("host"),
+};
+
+const RESPONSE: Message = Message {
+    key: "response_headers",
+    check: |_| Ok(()),
+    only: None,
+};
+
+/// That a template does not ask for the server before it is chosen.
+fn check_server_unknown(template: &Template) -> Result<(), Invalid> {
+    if template.0.contains(&Piece::Variable(Variable::Server)) {
+        return Err(Invalid::new(
+            "{server} is known in answers only: a request may be tried on several",
+        ));
+    }
+    Ok(())
+}
+
+const NAME: Kind<String> = Kind {
+    expected: "the name of a header, or a list of them",
+    parse: |name| value::check_field(name).map(|()| name.to_owned()),
+};
+
+fn read_field_edits(
+    route: &Section<'_, '_>,
+    message: Message,
+    findings: &mut Findings<'_>,
+) -> Option<FieldEdits> {
+    const EXPECTED: &str = "a table such as { set = { X-Name = \"value\" }, remove = [\"X-Old\"] }";
+    let value = route.value(message.key)?;
+    let keys = Keys::new(&["set", "add", "remove"]);
+    let section = Section::of(message.key, value, EXPECTED, keys, findings)?;
+    let remove = section.read_list("remove", NAME, findings);
+    let edits = FieldEdits {
+        remove: remove.unwrap_or_default(),
+        set: read_templates(&section, "set", message, findings),
+        add: read_templates(&section, "add", message, findings),
+    };
+    let added = edits.add.iter().map(|(name, _)| name);
+    let mut touched = edits.remove.iter().chain(added);
+    if touched.any(|name| {
+        message
+            .only
+            .is_some_and(|only| name.eq_ignore_ascii_case(only))
+    }) {
+        findings.error(
+            section.span(),
+            "a request has one Host field (RFC 9112, section 3.2): it can be set, not removed or added",
+        );
+    }
+    Some(edits)
+}
+
+fn read_templates(
+    edits: &Section<'_, '_>,
+    key: &str,
+    message: Message,
+    findings: &mut Findings<'_>,
+) -> Vec<(String, Template)> {
+    let Some(value) = edits.value(key) else {
+        return Vec::new();
+    };
+    let Some(table) = value.get_ref().as_table() else {
+        edits.report_kind(key, "a table such as { X-Name = \"value\" }", findings);
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for (name, value) in in_order(table) {
+        let known = parsed(&name, value::check_field, findings);
+        let what = format!("header {:?}", name.get_ref());
+        let expected = "text such as \"value\" or \"{client.address}\"";
+        let texts = read_texts(&what, value, expected, findings).unwrap_or_default();
+        if key == "set" && texts.len() > 1 {
+            let message = format!("{what} is set once: expected one text, or add for several");
+            findings.error(value.span(), message);
+        }
+        for text in texts {
+            let template = read_template(name.get_ref(), &text, message, findings);
+            let name = known.map(|()| name.get_ref().clone());
+            all.extend(name.zip(template));
+        }
+    }
+    all
+}
+
+fn read_template(
+    name: &str,
+    text: &Spanned<String>,
+    message: Message,
+    findings: &mut Findings<'_>,
+) -> Option<Template> {
+    let parse = |text: &str| {
+        value::check_field_value(name, text)?;
+        let template = value::parse_template(text.trim())?;
+        (message.check)(&template)?;
+        Ok(template)
+    };
+    parsed(text, parse, findings)
+}

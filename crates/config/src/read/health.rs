@@ -1,0 +1,129 @@
+//! `health`: active checks of servers.
+
+use toml::Spanned;
+
+use super::TIMEOUT;
+use crate::diagnostic::Findings;
+use crate::limits;
+use crate::plan::{Check, Health, Pattern};
+use crate::section::{Keys, Kind, Section, as_number, one_or_list, parsed, report_kind};
+use crate::value::{self, Invalid};
+
+const KEYS: Keys = Keys::new(&[
+    "path", "host", "status", "body", "tcp", "interval", "timeout", "rise", "fall", "jitter",
+    "port",
+]);
+
+/// What only a check over HTTP looks at.
+const HTTP: [&str; 4] = ["path", "host", "status", "body"];
+
+const PATH: Kind<String> = Kind {
+    expected: "a path such as \"/health\"",
+    parse: |text| {
+        let is_bad = |letter: char| !letter.is_ascii_graphic();
+        if !text.starts_with('/') || text.contains(is_bad) || text.contains('#') {
+            return Err(Invalid::new(format!(
+                "{text:?} is not a path to ask for: expected one such as \"/health\""
+            )));
+        }
+        Ok(text.to_owned())
+    },
+};
+
+const HOST: Kind<String> = Kind {
+    expected: "a host such as \"app.example.com\"",
+    parse: |text| {
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+            _ => (text, None),
+        };
+        let is_port = |port: &str| !port.starts_with('+') && port.parse::<u16>().is_ok();
+        let is_host = !name.starts_with('*') && value::parse_host(name).is_ok();
+        if !is_host || !port.is_none_or(is_port) {
+            return Err(Invalid::new(format!(
+                "{text:?} is not a host: expected one such as \"app.example.com\" or \"app.example.com:8000\""
+            )));
+        }
+        Ok(text.to_owned())
+    },
+};
+
+const BODY: Kind<Pattern> = Kind {
+    expected: "text such as \"ok\", or a regular expression such as \"~^ok\"",
+    parse: value::parse_search,
+};
+
+pub(super) fn read_health(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Health> {
+    const EXPECTED: &str = "\"tcp\", or a table such as { path = \"/health\" }";
+    let value = group.value("health")?;
+    if value.get_ref().as_str() == Some("tcp") {
+        return Some(Health::of(Check::Tcp));
+    }
+    let section = Section::of("health", value, EXPECTED, KEYS, findings)?;
+    let check = read_check(&section, findings);
+    let rise = section.count("rise", 1..=limits::HEALTH_COUNT_MAX, findings);
+    let fall = section.count("fall", 1..=limits::HEALTH_COUNT_MAX, findings);
+    let interval = section.read("interval", TIMEOUT, findings);
+    let interval = interval.unwrap_or(limits::HEALTH_INTERVAL);
+    let timeout = section.read("timeout", TIMEOUT, findings);
+    if timeout.is_some_and(|timeout| timeout > interval) {
+        findings.warning(
+            section.place("timeout"),
+            "timeout is longer than interval: the next check waits for the end of this one",
+        );
+    }
+    let jitter = section.percent("jitter", 0..=limits::HEALTH_JITTER_MAX, findings);
+    Some(Health {
+        interval,
+        timeout: timeout.unwrap_or(limits::HEALTH_TIMEOUT.min(interval)),
+        rise: rise.unwrap_or(limits::HEALTH_RISE),
+        fall: fall.unwrap_or(limits::HEALTH_FALL),
+        jitter: jitter.unwrap_or(limits::HEALTH_JITTER),
+        port: section.count("port", 1..=u32::from(u16::MAX), findings),
+        ..Health::of(check?)
+    })
+}
+
+/// None when something is wrong, which has been reported.
+fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Check> {
+    if health.truth("tcp", findings) == Some(true) {
+        health.refuse(
+            &HTTP,
+            "is asked over HTTP, and tcp = true asks nothing",
+            findings,
+        );
+        return Some(Check::Tcp);
+    }
+    let expected = format!("{}, or tcp = true", PATH.expected);
+    health.require("path", &expected, findings);
+    let host = health.read("host", HOST, findings);
+    let status = read_statuses(health, findings);
+    let body = health.read("body", BODY, findings);
+    Some(Check::Http {
+        path: health.read("path", PATH, findings)?,
+        host,
+        status: status.unwrap_or_else(|| vec![limits::HEALTH_STATUS]),
+        body,
+    })
+}
+
+/// Numbers, ranges and classes; one of them or a list.
+fn read_statuses(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Vec<(u16, u16)>> {
+    const EXPECTED: &str = "a status such as 200, \"200-299\" or \"2xx\", or a list of them";
+    let value = health.value("status")?;
+    let mut all = Vec::new();
+    for value in one_or_list(value) {
+        let text = match (as_number(value), value.get_ref().as_str()) {
+            (Some(number), _) => number.to_string(),
+            (None, Some(text)) => text.to_owned(),
+            (None, None) => {
+                report_kind("status in health", value, EXPECTED, findings);
+                continue;
+            }
+        };
+        let text = Spanned::new(value.span(), text);
+        all.extend(parsed(&text, value::parse_statuses, findings));
+    }
+    health.refuse_empty("status", EXPECTED, findings);
+    Some(all)
+}

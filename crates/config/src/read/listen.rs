@@ -1,0 +1,231 @@
+//! `[[listen]]`: where connections are accepted, and what lies between the socket and HTTP.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{as_text, is_false, is_true, read_networks};
+use crate::address::parse_listen;
+use crate::diagnostic::Findings;
+use crate::limits;
+use crate::plan::{Address, Certificate, ClientCertificates, Listen, Networks, Tls, TlsProfile};
+use crate::section::{Keys, Kind, Section};
+use crate::value;
+
+const KEYS: Keys = Keys::new(&["address", "tls", "proxy_protocol"]);
+
+const ADDRESS: Kind<Listen> = Kind {
+    expected: "an address such as \"0.0.0.0:80\"",
+    parse: parse_listen,
+};
+
+pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Listen> {
+    if !file.has("listen") {
+        return vec![Listen::default()];
+    }
+    let mut lines: HashMap<String, usize> = HashMap::new();
+    let mut all = Vec::new();
+    for (table, span) in file.tables("listen", limits::LISTEN_MAX, findings) {
+        let section = Section::open("[[listen]]", span, table, KEYS, findings);
+        let Some(listen) = read_one(&section, findings) else {
+            continue;
+        };
+        let is_any_port = matches!(&listen.address, Address::Tcp(address) if address.port() == 0);
+        let span = section.value("address").map(Spanned::span);
+        let span = span.unwrap_or(section.span());
+        let line = findings.line_of(&span);
+        match lines.insert(listen.address.to_string(), line) {
+            Some(first) if !is_any_port => {
+                findings.error(
+                    span,
+                    format!("{} is already listened on in line {first}", listen.address),
+                );
+            }
+            _ => all.push(listen),
+        }
+    }
+    if all.is_empty() && findings.errors() == 0 {
+        all.push(Listen::default());
+    }
+    all
+}
+
+fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Listen> {
+    section.require("address", ADDRESS.expected, findings);
+    let address = section.read("address", ADDRESS, findings);
+    let tls = read_tls(section, findings);
+    let proxy_protocol = read_proxy_protocol(section, address.as_ref(), findings);
+    let address = match address?.address {
+        Address::Unix(path) => Address::Unix(findings.beneath(&path)),
+        address @ Address::Tcp(_) => address,
+    };
+    Some(Listen {
+        address,
+        tls,
+        proxy_protocol,
+    })
+}
+
+/// Who begins with the PROXY protocol. From everybody is allowed, because a firewall may see to who
+/// that is; but who reaches the port can claim to be anyone.
+fn read_proxy_protocol(
+    listen: &Section<'_, '_>,
+    address: Option<&Listen>,
+    findings: &mut Findings<'_>,
+) -> Option<Networks> {
+    const EXPECTED: &str = "a table such as { from = [\"10.0.0.0/8\"] }";
+    let value = listen.value("proxy_protocol")?;
+    let is_unix = address.is_some_and(|listen| matches!(listen.address, Address::Unix(_)));
+    if is_false(value) {
+        return None;
+    }
+    if is_true(value) {
+        if !is_unix {
+            findings.warning(
+                listen.place("proxy_protocol"),
+                "whoever reaches this address can claim to be any client: expected proxy_protocol = { from = [\"10.0.0.0/8\"] } with the networks of your balancers",
+            );
+        }
+        return Some(Networks::everybody());
+    }
+    let keys = Keys::new(&["from"]);
+    let section = Section::of("proxy_protocol", value, EXPECTED, keys, findings)?;
+    section.require("from", super::NETWORK.expected, findings);
+    if is_unix {
+        section.refuse(
+            &["from"],
+            "does not fit a Unix socket, whose clients have no addresses: expected proxy_protocol = true",
+            findings,
+        );
+    }
+    read_networks(&section, "from", findings)
+}
+
+fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls> {
+    const EXPECTED: &str =
+        "\"self-signed\", or a table such as { certificate = \"site.pem\", key = \"site.key\" }";
+    const KEYS: Keys = Keys::new(&[
+        "certificate",
+        "key",
+        "certificates",
+        "profile",
+        "client_ca",
+        "client_certificates",
+    ]);
+    const PROFILE: Kind<TlsProfile> = Kind {
+        expected: "\"intermediate\" or \"modern\"",
+        parse: |text| {
+            let known = [
+                ("intermediate", TlsProfile::Intermediate),
+                ("modern", TlsProfile::Modern),
+            ];
+            value::choose("TLS profile", text, &known)
+        },
+    };
+    let value = listen.value("tls")?;
+    if value.get_ref().as_str() == Some("self-signed") {
+        return Some(Tls::self_signed());
+    }
+    if is_false(value) {
+        return None;
+    }
+    let section = Section::of("tls", value, EXPECTED, KEYS, findings)?;
+    Some(Tls {
+        certificates: read_certificates(&section, findings),
+        profile: section
+            .read("profile", PROFILE, findings)
+            .unwrap_or_default(),
+        clients: read_clients(&section, findings),
+    })
+}
+
+/// The one beside the other keys first, then those of the list.
+fn read_certificates(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Certificate> {
+    let mut all: Vec<Certificate> = Vec::new();
+    let mut add = |one: Certificate, section: &Section<'_, '_>, findings: &mut Findings<'_>| {
+        if all.contains(&one) {
+            findings.error(
+                section.place("certificate"),
+                "this certificate is already in the list",
+            );
+        }
+        all.push(one);
+    };
+    if tls.has("certificate") || tls.has("key") {
+        if let Some(one) = read_certificate(tls, findings) {
+            add(one, tls, findings);
+        }
+    } else if !tls.is_meant("certificates") && !tls.is_meant("certificate") {
+        let message = "tls has no certificate: expected certificate and key, or a list of them in certificates";
+        findings.error(tls.span(), message);
+    }
+    let Some(value) = tls.value("certificates") else {
+        return all;
+    };
+    const EXPECTED: &str = "a list such as [{ certificate = \"site.pem\", key = \"site.key\" }]";
+    let DeValue::Array(array) = value.get_ref() else {
+        tls.report_kind("certificates", EXPECTED, findings);
+        return all;
+    };
+    if array.is_empty() {
+        let message = format!("certificates in tls is empty: expected {EXPECTED}");
+        findings.error(value.span(), message);
+    }
+    for value in array.iter() {
+        let keys = Keys::new(&["certificate", "key"]);
+        let example = "a table such as { certificate = \"site.pem\", key = \"site.key\" }";
+        let Some(section) = Section::of("a certificate", value, example, keys, findings) else {
+            continue;
+        };
+        if let Some(one) = read_certificate(&section, findings) {
+            add(one, &section, findings);
+        }
+    }
+    all
+}
+
+fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Certificate> {
+    const CERTIFICATE: &str = "a PEM file such as \"site.pem\", or \"self-signed\"";
+    const KEY: &str = "a PEM file such as \"site.key\"";
+    section.require("certificate", CERTIFICATE, findings);
+    let text = section.value("certificate").and_then(as_text);
+    if text.is_some_and(|text| text.get_ref() == "self-signed") {
+        section.refuse(
+            &["key"],
+            "is made together with a self-signed certificate: leave it out",
+            findings,
+        );
+        return Some(Certificate::SelfSigned);
+    }
+    section.require("key", KEY, findings);
+    let certificate: Option<PathBuf> = section.path("certificate", CERTIFICATE, findings);
+    let key = section.path("key", KEY, findings);
+    Some(Certificate::Files {
+        certificate: certificate?,
+        key: key?,
+    })
+}
+
+fn read_clients(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> ClientCertificates {
+    type Asked = fn(PathBuf) -> ClientCertificates;
+    const ASKED: Kind<Asked> = Kind {
+        expected: "\"required\" or \"optional\"",
+        parse: |text| {
+            let known: [(&str, Asked); 2] = [
+                ("required", ClientCertificates::Required),
+                ("optional", ClientCertificates::Optional),
+            ];
+            value::choose("way to ask for certificates", text, &known)
+        },
+    };
+    let authorities = tls.path("client_ca", "a PEM file such as \"clients.pem\"", findings);
+    if !tls.is_meant("client_ca") {
+        let reason = "needs client_ca, the authorities that have signed them";
+        tls.refuse(&["client_certificates"], reason, findings);
+    }
+    let asked = tls.read("client_certificates", ASKED, findings);
+    let asked = asked.unwrap_or(ClientCertificates::Required);
+    authorities.map_or(ClientCertificates::Ignored, asked)
+}

@@ -1,0 +1,160 @@
+//! `[[route]]`: conditions, what is done on the way, and the answer.
+
+use super::group::Groups;
+use super::{access, answer, compress, condition, fields, is_false, is_true, reach};
+use crate::diagnostic::{Findings, Span};
+use crate::limits;
+use crate::plan::{Action, Compress, PathEdit, PathMatch, Route, When};
+use crate::section::{Keys, Kind, Section};
+use crate::value::Invalid;
+
+const KEYS: Keys = Keys {
+    known: &[
+        "host",
+        "path",
+        "method",
+        "headers",
+        "query",
+        "from",
+        "allow",
+        "deny",
+        "rate_limit",
+        "basic_auth",
+        "request_headers",
+        "response_headers",
+        "strip_prefix",
+        "replace_prefix",
+        "mirror",
+        "compress",
+        "respond",
+        "redirect",
+        "files",
+        "synthetic",
+        "forward",
+    ],
+    later: &["cache"],
+};
+
+/// What changes requests on their way to a server.
+const FORWARD_ONLY: [&str; 4] = [
+    "request_headers",
+    "strip_prefix",
+    "replace_prefix",
+    "mirror",
+];
+
+pub(super) fn read_routes(
+    file: &Section<'_, '_>,
+    compress: Option<&Compress>,
+    groups: &mut Groups,
+    findings: &mut Findings<'_>,
+) -> Vec<Route> {
+    let is_empty = |key| {
+        file.value(key).is_some_and(|value| {
+            value
+                .get_ref()
+                .as_array()
+                .is_some_and(|list| list.is_empty())
+        })
+    };
+    if !file.is_meant("route") || is_empty("route") {
+        findings.error(
+            0..0,
+            "there is no [[route]]: expected at least one, to say what is answered",
+        );
+    }
+    let mut routes: Vec<(Route, Span)> = Vec::new();
+    for (table, span) in file.tables("route", limits::ROUTES_MAX, findings) {
+        let errors_before = findings.errors();
+        let section = Section::open("[[route]]", span.clone(), table, KEYS, findings);
+        let route = read_route(&section, compress, groups, findings);
+        // A route with a wrong condition would seem to cover more, or less, than was meant.
+        let is_whole = findings.errors() == errors_before;
+        routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
+    }
+    reach::warn_of_unreachable(&routes, findings);
+    routes.into_iter().map(|(route, _)| route).collect()
+}
+
+fn read_route(
+    section: &Section<'_, '_>,
+    default: Option<&Compress>,
+    groups: &mut Groups,
+    findings: &mut Findings<'_>,
+) -> Option<Route> {
+    let when = condition::read_when(section, findings);
+    let access = access::read_access(section, findings);
+    let edits = fields::read_edits(section, findings);
+    let path_edit = read_path_edit(section, &when, findings);
+    let compress = compress::read_of_route(section, default, findings);
+    let action = answer::read_action(section, groups, findings)?;
+    if !matches!(action, Action::Forward { .. }) {
+        let reason = "on a route that does not forward";
+        section.warn_of_idle(&FORWARD_ONLY, reason, findings);
+    }
+    Some(Route {
+        when,
+        access,
+        edits,
+        path_edit,
+        compress,
+        action,
+    })
+}
+
+const PREFIX: Kind<String> = Kind {
+    expected: "a path such as \"/api\"",
+    parse: |text| {
+        let is_bad = |letter: char| letter.is_control() || matches!(letter, '?' | '#' | ' ');
+        if !text.starts_with('/') || text.contains(is_bad) {
+            return Err(Invalid::new(format!(
+                "{text:?} is not the beginning of a path: expected one such as \"/api\""
+            )));
+        }
+        Ok(text.to_owned())
+    },
+};
+
+/// What becomes of the part of the path that the route matched.
+fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<'_>) -> PathEdit {
+    const KEYS: [&str; 2] = ["strip_prefix", "replace_prefix"];
+    let stripped = route.value(KEYS[0]).filter(|value| !is_false(value));
+    if stripped.is_none() && !route.has(KEYS[1]) {
+        return PathEdit::Keep;
+    }
+    let strip = match stripped {
+        Some(value) if !is_true(value) => route.read(KEYS[0], STRIPPED, findings),
+        _ => None,
+    };
+    let replacement = route.read(KEYS[1], PREFIX, findings);
+    let matched = match &when.path {
+        PathMatch::Prefix(matched) | PathMatch::Exact(matched) => matched,
+        PathMatch::Any if route.has("path") => return PathEdit::Keep, // It was wrong.
+        PathMatch::Any | PathMatch::Regex(_) => {
+            let reason = "needs a route whose path is a prefix or exact, such as path = \"/\"";
+            route.refuse(&KEYS, reason, findings);
+            return PathEdit::Keep;
+        }
+    };
+    let removed = strip.as_deref().unwrap_or(matched);
+    let Some(rest) = matched.strip_prefix(removed) else {
+        let message = format!(
+            "strip_prefix {removed:?} is not the beginning of the route's path {matched:?}"
+        );
+        findings.error(route.place("strip_prefix"), message);
+        return PathEdit::Keep;
+    };
+    // One slash where what is put in meets what stays.
+    let mut path = replacement.unwrap_or_else(|| "/".to_owned());
+    if removed.ends_with('/') && !path.ends_with('/') {
+        path.push('/');
+    }
+    let is_double = path.ends_with('/') && rest.starts_with('/');
+    path.push_str(if is_double { &rest[1..] } else { rest });
+    PathEdit::ReplacePrefix(path)
+}
+
+const STRIPPED: Kind<String> = Kind {
+    expected: "true for what the route's path matched, or the beginning of it such as \"/api\"",
+    parse: PREFIX.parse,
+};

@@ -1,0 +1,119 @@
+//! The members of a group.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{as_text, parse_in_place};
+use crate::address::parse_server;
+use crate::diagnostic::Findings;
+use crate::limits;
+use crate::plan::{Server, ServerAddress};
+use crate::section::{Keys, Kind, Section, report_kind};
+
+const ADDRESS: Kind<ServerAddress> = Kind {
+    expected: "an address such as \"10.0.0.1:8000\"",
+    parse: parse_server,
+};
+
+/// The servers of a group, each with the connections that the group grants if it says no other
+/// number.
+pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Server> {
+    let connections_max = read_connections_max(group, findings);
+    group.require("servers", "a list such as [\"10.0.0.1:8000\"]", findings);
+    let Some(written) = group.value("servers") else {
+        return Vec::new();
+    };
+    let DeValue::Array(array) = written.get_ref() else {
+        group.report_kind("servers", "a list such as [\"10.0.0.1:8000\"]", findings);
+        return Vec::new();
+    };
+    let name = group.name();
+    if array.is_empty() {
+        let message =
+            format!("{name} has no servers: expected at least one such as \"10.0.0.1:8000\"");
+        findings.error(written.span(), message);
+    }
+    if array.len() > limits::SERVERS_MAX {
+        let message = format!(
+            "{name} has {} servers: expected at most {}",
+            array.len(),
+            limits::SERVERS_MAX
+        );
+        findings.error(written.span(), message);
+    }
+    let mut lines: HashMap<ServerAddress, usize> = HashMap::new();
+    let mut servers = Vec::new();
+    for value in array.iter() {
+        let Some((mut server, span)) = read_server(value, findings) else {
+            continue;
+        };
+        let line = findings.line_of(&span);
+        if let Some(first) = lines.insert(server.address.clone(), line) {
+            findings.error(
+                span,
+                format!(
+                    "server {} is already in {name}, in line {first}: give it a weight instead",
+                    server.address
+                ),
+            );
+        }
+        server.connections_max = server.connections_max.or(connections_max);
+        servers.push(server);
+    }
+    if !servers.is_empty() && servers.iter().all(|server| server.backup) {
+        let message = format!("{name} has backup servers only: for whom do they stand in?");
+        findings.error(written.span(), message);
+    }
+    servers
+}
+
+fn read_server(
+    value: &Spanned<DeValue<'_>>,
+    findings: &mut Findings<'_>,
+) -> Option<(Server, crate::diagnostic::Span)> {
+    if let Some(text) = as_text(value) {
+        let address = parse_in_place(value, ADDRESS, findings)?;
+        return Some((Server::at(beneath(address, findings)), text.span()));
+    }
+    let DeValue::Table(table) = value.get_ref() else {
+        let expected = format!(
+            "{} or {{ address = \"10.0.0.1:8000\", weight = 2 }}",
+            ADDRESS.expected
+        );
+        report_kind("a server", value, &expected, findings);
+        return None;
+    };
+    let keys = Keys::new(&["address", "weight", "backup", "connections_max"]);
+    let section = Section::open("a server", value.span(), table, keys, findings);
+    section.require("address", ADDRESS.expected, findings);
+    let weight = section.count("weight", 1..=limits::WEIGHT_MAX, findings);
+    let backup = section.truth("backup", findings);
+    let connections_max = read_connections_max(&section, findings);
+    let address = section.read("address", ADDRESS, findings)?;
+    let server = Server {
+        weight: weight.unwrap_or(limits::WEIGHT_DEFAULT),
+        backup: backup.unwrap_or(false),
+        connections_max,
+        ..Server::at(beneath(address, findings))
+    };
+    let span = section.value("address").map(Spanned::span);
+    Some((server, span.unwrap_or(section.span())))
+}
+
+fn read_connections_max(
+    section: &Section<'_, '_>,
+    findings: &mut Findings<'_>,
+) -> Option<NonZeroU32> {
+    section.count("connections_max", 1..=limits::CONNECTIONS_MAX_MAX, findings)
+}
+
+/// With the path of a Unix socket as it is meant from where the file is.
+pub(super) fn beneath(address: ServerAddress, findings: &Findings<'_>) -> ServerAddress {
+    match address {
+        ServerAddress::Unix(path) => ServerAddress::Unix(findings.beneath(&path)),
+        ServerAddress::Ip(_) | ServerAddress::Name { .. } | ServerAddress::Srv(_) => address,
+    }
+}

@@ -1,0 +1,153 @@
+//! Text with variables as it is written: `https://{host}{uri}`, and `{{` and `}}` for braces.
+
+use super::{Invalid, is_token};
+use crate::nearest::nearest;
+use crate::plan::{Piece, Template, Variable};
+
+const VARIABLES: [(&str, Variable); 17] = [
+    ("client.address", Variable::ClientAddress),
+    ("client.port", Variable::ClientPort),
+    ("scheme", Variable::Scheme),
+    ("method", Variable::Method),
+    ("host", Variable::Host),
+    ("host.name", Variable::HostName),
+    ("path", Variable::Path),
+    ("path.rest", Variable::PathRest),
+    ("query", Variable::Query),
+    ("uri", Variable::Uri),
+    ("tls.version", Variable::TlsVersion),
+    ("tls.cipher", Variable::TlsCipher),
+    ("tls.server_name", Variable::TlsServerName),
+    ("tls.client_subject", Variable::TlsClientSubject),
+    ("upstream", Variable::Upstream),
+    ("server", Variable::Server),
+    ("request_id", Variable::RequestId),
+];
+
+/// Text in which `{name}` stands for a [`Variable`], and `{{` and `}}` for one brace.
+pub fn parse_template(text: &str) -> Result<Template, Invalid> {
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        literal.push_str(&rest[..at]);
+        let (brace, after) = rest[at..].split_at(1);
+        if let Some(after) = after.strip_prefix(brace) {
+            literal.push_str(brace);
+            rest = after;
+            continue;
+        }
+        if brace == "}" {
+            return Err(Invalid::new(format!(
+                "{text:?} has a \"}}\" that ends nothing: a brace alone is written \"}}}}\""
+            )));
+        }
+        let Some((name, after)) = after.split_once('}') else {
+            return Err(Invalid::new(format!(
+                "{text:?} has a \"{{\" without its end: a brace alone is written \"{{{{\""
+            )));
+        };
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut literal)));
+        }
+        pieces.push(Piece::Variable(parse_variable(name)?));
+        rest = after;
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() {
+        pieces.push(Piece::Text(literal));
+    }
+    Ok(Template(pieces))
+}
+
+fn parse_variable(name: &str) -> Result<Variable, Invalid> {
+    if let Some(field) = name.strip_prefix("header:") {
+        if !is_token(field) {
+            return Err(Invalid::new(format!(
+                "{{{name}}}: {field:?} is not a header name"
+            )));
+        }
+        return Ok(Variable::Header(field.to_owned()));
+    }
+    if let Some((_, variable)) = VARIABLES.iter().find(|(known, _)| *known == name) {
+        return Ok(variable.clone());
+    }
+    let names = || VARIABLES.iter().map(|(known, _)| *known);
+    Err(Invalid::new(match nearest(name, names()) {
+        Some(near) => format!("unknown variable {{{name}}}; nearest: {{{near}}}"),
+        None => {
+            let known: Vec<&str> = names().chain(["header:NAME"]).collect();
+            format!(
+                "unknown variable {{{name}}}; expected one of: {}; a brace alone is written \"{{{{\"",
+                known.join(", ")
+            )
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Piece {
+        Piece::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_template_is_text_and_variables_in_their_order() {
+        for (written, pieces) in [
+            ("", vec![]),
+            ("plain", vec![text("plain")]),
+            (
+                "https://{host.name}{uri}",
+                vec![
+                    text("https://"),
+                    Piece::Variable(Variable::HostName),
+                    Piece::Variable(Variable::Uri),
+                ],
+            ),
+            (
+                "{header:X-Id}!",
+                vec![
+                    Piece::Variable(Variable::Header("X-Id".to_owned())),
+                    text("!"),
+                ],
+            ),
+            (
+                "{{{path}}}",
+                vec![text("{"), Piece::Variable(Variable::Path), text("}")],
+            ),
+            ("{{host}}", vec![text("{host}")]),
+        ] {
+            assert_eq!(
+                parse_template(written),
+                Ok(Template(pieces)),
+                "of {written:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_variable_has_one_name() {
+        for (name, variable) in VARIABLES {
+            assert_eq!(
+                parse_template(&format!("{{{name}}}")),
+                Ok(Template(vec![Piece::Variable(variable)]))
+            );
+        }
+    }
+
+    #[test]
+    fn a_slip_in_a_template_is_named() {
+        for (written, part) in [
+            ("{hots}", "unknown variable {hots}; nearest: {host}"),
+            ("{}", "unknown variable {}; expected one of: client.address"),
+            ("{header:}", "\"\" is not a header name"),
+            ("{host", "without its end"),
+            ("host}", "ends nothing"),
+        ] {
+            let error = parse_template(written).expect_err(written).to_string();
+            assert!(error.contains(part), "{written}: {error}");
+        }
+    }
+}

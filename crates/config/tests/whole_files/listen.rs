@@ -1,0 +1,237 @@
+//! `[[listen]]`, `[forwarded]` and `[timeouts]`: what they mean, and what is said about bad ones.
+
+use std::time::Duration;
+
+use onrush_config::plan::*;
+
+use crate::support::{Sentences, check_errors, check_warnings, parsed};
+
+/// The place of these keys at `:443`.
+fn listen(keys: &str) -> Listen {
+    let text = format!("[[listen]]\naddress = \":443\"\n{keys}\n[[route]]\nsynthetic = true");
+    let parsed = parsed(&text);
+    assert_eq!(parsed.warnings, [], "{text}");
+    parsed.plan.listen.into_iter().next().expect("one place")
+}
+
+fn files(certificate: &str, key: &str) -> Certificate {
+    Certificate::Files {
+        certificate: certificate.into(),
+        key: key.into(),
+    }
+}
+
+#[test]
+fn tls_has_one_certificate_or_several() {
+    for (value, tls) in [
+        ("\"self-signed\"", Some(Tls::self_signed())),
+        ("false", None),
+        (
+            "{ certificate = \"site.pem\", key = \"/etc/site.key\" }",
+            Some(Tls::with(vec![files("conf/site.pem", "/etc/site.key")])),
+        ),
+        (
+            "{ certificate = \"self-signed\", profile = \"modern\" }",
+            Some(Tls {
+                profile: TlsProfile::Modern,
+                ..Tls::self_signed()
+            }),
+        ),
+        (
+            "{ certificates = [{ certificate = \"b.pem\", key = \"b.key\" }, { certificate = \"c.pem\", key = \"c.key\" }], certificate = \"a.pem\", key = \"a.key\" }",
+            Some(Tls::with(vec![
+                files("conf/a.pem", "conf/a.key"),
+                files("conf/b.pem", "conf/b.key"),
+                files("conf/c.pem", "conf/c.key"),
+            ])),
+        ),
+    ] {
+        assert_eq!(listen(&format!("tls = {value}")).tls, tls, "{value}");
+    }
+}
+
+#[test]
+fn clients_with_certificates_are_required_unless_optional() {
+    let clients = |keys: &str| {
+        let keys = format!("tls = {{ certificate = \"a\", key = \"b\", {keys} }}");
+        listen(&keys).tls.expect("tls").clients
+    };
+    assert_eq!(
+        clients("client_ca = \"ca.pem\""),
+        ClientCertificates::Required("conf/ca.pem".into())
+    );
+    assert_eq!(
+        clients("client_ca = \"ca.pem\", client_certificates = \"required\""),
+        ClientCertificates::Required("conf/ca.pem".into())
+    );
+    assert_eq!(
+        clients("client_ca = \"ca.pem\", client_certificates = \"optional\""),
+        ClientCertificates::Optional("conf/ca.pem".into())
+    );
+}
+
+#[test]
+fn the_proxy_protocol_is_believed_from_whom_it_is_said() {
+    let networks = listen("proxy_protocol = { from = [\"10.0.0.0/8\", \"::1\"] }").proxy_protocol;
+    let networks = networks.expect("networks");
+    assert!(networks.contain([10, 0, 0, 1].into()) && !networks.contain([11, 0, 0, 1].into()));
+    assert_eq!(listen("proxy_protocol = false").proxy_protocol, None);
+    let unix = parsed(
+        "[[listen]]\naddress = \"unix:/run/x\"\nproxy_protocol = true\n[[route]]\nsynthetic = true",
+    );
+    assert_eq!(unix.warnings, []);
+    assert_eq!(
+        unix.plan.listen[0].proxy_protocol,
+        Some(Networks::everybody())
+    );
+}
+
+#[test]
+fn forwarded_says_what_is_sent_and_who_is_believed() {
+    for (send, x_forwarded, forwarded) in [
+        ("x-forwarded", true, false),
+        ("forwarded", false, true),
+        ("both", true, true),
+        ("none", false, false),
+    ] {
+        let text = format!(
+            "[forwarded]\ntrust = \"10.0.0.0/8\"\nsend = \"{send}\"\n[[route]]\nsynthetic = true"
+        );
+        let found = parsed(&text).plan.forwarded;
+        assert_eq!(
+            (found.x_forwarded, found.forwarded),
+            (x_forwarded, forwarded)
+        );
+        assert!(found.trust.contain([10, 0, 0, 1].into()));
+    }
+    let default = parsed("forwarded = {}\n[[route]]\nsynthetic = true");
+    assert_eq!(default.plan.forwarded, Forwarded::default());
+}
+
+#[test]
+fn every_timeout_has_its_key() {
+    let keys = [
+        "client_head",
+        "client_body",
+        "client_idle",
+        "client_send",
+        "tls_handshake",
+        "connect",
+        "queue",
+        "upstream_first_byte",
+        "upstream_body",
+        "upstream_idle",
+        "request",
+        "tunnel_idle",
+        "drain",
+    ];
+    let mut text = "[[route]]\nsynthetic = true\n[timeouts]\n".to_owned();
+    for (at, key) in keys.iter().enumerate() {
+        text += &format!("{key} = \"{}ms\"\n", at + 1);
+    }
+    let found = parsed(&text).plan.timeouts;
+    let at = |milliseconds| Duration::from_millis(milliseconds);
+    let expected = Timeouts {
+        client_head: at(1),
+        client_body: at(2),
+        client_idle: at(3),
+        client_send: at(4),
+        tls_handshake: at(5),
+        connect: at(6),
+        queue: at(7),
+        upstream_first_byte: at(8),
+        upstream_body: at(9),
+        upstream_idle: at(10),
+        request: Some(at(11)),
+        tunnel_idle: at(12),
+        drain: at(13),
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn every_mistake_in_a_place_to_listen_has_its_sentence() {
+    check_errors(BAD);
+}
+
+const BAD: &Sentences = &[
+    (
+        "[[listen]]\naddress = \":443\"\ntls = true",
+        &[
+            "3:7: tls is true or false: expected \"self-signed\", or a table such as { certificate = \"site.pem\", key = \"site.key\" }",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = {}",
+        &[
+            "3:7: tls has no certificate: expected certificate and key, or a list of them in certificates",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a.pem\" }",
+        &["3:7: tls has no key: expected a PEM file such as \"site.key\""],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { key = \"a.key\" }",
+        &[
+            "3:7: tls has no certificate: expected a PEM file such as \"site.pem\", or \"self-signed\"",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificate = \"self-signed\", key = \"a.key\" }",
+        &["3:38: key is made together with a self-signed certificate: leave it out"],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificates = [{ certificate = \"a\", key = \"b\" }, { certificate = \"a\", key = \"b\" }, 1] }",
+        &[
+            "3:61: this certificate is already in the list",
+            "3:93: a certificate is a number: expected a table such as { certificate = \"site.pem\", key = \"site.key\" }",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificates = [] }",
+        &[
+            "3:24: certificates in tls is empty: expected a list such as [{ certificate = \"site.pem\", key = \"site.key\" }]",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", profile = \"old\", client_certificates = \"required\" }",
+        &[
+            "3:49: unknown TLS profile \"old\": expected one of \"intermediate\", \"modern\"",
+            "3:56: client_certificates needs client_ca, the authorities that have signed them",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\nproxy_protocol = {}",
+        &[
+            "3:18: proxy_protocol has no from: expected a network such as \"10.0.0.0/8\", or a list of them",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \"unix:/run/x\"\nproxy_protocol = { from = \"10.0.0.0/8\" }",
+        &[
+            "3:20: from does not fit a Unix socket, whose clients have no addresses: expected proxy_protocol = true",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":80\"\nproxy_protocol = { from = \"10.0.0.0/33\" }",
+        &["3:27: \"10.0.0.0/33\": the prefix of 10.0.0.0 has 0 to 32 bits"],
+    ),
+    (
+        "[forwarded]\nsend = \"x-forwarded-for\"\ntrust = \"all\"",
+        &[
+            "2:8: unknown way to send \"x-forwarded-for\": expected one of \"x-forwarded\", \"forwarded\", \"both\", \"none\"",
+            "3:9: \"all\" is not a network: expected one such as \"10.0.0.0/8\", or an address such as \"192.0.2.1\"",
+        ],
+    ),
+];
+
+#[test]
+fn the_proxy_protocol_from_everybody_is_warned_of() {
+    check_warnings(&[(
+        "[[listen]]\naddress = \":80\"\nproxy_protocol = true",
+        &[
+            "3:1: whoever reaches this address can claim to be any client: expected proxy_protocol = { from = [\"10.0.0.0/8\"] } with the networks of your balancers",
+        ],
+    )]);
+}

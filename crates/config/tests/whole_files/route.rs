@@ -1,0 +1,552 @@
+//! `[[route]]`: what good routes mean, and what is said about bad ones.
+
+use std::time::Duration;
+
+use onrush_config::plan::*;
+
+use crate::support::{Sentences, check_errors, check_warnings, parsed, warnings};
+
+/// The route of these keys and an answer, in a file with a group `app`.
+fn route(keys: &str) -> Route {
+    let answer = if keys.contains("forward =") || keys.contains("redirect =") {
+        ""
+    } else {
+        "forward = \"app\""
+    };
+    let text = format!("[[route]]\n{answer}\n{keys}\n[upstream.app]\nservers = [\"a:1\"]");
+    parsed(&text)
+        .plan
+        .routes
+        .into_iter()
+        .next()
+        .expect("one route")
+}
+
+fn template(pieces: &[Piece]) -> Template {
+    Template(pieces.to_vec())
+}
+
+fn text(text: &str) -> Piece {
+    Piece::Text(text.to_owned())
+}
+
+#[test]
+fn conditions_mean_what_they_say() {
+    let when = route(
+        r#"
+        host = ["example.com", "*.Example.com"]
+        path = "~^/v[0-9]+/"
+        method = ["GET", "HEAD"]
+        headers = { X-Version = "2", X-Debug = "!", Accept = "~json", Cookie = "*" }
+        query = { beta = "1", "a b" = "*" }
+        from = "10.0.0.0/8"
+        "#,
+    )
+    .when;
+    assert_eq!(
+        when.hosts,
+        [
+            Host::Exact("example.com".to_owned()),
+            Host::Below(".example.com".to_owned())
+        ]
+    );
+    assert!(when.path.matches(b"/v12/x") && !when.path.matches(b"/v/x"));
+    assert_eq!(when.methods, ["GET", "HEAD"]);
+    let names: Vec<&str> = when.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["X-Version", "X-Debug", "Accept", "Cookie"]);
+    assert_eq!(when.headers[0].1, ValueMatch::Exact("2".to_owned()));
+    assert_eq!(when.headers[1].1, ValueMatch::Absent);
+    assert!(matches!(&when.headers[2].1, ValueMatch::Regex(found) if found.as_str() == "json"));
+    assert_eq!(when.headers[3].1, ValueMatch::Present);
+    assert_eq!(
+        when.query,
+        [
+            ("beta".to_owned(), ValueMatch::Exact("1".to_owned())),
+            ("a b".to_owned(), ValueMatch::Present)
+        ]
+    );
+    let from = when.from.expect("networks");
+    assert!(from.contain([10, 1, 2, 3].into()) && !from.contain([11, 0, 0, 1].into()));
+}
+
+#[test]
+fn access_means_what_it_says() {
+    let access = route(
+        r#"
+        allow = ["10.0.0.0/8", "::1"]
+        deny = "10.6.6.6"
+        rate_limit = { requests = "100/m", burst = 5, concurrent = 10, key = "header:X-Key" }
+        basic_auth = { realm = "staff", users = { ann = "$2y$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy" }, file = "htpasswd" }
+        "#,
+    )
+    .access;
+    assert!(
+        access.allow.contain([10, 6, 6, 6].into()) && access.deny.contain([10, 6, 6, 6].into())
+    );
+    assert_eq!(
+        access.rate_limit,
+        Some(RateLimit {
+            key: RateKey::Header("X-Key".to_owned()),
+            requests: Some(Rate {
+                count: 100.try_into().expect("not 0"),
+                per: Duration::from_secs(60),
+                burst: 5,
+            }),
+            concurrent: 10.try_into().ok(),
+        })
+    );
+    let auth = access.basic_auth.expect("passwords");
+    assert_eq!(
+        (auth.realm.as_str(), auth.users.len(), auth.file),
+        ("staff", 1, Some("conf/htpasswd".into()))
+    );
+    let short = route("rate_limit = \"5/s\"").access.rate_limit;
+    let short = short.expect("a limit");
+    assert_eq!(
+        (short.key, short.requests.map(|rate| rate.burst)),
+        (RateKey::Address, Some(5))
+    );
+}
+
+#[test]
+fn fields_are_changed_by_templates() {
+    let edits = route(
+        r#"
+        request_headers = { set = { Host = "app", X-Real-IP = "{client.address}" }, add = { X-Tag = ["a", "{{b}}"] }, remove = "Cookie" }
+        response_headers = { set = { X-Served-By = "{upstream}/{server}" }, remove = ["Server", "X-Powered-By"] }
+        "#,
+    )
+    .edits;
+    let named = |name: &str, pieces: &[Piece]| (name.to_owned(), template(pieces));
+    assert_eq!(
+        edits.request,
+        FieldEdits {
+            remove: vec!["Cookie".to_owned()],
+            set: vec![
+                named("Host", &[text("app")]),
+                named("X-Real-IP", &[Piece::Variable(Variable::ClientAddress)]),
+            ],
+            add: vec![named("X-Tag", &[text("a")]), named("X-Tag", &[text("{b}")]),],
+        }
+    );
+    assert_eq!(
+        edits.response,
+        FieldEdits {
+            remove: vec!["Server".to_owned(), "X-Powered-By".to_owned()],
+            set: vec![named(
+                "X-Served-By",
+                &[
+                    Piece::Variable(Variable::Upstream),
+                    text("/"),
+                    Piece::Variable(Variable::Server)
+                ]
+            )],
+            add: Vec::new(),
+        }
+    );
+}
+
+#[test]
+fn prefixes_are_stripped_and_replaced_with_one_slash_between() {
+    for (keys, path) in [
+        ("path = \"/api/\"\nstrip_prefix = true", "/"),
+        ("path = \"/api\"\nstrip_prefix = true", "/"),
+        ("path = \"/api/\"\nstrip_prefix = \"/api\"", "/"),
+        ("path = \"/api/v1/\"\nstrip_prefix = \"/api\"", "/v1/"),
+        ("path = \"/api/v1\"\nstrip_prefix = \"/api/\"", "/v1"),
+        ("path = \"/old/\"\nreplace_prefix = \"/new\"", "/new/"),
+        ("path = \"/old\"\nreplace_prefix = \"/new\"", "/new"),
+        ("path = \"/\"\nreplace_prefix = \"/base\"", "/base/"),
+        ("path = \"=/old\"\nreplace_prefix = \"/new\"", "/new"),
+        (
+            "path = \"/api/v1/\"\nstrip_prefix = \"/api\"\nreplace_prefix = \"/new\"",
+            "/new/v1/",
+        ),
+        (
+            "path = \"/api/v1\"\nstrip_prefix = \"/api/\"\nreplace_prefix = \"/new\"",
+            "/new/v1",
+        ),
+        (
+            "path = \"/api/\"\nstrip_prefix = true\nreplace_prefix = \"/new\"",
+            "/new/",
+        ),
+    ] {
+        assert_eq!(
+            route(keys).path_edit,
+            PathEdit::ReplacePrefix(path.to_owned()),
+            "{keys}"
+        );
+    }
+    assert_eq!(
+        route("path = \"/a\"\nstrip_prefix = false").path_edit,
+        PathEdit::Keep
+    );
+}
+
+#[test]
+fn compression_is_that_of_the_route_or_else_of_the_file() {
+    let compress = |top: &str, keys: &str| {
+        let file = format!("{top}\n[[route]]\nsynthetic = true\n{keys}");
+        parsed(&file).plan.routes[0].compress.clone()
+    };
+    let default = Compress::default();
+    let small = Compress {
+        size_min: 10,
+        ..default.clone()
+    };
+    assert_eq!(compress("", ""), None);
+    assert_eq!(compress("", "compress = true"), Some(default.clone()));
+    assert_eq!(compress("compress = true", ""), Some(default));
+    assert_eq!(
+        compress("compress = { size_min = 10 }", ""),
+        Some(small.clone())
+    );
+    assert_eq!(
+        compress("compress = { size_min = 10 }", "compress = true"),
+        Some(small.clone())
+    );
+    assert_eq!(compress("compress = true", "compress = false"), None);
+    assert_eq!(
+        compress(
+            "compress = { size_min = \"10\" }",
+            "compress = { codings = [\"gzip\"], types = \"Text/HTML\" }"
+        ),
+        Some(Compress {
+            codings: vec![Coding::Gzip],
+            types: vec!["text/html".to_owned()],
+            ..small
+        })
+    );
+}
+
+#[test]
+fn redirects_have_a_place_and_a_status() {
+    let location = template(&[
+        text("https://"),
+        Piece::Variable(Variable::Host),
+        Piece::Variable(Variable::Uri),
+    ]);
+    for (keys, status) in [
+        ("redirect = \"https://{host}{uri}\"", 302),
+        (
+            "redirect = { to = \"https://{host}{uri}\", status = 308 }",
+            308,
+        ),
+    ] {
+        assert_eq!(
+            route(keys).action,
+            Action::Redirect {
+                status,
+                location: location.clone()
+            }
+        );
+    }
+}
+
+#[test]
+fn requests_are_split_between_groups_and_mirrored() {
+    let text = r#"
+        [[route]]
+        forward = [{ to = "app", weight = 95 }, { to = "canary", weight = 5 }, "http://c:1"]
+        mirror = { to = "shadow", share = "0.5%" }
+        [[route]]
+        path = "/never"
+        forward = "app"
+        mirror = "shadow"
+        [upstream.app]
+        servers = ["a:1"]
+        [upstream.canary]
+        servers = ["b:1"]
+        [upstream.shadow]
+        servers = ["d:1"]
+    "#;
+    let parsed = parsed(text);
+    let weight = |weight: u32| weight.try_into().expect("not 0");
+    assert_eq!(
+        parsed.plan.routes[0].action,
+        Action::Forward {
+            split: vec![(0, weight(95)), (1, weight(5)), (3, weight(1))],
+            mirror: Some(Mirror {
+                upstream: 2,
+                share: 50
+            }),
+        }
+    );
+    let Action::Forward { mirror, .. } = &parsed.plan.routes[1].action else {
+        panic!("{:?}", parsed.plan.routes[1].action)
+    };
+    assert_eq!(mirror.map(|mirror| mirror.share), Some(10_000));
+    assert_eq!(parsed.warnings.len(), 1, "all groups are used");
+}
+
+#[test]
+fn compressed_siblings_are_looked_for_in_an_order() {
+    for (value, codings) in [
+        ("false", vec![]),
+        ("true", vec![Coding::Brotli, Coding::Zstd, Coding::Gzip]),
+        ("[\"gzip\", \"br\"]", vec![Coding::Gzip, Coding::Brotli]),
+        ("\"zstd\"", vec![Coding::Zstd]),
+    ] {
+        let text = format!("[[route]]\nfiles = {{ root = \"/srv\", precompressed = {value} }}");
+        let parsed = parsed(&text);
+        assert!(
+            matches!(&parsed.plan.routes[0].action, Action::Files { precompressed, .. } if *precompressed == codings),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn every_mistake_in_a_route_has_its_place_and_its_sentence() {
+    check_errors(BAD);
+}
+
+const BAD: &Sentences = &[
+    // Conditions.
+    (
+        "[[route]]\nsynthetic = true\nhost = []",
+        &["3:8: host in [[route]] is empty: expected a host name such as \"static.example.com\""],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nhost = [\"a\", \"*b\"]",
+        &[
+            "3:14: host \"*b\": a \"*\" stands for whole parts at the beginning, such as \"*.example.com\"",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nmethod = [\"get\", \"G T\"]",
+        &[
+            "3:11: method \"get\" is written \"GET\": methods differ in case",
+            "3:18: \"G T\" is not a method: expected one such as \"GET\"",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nheaders = { \"a b\" = \"1\", X = 1, Y = \"~(\" }\nquery = \"a\"",
+        &[
+            "3:13: \"a b\" is not a header name",
+            "3:30: \"X\" in headers is a number: expected \"value\", \"*\" for any, \"!\" for none, or \"~\" and a regular expression",
+            "3:37: \"(\" is not a regular expression: unclosed group",
+            "4:9: query in [[route]] is a text: expected a table such as { Name = \"value\" }",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nfrom = \"10.0.0.1/8\"\nallow = []",
+        &[
+            "3:8: \"10.0.0.1/8\" has bits behind its prefix: expected \"10.0.0.0/8\" for the network, or 10.0.0.1 alone",
+            "4:9: allow in [[route]] is empty: expected a network such as \"10.0.0.0/8\", or a list of them",
+        ],
+    ),
+    // Access.
+    (
+        "[[route]]\nsynthetic = true\nrate_limit = {}",
+        &[
+            "3:14: rate_limit limits nothing: expected requests such as \"100/s\", or concurrent such as 10",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nrate_limit = { concurrent = 0, burst = 5, key = \"adress\" }",
+        &[
+            "3:29: concurrent 0 is out of range: expected 1 to 100000000",
+            "3:32: burst goes with requests, which is missing",
+            "3:49: unknown key to count by \"adress\"; nearest: \"address\"",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nrate_limit = \"fast\"",
+        &[
+            "3:14: \"fast\" is not a rate: expected requests per second, minute or hour, such as \"100/s\", \"1k/m\" or \"10/h\"",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nbasic_auth = { realm = \"a\\\"b\" }",
+        &[
+            "3:14: basic_auth lets nobody in: expected users = { NAME = \"HASH\" }, or file = \"htpasswd\"",
+            "3:24: \"a\\\"b\" cannot be a realm: expected text without quotes, backslashes and control characters",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nbasic_auth = { users = { ann = \"secret\", \"a:b\" = 1 } }",
+        &[
+            "3:32: this is no hash of a password: expected bcrypt, argon2id or SHA-crypt, made by \"htpasswd -nB NAME\" or \"openssl passwd -6\"",
+            "3:42: \"a:b\" is not a user's name: it cannot be empty or contain a colon",
+            "3:50: a password's hash is a number: expected text such as \"$2y$10$…\"",
+        ],
+    ),
+    // Fields.
+    (
+        "[[route]]\nforward = \"a:1\"\nrequest_headers = { set = { X = \"{hots}\", Y = \"{server}\", Connection = \"close\" }, remove = [\"host\"], ad = {} }",
+        &[
+            "3:19: a request has one Host field (RFC 9112, section 3.2): it can be set, not removed or added",
+            "3:33: unknown variable {hots}; nearest: {host}",
+            "3:47: {server} is known in answers only: a request may be tried on several",
+            "3:59: header \"Connection\" is written by the server itself: leave it out",
+            "3:102: unknown key \"ad\" in request_headers; nearest: \"add\"",
+        ],
+    ),
+    (
+        "[[route]]\nsynthetic = true\nresponse_headers = { set = { X = [\"a\", \"b\"] }, add = { Y = \"a\\nb\" } }",
+        &[
+            "3:34: header \"X\" is set once: expected one text, or add for several",
+            "3:60: the value of header \"Y\" contains a control character",
+        ],
+    ),
+    // Paths.
+    (
+        "[[route]]\nforward = \"a:1\"\nstrip_prefix = true",
+        &["3:1: strip_prefix needs a route whose path is a prefix or exact, such as path = \"/\""],
+    ),
+    (
+        "[[route]]\nforward = \"a:1\"\npath = \"~^/a\"\nreplace_prefix = \"/b\"",
+        &[
+            "4:1: replace_prefix needs a route whose path is a prefix or exact, such as path = \"/\"",
+        ],
+    ),
+    (
+        "[[route]]\nforward = \"a:1\"\npath = \"/a/\"\nstrip_prefix = \"/b\"",
+        &["4:1: strip_prefix \"/b\" is not the beginning of the route's path \"/a/\""],
+    ),
+    (
+        "[[route]]\nforward = \"a:1\"\npath = \"/a/\"\nstrip_prefix = 1\nreplace_prefix = \"b\"",
+        &[
+            "4:16: strip_prefix in [[route]] is a number: expected true for what the route's path matched, or the beginning of it such as \"/api\"",
+            "5:18: \"b\" is not the beginning of a path: expected one such as \"/api\"",
+        ],
+    ),
+    // Compression.
+    (
+        "[[route]]\nsynthetic = true\ncompress = { codings = [\"brotli\", \"gzip\", \"gzip\"], types = [\"html\", \"*/*\"], size_min = \"1kb\" }",
+        &[
+            "3:14: codings in compress has a coding twice",
+            "3:25: unknown coding \"brotli\": expected one of \"zstd\", \"br\", \"gzip\"",
+            "3:61: \"html\" is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind",
+            "3:69: \"*/*\" is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind",
+            "3:88: \"1kb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+        ],
+    ),
+    (
+        "compress = \"gzip\"",
+        &[
+            "1:12: [compress] is a text: expected true, false, or a table such as { types = [\"text/*\"], size_min = \"1k\" }",
+        ],
+    ),
+    // Redirects.
+    (
+        "[[route]]\nredirect = \"example.com\"",
+        &[
+            "2:12: \"example.com\" is not a place to go to: expected one such as \"https://{host}{uri}\" or \"/new\"",
+        ],
+    ),
+    (
+        "[[route]]\nredirect = { to = \"/{server}\", status = 200 }",
+        &[
+            "2:19: \"/{server}\" asks for a server, and a redirect is answered without one",
+            "2:41: status 200 is not that of a redirect: expected 301, 302, 303, 307 or 308",
+        ],
+    ),
+    // Several groups.
+    (
+        "[[route]]\nforward = [{ to = \"app\", weight = 0 }, { to = \"app\" }, { weight = 1 }, \"apt\", 1]\n[upstream.app]\nservers = [\"a:1\"]",
+        &[
+            "2:35: weight 0 is out of range: expected 1 to 1000",
+            "2:47: \"app\" is already in this list: give it a weight instead",
+            "2:56: part of forward has no to: expected a group's name such as \"app\"",
+            "2:72: unknown group \"apt\"; nearest: \"app\"",
+            "2:79: part of forward is a number: expected a group's name, or a table such as { to = \"app\", weight = 95 }",
+        ],
+    ),
+    (
+        "[[route]]\nforward = []",
+        &[
+            "2:11: forward in [[route]] is empty: expected a list such as [{ to = \"app\", weight = 95 }, { to = \"canary\", weight = 5 }]",
+        ],
+    ),
+    (
+        "[[route]]\nforward = \"a:1\"\nmirror = { to = \"shadow\", share = \"0%\" }",
+        &[
+            "3:17: unknown group \"shadow\": expected an [upstream.shadow], or a single server as a URL such as \"http://10.0.0.9:8000\"",
+            "3:35: \"0%\" is not a share of requests: expected 0.01% to 100%, such as \"10%\" or \"0.5%\"",
+        ],
+    ),
+    // Files.
+    (
+        "[[route]]\nfiles = { root = \"/srv\", precompressed = [] }",
+        &[
+            "2:42: precompressed in files is empty: expected a list of \"zstd\", \"br\" and \"gzip\"",
+        ],
+    ),
+];
+
+#[test]
+fn what_has_no_effect_in_a_route_is_warned_of() {
+    check_warnings(IDLE);
+}
+
+const IDLE: &Sentences = &[
+    (
+        "[[route]]\npath = \"/a\"\nsynthetic = true\nrequest_headers = { remove = \"Cookie\" }\nstrip_prefix = true\nresponse_headers = { remove = \"Server\" }",
+        &[
+            "4:1: request_headers has no effect on a route that does not forward",
+            "5:1: strip_prefix has no effect on a route that does not forward",
+        ],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nsynthetic = true\nallow = \"10.0.0.0/8\"\ndeny = \"0.0.0.0/0\"",
+        &["5:1: deny is looked at first and refuses everybody whom allow lets in"],
+    ),
+];
+
+#[test]
+fn a_route_is_unreachable_only_when_each_condition_of_an_earlier_one_follows_from_its_own() {
+    for (earlier, later, is_covered) in [
+        ("method = \"GET\"", "method = \"GET\"", true),
+        ("method = [\"GET\", \"HEAD\"]", "method = \"GET\"", true),
+        ("method = \"GET\"", "method = [\"GET\", \"HEAD\"]", false),
+        ("method = \"GET\"", "", false),
+        ("", "method = \"GET\"", true),
+        ("host = \"*.a.b\"", "host = [\"c.a.b\", \"*.d.a.b\"]", true),
+        ("host = \"*.a.b\"", "host = [\"c.a.b\", \"a.b\"]", false),
+        ("host = [\"a\", \"b\"]", "host = \"b\"", true),
+        ("headers = { X = \"*\" }", "headers = { x = \"1\" }", true),
+        (
+            "headers = { X = \"~^1\" }",
+            "headers = { X = \"12\" }",
+            true,
+        ),
+        (
+            "headers = { X = \"~^1\" }",
+            "headers = { X = \"2\" }",
+            false,
+        ),
+        ("headers = { X = \"1\" }", "headers = { X = \"*\" }", false),
+        ("headers = { X = \"!\" }", "headers = { X = \"*\" }", false),
+        ("headers = { X = \"*\" }", "headers = { X = \"!\" }", false),
+        (
+            "headers = { X = \"1\" }",
+            "headers = { X = \"1\", Y = \"2\" }",
+            true,
+        ),
+        (
+            "headers = { X = \"1\", Y = \"2\" }",
+            "headers = { X = \"1\" }",
+            false,
+        ),
+        ("query = { a = \"*\" }", "query = { A = \"1\" }", false),
+        (
+            "from = \"10.0.0.0/8\"",
+            "from = [\"10.1.0.0/16\", \"10.2.0.0/16\"]",
+            true,
+        ),
+        (
+            "from = \"10.0.0.0/8\"",
+            "from = [\"10.1.0.0/16\", \"11.0.0.0/8\"]",
+            false,
+        ),
+        ("from = \"10.0.0.0/8\"", "", false),
+        ("path = \"~^/a\"", "path = \"=/ab\"", true),
+        ("path = \"~^/a\"", "path = \"/ab\"", false),
+    ] {
+        let text =
+            format!("[[route]]\n{earlier}\nsynthetic = true\n[[route]]\n{later}\nsynthetic = true");
+        assert_eq!(!warnings(&text).is_empty(), is_covered, "{text}");
+    }
+}

@@ -1,0 +1,416 @@
+//! `[upstream.NAME]`: what good groups mean, and what is said about bad ones.
+
+use std::time::Duration;
+
+use onrush_config::plan::*;
+
+use crate::support::{Sentences, check_errors, check_warnings, parsed};
+
+/// The group of a file whose only route forwards to it.
+fn group(keys: &str) -> Upstream {
+    let text = format!("[[route]]\nforward = \"app\"\n[upstream.app]\n{keys}");
+    let parsed = parsed(&text);
+    assert_eq!(parsed.warnings, [], "{text}");
+    parsed.plan.upstreams.into_iter().next().expect("one group")
+}
+
+#[test]
+fn a_group_with_every_key_means_what_it_says() {
+    let found = group(
+        r#"
+        servers = [
+            "10.0.0.1:8000",
+            { address = "app.example.com:8000", weight = 3, backup = true, connections_max = 5 },
+            "srv:_http._tcp.example.com",
+        ]
+        balance = "hash"
+        hash = "header:X-User"
+        slow_start = "30s"
+        connections_max = 100
+        queue = { max = "2k" }
+        health = { path = "/health", host = "app.example.com", status = [200, "301-308", "4xx"], body = "~^ok", interval = "5s", timeout = "2s", rise = 1, fall = 4, jitter = "20%", port = 9000 }
+        eject = { failures = 3, error_share = false, latency = "300%", time = "20s", share_max = "34%" }
+        retries = { count = 1, on = ["connect", "timeout"], statuses = [502, 503], budget = "10%" }
+        connections_idle_max = 64
+        connections_ready = 8
+        reuse = "safe"
+        pipeline = 32
+        tls = { ca = "ca.pem", name = "App.example.com", certificate = "client.pem", key = "/etc/client.key" }
+        "#,
+    );
+    let server = |address| Server {
+        connections_max: 100.try_into().ok(),
+        ..Server::at(address)
+    };
+    let expected = Upstream {
+        balance: Balance::Hash(HashKey::Header("X-User".to_owned())),
+        slow_start: Some(Duration::from_secs(30)),
+        queue_max: 2000,
+        health: Some(Health {
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
+            rise: 1.try_into().expect("not 0"),
+            fall: 4.try_into().expect("not 0"),
+            jitter: 20,
+            port: Some(9000),
+            ..Health::of(Check::Http {
+                path: "/health".to_owned(),
+                host: Some("app.example.com".to_owned()),
+                status: vec![(200, 200), (301, 308), (400, 499)],
+                body: body_of(&found),
+            })
+        }),
+        eject: Some(Eject {
+            consecutive_failures: 3.try_into().ok(),
+            error_share: None,
+            latency_share: Some(300),
+            time: Duration::from_secs(20),
+            share_max: 34,
+        }),
+        retries: Retries {
+            count: 1,
+            on: RetryOn {
+                connect: true,
+                reset: false,
+                timeout: true,
+                garbage: false,
+            },
+            statuses: vec![502, 503],
+            budget: 10,
+        },
+        connections_idle_max: 64,
+        connections_ready: 8,
+        reuse: Reuse::Safe,
+        pipeline: 32.try_into().ok(),
+        tls: Some(UpstreamTls {
+            verify: Verify::File("conf/ca.pem".into()),
+            name: Some("app.example.com".to_owned()),
+            certificate: Some(("conf/client.pem".into(), "/etc/client.key".into())),
+        }),
+        ..Upstream::new(
+            "app".to_owned(),
+            vec![
+                server(ServerAddress::Ip(([10, 0, 0, 1], 8000).into())),
+                Server {
+                    weight: 3,
+                    backup: true,
+                    connections_max: 5.try_into().ok(),
+                    ..Server::at(ServerAddress::Name {
+                        host: "app.example.com".to_owned(),
+                        port: 8000,
+                    })
+                },
+                server(ServerAddress::Srv("_http._tcp.example.com".to_owned())),
+            ],
+        )
+    };
+    assert_eq!(found, expected);
+}
+
+/// The pattern of a check's body, which only the crate itself can make; what it matches is asserted.
+fn body_of(group: &Upstream) -> Option<Pattern> {
+    let Some(Check::Http { body, .. }) = group.health.as_ref().map(|health| &health.check) else {
+        panic!("no check over HTTP: {group:?}")
+    };
+    let pattern = body.as_ref().expect("a pattern");
+    assert!(pattern.matches(b"ok!") && !pattern.matches(b"not ok"));
+    body.clone()
+}
+
+#[test]
+fn short_forms_stand_for_the_defaults() {
+    let servers = "servers = [\"a:1\", \"b:1\"]";
+    let plain = group(servers);
+    assert_eq!(plain.retries, Retries::default());
+    let with = |keys: &str| group(&format!("{servers}\n{keys}"));
+    assert_eq!(
+        with("health = \"tcp\"").health,
+        Some(Health::of(Check::Tcp))
+    );
+    assert_eq!(
+        with("health = { tcp = true }").health,
+        Some(Health::of(Check::Tcp))
+    );
+    let http = Check::Http {
+        path: "/".to_owned(),
+        host: None,
+        status: vec![(200, 399)],
+        body: None,
+    };
+    assert_eq!(
+        with("health = { path = \"/\" }").health,
+        Some(Health::of(http))
+    );
+    assert_eq!(with("eject = true").eject, Some(Eject::default()));
+    assert_eq!(with("eject = {}").eject, Some(Eject::default()));
+    assert_eq!(with("eject = false").eject, None);
+    assert_eq!(with("retries = 0").retries.count, 0);
+    assert_eq!(with("retries = {}").retries, Retries::default());
+    assert_eq!(with("tls = true").tls, Some(UpstreamTls::default()));
+    assert_eq!(with("tls = false").tls, None);
+    let unverified = with("tls = { verify = false }").tls.expect("tls");
+    assert_eq!(unverified.verify, Verify::Nothing);
+    let sticky = |cookie: &str, age_max| {
+        Some(Sticky {
+            cookie: cookie.to_owned(),
+            age_max,
+        })
+    };
+    assert_eq!(with("sticky = \"srv\"").sticky, sticky("srv", None));
+    assert_eq!(
+        with("sticky = { cookie = \"srv\", age_max = \"8h\" }").sticky,
+        sticky("srv", Some(Duration::from_secs(8 * 3600)))
+    );
+}
+
+#[test]
+fn a_check_is_not_waited_for_longer_than_until_the_next() {
+    let health =
+        group("servers = [\"a:1\"]\nhealth = { path = \"/\", interval = \"500ms\" }").health;
+    assert_eq!(health.expect("health").timeout, Duration::from_millis(500));
+}
+
+#[test]
+fn every_way_to_balance_has_its_name() {
+    for (keys, balance) in [
+        ("\"round_robin\"", Balance::RoundRobin),
+        ("\"random\"", Balance::Random),
+        ("\"power_of_two\"", Balance::PowerOfTwo),
+        ("\"least_connections\"", Balance::LeastConnections),
+        ("\"peak_ewma\"", Balance::PeakEwma),
+        ("\"first\"", Balance::First),
+        (
+            "\"hash\"\nhash = \"address\"",
+            Balance::Hash(HashKey::Address),
+        ),
+        ("\"hash\"\nhash = \"path\"", Balance::Hash(HashKey::Path)),
+        (
+            "\"hash\"\nhash = \"cookie:id\"",
+            Balance::Hash(HashKey::Cookie("id".to_owned())),
+        ),
+    ] {
+        let found = group(&format!("servers = [\"a:1\"]\nbalance = {keys}"));
+        assert_eq!(found.balance, balance);
+    }
+}
+
+#[test]
+fn a_connection_that_names_its_client_is_not_used_for_another() {
+    let found = group("servers = [\"a:1\"]\nproxy_protocol = \"v2\"");
+    assert_eq!(found.proxy_protocol, Some(ProxyVersion::V2));
+    assert_eq!(found.reuse, Reuse::Never);
+}
+
+#[test]
+fn a_url_with_https_makes_a_group_that_speaks_tls() {
+    let parsed = parsed(
+        "[[route]]\npath = \"/a\"\nforward = \"https://a\"\n[[route]]\npath = \"/b\"\nforward = \"http://a:443\"\n[[route]]\nforward = \"https://a:443/\"",
+    );
+    let [tls, plain] = &parsed.plan.upstreams[..] else {
+        panic!("two groups: {:?}", parsed.plan.upstreams)
+    };
+    assert_eq!(tls.tls, Some(UpstreamTls::default()));
+    assert_eq!(plain.tls, None);
+    assert_eq!(tls.servers, plain.servers);
+    assert_eq!(parsed.plan.routes[2].action, Action::forward(0));
+}
+
+#[test]
+fn every_mistake_in_a_group_has_its_place_and_its_sentence() {
+    check_errors(BAD);
+}
+
+const BAD: &Sentences = &[
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"leastconn\"",
+        &[
+            "3:11: unknown balance \"leastconn\": expected one of \"round_robin\", \"random\", \"power_of_two\", \"least_connections\", \"hash\", \"peak_ewma\", \"first\"",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"roundrobin\"",
+        &["3:11: unknown balance \"roundrobin\"; nearest: \"round_robin\""],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"hash\"",
+        &[
+            "3:1: balance \"hash\" needs a key: expected hash = \"address\", \"path\", \"header:NAME\" or \"cookie:NAME\"",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nhash = \"path\"",
+        &["3:1: hash is the key of balance = \"hash\", which is missing"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"random\"\nhash = \"path\"",
+        &["4:1: hash is the key of balance = \"hash\", and here is another"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash = \"adress\"",
+        &["4:8: unknown key to hash \"adress\"; nearest: \"address\""],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash = \"header:a b\"",
+        &["4:8: \"a b\" is not a header name"],
+    ),
+    (
+        "[upstream.app]\nservers = [{ address = \"a:1\", backup = true }]",
+        &["2:11: [upstream.app] has backup servers only: for whom do they stand in?"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"srv:a b\", { address = \"a:1\", connections_max = 0 }]",
+        &[
+            "2:12: \"srv:a b\" does not name SRV records: expected a name such as \"srv:_http._tcp.example.com\"",
+            "2:60: connections_max 0 is out of range: expected 1 to 65535",
+        ],
+    ),
+    // Checks.
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nhealth = true",
+        &[
+            "3:10: health is true or false: expected \"tcp\", or a table such as { path = \"/health\" }",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nhealth = { interval = \"2s\" }",
+        &["3:10: health has no path: expected a path such as \"/health\", or tcp = true"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nhealth = { tcp = true, path = \"/\" }",
+        &["3:24: path is asked over HTTP, and tcp = true asks nothing"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nhealth = { path = \"health\", status = [99, \"3xx\"], rise = 0, jitter = \"60%\", port = 70000, host = \"a b\", body = \"~(\" }",
+        &[
+            "3:19: \"health\" is not a path to ask for: expected one such as \"/health\"",
+            "3:39: \"99\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
+            "3:58: rise 0 is out of range: expected 1 to 1000",
+            "3:70: jitter 60% is out of range: expected 0% to 50%",
+            "3:84: port 70000 is out of range: expected 1 to 65535",
+            "3:98: \"a b\" is not a host: expected one such as \"app.example.com\" or \"app.example.com:8000\"",
+            "3:112: \"(\" is not a regular expression: unclosed group",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nhealth = { path = \"/\", intervall = \"2s\" }",
+        &["3:24: unknown key \"intervall\" in health; nearest: \"interval\""],
+    ),
+    // Ejection and retries.
+    (
+        "[upstream.app]\nservers = [\"a:1\", \"b:1\"]\neject = { failures = 0, error_share = \"101%\", latency = \"50%\", share_max = 50 }",
+        &[
+            "3:22: failures 0 is out of range: expected 1 to 1000",
+            "3:39: error_share 101% is out of range: expected 1% to 100%",
+            "3:57: latency 50% is out of range: expected 110% to 10000%",
+            "3:76: share_max in eject is a number: expected a share such as \"50%\"",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nretries = 11",
+        &["3:11: retries 11 is out of range: expected 0 to 10"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nretries = { on = [\"conect\"], statuses = [200, \"x\"], budget = \"0%\" }",
+        &[
+            "3:19: unknown failure \"conect\"; nearest: \"connect\"",
+            "3:42: status 200 is not that of a failure: expected 400 to 599",
+            "3:47: statuses in retries is a text: expected a list of statuses such as [502, 503]",
+            "3:62: budget 0% is out of range: expected 1% to 100%",
+        ],
+    ),
+    // Connections.
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nreuse = \"never\"\npipeline = 32\nconnections_ready = 1",
+        &[
+            "4:1: pipeline needs connections that are used again, and reuse is \"never\"",
+            "5:1: connections_ready needs connections that are used again, and reuse is \"never\"",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\npipeline = 1",
+        &["3:12: pipeline 1 is out of range: expected 2 to 1024"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\", \"b:1\"]\npipeline = 8\nsticky = \"srv\"",
+        &[
+            "4:1: sticky cannot be kept with pipeline, where requests go to the connection that has room",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nproxy_protocol = \"v1\"\npipeline = 8\nreuse = \"always\"",
+        &[
+            "4:1: pipeline puts requests of many clients on one connection, and proxy_protocol says whose it is",
+            "5:1: reuse can only be \"never\" with proxy_protocol, which says whose a connection is",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nproxy_protocol = 2",
+        &["3:18: proxy_protocol in [upstream.app] is a number: expected \"v1\" or \"v2\""],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nconnections_ready = 10\nconnections_idle_max = 5",
+        &["3:1: connections_ready 10 is more than connections_idle_max 5"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nqueue = 100",
+        &["3:9: queue is a number: expected a table such as { max = 1000 }"],
+    ),
+    // TLS.
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\ntls = { verify = false, ca = \"ca.pem\", certificate = \"c.pem\", name = \"a b\" }",
+        &[
+            "3:7: certificate and key of tls come together: one without the other proves nothing",
+            "3:25: ca contradicts verify = false, which believes every certificate",
+            "3:70: \"a b\" is not a host name: expected one such as \"app.example.com\"",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"unix:/run/a\"]\ntls = true",
+        &[
+            "3:1: a Unix socket has no name to verify: expected tls = { name = \"app.example.com\" }",
+        ],
+    ),
+    // Sticky clients.
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nsticky = { cookie = \"a;b\", age_max = \"0s\" }",
+        &[
+            "3:21: \"a;b\" is not the name of a cookie",
+            "3:38: an age of 0s is out of range: expected 1s to 9600h",
+        ],
+    ),
+];
+
+#[test]
+fn what_has_no_effect_in_a_group_is_warned_of() {
+    check_warnings(IDLE);
+}
+
+const IDLE: &Sentences = &[
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\"]\nqueue = { max = 5 }\nslow_start = \"5s\"",
+        &[
+            "6:1: queue has no effect without connections_max: nothing is ever full",
+            "7:1: slow_start has no effect without health or eject: no server comes back",
+        ],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\"]\neject = true",
+        &["6:1: eject has no effect with a single server: one always stays"],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"a:1\"]\neject = { failures = false, error_share = false }",
+        &["6:9: eject looks at nothing: expected one of failures, error_share and latency"],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"a:1\"]\nretries = { count = 0, statuses = [503] }",
+        &["6:24: statuses has no effect when count is 0"],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"a:1\"]\nhealth = { path = \"/\", timeout = \"5s\" }",
+        &["6:24: timeout is longer than interval: the next check waits for the end of this one"],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"a:1\"]\nreuse = \"never\"\nconnections_idle_max = 9",
+        &["7:1: connections_idle_max has no effect when reuse is \"never\""],
+    ),
+];

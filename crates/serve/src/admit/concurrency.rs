@@ -1,0 +1,207 @@
+//! Requests at the same time, by key.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::key::Key;
+use crate::limits::{ADMIT_ATTEMPTS_MAX, CONCURRENCY_KEYS_MAX, CONCURRENCY_RETRY_AFTER};
+
+/// The keys of all limits of a server that have requests now, shared by its cores.
+///
+/// A key has its place in one set of eight, one cache line. It keeps it while it has requests, since they will be taken
+/// off there; then others may have it. When all eight are taken, requests of further keys are admitted and not counted.
+///
+/// Counts are exact over all cores, unless two cores remember a key at the same moment and see different places free;
+/// then it has two counts until one of them is empty.
+#[derive(Debug)]
+pub(crate) struct Concurrency {
+    sets: Box<[Set]>,
+}
+
+/// ```text
+///  63             24 23      0
+///  ┌────────────────┬────────┐   The low bits of a key choose its set, the high ones stand beside the count. Two keys
+///  │ 40 bits of key │ count  │   that agree in both are one to the limit: of a secret hash, one pair in 2^53.
+///  └────────────────┴────────┘
+/// ```
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Set {
+    places: [AtomicU64; 8],
+}
+
+const COUNT: u64 = 0xff_ffff;
+
+/// What a limit says of a request.
+#[derive(Debug)]
+pub(crate) enum Entrance<'a> {
+    /// It counts until the ticket is dropped.
+    Admit(Ticket<'a>),
+    /// 429 (RFC 6585 section 4); when there will be room nobody knows.
+    Refuse { retry_after: Duration },
+}
+
+/// A request that counts.
+#[derive(Debug)]
+#[must_use = "the request counts only as long as its ticket lives"]
+pub(crate) struct Ticket<'a> {
+    /// `None` when its key could not be remembered.
+    place: Option<&'a AtomicU64>,
+}
+
+impl Concurrency {
+    /// Room for [`CONCURRENCY_KEYS_MAX`] keys.
+    pub(crate) fn new() -> Self {
+        Self::with_room_for(CONCURRENCY_KEYS_MAX)
+    }
+
+    fn with_room_for(keys: usize) -> Self {
+        let sets = (keys / 8).next_power_of_two();
+        Self {
+            sets: (0..sets).map(|_| Set::default()).collect(),
+        }
+    }
+
+    /// Counts a request unless its key has `requests_max` already. More than 2^24 is no limit that could be reached: each
+    /// request has a connection.
+    pub(crate) fn enter(&self, key: Key, requests_max: NonZeroU32) -> Entrance<'_> {
+        let requests_max = u64::from(requests_max.get()).min(COUNT);
+        let set = &self.sets[key.number() as usize & (self.sets.len() - 1)];
+        for _ in 0..ADMIT_ATTEMPTS_MAX {
+            if let Some(entrance) = set.try_enter(key.number() & !COUNT, requests_max) {
+                return entrance;
+            }
+        }
+        // Other cores were quicker each time, for their requests.
+        Entrance::Admit(Ticket { place: None })
+    }
+}
+
+impl Set {
+    /// `None` when another core has changed the place meanwhile.
+    fn try_enter(&self, tag: u64, requests_max: u64) -> Option<Entrance<'_>> {
+        let mut free = None;
+        for place in &self.places {
+            let value = place.load(Relaxed);
+            let is_free = value & COUNT == 0;
+            if value & !COUNT == tag && !is_free {
+                if value & COUNT >= requests_max {
+                    return Some(Entrance::Refuse {
+                        retry_after: CONCURRENCY_RETRY_AFTER,
+                    });
+                }
+                return take(place, value, value + 1);
+            }
+            if is_free && free.is_none() {
+                free = Some((place, value));
+            }
+        }
+        match free {
+            Some((place, value)) => take(place, value, tag | 1),
+            None => Some(Entrance::Admit(Ticket { place: None })),
+        }
+    }
+}
+
+fn take(place: &AtomicU64, from: u64, to: u64) -> Option<Entrance<'_>> {
+    place.compare_exchange(from, to, Relaxed, Relaxed).ok()?;
+    Some(Entrance::Admit(Ticket { place: Some(place) }))
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            // The count is at least 1: this request's. So the key's bits stay as they are.
+            place.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::Keys;
+    use super::*;
+
+    const THREE: NonZeroU32 = NonZeroU32::new(3).expect("it is not 0");
+
+    /// The tickets of as many requests of a key as get in.
+    fn fill(table: &Concurrency, key: Key, requests_max: u32) -> Vec<Ticket<'_>> {
+        let requests_max = NonZeroU32::new(requests_max).expect("tests let somebody in");
+        let entrances = (0..1000).map_while(|_| match table.enter(key, requests_max) {
+            Entrance::Admit(ticket) => Some(ticket),
+            Entrance::Refuse { .. } => None,
+        });
+        entrances.collect()
+    }
+
+    #[test]
+    fn so_many_requests_of_a_key_run_at_once_and_no_more() {
+        let (table, keys) = (Concurrency::new(), Keys::default());
+        for limit in 1..20 {
+            let key = keys.route(limit);
+            let mut tickets = fill(&table, key, limit);
+            assert_eq!(tickets.len(), limit as usize);
+            assert!(fill(&table, key, limit).is_empty());
+            tickets.pop();
+            assert_eq!(fill(&table, key, limit).len(), 1);
+            drop(tickets);
+            assert_eq!(fill(&table, key, limit).len(), limit as usize);
+        }
+    }
+
+    #[test]
+    fn refused_requests_learn_when_to_come_back() {
+        let (table, key) = (Concurrency::new(), Keys::default().route(1));
+        let _tickets = fill(&table, key, 3);
+        let Entrance::Refuse { retry_after } = table.enter(key, THREE) else {
+            panic!("three are in");
+        };
+        assert_eq!(retry_after, CONCURRENCY_RETRY_AFTER);
+    }
+
+    #[test]
+    fn made_up_keys_neither_refuse_others_nor_free_those_at_their_limit() {
+        let (table, keys) = (Concurrency::with_room_for(64), Keys::default());
+        let greedy = keys.header(1, b"greedy");
+        let held = fill(&table, greedy, 5);
+        let made_up: Vec<Ticket<'_>> = (0..1000_u32)
+            .filter_map(|number| fill(&table, keys.header(1, &number.to_be_bytes()), 1).pop())
+            .collect();
+        assert_eq!(made_up.len(), 1000, "each was alone with its key");
+        assert!(fill(&table, greedy, 5).is_empty());
+        assert!(!fill(&table, keys.header(1, b"fair"), 2).is_empty());
+        drop((held, made_up));
+        let places = table.sets.iter().flat_map(|set| &set.places);
+        assert!(
+            places
+                .map(|place| place.load(Relaxed))
+                .all(|value| value & COUNT == 0)
+        );
+    }
+
+    #[test]
+    fn cores_count_together_exactly() {
+        let (table, key) = (Concurrency::new(), Keys::default().route(1));
+        let running = AtomicU64::new(0);
+        // Remembered before the others come.
+        let Entrance::Admit(first) = table.enter(key, THREE) else {
+            panic!("nobody is in");
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        if let Entrance::Admit(_ticket) = table.enter(key, THREE) {
+                            assert!(running.fetch_add(1, Relaxed) < 2);
+                            running.fetch_sub(1, Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        drop(first);
+        assert_eq!(fill(&table, key, 3).len(), 3);
+    }
+}

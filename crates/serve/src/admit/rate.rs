@@ -1,0 +1,284 @@
+//! Requests per second, by key.
+//!
+//! The generic cell rate algorithm (ITU-T I.371, annex A): a key is remembered by one point in time, up to which its
+//! requests so far use up its rate. It is the token bucket with the clock in place of the bucket: nothing has to be
+//! filled, and a key whose time has passed need not be remembered.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use onrush_config::plan;
+use onrush_engine::Instant;
+
+use super::Admission;
+use super::key::Key;
+use crate::limits::{ADMIT_ATTEMPTS_MAX, RATE_KEYS_MAX};
+
+/// So many requests in so much time, and so many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// Nanoseconds of the rate that one request uses up; not 0.
+    interval: u64,
+    /// How far ahead of the clock requests may use it up: the burst, and one. Invariant: not below `interval`.
+    ahead_max: u64,
+}
+
+impl From<&plan::Rate> for Rate {
+    /// Exact to a nanosecond per request, and at most 10^9 requests per second.
+    fn from(written: &plan::Rate) -> Self {
+        let interval = written.per.as_nanos() as u64 / u64::from(written.count.get());
+        let interval = interval.max(1);
+        Self {
+            interval,
+            ahead_max: interval.saturating_mul(u64::from(written.burst) + 1),
+        }
+    }
+}
+
+/// The keys of all limits of a server, shared by its cores.
+///
+/// A key has its place in one set of eight, two cache lines. When all eight are taken it takes over the one whose time
+/// passes first. If that has passed already, nothing is lost. If not, there are more active keys than room, and some key
+/// may start a burst anew: the one that was furthest from its limit. Keys at their limit stay, so a throttled client
+/// does not come free when others make up keys.
+///
+/// Counts are exact over all cores, with one exception: at the moment in which two cores remember a key for the first
+/// time, or one key takes another's place, a request may be counted twice, not at all, or for the other of the two.
+#[derive(Debug)]
+pub(crate) struct Rates {
+    sets: Box<[Set]>,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Set {
+    places: [Place; 8],
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    /// The key's number; 0 while it is free.
+    key: AtomicU64,
+    /// Up to when its rate is used up, in nanoseconds of the clock.
+    used_until: AtomicU64,
+}
+
+impl Rates {
+    /// Room for [`RATE_KEYS_MAX`] keys.
+    pub(crate) fn new() -> Self {
+        Self::with_room_for(RATE_KEYS_MAX)
+    }
+
+    fn with_room_for(keys: usize) -> Self {
+        let sets = (keys / 8).next_power_of_two();
+        Self {
+            sets: (0..sets).map(|_| Set::default()).collect(),
+        }
+    }
+
+    /// Counts a request and says whether it is within the rate. A refused request is not counted: who keeps asking too
+    /// often gets the rate, not nothing.
+    pub(crate) fn admit(&self, key: Key, rate: Rate, now: Instant) -> Admission {
+        let set = &self.sets[key.number() as usize & (self.sets.len() - 1)];
+        for _ in 0..ADMIT_ATTEMPTS_MAX {
+            if let Some(admission) = set.try_admit(key.number(), rate, now.nanoseconds()) {
+                return admission;
+            }
+        }
+        // Other cores were quicker each time, for their requests.
+        Admission::Admit
+    }
+}
+
+impl Set {
+    /// `None` when another core has changed the place meanwhile.
+    fn try_admit(&self, key: u64, rate: Rate, now: u64) -> Option<Admission> {
+        let mut first = (u64::MAX, &self.places[0]);
+        for place in &self.places {
+            // In this order: who sees a key sees a time that is not older than it. What a later change of the time
+            // does to a decision, the compare-exchange finds out.
+            let is_ours = place.key.load(Acquire) == key;
+            let used_until = place.used_until.load(Relaxed);
+            if is_ours {
+                return place.try_count(used_until, rate, now);
+            }
+            if used_until < first.0 {
+                first = (used_until, place);
+            }
+        }
+        let (used_until, place) = first;
+        exchange(&place.used_until, used_until, now + rate.interval)?;
+        place.key.store(key, Release);
+        Some(Admission::Admit)
+    }
+}
+
+impl Place {
+    fn try_count(&self, used_until: u64, rate: Rate, now: u64) -> Option<Admission> {
+        let next = used_until.max(now).saturating_add(rate.interval);
+        let ahead = next - now;
+        if let Some(excess) = ahead
+            .checked_sub(rate.ahead_max)
+            .filter(|excess| *excess > 0)
+        {
+            return Some(Admission::Refuse {
+                retry_after: Duration::from_nanos(excess),
+            });
+        }
+        exchange(&self.used_until, used_until, next)?;
+        Some(Admission::Admit)
+    }
+}
+
+fn exchange(place: &AtomicU64, from: u64, to: u64) -> Option<()> {
+    place.compare_exchange(from, to, Relaxed, Relaxed).ok()?;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::Keys;
+    use super::*;
+    use proptest::prelude::*;
+    use std::num::NonZeroU32;
+
+    /// So many requests in so many seconds, and `at_once` of them at once.
+    fn rate(requests: u32, seconds: u64, at_once: u32) -> Rate {
+        Rate::from(&plan::Rate {
+            count: NonZeroU32::new(requests).expect("tests limit to something"),
+            per: Duration::from_secs(seconds),
+            burst: at_once - 1,
+        })
+    }
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanoseconds(milliseconds * 1_000_000)
+    }
+
+    fn is_admitted(rates: &Rates, key: Key, rate: Rate, now: Instant) -> bool {
+        rates.admit(key, rate, now) == Admission::Admit
+    }
+
+    #[test]
+    fn a_burst_goes_through_and_then_the_rate() {
+        let (rates, key) = (Rates::new(), Keys::default().route(1));
+        let rate = rate(10, 1, 3);
+        let refused = |milliseconds| Admission::Refuse {
+            retry_after: Duration::from_millis(milliseconds),
+        };
+        for (now, expected) in [
+            (5_000, Admission::Admit),
+            (5_000, Admission::Admit),
+            (5_000, Admission::Admit),
+            (5_000, refused(100)),
+            (5_099, refused(1)),
+            (5_100, Admission::Admit),
+            (5_100, refused(100)),
+            // A silence is worth no more than a burst.
+            (60_000, Admission::Admit),
+            (60_000, Admission::Admit),
+            (60_000, Admission::Admit),
+            (60_000, refused(100)),
+        ] {
+            assert_eq!(rates.admit(key, rate, at(now)), expected, "at {now} ms");
+        }
+    }
+
+    #[test]
+    fn who_asks_too_often_gets_the_rate_all_the_same() {
+        let (rates, key) = (Rates::new(), Keys::default().route(1));
+        let admitted =
+            (10_000..20_000).filter(|&now| is_admitted(&rates, key, rate(10, 1, 1), at(now)));
+        assert_eq!(admitted.count(), 100);
+    }
+
+    #[test]
+    fn keys_do_not_count_for_each_other() {
+        let (rates, keys) = (Rates::new(), Keys::default());
+        for limit in 0..1000 {
+            let key = keys.route(limit);
+            let admitted = [(); 3].map(|()| is_admitted(&rates, key, rate(1, 1, 2), at(1000)));
+            assert_eq!(admitted, [true, true, false]);
+        }
+    }
+
+    #[test]
+    fn made_up_keys_neither_refuse_others_nor_free_the_throttled() {
+        let (rates, keys) = (Rates::with_room_for(64), Keys::default());
+        let limit = rate(10, 1, 5);
+        let (fair, greedy) = (keys.header(1, b"fair"), keys.header(1, b"greedy"));
+        let mut granted = 0;
+        for step in 0..5_000_u64 {
+            // In half a second five thousand keys in a table of 64; ten times as many requests of one of them as it
+            // may make, and each tenth of a second one of somebody who is within the rate.
+            let now = at(10_000 + step / 10);
+            let made_up = keys.header(1, &step.to_be_bytes());
+            assert!(is_admitted(&rates, made_up, limit, now));
+            if step % 10 == 0 {
+                granted += u32::from(is_admitted(&rates, greedy, limit, now));
+            }
+            if step % 1000 == 0 {
+                assert!(is_admitted(&rates, fair, limit, now), "at step {step}");
+            }
+        }
+        assert_eq!(granted, 5 + 4, "a burst, and the rate after it");
+    }
+
+    #[test]
+    fn cores_count_together_exactly() {
+        let (rates, key) = (Rates::new(), Keys::default().route(1));
+        let limit = rate(1, 1000, 5000);
+        // Remembered before the others come.
+        assert!(is_admitted(&rates, key, limit, at(1000)));
+        let admitted: usize = std::thread::scope(|scope| {
+            let cores: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let attempts = 0..3000;
+                        attempts
+                            .filter(|_| is_admitted(&rates, key, limit, at(1000)))
+                            .count()
+                    })
+                })
+                .collect();
+            cores
+                .into_iter()
+                .map(|core| core.join().expect("no panic"))
+                .sum()
+        });
+        assert_eq!(admitted, 4999);
+    }
+
+    proptest! {
+        #[test]
+        fn it_decides_as_a_bucket_of_tokens_would(
+            requests in 1..1000_u32,
+            burst in 1..50_u32,
+            pauses in prop::collection::vec(0..30_000_000_u64, 1..200),
+        ) {
+            let (rates, key) = (Rates::new(), Keys::default().route(1));
+            let limit = rate(requests, 1, burst);
+            // The bucket, in nanoseconds of the rate instead of tokens.
+            let mut bucket = limit.ahead_max;
+            let mut now = 1_000_000_000;
+            for pause in pauses {
+                now += pause;
+                bucket = (bucket + pause).min(limit.ahead_max);
+                let is_within = bucket >= limit.interval;
+                if is_within {
+                    bucket -= limit.interval;
+                }
+                let now = Instant::from_nanoseconds(now);
+                match rates.admit(key, limit, now) {
+                    Admission::Admit => prop_assert!(is_within),
+                    Admission::Refuse { retry_after } => {
+                        prop_assert!(!is_within);
+                        let missing = limit.interval - bucket;
+                        prop_assert_eq!(retry_after, Duration::from_nanos(missing));
+                    }
+                }
+            }
+        }
+    }
+}

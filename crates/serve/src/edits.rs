@@ -1,0 +1,276 @@
+//! Changes of header fields: remove, set, add. Prepared once, applied to heads as they are written.
+
+use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
+use onrush_http::write::HeadWriter;
+
+use crate::limits::ANSWER_LINES_BYTES_MAX;
+use crate::variables::{Facts, SERVER_TO_COME};
+
+/// The edits of one kind of message.
+#[derive(Debug, Default)]
+pub(crate) struct Edits {
+    /// Fields that go, because they are removed or set anew.
+    dropped: Names,
+    /// Fields that come.
+    written: Vec<(String, Template)>,
+}
+
+/// Names of fields, in lower case.
+#[derive(Debug, Default)]
+struct Names {
+    names: Vec<String>,
+    /// Bit n: one of them has n bytes, or for the last bit that many or more. Nearly every field that passes is told
+    /// apart by this.
+    lengths: u64,
+}
+
+impl Names {
+    fn push(&mut self, name: &str) {
+        self.lengths |= length_bit(name);
+        self.names.push(name.to_ascii_lowercase());
+    }
+
+    #[inline]
+    fn contain(&self, name: &str) -> bool {
+        self.lengths & length_bit(name) != 0
+            && self
+                .names
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
+    }
+}
+
+#[inline]
+fn length_bit(name: &str) -> u64 {
+    1 << name.len().min(63)
+}
+
+impl Edits {
+    pub(crate) fn new(plan: &FieldEdits) -> Self {
+        let mut dropped = Names::default();
+        let set = plan.set.iter().map(|(name, _)| name);
+        plan.remove
+            .iter()
+            .chain(set)
+            .for_each(|name| dropped.push(name));
+        Self {
+            dropped,
+            written: plan.set.iter().chain(&plan.add).cloned().collect(),
+        }
+    }
+
+    /// Whether a field of this name goes.
+    #[inline]
+    pub(crate) fn drops(&self, name: &str) -> bool {
+        self.dropped.contain(name)
+    }
+
+    /// Whether one of these fields goes.
+    pub(crate) fn drops_one_of(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.drops(name))
+    }
+
+    /// Takes the field called `name` out: whether it goes, and what comes for it.
+    pub(crate) fn take(&mut self, name: &str) -> (bool, Option<Template>) {
+        let dropped = self.drops(name);
+        let is_it = |field: &(String, Template)| field.0.eq_ignore_ascii_case(name);
+        let at = self.written.iter().position(is_it);
+        let template = at.map(|at| self.written[at].1.clone());
+        self.written.retain(|field| !is_it(field));
+        (dropped, template)
+    }
+
+    /// How many variables stand in the fields that come, and how many bytes the rest of them has.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        let (mut variables, mut bytes) = (0, 0);
+        for (name, template) in &self.written {
+            bytes += name.len() + ": \r\n".len();
+            for piece in &template.0 {
+                match piece {
+                    Piece::Text(text) => bytes += text.len(),
+                    Piece::Variable(_) => variables += 1,
+                }
+            }
+        }
+        (variables, bytes)
+    }
+
+    /// Whether `{request_id}` stands in a field that comes.
+    pub(crate) fn needs_request_id(&self) -> bool {
+        let pieces = self.written.iter().flat_map(|(_, template)| &template.0);
+        pieces
+            .into_iter()
+            .any(|piece| *piece == Piece::Variable(Variable::RequestId))
+    }
+
+    /// Hands `put` the fields that come, piece by piece.
+    pub(crate) fn render(&self, facts: &Facts<'_>, put: &mut impl FnMut(&[u8])) {
+        for (name, template) in &self.written {
+            put(name.as_bytes());
+            put(b": ");
+            facts.render(template, put);
+            put(b"\r\n");
+        }
+    }
+
+    /// The fields that come, if they are always the same.
+    fn text(&self) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        for (name, template) in &self.written {
+            text.extend_from_slice(name.as_bytes());
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(template.as_text()?.as_bytes());
+            text.extend_from_slice(b"\r\n");
+        }
+        Some(text)
+    }
+
+    /// Takes the fields that go out of the head which is the start of `head`, all of it; returns its new length.
+    fn strip(&self, head: &mut [u8]) -> usize {
+        let line_end = |from: &[u8]| memchr::memchr(b'\n', from).map_or(from.len(), |at| at + 1);
+        let mut read = line_end(head);
+        let mut written = read;
+        while read < head.len() {
+            let line = read..read + line_end(&head[read..]);
+            read = line.end;
+            let name = head[line.clone()].split(|&byte| byte == b':').next();
+            let goes = name
+                .and_then(|name| str::from_utf8(name).ok())
+                .is_some_and(|name| self.drops(name));
+            if !goes {
+                head.copy_within(line.clone(), written);
+                written += line.len();
+            }
+        }
+        written
+    }
+
+    /// Rewrites a request's head, which is the start of `room`: what goes goes, what comes comes last. Its new length,
+    /// if it fits.
+    pub(crate) fn rewrite(
+        &self,
+        room: &mut [u8],
+        length: usize,
+        facts: &Facts<'_>,
+    ) -> Option<usize> {
+        let length = self.strip(&mut room[..length]);
+        let end = length.checked_sub(b"\r\n".len())?;
+        let mut writer = HeadWriter::new(&mut room[end..]);
+        self.render(facts, &mut |bytes| {
+            writer.raw(bytes);
+        });
+        writer.end().finish().map(|written| end + written)
+    }
+}
+
+/// The edits of a route's answers.
+#[derive(Debug)]
+pub(crate) struct AnswerEdits {
+    edits: Edits,
+    /// The fields that come, if they are always the same.
+    text: Option<Vec<u8>>,
+    /// Whether fields go that we write ourselves.
+    drops_ours: bool,
+}
+
+/// The fields that answers of our own may have, but for those that cannot be edited.
+const OURS: [&str; 15] = [
+    "server",
+    "date",
+    "content-type",
+    "cache-control",
+    "etag",
+    "last-modified",
+    "accept-ranges",
+    "content-range",
+    "content-encoding",
+    "vary",
+    "location",
+    "allow",
+    "retry-after",
+    "www-authenticate",
+    "set-cookie",
+];
+
+impl AnswerEdits {
+    /// `None` when nothing changes.
+    pub(crate) fn new(plan: &FieldEdits) -> Option<Self> {
+        if plan.is_empty() {
+            return None;
+        }
+        let edits = Edits::new(plan);
+        let text = edits.text();
+        let length = text.as_ref().map_or(0, Vec::len);
+        assert!(length <= ANSWER_LINES_BYTES_MAX, "a plan bounds its texts");
+        Some(Self {
+            text,
+            drops_ours: edits.drops_one_of(&OURS),
+            edits,
+        })
+    }
+
+    /// Whether the fields that come depend on the request.
+    pub(crate) fn are_varying(&self) -> bool {
+        self.text.is_none()
+    }
+
+    /// Appends the fields that come to `lines`, with [`SERVER_TO_COME`] for the server.
+    pub(crate) fn render(&self, facts: &Facts<'_>, lines: &mut Vec<u8>) {
+        self.edits
+            .render(facts, &mut |bytes| lines.extend_from_slice(bytes));
+    }
+
+    /// For one answer: `rendered` are the lines from [`AnswerEdits::render`] when the edits vary.
+    pub(crate) fn of_answer<'a>(&'a self, rendered: &'a [u8], server: &'a str) -> Applied<'a> {
+        Applied {
+            edits: self,
+            lines: self.text.as_deref().unwrap_or(rendered),
+            server,
+        }
+    }
+}
+
+/// Edits as they are applied to one answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Applied<'a> {
+    edits: &'a AnswerEdits,
+    lines: &'a [u8],
+    server: &'a str,
+}
+
+impl Applied<'_> {
+    /// Whether a field of this name goes.
+    #[inline]
+    pub(crate) fn drops(&self, name: &str) -> bool {
+        self.edits.edits.drops(name)
+    }
+
+    /// Bytes by which a head may grow.
+    pub(crate) fn growth(&self) -> usize {
+        let servers = memchr::memchr_iter(SERVER_TO_COME[0], self.lines).count();
+        self.lines.len() + servers * self.server.len()
+    }
+
+    /// Writes the fields that come.
+    pub(crate) fn write(&self, writer: &mut HeadWriter<'_>) {
+        let mut rest = self.lines;
+        while let Some(at) = memchr::memchr(SERVER_TO_COME[0], rest) {
+            writer.raw(&rest[..at]).raw(self.server.as_bytes());
+            rest = &rest[at + 1..];
+        }
+        writer.raw(rest);
+    }
+
+    /// Edits a whole head of our own, the first `length` bytes of `room`. Its new length, if it fits.
+    pub(crate) fn rewrite(&self, room: &mut [u8], length: usize) -> Option<usize> {
+        let kept = if self.edits.drops_ours {
+            self.edits.edits.strip(&mut room[..length])
+        } else {
+            length
+        };
+        let end = kept.checked_sub(b"\r\n".len())?;
+        let mut writer = HeadWriter::new(&mut room[end..]);
+        self.write(&mut writer);
+        writer.end().finish().map(|written| end + written)
+    }
+}

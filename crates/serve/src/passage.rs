@@ -1,0 +1,264 @@
+//! One request on its way: the route it takes, and what is still needed of it when its head is gone.
+
+use std::cell::RefCell;
+use std::mem;
+use std::net::IpAddr;
+
+use onrush_http::Header;
+use onrush_http::forwarded::Scheme;
+use onrush_http::request::RequestHead;
+use onrush_tls::Transport;
+
+use crate::client::Client;
+use crate::edits::Applied;
+use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
+use crate::variables::{Facts, SERVER_TO_COME};
+use crate::worker::{Target, Worker};
+
+/// The request that a connection is busy with. Part of every connection's memory, so what few requests need is kept
+/// elsewhere.
+#[derive(Default)]
+pub(crate) struct Passage {
+    /// The index of its route; [`NONE`] without one.
+    route: Index,
+    /// The group that it is forwarded to.
+    group: Index,
+    kept: Option<Box<Kept>>,
+}
+
+/// An index, or none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Index(u32);
+
+impl Default for Index {
+    fn default() -> Self {
+        NONE
+    }
+}
+
+const NONE: Index = Index(u32::MAX);
+
+/// What is needed of a request behind its head.
+pub(crate) struct Kept {
+    request_id: [u8; REQUEST_ID_BYTES],
+    /// The fields that its route adds to the answer, rendered.
+    lines: Vec<u8>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            request_id: [b'0'; REQUEST_ID_BYTES],
+            lines: Vec::new(),
+        }
+    }
+}
+
+/// Memory for what is kept, for the next request that needs it.
+#[derive(Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "the boxes themselves go to the connections and come back"
+)]
+pub(crate) struct SpareKept(RefCell<Vec<Box<Kept>>>);
+
+impl SpareKept {
+    fn take(&self) -> Box<Kept> {
+        self.0.borrow_mut().pop().unwrap_or_default()
+    }
+
+    fn put(&self, kept: Box<Kept>) {
+        let mut spare = self.0.borrow_mut();
+        if spare.len() < KEPT_SPARE_MAX {
+            spare.push(kept);
+        }
+    }
+}
+
+/// Two words in hexadecimal digits.
+const REQUEST_ID_BYTES: usize = 32;
+
+/// Fields of an answer became longer than [`ANSWER_LINES_BYTES_MAX`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooLong;
+
+impl Passage {
+    /// A request takes the route with this index.
+    #[inline]
+    pub(crate) fn begin(&mut self, route: usize) {
+        self.route = Index(route as u32);
+        self.group = NONE;
+    }
+
+    /// The request goes to the group with this index.
+    #[inline]
+    pub(crate) fn forward_to(&mut self, group: usize) {
+        self.group = Index(group as u32);
+    }
+
+    /// The index of that group.
+    #[inline]
+    pub(crate) fn group(&self) -> usize {
+        self.group.0 as usize
+    }
+
+    /// The request is answered.
+    #[inline]
+    pub(crate) fn end(&mut self, worker: &Worker) {
+        self.route = NONE;
+        if let Some(kept) = self.kept.take() {
+            worker.spare_kept.put(kept);
+        }
+    }
+
+    /// Keeps what will be needed of the request: a number that no other has, and the fields that its answer gets, as far
+    /// as they depend on it.
+    ///
+    /// # Errors
+    /// When the fields are too long to be sent; then the answer gets none.
+    pub(crate) fn keep(
+        &mut self,
+        head: &RequestHead<'_, '_>,
+        worker: &Worker,
+        client: &Client,
+        stream: &Transport,
+    ) -> Result<(), TooLong> {
+        let kept = self.kept.insert(worker.spare_kept.take());
+        let mut lines = mem::take(&mut kept.lines);
+        lines.clear();
+        let (first, second) = kept.request_id.split_at_mut(REQUEST_ID_BYTES / 2);
+        write_hexadecimal(worker.chance(), first);
+        write_hexadecimal(worker.chance(), second);
+        if let Some(edits) = self
+            .target(worker)
+            .and_then(|target| target.answer_edits.as_ref())
+        {
+            let asker = Asker {
+                worker,
+                client,
+                stream,
+                passage: self,
+            };
+            let facts = Facts {
+                asker,
+                head,
+                server: SERVER_TO_COME,
+            };
+            edits.render(&facts, &mut lines);
+        }
+        let too_long = lines.len() > ANSWER_LINES_BYTES_MAX;
+        if too_long {
+            lines.clear();
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.lines = lines;
+        }
+        if too_long { Err(TooLong) } else { Ok(()) }
+    }
+
+    fn target<'w>(&self, worker: &'w Worker) -> Option<&'w Target> {
+        (self.route != NONE).then(|| &worker.routes.route(self.route.0 as usize).target)
+    }
+
+    /// The edits of the answer that `server` gives; its name is empty for an answer of our own.
+    #[inline]
+    pub(crate) fn answer_edits<'a>(
+        &'a self,
+        worker: &'a Worker,
+        server: &'a str,
+    ) -> Option<Applied<'a>> {
+        let edits = self.target(worker)?.answer_edits.as_ref()?;
+        let lines = self.kept.as_ref().map_or(&[][..], |kept| &kept.lines);
+        Some(edits.of_answer(lines, server))
+    }
+}
+
+fn write_hexadecimal(bits: u64, out: &mut [u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (at, digit) in out.iter_mut().enumerate() {
+        *digit = DIGITS[(bits >> (4 * at) & 0xf) as usize];
+    }
+}
+
+/// Who asks, and which way the request goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) client: &'a Client,
+    /// The client's connection.
+    pub(crate) stream: &'a Transport,
+    pub(crate) passage: &'a Passage,
+}
+
+impl<'a> Asker<'a> {
+    /// The address at the other end of the connection.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.client.peer(self.stream).map(|(address, _)| address)
+    }
+
+    /// Whether what the peer says of others is believed.
+    #[inline]
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.worker.trust.includes(|| self.peer())
+    }
+
+    /// The client's address: the peer's, or what trusted proxies say.
+    pub(crate) fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
+        match self.told(headers) {
+            Some(client) => Some(client.address),
+            None => self.peer(),
+        }
+    }
+
+    /// The client's port, where it is known: behind a proxy it is not.
+    pub(crate) fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
+        let (peer, port) = self.client.peer(self.stream)?;
+        (self.address(headers) == Some(peer)).then_some(port)
+    }
+
+    /// The scheme of the client's request.
+    pub(crate) fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
+        self.told(headers)
+            .and_then(|client| client.scheme)
+            .unwrap_or(self.client.scheme)
+    }
+
+    /// What a trusted proxy tells of its client.
+    pub(crate) fn told<'b>(
+        &self,
+        headers: &[Header<'b>],
+    ) -> Option<onrush_http::forwarded::Client<'b>> {
+        if !self.is_trusted() {
+            return None;
+        }
+        Some(self.worker.trust.client(self.peer()?, headers))
+    }
+
+    /// What the path begins with, as its route says.
+    pub(crate) fn prefix(&self) -> &'a str {
+        match self.passage.route {
+            NONE => "",
+            Index(route) => self.worker.routes.route(route as usize).prefix(),
+        }
+    }
+
+    /// How its route treats it.
+    pub(crate) fn target(&self) -> Option<&'a Target> {
+        self.passage.target(self.worker)
+    }
+
+    /// The group that it goes to.
+    pub(crate) fn group_name(&self) -> &'a str {
+        let names = &self.worker.group_names;
+        names
+            .get(self.passage.group.0 as usize)
+            .map_or("", |name| name)
+    }
+
+    pub(crate) fn request_id(&self) -> &'a [u8] {
+        self.passage
+            .kept
+            .as_ref()
+            .map_or(&[], |kept| &kept.request_id)
+    }
+}

@@ -1,0 +1,47 @@
+//! The policy `first`: fills the servers in the order of the group. Those at the end stay idle while the others do, so
+//! a group can be grown and shrunk from its end.
+
+use super::Member;
+
+/// O(n), but n here is the number of full servers, and each is one comparison.
+pub(super) fn choose(members: &[Member], fits: impl Fn(&Member) -> bool) -> Option<usize> {
+    members.iter().position(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Policy;
+    use super::super::simulation::{Draws, Queues};
+
+    #[test]
+    fn servers_are_filled_in_their_order() {
+        for (full, avoid, expected) in [
+            (&[][..], &[][..], Some(0)),
+            (&[0], &[], Some(1)),
+            (&[0, 1], &[], Some(2)),
+            (&[1], &[], Some(0)),
+            (&[0], &[1], Some(2)),
+            (&[0, 2], &[1], Some(1)),
+            (&[0, 1, 2], &[], None),
+        ] {
+            let draws = Draws {
+                full,
+                avoid,
+                ..Draws::idle(Policy::First, &[1, 5, 1], 0)
+            };
+            let chosen = draws.choose(&mut draws.balancer(), 0);
+            assert_eq!(chosen, expected, "{draws:?}");
+        }
+    }
+
+    #[test]
+    fn what_two_servers_can_do_leaves_the_others_idle() {
+        let queues = Queues {
+            load_max: 10,
+            ..Queues::even(Policy::First, 10, 0.15, 1)
+        };
+        let taken = queues.run().taken;
+        assert!(taken[0] > taken[1], "{taken:?}");
+        assert_eq!(taken[4..], [0; 6]);
+    }
+}

@@ -1,0 +1,451 @@
+//! The policy `hash`: equal keys go to the same server, and few keys move when the set of servers changes.
+//!
+//! It is a ring (Karger and others, "Consistent hashing and random trees", 1997) with bounded loads (Mirrokni, Thorup and
+//! Zadimoghaddam, "Consistent hashing with bounded loads", 2016). Why a ring:
+//!
+//! - Rendezvous hashing asks every server for every request; with hundreds of servers that is more than all the rest.
+//! - Maglev's table is quicker by a few nanoseconds and more even, but a change of one weight moves keys between servers
+//!   that have nothing to do with it. While a server starts slowly, its weight changes twenty times.
+//! - On a ring keys move only from or to the server that changed, and a growing server takes them little by little. Where
+//!   a key lies on the ring is found in constant time by an index, as in a book: see [`Ring::find`].
+
+use std::net::IpAddr;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Member;
+use crate::limits::{HASH_LOAD_FREE, HASH_WALK_MAX, RING_POINTS_MAX, RING_POINTS_PER_MEMBER};
+use crate::proxy::chance::{STEP, mix};
+
+/// What equal requests have in common, as a number; also what a server is on the ring.
+///
+/// XXH3 with 64 bits and no seed: its results are fixed since xxHash 0.8.0 for all versions and machines, so cores,
+/// restarts, releases of Onrush and other programs agree. It does not resist somebody who looks for keys that meet; the
+/// bound on the load does.
+pub(crate) fn key(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// The key of a client's address. IPv4 is the same whether it arrives as itself or inside of IPv6.
+pub(crate) fn address_key(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => key(&address.octets()),
+        IpAddr::V6(address) => key(&address.octets()),
+    }
+}
+
+/// Points of all members on a circle of 2^64. A key belongs to the first point that does not lie before it.
+///
+/// ```text
+///  points   0 ─●──────●───●────────●──●─ 2^64     sorted; each ends in its member's index (16 bits)
+///  starts   0  ▲  │   ▲   │        ▲  │           where the points of each equal part begin
+/// ```
+#[derive(Debug)]
+pub(super) struct Ring {
+    load_percent_max: Option<u32>,
+    /// Sum of the weights, and the most it has been.
+    weight_sum: u64,
+    weight_sum_max: u64,
+    points_per_weight: Density,
+    points: Vec<u64>,
+    /// Invariant: `starts[part]` points have `point >> part_shift` below `part`.
+    starts: Vec<u32>,
+    part_shift: u32,
+}
+
+/// Points for a unit of weight: a power of two, so that it is the same for groups of nearly the same weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Density {
+    /// Two to the power of this.
+    Points(u32),
+    /// One point for so many units of weight: two to the power of this.
+    Weights(u32),
+}
+
+/// The bits of a point that are its member's index.
+const INDEX_BITS: u64 = 0xffff;
+
+impl Ring {
+    pub(super) fn new(load_percent_max: Option<u32>) -> Self {
+        assert!(
+            load_percent_max.is_none_or(|percent| percent > 100),
+            "some server must always be below the bound"
+        );
+        Self {
+            load_percent_max,
+            weight_sum: 0,
+            weight_sum_max: 0,
+            points_per_weight: Density::Points(0),
+            points: Vec::new(),
+            starts: Vec::new(),
+            part_shift: 0,
+        }
+    }
+
+    pub(super) fn update(&mut self, members: &[Member]) {
+        assert!(
+            members.len() <= INDEX_BITS as usize + 1,
+            "an index has 16 bits"
+        );
+        self.weight_sum = members.iter().map(|member| u64::from(member.weight)).sum();
+        if self.weight_sum > self.weight_sum_max {
+            self.weight_sum_max = self.weight_sum;
+            self.points_per_weight = Density::of(self.weight_sum, members.len());
+        }
+        self.points.clear();
+        for (index, member) in members.iter().enumerate() {
+            let mut place = member.identity;
+            let points = (0..self.points_per_weight.points(member.weight)).map(|_| {
+                place = place.wrapping_add(STEP);
+                (mix(place) & !INDEX_BITS) | index as u64
+            });
+            self.points.extend(points);
+        }
+        self.points.sort_unstable();
+        self.divide();
+    }
+
+    /// Divides the circle into equal parts, about as many as there are points.
+    fn divide(&mut self) {
+        let parts = self.points.len().next_power_of_two().max(2);
+        self.part_shift = u64::BITS - parts.ilog2();
+        self.starts.clear();
+        for (at, point) in self.points.iter().enumerate() {
+            let part = (point >> self.part_shift) as usize;
+            while self.starts.len() <= part {
+                self.starts.push(at as u32);
+            }
+        }
+        self.starts.resize(parts, self.points.len() as u32);
+    }
+
+    /// Where the point of a place on the circle stands in `points`. Constant time: a part has one point on average, and
+    /// hashes do not crowd.
+    fn find(&self, place: u64) -> usize {
+        let mut at = self.starts[(place >> self.part_shift) as usize] as usize;
+        while self.points.get(at).is_some_and(|&point| point < place) {
+            at += 1;
+        }
+        if at == self.points.len() { 0 } else { at }
+    }
+
+    /// The index of the key's member, or, when that does not fit or has too much to do, of the next along the ring.
+    pub(super) fn choose(
+        &self,
+        members: &[Member],
+        key: u64,
+        fits: impl Fn(&Member) -> bool,
+        load: impl Fn(&Member) -> u32,
+        load_sum: u32,
+    ) -> Option<usize> {
+        if members.is_empty() {
+            return None;
+        }
+        let can_take =
+            |index: usize| fits(&members[index]) && self.has_room(&members[index], &load, load_sum);
+        // Keys need not be mixed well, and mixed they cannot be chosen to be a server's points.
+        let mut at = self.find(mix(key) & !INDEX_BITS);
+        let owner = self.member_at(at);
+        for _ in 0..HASH_WALK_MAX {
+            let index = self.member_at(at);
+            if can_take(index) {
+                return Some(index);
+            }
+            at = if at + 1 == self.points.len() {
+                0
+            } else {
+                at + 1
+            };
+        }
+        // Nearly all are full: the next in the list, which is as good as any and the same for all keys of the owner.
+        let others = || (owner..members.len()).chain(0..owner);
+        others()
+            .find(|&index| can_take(index))
+            .or_else(|| others().find(|&index| fits(&members[index])))
+    }
+
+    fn member_at(&self, at: usize) -> usize {
+        (self.points[at] & INDEX_BITS) as usize
+    }
+
+    /// Whether a member has, with the new request, no more than its share times the factor, rounded up. The sum of all
+    /// shares is above the sum of all loads, so some member always has room.
+    fn has_room(&self, member: &Member, load: impl Fn(&Member) -> u32, load_sum: u32) -> bool {
+        let Some(percent) = self.load_percent_max else {
+            return true;
+        };
+        let load = load(member);
+        if load < HASH_LOAD_FREE {
+            return true;
+        }
+        let share = u128::from(percent) * u128::from(member.weight) * (u128::from(load_sum) + 1);
+        u128::from(load) * 100 * u128::from(self.weight_sum) < share
+    }
+}
+
+impl Density {
+    /// The highest that keeps a group within its bounds.
+    fn of(weight_sum: u64, members: usize) -> Self {
+        let points = RING_POINTS_MAX.min(RING_POINTS_PER_MEMBER * members) as u64;
+        match points / weight_sum {
+            0 => Density::Weights(weight_sum.div_ceil(points).next_power_of_two().ilog2()),
+            whole => Density::Points(whole.ilog2()),
+        }
+    }
+
+    /// At least one: every member is on the ring.
+    fn points(self, weight: u32) -> u32 {
+        match self {
+            Density::Points(doublings) => weight << doublings,
+            Density::Weights(halvings) => (weight >> halvings).max(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulation::{Draws, member};
+    use super::super::{Balancer, Policy, State};
+    use super::*;
+    use crate::limits::WEIGHT_SCALE;
+    use proptest::prelude::*;
+
+    const KEYS: u64 = 100_000;
+    const FREE: Policy = Policy::Hash {
+        load_percent_max: None,
+    };
+    const BOUNDED: Policy = Policy::Hash {
+        load_percent_max: Some(125),
+    };
+
+    /// The server of each key when nothing is in flight.
+    fn owners(balancer: &mut Balancer) -> Vec<u32> {
+        let idle = Draws::idle(FREE, &[], 0);
+        (0..KEYS)
+            .map(|key| idle.choose(balancer, key).expect("some server fits"))
+            .collect()
+    }
+
+    fn members(weights: &[u32]) -> Vec<Member> {
+        (0..)
+            .zip(weights)
+            .map(|(server, &weight)| member(server, weight))
+            .collect()
+    }
+
+    fn count(owners: &[u32], server: u32) -> f64 {
+        owners.iter().filter(|&&owner| owner == server).count() as f64
+    }
+
+    #[test]
+    fn shares_of_the_keys_follow_the_weights() {
+        for weights in [&[1; 3][..], &[1; 10], &[1; 100], &[5, 1, 3], &[1000, 500]] {
+            let members = members(weights);
+            let mut balancer = Balancer::new(FREE, &members, 0);
+            let State::Hash(ring) = &balancer.state else {
+                unreachable!("the policy is a ring");
+            };
+            let densities: Vec<u32> = members
+                .iter()
+                .map(|member| ring.points_per_weight.points(member.weight))
+                .collect();
+            let owners = owners(&mut balancer);
+            let sum: u32 = weights.iter().sum();
+            for (server, (&weight, points)) in (0..).zip(weights.iter().zip(densities)) {
+                let expected = KEYS as f64 * f64::from(weight) / f64::from(sum);
+                // A share is the sum of as many exponential gaps as there are points: its standard deviation is one
+                // part in the root of them. On top comes that of drawing the keys.
+                let deviation = expected / f64::from(points).sqrt() + expected.sqrt();
+                let difference = (count(&owners, server) - expected).abs();
+                assert!(
+                    difference < 4.5 * deviation,
+                    "server {server} of {weights:?} is off by {difference} of {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn when_a_server_leaves_only_its_own_keys_move_and_they_spread() {
+        let all = members(&[1; 20]);
+        let mut balancer = Balancer::new(BOUNDED, &all, 0);
+        let before = owners(&mut balancer);
+        let rest: Vec<Member> = all.iter().copied().filter(|m| m.server != 7).collect();
+        balancer.update(&rest);
+        let after = owners(&mut balancer);
+        let mut heirs = [0_u32; 20];
+        for (before, after) in before.iter().zip(&after) {
+            assert!(before == after || *before == 7);
+            heirs[*after as usize] += u32::from(before != after);
+        }
+        // A twentieth of the keys has moved, within the deviation of a share.
+        let moved = heirs.iter().sum::<u32>();
+        assert!((4000..6000).contains(&moved), "{moved} of {KEYS} moved");
+        assert!(
+            heirs.iter().all(|&heir| heir < moved / 5),
+            "{heirs:?} inherited {moved}"
+        );
+        // And back: as if nothing had happened.
+        balancer.update(&all);
+        assert_eq!(owners(&mut balancer), before);
+    }
+
+    #[test]
+    fn when_a_server_joins_the_group_keys_move_to_it_only() {
+        let mut balancer = Balancer::new(BOUNDED, &members(&[2; 20]), 0);
+        let mut larger = Balancer::new(BOUNDED, &members(&[2; 21]), 0);
+        let (before, after) = (owners(&mut balancer), owners(&mut larger));
+        let moved = || {
+            before
+                .iter()
+                .zip(&after)
+                .filter(|(before, after)| before != after)
+        };
+        assert!(moved().all(|(_, after)| *after == 20));
+        let share = moved().count() as f64 / KEYS as f64;
+        assert!((0.038..0.058).contains(&share), "{share} of the keys moved");
+    }
+
+    #[test]
+    fn a_server_that_starts_slowly_takes_keys_little_by_little_and_from_everyone() {
+        let mut all = members(&[1; 10]);
+        let mut balancer = Balancer::new(BOUNDED, &all, 0);
+        let full = owners(&mut balancer);
+        let mut last: Option<Vec<u32>> = None;
+        for step in 1..=8 {
+            all[3].weight = WEIGHT_SCALE * step / 8;
+            balancer.update(&all);
+            let now = owners(&mut balancer);
+            let share = count(&now, 3) / count(&full, 3);
+            assert!(
+                (share - f64::from(step) / 8.0).abs() < 0.1,
+                "{share} at step {step}"
+            );
+            for (last, now) in last.iter().flatten().zip(&now) {
+                assert!(last == now || *now == 3);
+            }
+            last = Some(now);
+        }
+        assert_eq!(last, Some(full));
+    }
+
+    #[test]
+    fn what_a_server_is_called_places_it_and_not_its_number() {
+        let mut one = Balancer::new(FREE, &members(&[1; 5]), 1);
+        let renumbered: Vec<Member> = members(&[1; 5])
+            .into_iter()
+            .map(|member| Member {
+                server: member.server * 10 + 3,
+                ..member
+            })
+            .collect();
+        let mut other = Balancer::new(FREE, &renumbered, 2);
+        let expected: Vec<u32> = owners(&mut one)
+            .iter()
+            .map(|owner| owner * 10 + 3)
+            .collect();
+        assert_eq!(owners(&mut other), expected);
+    }
+
+    #[test]
+    fn places_are_the_same_in_every_release() {
+        // XXH3's own value of nothing, and of an address; then where a few keys lie. A change of these numbers moves
+        // the keys of everybody who updates.
+        assert_eq!(key(b""), 0x2d06_8005_38d3_94c2);
+        assert_eq!(
+            address_key("::ffff:192.0.2.1".parse().unwrap()),
+            key(&[192, 0, 2, 1])
+        );
+        let mut balancer = Balancer::new(FREE, &members(&[1; 10]), 0);
+        let places = [9, 6, 6, 7, 8, 7, 4, 5, 2, 2, 8, 0];
+        assert_eq!(owners(&mut balancer)[..12], places);
+    }
+
+    #[test]
+    fn no_server_has_more_than_its_share_allows_even_of_a_single_key() {
+        let weights = [3, 1, 1, 1, 2, 1, 1];
+        let draws = Draws::idle(BOUNDED, &weights, 0);
+        let mut balancer = draws.balancer();
+        for hot in 0..20 {
+            let mut load = [0_u32; 7];
+            // Nine in ten requests have the same key; none ends.
+            for request in 0..2000_u32 {
+                let key = if request % 10 > 0 {
+                    hot
+                } else {
+                    u64::from(request)
+                };
+                let draws = Draws {
+                    load: &load,
+                    ..draws.clone()
+                };
+                let chosen = draws.choose(&mut balancer, key).expect("never full") as usize;
+                load[chosen] += 1;
+                let even = f64::from(request + 1) * f64::from(weights[chosen]) / 10.0;
+                let bound = (even * 1.25).ceil().max(f64::from(HASH_LOAD_FREE));
+                assert!(f64::from(load[chosen]) <= bound, "{load:?} after {request}");
+            }
+        }
+    }
+
+    #[test]
+    fn up_to_the_bound_a_hot_key_stays_where_it_is() {
+        let draws = Draws::idle(BOUNDED, &[1; 10], 0);
+        let mut balancer = draws.balancer();
+        for key in 0..100 {
+            let owner = draws.choose(&mut balancer, key).expect("never full");
+            let mut load = [20; 10];
+            for (at_owner, stays) in [(5, true), (24, true), (26, false)] {
+                load[owner as usize] = at_owner;
+                let busy = Draws {
+                    load: &load,
+                    ..draws.clone()
+                };
+                let chosen = busy.choose(&mut balancer, key).expect("never full");
+                assert_eq!(chosen == owner, stays, "with {at_owner} in flight");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_a_full_server_go_on_and_the_last_one_left_is_found() {
+        let full: Vec<u32> = (0..200).filter(|&server| server != 151).collect();
+        let draws = Draws {
+            full: &full,
+            ..Draws::idle(BOUNDED, &[1; 200], 0)
+        };
+        let mut balancer = draws.balancer();
+        assert!((0..100).all(|key| draws.choose(&mut balancer, key) == Some(151)));
+    }
+
+    #[test]
+    fn a_ring_is_bounded_however_large_the_group_is() {
+        for (count, weight) in [(1, 1), (2, 1000), (256, 7), (4096, 1), (4096, 1000)] {
+            let mut ring = Ring::new(None);
+            ring.update(&members(&vec![weight; count]));
+            let points = ring.points.len();
+            let bound = RING_POINTS_MAX.min(RING_POINTS_PER_MEMBER * count);
+            assert!(points <= bound && points >= count, "{points} for {count}");
+        }
+        // A server of hardly any weight is on it, too.
+        let mut ring = Ring::new(None);
+        ring.update(&members(&[vec![1000; 4095], vec![1]].concat()));
+        assert!((0..ring.points.len()).any(|at| ring.member_at(at) == 4095));
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_a_search_finds(
+            weights in prop::collection::vec(1..50_u32, 1..12),
+            places in prop::collection::vec(any::<u64>(), 100),
+        ) {
+            let mut ring = Ring::new(None);
+            ring.update(&members(&weights));
+            let points = ring.points.clone();
+            for place in places.into_iter().chain(points).chain([0, u64::MAX]) {
+                let searched = ring.points.partition_point(|&point| point < place);
+                prop_assert_eq!(ring.find(place), searched % ring.points.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The policy `least_connections`: of all servers the one with the fewest requests in flight for its weight. Those that
+//! have equally few come in turn, by weight: without that an idle group would only ever use its first server.
+//!
+//! In HTTP/1 a connection in use is a request in flight; the name is the one people know from other balancers.
+
+use super::Member;
+use super::power_of_two::cost;
+use super::round_robin::Turns;
+
+/// O(n): it looks at every server twice.
+pub(super) fn choose(
+    turns: &mut Turns,
+    members: &[Member],
+    fits: impl Fn(&Member) -> bool,
+    load: impl Fn(&Member) -> u32,
+) -> Option<usize> {
+    let cost = |member: &Member| cost(member, load(member));
+    let least = members
+        .iter()
+        .filter(|member| fits(member))
+        .map(cost)
+        .reduce(|least, cost| if cost.is_below(least) { cost } else { least })?;
+    turns.next(members, |member| {
+        !least.is_below(cost(member)) && fits(member)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Policy;
+    use super::super::simulation::{Draws, Queues, shares};
+
+    #[test]
+    fn the_least_for_its_weight_is_chosen() {
+        for (weights, load, least) in [
+            ([1, 1, 1], [3, 1, 2], 1),
+            ([1, 1, 4], [1, 1, 3], 2),
+            ([1, 3, 4], [1, 2, 4], 1),
+        ] {
+            let draws = Draws {
+                load: &load,
+                ..Draws::idle(Policy::LeastConnections, &weights, 1)
+            };
+            assert_eq!(shares(&draws, 10)[least], 10, "{draws:?}");
+        }
+    }
+
+    #[test]
+    fn equals_come_in_turn_by_weight() {
+        for (weights, load, expected) in [
+            ([1, 1, 1], [0, 0, 0], [20, 20, 20]),
+            ([1, 2, 3], [0, 0, 0], [10, 20, 30]),
+            ([1, 1, 1], [5, 6, 5], [30, 0, 30]),
+            // Two of weight 1 are as busy as four of weight 2.
+            ([1, 2, 3], [2, 4, 9], [20, 40, 0]),
+        ] {
+            let draws = Draws {
+                load: &load,
+                ..Draws::idle(Policy::LeastConnections, &weights, 3)
+            };
+            assert_eq!(shares(&draws, 60), expected, "{draws:?}");
+        }
+    }
+
+    #[test]
+    fn full_and_avoided_servers_are_passed_over() {
+        let draws = Draws {
+            load: &[0, 0, 7, 7],
+            full: &[0],
+            avoid: &[1],
+            ..Draws::idle(Policy::LeastConnections, &[1; 4], 1)
+        };
+        assert_eq!(shares(&draws, 10), [0, 0, 5, 5]);
+    }
+
+    #[test]
+    fn queues_stay_much_shorter_than_with_blind_chance() {
+        let queues = |policy| Queues::even(policy, 10, 0.9, 1).run();
+        let (random, least) = (queues(Policy::Random), queues(Policy::LeastConnections));
+        assert!(least.percentile(99) * 2 < random.percentile(99));
+    }
+}

@@ -1,0 +1,124 @@
+//! The policy `peak_ewma`: of two servers drawn by chance, the one expected to be through with its requests first.
+//!
+//! What is expected is the server's latency, remembered as [`Ewma`](crate::proxy::ewma::Ewma) describes, times the
+//! requests it would then have in flight. This is the load metric of Finagle's "Power of Two Choices (P2C) + Peak EWMA"
+//! balancer (Finagle user guide, "Clients", Twitter), which Linkerd took over ("Beyond round robin: load balancing for
+//! latency", Buoyant, 2016). Here it is divided by the weight, too.
+
+use super::{Cost, Member};
+
+/// The cost of a server of which no answer is known yet, while it works on its first: worse than every measured one, so
+/// that a newcomer is tried with a single request and not with a flood. As in Finagle. 2^47 ns is more than a day;
+/// the shift leaves room for the requests in flight.
+const UNKNOWN: u64 = u64::MAX >> 17;
+
+pub(super) fn cost(member: &Member, load: u32, latency: u64) -> Cost {
+    let requests = u64::from(load) + 1;
+    let amount = match (latency, load) {
+        (0, 0) => 0,
+        (0, _) => UNKNOWN.saturating_mul(requests),
+        (latency, _) => latency.saturating_mul(requests),
+    };
+    Cost {
+        amount,
+        weight: member.weight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Policy;
+    use super::super::simulation::{Draws, Queues, Slowdown, assert_shares, shares};
+
+    #[test]
+    fn servers_of_which_nothing_is_known_get_their_shares_by_weight() {
+        for seed in 1..=4 {
+            let weights = [3, 1, 2];
+            let draws = Draws::idle(Policy::PeakEwma, &weights, seed);
+            assert_shares(&shares(&draws, 60_000), &weights, seed);
+        }
+    }
+
+    #[test]
+    fn the_cost_is_latency_times_requests_by_weight() {
+        for (weights, load, latency, expected) in [
+            // 3 ms against 2 ms, both idle.
+            ([1, 1], [0, 0], [3_000_000, 2_000_000], 1),
+            // 2 ms three times against 5 ms once.
+            ([1, 1], [2, 0], [2_000_000, 5_000_000], 1),
+            // The same, with three times the weight.
+            ([3, 1], [2, 0], [2_000_000, 5_000_000], 0),
+            // Never tried: once, but not twice.
+            ([1, 1], [0, 0], [0, 1], 0),
+            ([1, 1], [1, 0], [0, 60_000_000_000], 1),
+        ] {
+            let draws = Draws {
+                load: &load,
+                latency: &latency,
+                ..Draws::idle(Policy::PeakEwma, &weights, 1)
+            };
+            assert_eq!(shares(&draws, 100)[expected], 100, "{draws:?}");
+        }
+    }
+
+    #[test]
+    fn queues_stay_much_shorter_than_with_blind_chance() {
+        for seed in 1..=3 {
+            let queues = |policy| Queues::even(policy, 10, 0.9, seed).run();
+            let (random, peak) = (queues(Policy::Random), queues(Policy::PeakEwma));
+            assert!(
+                peak.percentile(99) * 2 < random.percentile(99),
+                "99th percentile {} ns, by chance {} ns, seed {seed}",
+                peak.percentile(99),
+                random.percentile(99)
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_that_turns_slow_is_left_and_one_that_recovers_is_found_again() {
+        for seed in 1..=3 {
+            let queues = Queues {
+                slowdown: Some(Slowdown {
+                    server: 4,
+                    factor: 20,
+                    requests: 100_000..200_000,
+                }),
+                requests: 400_000,
+                ..Queues::even(Policy::PeakEwma, 10, 0.6, seed)
+            };
+            let outcome = queues.run();
+            let share = |requests| outcome.share(4, requests);
+            let (before, slow, after) = (
+                share(50_000..100_000),
+                share(110_000..200_000),
+                share(300_000..400_000),
+            );
+            assert!(
+                (0.08..0.12).contains(&before) && slow < 0.01 && after > 0.08,
+                "{before} of the requests before, {slow} while slow, {after} after; seed {seed}"
+            );
+        }
+    }
+
+    #[test]
+    fn with_a_slow_server_the_tail_is_shorter_than_when_only_requests_are_counted() {
+        for seed in 1..=3 {
+            let queues = |policy| {
+                let queues = Queues::even(policy, 10, 0.5, seed);
+                Queues {
+                    service: [vec![20_000_000], vec![1_000_000; 9]].concat(),
+                    ..queues
+                }
+                .run()
+            };
+            let (two, peak) = (queues(Policy::PowerOfTwo), queues(Policy::PeakEwma));
+            assert!(
+                peak.percentile(99) * 5 < two.percentile(99) * 4,
+                "99th percentile {} ns, counting requests {} ns, seed {seed}",
+                peak.percentile(99),
+                two.percentile(99)
+            );
+        }
+    }
+}

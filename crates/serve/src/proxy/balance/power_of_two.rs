@@ -1,0 +1,138 @@
+//! The policy `power_of_two`: of two servers drawn by chance, the one with fewer requests in flight for its weight.
+//!
+//! Two choices instead of one bring the longest queue of n servers from about log n to about log log n (Mitzenmacher,
+//! "The power of two choices in randomized load balancing", 2001), at the cost of two glances however many servers there
+//! are. Unlike the least of all it does not make everybody who looks at the same time, here every core, run to the
+//! same server.
+
+use super::random::Lots;
+use super::{Cost, Member};
+use crate::limits::DRAWS_MAX;
+use crate::proxy::chance::Chance;
+
+/// Without the request itself: so idle servers are equal, and then the one drawn first, by weight, takes it.
+pub(super) fn cost(member: &Member, load: u32) -> Cost {
+    Cost {
+        amount: u64::from(load),
+        weight: member.weight,
+    }
+}
+
+/// The cheaper of two that fit; the first when both cost the same. When hardly any server fits, the cheapest of all.
+pub(super) fn choose(
+    lots: &Lots,
+    members: &[Member],
+    chance: &mut Chance,
+    fits: impl Fn(&Member) -> bool,
+    cost: impl Fn(&Member) -> Cost,
+) -> Option<usize> {
+    if members.len() < 2 {
+        return (0..members.len()).find(|&index| fits(&members[index]));
+    }
+    for _ in 0..DRAWS_MAX {
+        let (one, other) = draw_two(lots, members.len(), chance);
+        match (fits(&members[one]), fits(&members[other])) {
+            (true, true) if cost(&members[other]).is_below(cost(&members[one])) => {
+                return Some(other);
+            }
+            (true, _) => return Some(one),
+            (false, true) => return Some(other),
+            (false, false) => {}
+        }
+    }
+    // From anywhere, so that equals are equally likely.
+    let start = chance.below(members.len() as u64) as usize;
+    let mut least: Option<(usize, Cost)> = None;
+    for index in (start..members.len()).chain(0..start) {
+        let member = &members[index];
+        if fits(member) && least.is_none_or(|(_, least)| cost(member).is_below(least)) {
+            least = Some((index, cost(member)));
+        }
+    }
+    least.map(|(index, _)| index)
+}
+
+/// Two different members of at least two, both by weight.
+fn draw_two(lots: &Lots, count: usize, chance: &mut Chance) -> (usize, usize) {
+    let one = lots.draw(chance);
+    for _ in 0..DRAWS_MAX {
+        let other = lots.draw(chance);
+        if other != one {
+            return (one, other);
+        }
+    }
+    // One of them has nearly all the weight: compare it with any other.
+    let step = 1 + chance.below(count as u64 - 1) as usize;
+    (one, (one + step) % count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Policy;
+    use super::super::simulation::{Draws, Queues, assert_shares, shares};
+
+    #[test]
+    fn idle_servers_get_their_shares_by_weight() {
+        for seed in 1..=4 {
+            for weights in [&[3, 1][..], &[1; 50], &[1000, 1, 500]] {
+                let draws = Draws::idle(Policy::PowerOfTwo, weights, seed);
+                assert_shares(&shares(&draws, 100_000), weights, seed);
+            }
+        }
+    }
+
+    #[test]
+    fn the_server_with_more_in_flight_for_its_weight_is_not_chosen() {
+        for (weights, load, expected) in [
+            ([1, 1], [1, 0], [0, 1]),
+            ([3, 1], [2, 1], [1, 0]),
+            ([3, 1], [4, 1], [0, 1]),
+        ] {
+            let draws = Draws {
+                load: &load,
+                ..Draws::idle(Policy::PowerOfTwo, &weights, 1)
+            };
+            assert_eq!(
+                shares(&draws, 1000),
+                expected.map(|share| share * 1000),
+                "of {weights:?} with {load:?} in flight"
+            );
+        }
+    }
+
+    #[test]
+    fn the_only_one_left_is_found_among_many() {
+        let full: Vec<u32> = (0..100).filter(|&server| server != 73).collect();
+        let draws = Draws {
+            full: &full,
+            ..Draws::idle(Policy::PowerOfTwo, &[1; 100], 1)
+        };
+        assert_eq!(shares(&draws, 100)[73], 100);
+    }
+
+    #[test]
+    fn queues_stay_much_shorter_than_with_blind_chance() {
+        for seed in 1..=3 {
+            let queues = |policy| Queues::even(policy, 10, 0.9, seed).run();
+            let (random, two) = (queues(Policy::Random), queues(Policy::PowerOfTwo));
+            assert!(
+                two.percentile(99) * 2 < random.percentile(99),
+                "99th percentile {} ns, by chance {} ns, seed {seed}",
+                two.percentile(99),
+                random.percentile(99)
+            );
+        }
+    }
+
+    #[test]
+    fn under_load_a_server_twice_as_fast_with_twice_the_weight_takes_twice_as_much() {
+        let queues = Queues {
+            weights: vec![2, 1, 1],
+            service: vec![500_000, 1_000_000, 1_000_000],
+            ..Queues::even(Policy::PowerOfTwo, 3, 0.8 * 4.0 / 3.0, 5)
+        };
+        let taken = queues.run().taken;
+        let share = f64::from(taken[0]) / f64::from(taken.iter().sum::<u32>());
+        assert!((0.47..0.53).contains(&share), "{share}");
+    }
+}

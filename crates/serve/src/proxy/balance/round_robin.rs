@@ -1,0 +1,182 @@
+//! The policy `round_robin`: each in turn, as often as its weight says.
+
+use super::Member;
+
+/// Smooth weighted round robin as nginx introduced it: every server earns its weight, the richest is taken and pays what
+/// all have earned. Heavy servers are spread evenly instead of coming in bursts.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// How far each member is behind its share. Invariant: the sum is 0.
+    credits: Vec<i64>,
+    /// Which of equals comes first, modulo the number of members: another on each core, since otherwise a group that
+    /// came up is met by the first request of every core at the same server.
+    start: u64,
+}
+
+impl Turns {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            credits: Vec::new(),
+            start: seed,
+        }
+    }
+
+    /// Who stays keeps what it is owed, but not more than one full turn; who is new is owed nothing. Both lists are in
+    /// ascending order of their servers.
+    pub(super) fn update(&mut self, before: &[Member], members: &[Member]) {
+        let turn: i64 = members.iter().map(|member| i64::from(member.weight)).sum();
+        let mut old = before.iter().zip(&self.credits).peekable();
+        let mut credits: Vec<i64> = members
+            .iter()
+            .map(|member| {
+                while old.next_if(|(old, _)| old.server < member.server).is_some() {}
+                let stays = old.next_if(|(old, _)| old.server == member.server);
+                stays.map_or(0, |(_, &credit)| credit.clamp(-turn, turn))
+            })
+            .collect();
+        settle(&mut credits);
+        self.credits = credits;
+    }
+
+    /// The index of the member whose turn it is among those that fit. The others earn nothing meanwhile.
+    pub(super) fn next(
+        &mut self,
+        members: &[Member],
+        fits: impl Fn(&Member) -> bool,
+    ) -> Option<usize> {
+        if members.is_empty() {
+            return None;
+        }
+        let start = (self.start % members.len() as u64) as usize;
+        let mut richest: Option<usize> = None;
+        let mut earned = 0;
+        for index in (start..members.len()).chain(0..start) {
+            let member = &members[index];
+            if !fits(member) {
+                continue;
+            }
+            let weight = i64::from(member.weight);
+            earned += weight;
+            self.credits[index] += weight;
+            if richest.is_none_or(|richest| self.credits[index] > self.credits[richest]) {
+                richest = Some(index);
+            }
+        }
+        self.credits[richest?] -= earned;
+        richest
+    }
+}
+
+/// Takes the same from all, to within 1, so that the sum is 0 again.
+fn settle(credits: &mut [i64]) {
+    let count = credits.len() as i64;
+    if count == 0 {
+        return;
+    }
+    let sum: i64 = credits.iter().sum();
+    let (each, more) = (sum.div_euclid(count), sum.rem_euclid(count) as usize);
+    for (index, credit) in credits.iter_mut().enumerate() {
+        *credit -= each + i64::from(index < more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulation::{Draws, member, shares};
+    use super::super::{Balancer, Policy};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The order in which servers come.
+    #[track_caller]
+    fn check(draws: &Draws<'_>, expected: &[u32]) {
+        let mut balancer = draws.balancer();
+        let order: Vec<u32> = expected
+            .iter()
+            .map(|_| draws.choose(&mut balancer, 0).expect("some server fits"))
+            .collect();
+        assert_eq!(order, expected, "{draws:?}");
+    }
+
+    #[test]
+    fn the_order_follows_the_weights_exactly_and_smoothly() {
+        let idle = |weights, seed| Draws::idle(Policy::RoundRobin, weights, seed);
+        check(&idle(&[5, 1, 1], 0), &[0, 0, 1, 0, 2, 0, 0, 0, 0, 1]);
+        check(&idle(&[1, 1, 1], 0), &[0, 1, 2, 0]);
+        check(&idle(&[7], 0), &[0, 0]);
+    }
+
+    #[test]
+    fn each_core_begins_with_another_of_equal_servers() {
+        let idle = |weights, seed| Draws::idle(Policy::RoundRobin, weights, seed);
+        check(&idle(&[1, 1, 1], 1), &[1, 2, 0, 1]);
+        check(&idle(&[5, 1, 1], 2), &[0, 0, 2, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn full_and_avoided_servers_are_passed_over_and_owed_nothing() {
+        let draws = Draws {
+            full: &[1],
+            avoid: &[3],
+            ..Draws::idle(Policy::RoundRobin, &[2, 5, 1, 9], 0)
+        };
+        check(&draws, &[0, 2, 0, 0, 2, 0]);
+        // Later they get their share, and no more.
+        let mut balancer = draws.balancer();
+        for _ in 0..99 {
+            assert!([Some(0), Some(2)].contains(&draws.choose(&mut balancer, 0)));
+        }
+        let all_fit = Draws::idle(Policy::RoundRobin, &[2, 5, 1, 9], 0);
+        let mut taken = [0; 4];
+        (0..170).for_each(|_| {
+            taken[all_fit.choose(&mut balancer, 0).expect("all fit") as usize] += 1;
+        });
+        assert_eq!(taken, [20, 50, 10, 90]);
+    }
+
+    #[test]
+    fn a_server_that_returns_is_neither_flooded_nor_starved() {
+        let both = [member(0, 1), member(1, 1)];
+        let mut balancer = Balancer::new(Policy::RoundRobin, &both, 0);
+        let idle = Draws::idle(Policy::RoundRobin, &[1, 1], 0);
+        for _ in 0..50 {
+            balancer.update(&both[..1]);
+            assert_eq!(idle.choose(&mut balancer, 0), Some(0));
+            balancer.update(&both);
+            let two = [(); 2].map(|()| idle.choose(&mut balancer, 0));
+            assert!(two.contains(&Some(0)) && two.contains(&Some(1)), "{two:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_alone_in_the_list_needs_no_turn() {
+        let draws = Draws::idle(Policy::RoundRobin, &[4], 9);
+        assert_eq!(shares(&draws, 5), [5]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_owed_in_sum_whatever_comes_and_goes(
+            steps in prop::collection::vec((prop::collection::vec(0..5_u32, 1..8), 0..20_usize), 1..20),
+            seed: u64,
+        ) {
+            let mut turns = Turns::new(seed);
+            let mut before: Vec<Member> = Vec::new();
+            for (weights, choices) in steps {
+                let members: Vec<Member> = (0..)
+                    .zip(weights)
+                    .filter(|(_, weight)| *weight > 0)
+                    .map(|(server, weight)| member(server, weight))
+                    .collect();
+                turns.update(&before, &members);
+                for _ in 0..choices {
+                    prop_assert_eq!(turns.next(&members, |_| true).is_some(), !members.is_empty());
+                }
+                prop_assert_eq!(turns.credits.iter().sum::<i64>(), 0);
+                let turn: i64 = members.iter().map(|member| i64::from(member.weight)).sum();
+                prop_assert!(turns.credits.iter().all(|credit| credit.abs() <= 2 * turn + 1));
+                before = members;
+            }
+        }
+    }
+}

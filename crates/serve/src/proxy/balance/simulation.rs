@@ -1,0 +1,253 @@
+//! Groups for the tests of policies: frozen ones, that are asked again and again, and queues, in which requests come and
+//! servers work in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+use onrush_engine::Instant;
+
+use super::{Balancer, Member, Policy, Question};
+use crate::limits::WEIGHT_SCALE;
+use crate::proxy::chance::{Chance, mix};
+use crate::proxy::ewma::{Decay, Ewma};
+
+/// A member as groups make it.
+pub(super) fn member(server: u32, weight: u32) -> Member {
+    Member {
+        server,
+        weight: weight * WEIGHT_SCALE,
+        load_max: u32::MAX,
+        identity: mix(u64::from(server)),
+    }
+}
+
+/// Questions to a group that stays as it is.
+#[derive(Clone, Debug)]
+pub(super) struct Draws<'a> {
+    pub(super) policy: Policy,
+    pub(super) weights: &'a [u32],
+    pub(super) seed: u64,
+    /// In flight, by server; 0 for those behind the end.
+    pub(super) load: &'a [u32],
+    /// Latency in nanoseconds, by server; unknown for those behind the end.
+    pub(super) latency: &'a [u64],
+    pub(super) full: &'a [u32],
+    pub(super) avoid: &'a [u32],
+}
+
+impl<'a> Draws<'a> {
+    /// Nothing in flight, nothing known.
+    pub(super) fn idle(policy: Policy, weights: &'a [u32], seed: u64) -> Self {
+        Self {
+            policy,
+            weights,
+            seed,
+            load: &[],
+            latency: &[],
+            full: &[],
+            avoid: &[],
+        }
+    }
+
+    pub(super) fn balancer(&self) -> Balancer {
+        let members: Vec<Member> = (0..)
+            .zip(self.weights)
+            .map(|(server, &weight)| member(server, weight))
+            .collect();
+        Balancer::new(self.policy, &members, self.seed)
+    }
+
+    pub(super) fn choose(&self, balancer: &mut Balancer, key: u64) -> Option<u32> {
+        let load = |server: u32| {
+            if self.full.contains(&server) {
+                return u32::MAX;
+            }
+            self.load.get(server as usize).copied().unwrap_or(0)
+        };
+        let latency = |server: u32| self.latency.get(server as usize).copied().unwrap_or(0);
+        balancer.choose(&Question {
+            key,
+            load: &load,
+            load_sum: self.load.iter().sum(),
+            latency: &latency,
+            avoid: self.avoid,
+        })
+    }
+}
+
+/// How many of `count` questions each server gets; keys are those from 0 on.
+pub(super) fn shares(draws: &Draws<'_>, count: u32) -> Vec<u32> {
+    let mut balancer = draws.balancer();
+    let mut shares = vec![0; draws.weights.len()];
+    for key in 0..u64::from(count) {
+        let server = draws.choose(&mut balancer, key).expect("some server fits");
+        shares[server as usize] += 1;
+    }
+    shares
+}
+
+/// The shares are within five standard deviations of a binomial with the weights' probabilities.
+#[track_caller]
+pub(super) fn assert_shares(shares: &[u32], weights: &[u32], seed: u64) {
+    let count = f64::from(shares.iter().sum::<u32>());
+    let sum = f64::from(weights.iter().sum::<u32>());
+    for (&share, &weight) in shares.iter().zip(weights) {
+        let likely = f64::from(weight) / sum;
+        let deviation = (count * likely * (1.0 - likely)).sqrt();
+        assert!(
+            (f64::from(share) - count * likely).abs() <= 5.0 * deviation,
+            "{shares:?} for the weights {weights:?} with seed {seed}"
+        );
+    }
+}
+
+/// Servers with one queue each. Requests come by chance (exponential gaps) and take exponential times.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    pub(super) policy: Policy,
+    pub(super) weights: Vec<u32>,
+    /// Mean nanoseconds of work for a request, by server.
+    pub(super) service: Vec<u64>,
+    /// Mean nanoseconds between two requests.
+    pub(super) gap: f64,
+    pub(super) requests: u32,
+    /// A server with so many requests is full.
+    pub(super) load_max: u32,
+    pub(super) slowdown: Option<Slowdown>,
+    pub(super) seed: u64,
+}
+
+/// A server that is slower for a while.
+#[derive(Clone, Debug)]
+pub(super) struct Slowdown {
+    pub(super) server: usize,
+    pub(super) factor: u64,
+    /// From when to when, counted in requests that have come.
+    pub(super) requests: Range<u32>,
+}
+
+/// What came of it.
+pub(super) struct Outcome {
+    /// Nanoseconds from coming to done, ascending.
+    latencies: Vec<u64>,
+    /// The server of each request.
+    chosen: Vec<u32>,
+    /// Requests by server.
+    pub(super) taken: Vec<u32>,
+}
+
+impl Queues {
+    /// `count` equal servers with a mean of 1 ms, and so many requests that they work this share of the time.
+    pub(super) fn even(policy: Policy, count: usize, utilisation: f64, seed: u64) -> Self {
+        Self {
+            policy,
+            weights: vec![1; count],
+            service: vec![1_000_000; count],
+            gap: 1_000_000.0 / (count as f64 * utilisation),
+            requests: 100_000,
+            load_max: u32::MAX,
+            slowdown: None,
+            seed,
+        }
+    }
+
+    pub(super) fn run(&self) -> Outcome {
+        let count = self.weights.len();
+        let members: Vec<Member> = (0..)
+            .zip(&self.weights)
+            .map(|(server, &weight)| Member {
+                load_max: self.load_max,
+                ..member(server, weight)
+            })
+            .collect();
+        let mut balancer = Balancer::new(self.policy, &members, self.seed);
+        let mut chance = Chance::new(!self.seed);
+        let mut ewmas = vec![Ewma::default(); count];
+        let decay = Decay::new(TIME_CONSTANT);
+        // When each request came, by server; and when the first of a queue is done.
+        let mut queues: Vec<VecDeque<u64>> = vec![VecDeque::new(); count];
+        let mut done: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut outcome = Outcome {
+            latencies: Vec::new(),
+            chosen: Vec::new(),
+            taken: vec![0; count],
+        };
+        let mut comes = 0.0;
+        for request in 0..self.requests {
+            comes += exponential(&mut chance, self.gap);
+            let now = comes as u64;
+            while let Some(&Reverse((at, server))) = done.peek().filter(|done| done.0.0 <= now) {
+                done.pop();
+                let latency = at - queues[server].pop_front().expect("somebody was served");
+                outcome.latencies.push(latency);
+                let at = Instant::from_nanoseconds(at);
+                ewmas[server].observe(Duration::from_nanos(latency), at, decay);
+                if !queues[server].is_empty() {
+                    let work = self.work(server, request, &mut chance);
+                    done.push(Reverse((at.nanoseconds() + work, server)));
+                }
+            }
+            let server = self.choose(&mut balancer, &queues, &ewmas, now);
+            outcome.chosen.push(server as u32);
+            outcome.taken[server] += 1;
+            queues[server].push_back(now);
+            if queues[server].len() == 1 {
+                let work = self.work(server, request, &mut chance);
+                done.push(Reverse((now + work, server)));
+            }
+        }
+        outcome.latencies.sort_unstable();
+        outcome
+    }
+
+    fn choose(
+        &self,
+        balancer: &mut Balancer,
+        queues: &[VecDeque<u64>],
+        ewmas: &[Ewma],
+        now: u64,
+    ) -> usize {
+        let now = Instant::from_nanoseconds(now);
+        let decay = Decay::new(TIME_CONSTANT);
+        let question = Question {
+            key: now.nanoseconds(),
+            load: &|server| queues[server as usize].len() as u32,
+            load_sum: 0,
+            latency: &|server| ewmas[server as usize].value(now, decay),
+            avoid: &[],
+        };
+        balancer.choose(&question).expect("never full") as usize
+    }
+
+    fn work(&self, server: usize, request: u32, chance: &mut Chance) -> u64 {
+        let slow = self
+            .slowdown
+            .as_ref()
+            .filter(|slow| slow.server == server && slow.requests.contains(&request));
+        let mean = self.service[server] * slow.map_or(1, |slow| slow.factor);
+        exponential(chance, mean as f64) as u64
+    }
+}
+
+impl Outcome {
+    /// In nanoseconds.
+    pub(super) fn percentile(&self, percent: usize) -> u64 {
+        self.latencies[self.latencies.len() * percent / 100]
+    }
+
+    /// The share of some requests that one server took.
+    pub(super) fn share(&self, server: u32, requests: Range<usize>) -> f64 {
+        let chosen = &self.chosen[requests];
+        chosen.iter().filter(|&&taken| taken == server).count() as f64 / chosen.len() as f64
+    }
+}
+
+/// Short, so that virtual seconds suffice to see a server forgiven.
+const TIME_CONSTANT: Duration = Duration::from_millis(500);
+
+fn exponential(chance: &mut Chance, mean: f64) -> f64 {
+    let even = (chance.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+    -mean * (1.0 - even).ln()
+}

@@ -1,0 +1,131 @@
+//! How many retries a group may see. Pure: requests and retries in, yes or no out.
+
+use std::ops::{AddAssign, SubAssign};
+
+use onrush_engine::Instant;
+
+use super::window::Window;
+use crate::limits::{RETRIES_MIN, RETRY_WINDOW};
+
+/// Retries are worth their cost when few requests fail. When many do, the servers have too much to do, and each retry
+/// makes it more: three attempts for everybody are three times the load, which keeps the group down. So retries are a
+/// share of the requests of the last seconds, plus a few, so that a quiet group may retry at all. The idea is that of
+/// Finagle's `RetryBudget`; here it is a sliding window, which also forgets.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// Of the requests in a window; retries of retries count as retries only.
+    share_percent: u32,
+    /// Retries in each window that are granted whatever the traffic.
+    retries_min: u32,
+    counts: Window<Counts>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    requests: u64,
+    retries: u64,
+}
+
+impl Budget {
+    /// Each core keeps its own; together they keep the share. A share of 0 means no retries at all.
+    pub(crate) fn new(share_percent: u8) -> Self {
+        Self {
+            share_percent: u32::from(share_percent),
+            retries_min: if share_percent == 0 { 0 } else { RETRIES_MIN },
+            counts: Window::new(RETRY_WINDOW),
+        }
+    }
+
+    /// A client's request goes to the group for the first time.
+    pub(crate) fn count_request(&mut self, now: Instant) {
+        let request = Counts {
+            requests: 1,
+            retries: 0,
+        };
+        self.counts.add(request, now);
+    }
+
+    /// Whether a request may go to another server now; if so, that has been counted.
+    pub(crate) fn try_retry(&mut self, now: Instant) -> bool {
+        let Counts { requests, retries } = self.counts.sum(now);
+        let granted = requests * u64::from(self.share_percent) / 100 + u64::from(self.retries_min);
+        if retries >= granted {
+            return false;
+        }
+        let retry = Counts {
+            requests: 0,
+            retries: 1,
+        };
+        self.counts.add(retry, now);
+        true
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.requests += other.requests;
+        self.retries += other.retries;
+    }
+}
+
+impl SubAssign for Counts {
+    fn sub_assign(&mut self, other: Counts) {
+        self.requests -= other.requests;
+        self.retries -= other.retries;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanoseconds(milliseconds * 1_000_000)
+    }
+
+    /// Of `requests`, one each millisecond, all of which fail and want `attempts_max` attempts, how many retries are
+    /// granted.
+    fn granted(budget: &mut Budget, requests: u64, attempts_max: u32) -> u32 {
+        let mut granted = 0;
+        for request in 0..requests {
+            budget.count_request(at(request));
+            for _ in 1..attempts_max {
+                granted += u32::from(budget.try_retry(at(request)));
+            }
+        }
+        granted
+    }
+
+    #[test]
+    fn when_all_fail_retries_are_a_share_of_the_requests() {
+        for attempts_max in [2, 3, 10] {
+            // Less than a window: nothing is forgotten yet.
+            let granted = granted(&mut Budget::new(20), 9_000, attempts_max);
+            assert_eq!(granted, 1_800 + RETRIES_MIN, "with {attempts_max} attempts");
+        }
+    }
+
+    #[test]
+    fn as_time_goes_on_the_share_stays_what_it_is() {
+        let granted = granted(&mut Budget::new(20), 200_000, 3);
+        // Nine or ten tenths of a window are known at any time.
+        assert!((36_000..=44_000).contains(&granted), "{granted}");
+    }
+
+    #[test]
+    fn a_quiet_group_may_retry_a_little() {
+        let mut budget = Budget::new(20);
+        budget.count_request(at(0));
+        let granted = (0..100).filter(|_| budget.try_retry(at(0)));
+        assert_eq!(granted.count(), RETRIES_MIN as usize);
+        assert!(!budget.try_retry(at(5_000)));
+        assert!(budget.try_retry(at(10_000)), "a window later it may again");
+    }
+
+    #[test]
+    fn a_share_of_nothing_means_never() {
+        let mut budget = Budget::new(0);
+        (0..1000).for_each(|_| budget.count_request(at(0)));
+        assert!(!budget.try_retry(at(0)));
+    }
+}

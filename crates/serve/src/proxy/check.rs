@@ -1,0 +1,206 @@
+//! Active checks of a group's servers, made by one core for all: what is asked, and what becomes of the answer. When to
+//! ask and what to believe is `health`'s.
+
+use std::rc::Rc;
+
+use onrush_config::plan::{Check, Pattern};
+use onrush_engine::{Address, Error, Input, Instant, Kind};
+use onrush_http::body::BodyReader;
+use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
+use onrush_tls::Transport;
+
+use super::failure::Failure;
+use super::group::Group;
+use super::health::{Fault, Health, Outcome, State};
+use crate::limits::CHECK_BYTES_MAX;
+use crate::worker::Worker;
+
+/// Checks one server of `group` again and again, until the core stops.
+pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
+    let Some(rules) = &group.plan.health else {
+        return;
+    };
+    let core = &worker.core;
+    let mut health = Health::new(rules.into(), u64::from(server), core.now());
+    let mut watched = None;
+    while !core.is_stopping() {
+        let due = health.check_due();
+        core.sleep_unless_stopping(due.since(core.now_exact()))
+            .await;
+        let address = group.server(server).address();
+        if address != watched {
+            // Another server has taken the place: nothing is known of it.
+            let seed = core.now_exact().nanoseconds();
+            health = Health::new(rules.into(), seed, core.now());
+            watched.clone_from(&address);
+            continue;
+        }
+        let Some(address) = address else {
+            core.sleep_unless_stopping(rules.interval).await;
+            continue;
+        };
+        let address = at_port(address, rules.port);
+        let outcome = match check(&group, server, &address, &worker).await {
+            Ok(()) => Outcome::Passed,
+            Err(_) if core.is_stopping() => return,
+            Err(fault) => Outcome::Failed(fault),
+        };
+        let now = core.now_exact();
+        if let Some(transition) = health.observe(outcome, now) {
+            let is_up = transition.state == State::Up;
+            let name = &group.server(server).name;
+            if is_up {
+                tracing::info!("server {name} of {} is {transition}", group.plan.name);
+            } else {
+                tracing::warn!("server {name} of {} is {transition}", group.plan.name);
+            }
+            group.roster().set_healthy(server, is_up, now);
+        }
+    }
+}
+
+fn at_port(address: Address, port: Option<u16>) -> Address {
+    match (address, port) {
+        (Address::Tcp(mut address), Some(port)) => {
+            address.set_port(port);
+            Address::Tcp(address)
+        }
+        (address, _) => address,
+    }
+}
+
+/// One check, from the connection to the last byte that matters.
+async fn check(
+    group: &Group,
+    server: u32,
+    address: &Address,
+    worker: &Worker,
+) -> Result<(), Fault> {
+    let Some(rules) = &group.plan.health else {
+        return Ok(());
+    };
+    let until = worker.core.now_exact() + rules.timeout;
+    let transport = group
+        .connect_to(address, worker, until)
+        .await
+        .map_err(|error| Fault::Exchange(Failure::Connect(error)))?;
+    let Check::Http {
+        path,
+        host,
+        status,
+        body,
+    } = &rules.check
+    else {
+        return Ok(());
+    };
+    let authority = host.as_ref().unwrap_or(&group.server(server).authority);
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: onrush\r\nConnection: close\r\n\r\n"
+    );
+    let answer = ask(&transport, request.as_bytes(), body.as_ref(), until, worker)
+        .await
+        .map_err(Fault::Exchange)?;
+    let is_good = |range: &(u16, u16)| (range.0..=range.1).contains(&answer.status);
+    if !status.iter().any(is_good) {
+        return Err(Fault::Status(answer.status));
+    }
+    if !answer.body_fits {
+        return Err(Fault::Body);
+    }
+    Ok(())
+}
+
+struct Answer {
+    status: u16,
+    body_fits: bool,
+}
+
+/// Sends `request` and reads the answer, as far as anything depends on it.
+async fn ask(
+    transport: &Transport,
+    request: &[u8],
+    pattern: Option<&Pattern>,
+    until: Instant,
+    worker: &Worker,
+) -> Result<Answer, Failure> {
+    transport.set_deadline(Some(until));
+    transport.queue(std::rc::Rc::<[u8]>::from(request));
+    transport.flush().await.map_err(Failure::Unanswered)?;
+    let mut received = Vec::new();
+    let mut input = Input::default();
+    loop {
+        let ended = match transport.recv(&mut input).await {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(error) => return Err(Failure::Unanswered(error)),
+        };
+        received.extend_from_slice(input.bytes());
+        input.consume(input.bytes().len());
+        let is_over = ended || received.len() >= CHECK_BYTES_MAX;
+        if let Some(answer) = judge(&received, pattern, is_over, worker)? {
+            return Ok(answer);
+        }
+        if ended {
+            return Err(Failure::ClosedUnanswered);
+        }
+        if is_over {
+            return Err(Failure::BadAnswer("it is too long for a check"));
+        }
+        if worker.core.now() > until {
+            let late = Error::new(onrush_engine::Op::Recv, Kind::TimedOut);
+            return Err(Failure::Unanswered(late));
+        }
+    }
+}
+
+/// What is known by what has been received; `None` when more is needed.
+fn judge(
+    received: &[u8],
+    pattern: Option<&Pattern>,
+    is_over: bool,
+    worker: &Worker,
+) -> Result<Option<Answer>, Failure> {
+    let mut at = 0;
+    loop {
+        let mut slots = HeaderSlots::new();
+        let head = match response::parse(&received[at..], &mut slots, Method::Get, &worker.limits) {
+            Parsed::Complete(head) => head,
+            Parsed::Partial => return Ok(None),
+            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
+        };
+        at += head.bytes;
+        if head.status < 200 {
+            continue;
+        }
+        let status = head.status;
+        let answer = |body_fits| Some(Answer { status, body_fits });
+        let Some(pattern) = pattern else {
+            return Ok(answer(true));
+        };
+        let (body, is_whole) = payload(&received[at..], head.framing, worker)?;
+        if pattern.matches(&body) {
+            return Ok(answer(true));
+        }
+        return Ok(answer(false).filter(|_| is_whole || is_over));
+    }
+}
+
+/// The payload of a body that has arrived, and whether that is all of it.
+fn payload(
+    mut bytes: &[u8],
+    framing: Framing,
+    worker: &Worker,
+) -> Result<(Vec<u8>, bool), Failure> {
+    let mut reader = BodyReader::new(framing);
+    let mut payload = Vec::new();
+    loop {
+        let step = reader
+            .advance(bytes, &worker.limits)
+            .map_err(|refusal| Failure::BadAnswer(refusal.reason))?;
+        if step.consumed == 0 {
+            return Ok((payload, reader.is_complete()));
+        }
+        payload.extend_from_slice(&bytes[step.payload]);
+        bytes = &bytes[step.consumed..];
+    }
+}

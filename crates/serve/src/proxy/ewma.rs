@@ -1,0 +1,146 @@
+//! A server's latency, remembered so that peaks count at once and fade with time: what `peak_ewma` goes by.
+
+use std::time::Duration;
+
+use onrush_engine::Instant;
+
+/// An exponentially weighted moving average over time, sensitive to peaks: a latency above the average replaces it, one
+/// below draws it down. What was observed one time constant ago has lost 63 % of its weight, however many observations
+/// there were. So a server that stalls is known to be slow by its first late answer, and has to prove for a while that
+/// it no longer is. The idea is Finagle's (user guide, "Clients", on "Peak EWMA").
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ewma {
+    /// In nanoseconds, as of `observed`. Zero before the first observation.
+    average: f64,
+    observed: Instant,
+}
+
+impl Ewma {
+    /// A request has been answered after `latency`.
+    pub(crate) fn observe(&mut self, latency: Duration, now: Instant, decay: Decay) {
+        // 64 bits of nanoseconds are half a millennium; 53 of them, which are exact, are a hundred days.
+        let latency = latency.as_nanos() as u64 as f64;
+        if latency > self.average {
+            self.average = latency;
+        } else {
+            let kept = decay.kept(now.nanoseconds_since(self.observed));
+            self.average = self.average * kept + latency * (1.0 - kept);
+        }
+        self.observed = now;
+    }
+
+    /// In nanoseconds; 0 when nothing is known. Without observations it fades to that, too: a server that nobody asks
+    /// because it was slow is asked again after a few time constants.
+    pub(crate) fn value(&self, now: Instant, decay: Decay) -> u64 {
+        (self.average * decay.kept(now.nanoseconds_since(self.observed))) as u64
+    }
+}
+
+/// How fast averages fade.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decay {
+    /// One divided by the time constant in nanoseconds.
+    rate: f64,
+}
+
+impl Decay {
+    /// To 37 % within the time constant, which is not zero.
+    pub(crate) fn new(time_constant: Duration) -> Self {
+        assert!(!time_constant.is_zero(), "averages live for some time");
+        Self {
+            rate: 1e-9 / time_constant.as_secs_f64(),
+        }
+    }
+
+    /// How much of an average remains after some nanoseconds.
+    fn kept(self, nanoseconds: u64) -> f64 {
+        let exponent = nanoseconds as f64 * self.rate;
+        // A server in use was observed a moment ago. Four terms of the series are exact to a millionth here, and an
+        // exponential would be most of what a choice costs.
+        if exponent < 0.0625 {
+            return 1.0 - exponent * (1.0 - exponent * (0.5 - exponent / 6.0));
+        }
+        (-exponent).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The value at a second, in milliseconds, after latencies in milliseconds were observed, each at a second. The time
+    /// constant is one second.
+    #[track_caller]
+    fn check(observations: &[(u64, u64)], at: u64, expected: f64) {
+        let time = |second| Instant::from_nanoseconds(second * 1_000_000_000);
+        let decay = Decay::new(SECOND);
+        let mut ewma = Ewma::default();
+        for &(second, milliseconds) in observations {
+            ewma.observe(Duration::from_millis(milliseconds), time(second), decay);
+        }
+        let value = ewma.value(time(at), decay) as f64 / 1e6;
+        assert!(
+            (value - expected).abs() < 1e-5,
+            "{value} and not {expected} after {observations:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_known_before_the_first_answer() {
+        check(&[], 7, 0.0);
+    }
+
+    #[test]
+    fn a_peak_counts_at_once_and_in_full() {
+        check(&[(10, 5)], 10, 5.0);
+        check(&[(10, 5), (11, 80)], 11, 80.0);
+    }
+
+    #[test]
+    fn what_is_below_draws_the_average_down_with_time() {
+        let e = std::f64::consts::E;
+        check(&[(10, 80), (11, 5)], 11, 80.0 / e + 5.0 * (1.0 - 1.0 / e));
+        // At the same moment it says nothing new.
+        check(&[(10, 80), (10, 5)], 10, 80.0);
+        // Long after, only the new one counts.
+        check(&[(10, 80), (60, 5)], 60, 5.0);
+    }
+
+    #[test]
+    fn unused_it_fades_until_nothing_is_known() {
+        let e = std::f64::consts::E;
+        check(&[(10, 80)], 11, 80.0 / e);
+        check(&[(10, 80)], 13, 80.0 / e.powi(3));
+        check(&[(10, 80)], 60, 0.0);
+    }
+
+    #[test]
+    fn how_many_observations_there_are_does_not_matter_only_their_time() {
+        let at = |milliseconds: u64| Instant::from_nanoseconds(milliseconds * 1_000_000);
+        let decay = Decay::new(SECOND);
+        let (mut often, mut once) = (Ewma::default(), Ewma::default());
+        for ewma in [&mut often, &mut once] {
+            ewma.observe(80 * SECOND, at(0), decay);
+        }
+        (1..=1000).for_each(|step| often.observe(SECOND, at(step), decay));
+        once.observe(SECOND, at(1000), decay);
+        let [often, once] = [often, once].map(|ewma| ewma.value(at(1000), decay));
+        assert!(often.abs_diff(once) < 1000, "{often} and {once}");
+    }
+
+    #[test]
+    fn the_short_form_is_exact_to_a_millionth_where_it_is_used() {
+        let decay = Decay::new(SECOND);
+        for nanoseconds in (0..100_000_000).step_by(10_007) {
+            let exact = (-(nanoseconds as f64) * 1e-9).exp();
+            assert!((decay.kept(nanoseconds) - exact).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_lags_changes_nothing() {
+        check(&[(10, 80), (9, 5)], 9, 80.0);
+    }
+}

@@ -1,0 +1,301 @@
+//! Whether a server is up, by what active checks say of it, and when the next one is due. Pure: outcomes and `now` in, a
+//! transition out; the checks themselves are made elsewhere.
+
+use std::fmt;
+use std::time::Duration;
+
+use onrush_config::plan;
+use onrush_engine::Instant;
+
+use super::chance::Chance;
+use super::failure::Failure;
+use crate::limits::HEALTH_START_SPREAD;
+
+/// When a server is checked, and how many checks it takes to believe them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// From the end of one check to the beginning of the next.
+    pub(crate) interval: Duration,
+    /// The interval is up to so many per cent shorter or longer, by chance: otherwise all proxies that started together
+    /// would check together. At most 100.
+    pub(crate) jitter_percent: u32,
+    /// So many checks in a row must pass until a server that is down is up.
+    pub(crate) rise: u32,
+    /// So many must fail until one that is up is down.
+    pub(crate) fall: u32,
+}
+
+/// What is believed of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing yet: its first check is not through. It should take requests only where no server is up.
+    Checking,
+    Up,
+    Down,
+}
+
+/// How a check went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Passed,
+    Failed(Fault),
+}
+
+/// What was wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// There was no valid answer in time, or, for checks that only connect, no connection.
+    Exchange(Failure),
+    /// This is not the status that was expected.
+    Status(u16),
+    /// The body does not contain what was expected.
+    Body,
+}
+
+/// The belief has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transition {
+    pub(crate) state: State,
+    pub(crate) reason: Reason,
+}
+
+/// Why, for people.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reason {
+    Passed { checks: u32 },
+    Failed { checks: u32, last: Fault },
+}
+
+/// What is believed of one server, and the evidence against it.
+#[derive(Debug)]
+pub(crate) struct Health {
+    rules: Rules,
+    state: State,
+    /// Checks in a row that speak against `state`.
+    against: u32,
+    check_due: Instant,
+    chance: Chance,
+}
+
+impl From<&plan::Health> for Rules {
+    fn from(written: &plan::Health) -> Self {
+        Self {
+            interval: written.interval,
+            jitter_percent: u32::from(written.jitter),
+            rise: written.rise.get(),
+            fall: written.fall.get(),
+        }
+    }
+}
+
+impl Health {
+    /// The first check is due within a moment; `seed` tells servers and processes apart.
+    pub(crate) fn new(rules: Rules, seed: u64, now: Instant) -> Self {
+        let mut chance = Chance::new(seed);
+        let spread = HEALTH_START_SPREAD.min(rules.interval);
+        Self {
+            rules,
+            state: State::Checking,
+            against: 0,
+            check_due: now + Duration::from_nanos(chance.below(spread.as_nanos() as u64 + 1)),
+            chance,
+        }
+    }
+
+    #[cfg(test)]
+    fn state(&self) -> State {
+        self.state
+    }
+
+    /// When the next check should begin.
+    pub(crate) fn check_due(&self) -> Instant {
+        self.check_due
+    }
+
+    /// A check has ended. The first one decides alone: nothing is believed yet that it would have to overturn, and a
+    /// group that starts should not wait.
+    pub(crate) fn observe(&mut self, outcome: Outcome, now: Instant) -> Option<Transition> {
+        self.check_due = now + self.next_interval();
+        let (believed, needed) = match outcome {
+            Outcome::Passed => (State::Up, self.rules.rise),
+            Outcome::Failed(_) => (State::Down, self.rules.fall),
+        };
+        if self.state == believed {
+            self.against = 0;
+            return None;
+        }
+        self.against += 1;
+        if self.state != State::Checking && self.against < needed {
+            return None;
+        }
+        let checks = std::mem::take(&mut self.against);
+        self.state = believed;
+        Some(Transition {
+            state: believed,
+            reason: match outcome {
+                Outcome::Passed => Reason::Passed { checks },
+                Outcome::Failed(last) => Reason::Failed { checks, last },
+            },
+        })
+    }
+
+    fn next_interval(&mut self) -> Duration {
+        let interval = self.rules.interval.as_nanos() as u64;
+        let jitter = interval / 100 * u64::from(self.rules.jitter_percent);
+        Duration::from_nanos(interval - jitter + self.chance.below(2 * jitter + 1))
+    }
+}
+
+impl fmt::Display for Transition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Checking => "being checked",
+            State::Up => "up",
+            State::Down => "down",
+        };
+        write!(f, "{state}: {}", self.reason)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Passed { checks: 1 } => f.write_str("a check passed"),
+            Reason::Passed { checks } => write!(f, "{checks} checks in a row passed"),
+            Reason::Failed { checks: 1, last } => write!(f, "a check failed: it {last}"),
+            Reason::Failed { checks, last } => {
+                write!(f, "{checks} checks in a row failed: at last it {last}")
+            }
+        }
+    }
+}
+
+/// A clause about the server: it …
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Exchange(Failure::Connect(error)) => write!(f, "could not be reached: {error}"),
+            Fault::Exchange(Failure::Unanswered(error)) => write!(f, "did not answer: {error}"),
+            Fault::Exchange(failure) => failure.fmt(f),
+            Fault::Status(status) => write!(f, "answered with the status {status}"),
+            Fault::Body => f.write_str("answered with another body"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::{Errno, Error, Kind, Op};
+    use proptest::prelude::*;
+
+    const RULES: Rules = Rules {
+        interval: Duration::from_secs(2),
+        jitter_percent: 10,
+        rise: 2,
+        fall: 3,
+    };
+
+    /// `.` is a check that passed, `x` one that failed; the transitions with the number of the check that caused them.
+    #[track_caller]
+    fn check(checks: &str, expected: &[(usize, &str)]) {
+        let mut health = Health::new(RULES, 1, Instant::default());
+        let transitions: Vec<(usize, String)> = (1..)
+            .zip(checks.chars())
+            .filter_map(|(number, check)| {
+                let outcome = match check {
+                    '.' => Outcome::Passed,
+                    _ => Outcome::Failed(Fault::Status(503)),
+                };
+                let transition = health.observe(outcome, Instant::default())?;
+                assert_eq!(transition.state, health.state());
+                Some((number, transition.to_string()))
+            })
+            .collect();
+        let transitions: Vec<(usize, &str)> = transitions
+            .iter()
+            .map(|(number, text)| (*number, text.as_str()))
+            .collect();
+        assert_eq!(transitions, expected, "of {checks}");
+    }
+
+    #[test]
+    fn the_first_check_decides_alone() {
+        check(".", &[(1, "up: a check passed")]);
+        let failed = "down: a check failed: it answered with the status 503";
+        check("x", &[(1, failed)]);
+        let health = Health::new(RULES, 1, Instant::default());
+        assert_eq!(health.state(), State::Checking);
+    }
+
+    #[test]
+    fn after_that_it_takes_some_in_a_row_to_change_a_belief() {
+        let up = (1, "up: a check passed");
+        let down = "down: 3 checks in a row failed: at last it answered with the status 503";
+        check(".xx.xx.xx", &[up]);
+        check(".xxx", &[up, (4, down)]);
+        check(".xx.xxxxxx", &[up, (7, down)]);
+        let risen = "up: 2 checks in a row passed";
+        check(".xxx.x.x..", &[up, (4, down), (10, risen)]);
+        check(".xxx..xxx", &[up, (4, down), (6, risen), (9, down)]);
+    }
+
+    #[test]
+    fn reasons_are_sentences_about_the_server() {
+        let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));
+        for (fault, expected) in [
+            (
+                Fault::Exchange(Failure::Connect(refused)),
+                "it could not be reached: connect: Connection refused (os error 111)".to_owned(),
+            ),
+            (
+                Fault::Exchange(Failure::ClosedUnanswered),
+                "it closed the connection without an answer".to_owned(),
+            ),
+            (
+                Fault::Exchange(Failure::BadAnswer("no version")),
+                "it sent no valid answer: no version".to_owned(),
+            ),
+            (Fault::Body, "it answered with another body".to_owned()),
+        ] {
+            let mut health = Health::new(RULES, 1, Instant::default());
+            let transition = health.observe(Outcome::Failed(fault), Instant::default());
+            let text = transition.expect("the first check decides").to_string();
+            assert_eq!(text, format!("down: a check failed: {expected}"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_next_check_comes_after_the_interval_give_or_take_the_jitter(
+            seed: u64,
+            milliseconds in 1..10_000_u64,
+            jitter_percent in 0..=100_u32,
+        ) {
+            let interval = Duration::from_millis(milliseconds);
+            let rules = Rules { interval, jitter_percent, ..RULES };
+            let now = Instant::from_nanoseconds(77);
+            let mut health = Health::new(rules, seed, now);
+            let first = health.check_due().since(now);
+            prop_assert!(first <= interval && first <= HEALTH_START_SPREAD);
+            for _ in 0..10 {
+                health.observe(Outcome::Passed, now);
+                let next = health.check_due().since(now);
+                let jitter = interval * jitter_percent / 100;
+                prop_assert!(interval - jitter <= next && next <= interval + jitter);
+            }
+        }
+    }
+
+    #[test]
+    fn servers_are_not_checked_all_at_once() {
+        let due = |seed| {
+            let mut health = Health::new(RULES, seed, Instant::default());
+            let first = health.check_due();
+            health.observe(Outcome::Passed, Instant::default());
+            (first, health.check_due())
+        };
+        let (one, other) = (due(1), due(2));
+        assert!(one.0 != other.0 && one.1 != other.1);
+    }
+}

@@ -1,0 +1,67 @@
+//! Which of a route's groups takes a request: by chance, as likely as its weight says. Pure.
+
+use std::num::NonZeroU32;
+
+/// Groups and their shares.
+#[derive(Debug)]
+pub(crate) struct Split {
+    /// Indices of groups, each with the sum of the weights up to and with its own; never empty.
+    groups: Box<[(u32, u64)]>,
+}
+
+impl Split {
+    /// `split` has indices of groups with their weights and is not empty.
+    pub(crate) fn new(split: &[(usize, NonZeroU32)]) -> Self {
+        let mut sum = 0;
+        let groups = split.iter().map(|&(group, weight)| {
+            sum += u64::from(weight.get());
+            (group as u32, sum)
+        });
+        let groups: Box<[_]> = groups.collect();
+        assert!(!groups.is_empty(), "a request goes to one of the groups");
+        Self { groups }
+    }
+
+    /// The group of one request; `chance` has 64 even bits and is only asked when there is a choice.
+    #[inline]
+    pub(crate) fn choose(&self, chance: impl FnOnce() -> u64) -> usize {
+        let (last, sum) = self.groups[self.groups.len() - 1];
+        if self.groups.len() == 1 {
+            return last as usize;
+        }
+        let point = ((u128::from(chance()) * u128::from(sum)) >> 64) as u64;
+        let found = self.groups.iter().find(|(_, end)| point < *end);
+        found.map_or(last, |(group, _)| *group) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(weights: &[(usize, u32)]) -> Split {
+        let weight = |&(group, weight)| (group, NonZeroU32::new(weight).expect("a weight"));
+        Split::new(&weights.iter().map(weight).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_single_group_takes_everything_without_asking_chance() {
+        assert_eq!(split(&[(7, 3)]).choose(|| unreachable!("no choice")), 7);
+    }
+
+    #[test]
+    fn the_whole_range_of_chance_is_divided_by_weight() {
+        let split = split(&[(4, 1), (2, 2), (9, 1)]);
+        let quarter = 1 << 62;
+        for (bits, group) in [
+            (0, 4),
+            (quarter - 1, 4),
+            (quarter, 2),
+            (3 * quarter - 1, 2),
+            (3 * quarter, 9),
+            (u64::MAX, 9),
+        ] {
+            assert_eq!(split.choose(|| bits), group, "{bits:#x}");
+        }
+    }
+}

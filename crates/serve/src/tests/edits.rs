@@ -1,0 +1,344 @@
+//! Header fields that a route removes, sets and adds, on requests and on answers of all kinds.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+use onrush_config::plan::{
+    Action, FieldEdits, OneLiner, PathEdit, PathMatch, Piece, Plan, Template, Variable,
+};
+
+use crate::harness::{Step, exchange_text, forward_with, on_every_driver, send};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+fn text(text: &str) -> Template {
+    Template(vec![Piece::Text(text.to_owned())])
+}
+
+fn variable(variable: Variable) -> Template {
+    Template(vec![Piece::Variable(variable)])
+}
+
+fn edits(remove: &[&str], set: &[(&str, Template)], add: &[(&str, Template)]) -> FieldEdits {
+    let owned = |fields: &[(&str, Template)]| {
+        let field = |(name, value): &(&str, Template)| ((*name).to_owned(), value.clone());
+        fields.iter().map(field).collect()
+    };
+    FieldEdits {
+        remove: remove.iter().map(|name| (*name).to_owned()).collect(),
+        set: owned(set),
+        add: owned(add),
+    }
+}
+
+/// What the server gets of a request without its end of line characters.
+fn at_server(change: &dyn Fn(&mut Plan), request: &str) -> String {
+    let request = request.replace('\n', "\r\n");
+    let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request);
+    assert!(
+        outcome.answer.starts_with("HTTP/1.1 200 OK\n"),
+        "{outcome:?}"
+    );
+    outcome.requests.concat().concat()
+}
+
+/// What the client gets of an answer to a request with `X-A: 1`.
+fn at_client(change: &dyn Fn(&mut Plan), answer: &str) -> String {
+    let request = "GET /p?q HTTP/1.1\r\nHost: h:80\r\nX-A: 1\r\n\r\n";
+    let answer = send(&answer.replace('\n', "\r\n"));
+    forward_with(change, &[&[Step::Read, answer]], request).answer
+}
+
+#[test]
+fn fields_of_requests_are_removed_set_and_added_in_that_order() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].edits.request = edits(
+            &["x-gone", "x-again"],
+            &[("X-Set", text("new"))],
+            &[("X-Again", text("1")), ("X-Kept", text("2"))],
+        );
+    };
+    assert_eq!(
+        at_server(
+            &change,
+            "GET / HTTP/1.1\nHost: h\nX-Gone: 1\nX-SET: old\nX-Set: old\nX-Kept: 1\nX-Again: 0\n\n"
+        ),
+        "GET / HTTP/1.1\nHost: h\nX-Kept: 1\nVia: 1.1 onrush\nX-Set: new\nX-Again: 1\nX-Kept: 2\n\n"
+    );
+}
+
+#[test]
+fn variables_stand_for_what_the_request_says() {
+    for (name, value) in [
+        (Variable::ClientAddress, "127.0.0.1"),
+        (Variable::Scheme, "http"),
+        (Variable::Method, "GET"),
+        (Variable::Host, "H.example:80"),
+        (Variable::HostName, "H.example"),
+        (Variable::Path, "/p//x%20y"),
+        (Variable::PathRest, "/x%20y"),
+        (Variable::Query, "a=b"),
+        (Variable::Uri, "/p//x%20y?a=b"),
+        (Variable::Header("x-a".into()), "one"),
+        (Variable::Header("x-none".into()), ""),
+        (Variable::Upstream, "SERVER"),
+        (Variable::TlsVersion, ""),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].when.path = PathMatch::Prefix("/p".into());
+            let template = Template(vec![
+                Piece::Text("<".into()),
+                Piece::Variable(name.clone()),
+                Piece::Text(">".into()),
+            ]);
+            plan.routes[0].edits.request = edits(&[], &[("X-V", template)], &[]);
+        };
+        let request = "GET /p//x%20y?a=b HTTP/1.1\nHost: H.example:80\nX-A: one\nX-A: two\n\n";
+        let got = at_server(&change, request);
+        let line = format!("\nX-V: <{value}>\n\n");
+        assert!(got.ends_with(&line), "{name:?}: {got}");
+    }
+}
+
+#[test]
+fn a_request_has_one_number_in_all_its_places() {
+    let change = |plan: &mut Plan| {
+        let id = || variable(Variable::RequestId);
+        plan.routes[0].edits.request = edits(&[], &[("X-Id", id())], &[("X-Id-2", id())]);
+    };
+    let scripts: &[&[Step]] = &[&[Step::Read, send(OK), Step::Read, send(OK)]];
+    on_every_driver(|site| {
+        let upstream = site.upstream(scripts);
+        let mut plan = upstream.plan();
+        change(&mut plan);
+        async move {
+            let address = site.serve(&plan);
+            let mut client = site.connect(&address).await;
+            let mut seen = Vec::new();
+            for turn in 0..2 {
+                client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+                client.receive_text().await;
+                let request = String::from_utf8(upstream.request(0, turn)).expect("text");
+                let of = |name: &str| {
+                    let line = request.lines().find_map(|line| line.strip_prefix(name));
+                    line.expect("a number").to_owned()
+                };
+                let number = of("X-Id: ");
+                assert_eq!(number.len(), 32, "{number}");
+                assert_eq!(number, of("X-Id-2: "));
+                seen.push(number);
+            }
+            assert_ne!(seen[0], seen[1]);
+        }
+    });
+}
+
+#[test]
+fn a_route_decides_what_the_server_sees_as_host() {
+    for (change, host) in [
+        (edits(&[], &[("host", text("internal"))], &[]), "internal"),
+        (edits(&["Host"], &[], &[]), "SERVER"),
+        (edits(&[], &[("X-A", text("1"))], &[]), "h"),
+    ] {
+        let change = |plan: &mut Plan| plan.routes[0].edits.request = change.clone();
+        let got = at_server(&change, "GET / HTTP/1.1\nHost: h\nX-A: 1\n\n");
+        assert!(
+            got.starts_with(&format!("GET / HTTP/1.1\nHost: {host}\n")),
+            "{got}"
+        );
+        assert_eq!(got.matches("Host: ").count(), 1, "{got}");
+    }
+}
+
+#[test]
+fn a_prefix_is_replaced_and_its_boundary_stays_one() {
+    for (prefix, by, path, at_server_path) in [
+        ("/api", "/", "/api/x", "/x"),
+        ("/api/", "/", "/api/x", "/x"),
+        ("/api", "/", "/api", "/"),
+        ("/api", "/", "/apix?q=/api", "/x?q=/api"),
+        ("/api/", "/v2", "/api/x", "/v2/x"),
+        ("/api", "/v2", "/api/x", "/v2/x"),
+        ("/api", "/v2", "/api", "/v2"),
+        ("/api/", "/v2/", "/api/a%2Fb%20c", "/v2/a%2Fb%20c"),
+        ("/api/", "/", "//api/./x/../y", "/y"),
+        ("/", "/v2", "/x", "/v2/x"),
+        ("/a b", "/", "/a%20b/c", "/c"),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].when.path = PathMatch::Prefix(prefix.into());
+            plan.routes[0].path_edit = PathEdit::ReplacePrefix(by.into());
+        };
+        let got = at_server(&change, &format!("GET {path} HTTP/1.1\nHost: h\n\n"));
+        let line = got.split(" HTTP/1.1\n").next();
+        assert_eq!(
+            line,
+            Some(&*format!("GET {at_server_path}")),
+            "{prefix} by {by}"
+        );
+    }
+    let change = |plan: &mut Plan| {
+        plan.routes[0].path_edit = PathEdit::ReplacePrefix("/v2".into());
+    };
+    let got = at_server(&change, "OPTIONS * HTTP/1.1\nHost: h\n\n");
+    assert!(got.starts_with("OPTIONS * HTTP/1.1\n"), "{got}");
+}
+
+#[test]
+fn fields_of_forwarded_answers_are_edited() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].edits.response = edits(
+            &["server"],
+            &[("Cache-Control", text("no-store"))],
+            &[
+                ("X-Server", variable(Variable::Server)),
+                ("X-Was", variable(Variable::Uri)),
+            ],
+        );
+    };
+    let answer = at_client(
+        &change,
+        "HTTP/1.1 200 OK\nServer: x\nCache-Control: public\nDate: -----------------------------\nX-Was: 0\nContent-Length: 2\n\nok",
+    );
+    assert_eq!(
+        answer,
+        "HTTP/1.1 200 OK\nDate: -----------------------------\nX-Was: 0\nContent-Length: 2\n\
+         Cache-Control: no-store\nX-Server: SERVER\nX-Was: /p?q\n\nok"
+    );
+}
+
+/// A route with `action` whose answers lose Server and get a fixed field and one of the request.
+fn plan(action: Action) -> Plan {
+    let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
+    plan.routes[0].action = action;
+    let path = variable(Variable::Path);
+    plan.routes[0].edits.response =
+        edits(&["Server"], &[("X-Set", text("1"))], &[("X-Path", path)]);
+    plan
+}
+
+#[test]
+fn answers_of_our_own_are_edited() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, bytes) in [("small", 2), ("large", 64 * 1024)] {
+        let mut file = File::create(directory.path().join(name)).expect("a new file");
+        file.write_all(&vec![b'x'; bytes])
+            .expect("it can be written");
+        // A file that has just changed is not told of as others are.
+        file.set_modified(SystemTime::UNIX_EPOCH)
+            .expect("its owner may");
+    }
+    let files = || Action::Files {
+        root: directory.path().to_owned(),
+        index: Vec::new(),
+        hidden: false,
+        precompressed: Vec::new(),
+    };
+    let respond = |body: &str| Action::Respond {
+        status: 200,
+        body: body.into(),
+        headers: vec![("X-Set".into(), "0".into())],
+    };
+    let redirect = || Action::Redirect {
+        status: 302,
+        location: text("/x"),
+    };
+    for (action, path, status) in [
+        (respond("ok"), "/a", 200),
+        (respond(&"x".repeat(32 * 1024)), "/a", 200),
+        (redirect(), "/a", 302),
+        (files(), "/small", 200),
+        (files(), "/large", 200),
+        (files(), "/none", 404),
+        (Action::Synthetic, "/a", 200),
+        (Action::Synthetic, "/a?s=20k", 200),
+        (Action::Synthetic, "/a?P=1", 200),
+    ] {
+        // Twice, since what is cached takes another way.
+        let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").repeat(2);
+        let target = path.split('?').next().unwrap_or(path);
+        let answers = exchange_text(&plan(action.clone()), &request);
+        let lines = format!("\r\nX-Set: 1\r\nX-Path: {target}\r\n\r\n");
+        assert_eq!(answers.matches(&lines).count(), 2, "{action:?}: {answers}");
+        assert_eq!(
+            answers.matches("\r\nX-Set: ").count(),
+            2,
+            "{action:?}: {answers}"
+        );
+        assert_eq!(answers.matches(&format!("HTTP/1.1 {status} ")).count(), 2);
+        assert!(!answers.contains("\r\nServer: "), "{answers}");
+    }
+}
+
+#[test]
+fn fixed_fields_are_added_to_answers_of_our_own() {
+    let mut plan = plan(Action::Respond {
+        status: 200,
+        body: b"ok".to_vec(),
+        headers: Vec::new(),
+    });
+    plan.routes[0].edits.response = edits(&[], &[("X-Set", text("1"))], &[]);
+    let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(2);
+    assert_eq!(
+        exchange_text(&plan, &request),
+        "HTTP/1.1 200 OK\r\nServer: onrush\r\nDate: -----------------------------\r\n\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Length: 2\r\nX-Set: 1\r\n\r\nok"
+            .repeat(2)
+    );
+}
+
+#[test]
+fn what_a_failed_server_leaves_to_us_is_edited_too() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].edits.response =
+            edits(&[], &[("X-Host", variable(Variable::HostName))], &[]);
+        plan.timeouts.upstream_first_byte = Duration::from_secs(1);
+    };
+    let answer = at_client(&change, "garbage\n\n");
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert!(answer.contains("\nX-Host: h\n"), "{answer}");
+}
+
+#[test]
+fn a_request_that_outgrows_its_bounds_on_the_way_is_refused() {
+    let long = "v".repeat(9 * 1024);
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n");
+    let twice = || variable(Variable::Header("X-A".into()));
+    let on_request = |plan: &mut Plan| {
+        plan.routes[0].edits.request = edits(&[], &[], &[("X-B", twice())]);
+    };
+    let on_answer = |plan: &mut Plan| {
+        plan.routes[0].edits.response = edits(&[], &[], &[("X-B", twice())]);
+    };
+    for change in [&on_request as &dyn Fn(&mut Plan), &on_answer] {
+        let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request.repeat(2));
+        let refused = outcome.answer.matches("HTTP/1.1 431 ").count();
+        assert_eq!((refused, outcome.requests.len()), (2, 0), "{outcome:?}");
+    }
+    let host = "h".repeat(8 * 1024);
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let told = |plan: &mut Plan| plan.forwarded.x_forwarded = true;
+    let outcome = forward_with(&told, &[&[Step::Read, send(OK)]], &request);
+    assert!(outcome.answer.starts_with("HTTP/1.1 431 "), "{outcome:?}");
+    let fits = |plan: &mut Plan| {
+        plan.routes[0].edits.request = edits(&[], &[("X-A", twice())], &[]);
+    };
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n");
+    let outcome = forward_with(&fits, &[&[Step::Read, send(OK)]], &request);
+    assert!(outcome.answer.starts_with("HTTP/1.1 200 "), "{outcome:?}");
+}
+
+#[test]
+fn an_answer_that_outgrows_its_bounds_on_the_way_is_a_502() {
+    let change = |plan: &mut Plan| {
+        let long = text(&"v".repeat(3 * 1024));
+        plan.routes[0].edits.response = edits(&[], &[("X-B", long)], &[]);
+    };
+    let answer = format!(
+        "HTTP/1.1 200 OK\nX-A: {}\nContent-Length: 0\n\n",
+        "v".repeat(14 * 1024)
+    );
+    let answer = at_client(&change, &answer);
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+}

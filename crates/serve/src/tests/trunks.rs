@@ -1,0 +1,177 @@
+//! Requests of many clients on shared connections: every client gets its own answer, whatever the others' do.
+
+use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_config::Plan;
+
+use crate::harness::{Site, Step, Upstream, on_every_driver, send};
+
+/// Forwards everything to `upstream`, with `depth` requests at a time on one connection.
+fn plan(upstream: &Upstream, depth: u32) -> Plan {
+    let mut plan = upstream.plan();
+    plan.upstreams[0].pipeline = NonZeroU32::new(depth);
+    plan
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
+}
+
+fn ok(body: &str) -> Step {
+    let length = body.len();
+    send(&format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"
+    ))
+}
+
+/// So many clients ask at the same time; returns their answers' bodies.
+async fn ask(site: &Site, plan: &Plan, clients: usize) -> Vec<String> {
+    let address = site.serve(plan);
+    let mut connections = Vec::new();
+    for number in 0..clients {
+        let client = site.connect(&address).await;
+        client.send(get(&format!("/{number}")).as_bytes()).await;
+        connections.push(client);
+    }
+    let mut bodies = Vec::new();
+    for client in &mut connections {
+        let answer = client.receive_text().await;
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        bodies.push(format!("{} {body}", &head[9..12]));
+    }
+    bodies
+}
+
+/// How many clients got what `is_other` says; all others have to have got their own path. Which of them was the first on
+/// the connection is up to the network.
+fn others(bodies: &[String], is_other: impl Fn(&str) -> bool) -> usize {
+    let clients = bodies.iter().enumerate();
+    let others = clients.filter(|(number, body)| **body != format!("200 /{number}"));
+    let others: Vec<_> = others.collect();
+    for (number, body) in &others {
+        let begin = &body[..body.len().min(80)];
+        assert!(is_other(body), "client {number} got {begin}");
+    }
+    others.len()
+}
+
+#[test]
+fn many_clients_share_a_connection_and_each_gets_its_answer() {
+    on_every_driver(|site| async move {
+        let echo = [Step::Read, Step::Echo, Step::Again];
+        let upstream = site.upstream(&[&echo]);
+        let bodies = ask(&site, &plan(&upstream, 8), 8).await;
+        let expected: Vec<String> = (0..8).map(|number| format!("200 /{number}")).collect();
+        assert_eq!(bodies, expected);
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn a_full_connection_is_joined_by_another() {
+    on_every_driver(|site| async move {
+        let patient = [
+            Step::WaitForConnections(3),
+            Step::Read,
+            Step::Echo,
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&patient]);
+        let bodies = ask(&site, &plan(&upstream, 2), 6).await;
+        let expected: Vec<String> = (0..6).map(|number| format!("200 /{number}")).collect();
+        assert_eq!(bodies, expected);
+        assert_eq!(upstream.connections(), 3);
+    });
+}
+
+#[test]
+fn requests_behind_a_connection_that_ends_are_sent_again() {
+    on_every_driver(|site| async move {
+        // One answer, and then the end for those behind it.
+        let dying = [Step::Read, Step::Echo];
+        let living = [Step::Read, Step::Echo, Step::Again];
+        let upstream = site.upstream(&[&dying, &living]);
+        let bodies = ask(&site, &plan(&upstream, 8), 5).await;
+        let expected: Vec<String> = (0..5).map(|number| format!("200 /{number}")).collect();
+        assert_eq!(bodies, expected);
+    });
+}
+
+#[test]
+fn a_long_answer_holds_nobody_up() {
+    on_every_driver(|site| async move {
+        // The first answer is never finished before the others are.
+        let long = [
+            Step::Read,
+            send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
+            Step::Send(vec![b'x'; 50_000]),
+            Step::WaitForConnections(2),
+            Step::Send(vec![b'x'; 50_000]),
+            // Closing with requests unread would reset the connection.
+            Step::WaitForEnd,
+        ];
+        let echo = [Step::Read, Step::Echo, Step::Again];
+        let upstream = site.upstream(&[&long, &echo]);
+        let bodies = ask(&site, &plan(&upstream, 8), 4).await;
+        let long = format!("200 {}", "x".repeat(100_000));
+        assert_eq!(others(&bodies, |body| body == long), 1);
+    });
+}
+
+#[test]
+fn an_answer_that_is_none_is_a_502_for_one_and_another_try_for_those_behind() {
+    on_every_driver(|site| async move {
+        let garbage = [Step::Read, send("SSH-2.0\r\n\r\n"), Step::WaitForEnd];
+        let echo = [Step::Read, Step::Echo, Step::Again];
+        let upstream = site.upstream(&[&garbage, &echo]);
+        let bodies = ask(&site, &plan(&upstream, 8), 3).await;
+        assert_eq!(others(&bodies, |body| body.starts_with("502 ")), 1);
+    });
+}
+
+#[test]
+fn what_may_not_be_repeated_has_a_connection_of_its_own() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, ok("x"), Step::Again]]);
+        let address = site.serve(&plan(&upstream, 8));
+        let mut client = site.connect(&address).await;
+        for request in [
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx".to_owned(),
+            get("/"),
+        ] {
+            client.send(request.as_bytes()).await;
+            assert!(client.receive_text().await.ends_with("\r\n\r\nx"));
+        }
+        assert_eq!(upstream.connections(), 2);
+    });
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_the_others_answers_in_order() {
+    on_every_driver(|site| async move {
+        let slow = [
+            Step::Read,
+            Step::Wait(Duration::from_millis(5)),
+            Step::Echo,
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&slow]);
+        let (address, worker) = site.serve_worker(&plan(&upstream, 8));
+        let mut clients = Vec::new();
+        for number in 0..4 {
+            let client = site.connect(&address).await;
+            client.send(get(&format!("/{number}")).as_bytes()).await;
+            clients.push(client);
+        }
+        let meter = Rc::clone(&worker);
+        site.until("the first answer", || meter.meter.totals().requests > 0)
+            .await;
+        drop(clients.remove(2));
+        for (client, path) in clients.iter_mut().zip(["/0", "/1", "/3"]) {
+            let answer = client.receive_text().await;
+            assert!(answer.ends_with(path), "{answer}");
+        }
+    });
+}
