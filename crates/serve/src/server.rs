@@ -320,6 +320,9 @@ pub(crate) fn prepare(
     }
     for group in &worker.groups {
         core.spawn(Rc::clone(group).look_after(core.clone(), worker.timeouts.upstream_idle));
+        if group.plan.connections_ready > 0 {
+            core.spawn(Rc::clone(group).keep_ready(Rc::clone(&worker)));
+        }
         // One core's checks are for all.
         if core.id() == 0 && group.plan.health.is_some() {
             for server in 0..group.servers().len() as u32 {

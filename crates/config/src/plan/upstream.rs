@@ -248,7 +248,7 @@ pub struct Eject {
     pub error_share: Option<u8>,
     /// So many times slower than the others, in percent (300: three times).
     pub latency_share: Option<u16>,
-    /// For how long; each time again as long as before.
+    /// For how long the first time; each time after that twice as long, up to five minutes.
     pub time: Duration,
     /// How many of the servers may be out, in percent; one always stays.
     pub share_max: u8,

@@ -22,7 +22,7 @@ use onrush_tls::Transport;
 
 use super::download::{Done, Download};
 use super::failure::Failure;
-use super::group::{Group, Place, Server, Unplaced};
+use super::group::{FOREVER, Group, Place, Server, Unplaced};
 use super::rewrite;
 use super::trunk;
 use super::upload::{Stopped, Upload};
@@ -120,7 +120,7 @@ impl Forward {
             sticks_to: group.sticks_to(head),
             until: match worker.timeouts.request {
                 Some(timeout) => now + timeout,
-                None => Instant::from_nanoseconds(u64::MAX),
+                None => FOREVER,
             },
             sent: Cell::default(),
             tried: None,

@@ -65,6 +65,9 @@ pub(crate) struct Group {
     ejector: Option<RefCell<Ejector>>,
 }
 
+/// Later than everything.
+pub(crate) const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
+
 /// No server's index.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
@@ -423,6 +426,29 @@ impl Group {
         for server in &self.servers {
             server.pool.clear();
             server.trunks.close();
+        }
+    }
+
+    /// Keeps as many idle connections to each server as are to be ready, until the core stops.
+    pub(crate) async fn keep_ready(self: Rc<Self>, worker: Rc<Worker>) {
+        let core = &worker.core;
+        while !core.is_stopping() {
+            for (server, seat) in self.servers.iter().zip(self.roster.seats()) {
+                while matches!(seat.standing(core.now()), Standing::In { .. })
+                    && server.address().is_some()
+                    && server.pool.len() < self.plan.connections_ready
+                {
+                    match self.connect(server, &worker, FOREVER).await {
+                        Ok(transport) => server.pool.put(transport, core.now()),
+                        // Requests and checks say what is wrong; here it is tried again in a moment.
+                        Err(_) => break,
+                    }
+                    if core.is_stopping() {
+                        return;
+                    }
+                }
+            }
+            core.sleep_unless_stopping(POOL_SWEEP).await;
         }
     }
 

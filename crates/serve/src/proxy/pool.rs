@@ -53,6 +53,11 @@ impl Pool {
         drop(surplus);
     }
 
+    /// How many connections wait.
+    pub(crate) fn len(&self) -> usize {
+        self.idle.borrow().len()
+    }
+
     /// Closes what has been idle for longer than `idle_max`, and what the server has closed.
     pub(crate) fn expire(&self, now: Instant, idle_max: Duration) {
         self.idle

@@ -27,7 +27,7 @@ use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
 use onrush_tls::Transport;
 
 use super::failure::Failure;
-use super::group::{Group, Server};
+use super::group::{FOREVER, Group, Server};
 use super::rewrite;
 use crate::passage::Asker;
 use crate::worker::Worker;
@@ -265,8 +265,6 @@ enum Turn {
     /// Nothing is under way, and nothing will be.
     Done,
 }
-
-const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
 /// Runs a trunk to its end.
 async fn run(trunk: Rc<Trunk>, group: Rc<Group>, server: u32, worker: Rc<Worker>) {

@@ -196,3 +196,18 @@ fn idle_connections_hold_no_buffers() {
         .await;
     });
 }
+
+#[test]
+fn connections_are_made_before_they_are_needed_where_the_plan_says_so() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let mut plan = upstream.plan();
+        plan.upstreams[0].connections_ready = 3;
+        let address = site.serve(&plan);
+        site.until("three connections", || upstream.connections() == 3)
+            .await;
+        let mut client = site.connect(&address).await;
+        get(&mut client).await;
+        assert_eq!(upstream.connections(), 3);
+    });
+}
