@@ -29,6 +29,11 @@ impl Pool {
         self.in_use.get()
     }
 
+    /// Whether the core's bound is reached.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.in_use.get() >= BUFFERS_MAX
+    }
+
     /// An empty buffer; fails with [`Kind::NoBuffers`] when the core's bound is reached.
     pub(crate) fn take(self: &Rc<Self>) -> Result<Buffer, Error> {
         Ok(self.adopt(
@@ -39,7 +44,7 @@ impl Pool {
 
     /// Memory that goes to the kernel without a handle; it must come back through [`Pool::adopt`] or `put_memory`.
     pub(crate) fn take_memory(&self) -> Option<Box<[u8]>> {
-        if self.in_use.get() >= BUFFERS_MAX {
+        if self.is_exhausted() {
             return None;
         }
         self.in_use.set(self.in_use.get() + 1);

@@ -18,7 +18,8 @@ pub(crate) struct Key(pub(crate) u32);
 pub(crate) struct Socket {
     /// `None` for simulated sockets and unused slots.
     pub(crate) descriptor: Option<OwnedFd>,
-    /// Readiness as last reported: false means that the next call would say EAGAIN. Unused with io_uring.
+    /// Readiness as last reported: false means that the next call would say EAGAIN. With io_uring it is known only
+    /// right after a call: a receive that filled its buffer has left the socket readable.
     pub(crate) readable: bool,
     pub(crate) writable: bool,
     /// The peer has ended or the socket failed: a short receive does not mean that nothing follows.

@@ -253,8 +253,8 @@ impl Stream {
     }
 }
 
-/// Whether the kernel holds bytes, an end or an error for a socket that nobody receives from: back-pressure has
-/// cancelled its multishot receive, and a finished answer did not arm it again.
+/// Whether the kernel holds bytes, an end or an error for a socket that nobody receives from: bulk is received only when
+/// asked for, and back-pressure has cancelled a multishot receive that a finished answer did not arm again.
 fn has_arrived(socket: &Socket) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(socket.descriptor(), &mut [0u8; 1][..], flags).err() != Some(Errno::AGAIN)

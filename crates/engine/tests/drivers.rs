@@ -287,6 +287,78 @@ fn a_receive_that_is_given_up_loses_nothing() {
 }
 
 #[test]
+fn of_a_peer_that_sends_endlessly_only_a_handful_of_buffers_is_held() {
+    const STREAMS: usize = 20;
+    /// What the sender's end has under way, and what has come to the receiver's. Of the latter a multishot receive may
+    /// have one more than it was meant to.
+    const BUFFERS_PER_STREAM: usize = 2 + 2;
+    on_every_driver(|core, listener, address| async move {
+        // With io_uring the kernel holds a fixed number.
+        let lent = buffers_once_calm(&core).await;
+        let mut streams = Vec::new();
+        for _ in 0..STREAMS {
+            let sender = Stream::connect(&core, &address, None).await.unwrap();
+            let receiver = listener.accept().await.unwrap();
+            // It looks like a connection of small messages, until it is one no more.
+            for _ in 0..3 {
+                send(&sender, b"small").await.unwrap();
+                receiver.recv(&mut Input::default()).await.unwrap();
+            }
+            core.spawn(async move { while send(&sender, &bytes(BUFFER_BYTES)).await.is_ok() {} });
+            streams.push(receiver);
+        }
+        for _ in 0..3 {
+            let most = buffers_once_calm(&core).await;
+            let bound = lent + STREAMS * BUFFERS_PER_STREAM;
+            assert!(most <= bound, "{most} buffers in use, of {lent} lent");
+            for receiver in &streams {
+                let mut taken = 0;
+                while taken < 300_000 {
+                    taken += receiver.recv(&mut Input::default()).await.unwrap();
+                }
+            }
+        }
+    });
+}
+
+/// The most buffers that are in use until their number has stood still for a while.
+async fn buffers_once_calm(core: &Core) -> usize {
+    let (mut most, mut last, mut calm) = (0, 0, 0);
+    while calm < 20 {
+        core.sleep(Duration::from_millis(1)).await;
+        let now = core.pool().in_use();
+        calm = if now == last { calm + 1 } else { 0 };
+        (most, last) = (most.max(now), now);
+    }
+    most
+}
+
+#[test]
+fn of_a_peer_that_sends_byte_by_byte_only_a_handful_of_buffers_is_held() {
+    on_every_driver(|core, listener, address| async move {
+        let lent = buffers_once_calm(&core).await;
+        let sender = Stream::connect(&core, &address, None).await.unwrap();
+        let receiver = listener.accept().await.unwrap();
+        send(&sender, b"x").await.unwrap();
+        receiver.recv(&mut Input::default()).await.unwrap();
+        // Once it has waited in vain it is ready to receive whatever comes.
+        receiver.set_deadline(Some(core.now_exact()));
+        let error = receiver.recv(&mut Input::default()).await.unwrap_err();
+        assert_eq!(error.kind, Kind::TimedOut);
+        for _ in 0..100 {
+            sender.queue(&b"x"[..]);
+            sender.flush().await.unwrap();
+            core.sleep(Duration::from_micros(100)).await;
+        }
+        let held = core.pool().in_use() - lent;
+        assert!(held <= 5, "{held} buffers for 100 bytes");
+        sender.shutdown().await.unwrap();
+        receiver.set_deadline(None);
+        assert_eq!(receive_all(&receiver).await.unwrap().len(), 100);
+    });
+}
+
+#[test]
 fn streams_dropped_with_everything_in_flight_return_all_buffers() {
     on_every_driver(|core, listener, address| async move {
         let before = core.pool().in_use();

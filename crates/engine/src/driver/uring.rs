@@ -1,5 +1,10 @@
 //! The io_uring driver: multishot accept and receive, provided buffers, batched submission.
 //!
+//! A multishot receive is armed once for many messages, and it has no bound of its own: one run of it takes 33 buffers
+//! from a socket that has bytes for them, before the first completion is seen. Since Linux 6.17 it can be given a number
+//! of bytes after which it ends, and is what sockets with small messages get. Bulk, and everything on older kernels, is
+//! received one buffer at a time, when somebody asks for it.
+//!
 //! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
 
@@ -18,9 +23,10 @@ use rustix::io::Errno;
 use super::Event;
 use crate::buffer::{Buffer, Pool};
 use crate::clock;
-use crate::error::{Error, Op};
+use crate::error::{Error, Kind, Op};
 use crate::limits::{
-    COMPLETION_ENTRIES, PARTS_PER_SEND, RECEIVED_MAX, RING_BUFFERS, SUBMISSION_ENTRIES,
+    BUFFER_BYTES, BULK_ENDS_AFTER, COMPLETION_ENTRIES, MULTISHOT_BYTES, PARTS_PER_SEND,
+    RECEIVED_MAX, RING_BUFFERS, SUBMISSION_ENTRIES,
 };
 use crate::outgoing::{Part, Queue};
 use crate::socket::{Key, Socket, Sockets};
@@ -31,8 +37,10 @@ use crate::task::Tasks;
 pub(crate) struct InFlight {
     /// Operations whose last completion has not been seen. The slot may be reused only at zero.
     pub(crate) operations: u8,
-    /// A multishot receive or accept is armed.
+    /// A receive or accept is armed.
     pub(crate) armed: bool,
+    /// Short receives to come until the socket counts as one of small messages again.
+    bulk: u8,
     /// The armed receive has been asked to end.
     pub(crate) cancelling: bool,
     /// A send is in flight; the parts at the front of `outgoing` belong to the kernel.
@@ -50,6 +58,15 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
+    /// Learns from a receive what the socket is used for.
+    pub(crate) fn note_length(&mut self, is_full: bool) {
+        self.bulk = if is_full {
+            BULK_ENDS_AFTER
+        } else {
+            self.bulk.saturating_sub(1)
+        };
+    }
+
     /// Whether the connection has ended, failed, or received something unasked.
     pub(crate) fn is_spent(&self) -> bool {
         self.end.is_some() || self.send_failed.is_some() || !self.received.is_empty()
@@ -91,10 +108,20 @@ fn split(user_data: u64) -> (Operation, Key) {
     (operation, Key(user_data as u32))
 }
 
+/// What a ring of this kernel is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Speed {
+    Full,
+    /// Without multishot receives.
+    Reduced,
+}
+
 pub(crate) struct Ring {
     ring: IoUring,
     wake: OwnedFd,
     buffers: Provided,
+    /// Whether a multishot receive can be bounded.
+    multishot: bool,
     /// Completions of one turn, between reaping and acting.
     reaped: Vec<(u64, i32, u32)>,
 }
@@ -104,9 +131,14 @@ impl Ring {
         Self::open().map_err(|errno| Error::os(Op::Start, errno))
     }
 
-    /// Whether a ring with all that we need can be had here.
-    pub(crate) fn probe() -> Result<(), Errno> {
-        Self::open().map(drop)
+    /// Whether a ring with all that we need can be had here, and if so, whether it has all that makes it fast.
+    pub(crate) fn probe() -> Result<Speed, Errno> {
+        let ring = Self::open()?;
+        Ok(if ring.multishot {
+            Speed::Full
+        } else {
+            Speed::Reduced
+        })
     }
 
     fn open() -> Result<Self, Errno> {
@@ -129,10 +161,25 @@ impl Ring {
             ring,
             wake,
             buffers,
+            multishot: false,
             reaped: Vec::with_capacity(COMPLETION_ENTRIES as usize),
         };
+        ring.multishot = ring.bounds_multishot()?;
         ring.arm_wake();
         Ok(ring)
+    }
+
+    /// Tries a bounded multishot receive on no socket. Where bounds are unknown, they are what is refused first.
+    fn bounds_multishot(&mut self) -> Result<bool, Errno> {
+        self.push(recv_multishot(Fd(-1)));
+        while let Err(errno) = self.ring.submit_and_wait(1).map_err(errno) {
+            if errno != Errno::INTR {
+                return Err(errno);
+            }
+        }
+        let completion = self.ring.completion().next();
+        let refused = completion.map(|entry| outcome(entry.result()));
+        Ok(refused == Some(Err(Errno::BADF)))
     }
 
     pub(crate) fn wake_descriptor(&self) -> &OwnedFd {
@@ -164,12 +211,29 @@ impl Ring {
         }
     }
 
-    pub(crate) fn arm_recv(&mut self, key: Key, socket: &mut Socket) {
-        let entry =
-            opcode::RecvMulti::new(Fd(socket.descriptor().as_raw_fd()), Provided::GROUP).build();
+    /// Receives into provided buffers.
+    ///
+    /// # Errors
+    /// When all buffers of the core are with its tasks: the receive would fail, and be armed again, over and over.
+    pub(crate) fn arm_recv(
+        &mut self,
+        key: Key,
+        socket: &mut Socket,
+        pool: &Pool,
+    ) -> Result<(), Error> {
+        if !self.buffers.can_take(pool) {
+            return Err(Error::new(Op::Buffer, Kind::NoBuffers));
+        }
+        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let entry = if self.multishot && socket.ring.bulk == 0 {
+            recv_multishot(descriptor)
+        } else {
+            recv_once(descriptor)
+        };
         self.push(entry.user_data(user_data(Operation::Recv, key)));
         socket.ring.armed = true;
         socket.ring.operations += 1;
+        Ok(())
     }
 
     pub(crate) fn arm_accept(&mut self, key: Key, socket: &mut Socket) {
@@ -385,6 +449,8 @@ impl Ring {
             (Ok(0), _) => socket.ring.end = Some(Ok(())),
             (Ok(count), Some(mut buffer)) => {
                 buffer.fill(count as usize);
+                socket.readable = buffer.room() == 0;
+                socket.ring.note_length(socket.readable);
                 socket.ring.received.push(buffer);
                 if socket.ring.received.len() >= RECEIVED_MAX {
                     self.cancel_recv(key, socket);
@@ -423,6 +489,28 @@ impl Ring {
             );
         }
     }
+}
+
+fn recv_once(descriptor: Fd) -> squeue::Entry {
+    opcode::Recv::new(descriptor, std::ptr::null_mut(), BUFFER_BYTES as u32)
+        .buf_group(Provided::GROUP)
+        .build()
+        .flags(squeue::Flags::BUFFER_SELECT)
+}
+
+/// A multishot receive that ends by itself after [`MULTISHOT_BYTES`], with the receive that completes them.
+fn recv_multishot(descriptor: Fd) -> squeue::Entry {
+    /// Where `struct io_uring_sqe` has the field `optlen`, which the io-uring crate has no name for.
+    const OPTLEN: usize = 44;
+    const { assert!(size_of::<squeue::Entry>() == 64 && align_of::<squeue::Entry>() == 8) };
+    let mut entry = opcode::RecvMulti::new(descriptor, Provided::GROUP).build();
+    let optlen = (&raw mut entry)
+        .cast::<u8>()
+        .wrapping_add(OPTLEN)
+        .cast::<u32>();
+    // SAFETY: four aligned bytes within the entry, which is that C structure, initialised, and nothing but integers.
+    unsafe { optlen.write(MULTISHOT_BYTES) };
+    entry
 }
 
 impl Message {
@@ -485,6 +573,11 @@ impl Provided {
         }
         .map_err(errno)?;
         Ok(provided)
+    }
+
+    /// Whether the kernel has a buffer for what arrives, or gets one with the next turn.
+    fn can_take(&self, pool: &Pool) -> bool {
+        self.missing.len() < usize::from(RING_BUFFERS) || !pool.is_exhausted()
     }
 
     /// Takes back the memory that the kernel has filled.

@@ -1,15 +1,17 @@
 //! Receiving: appends at least one byte to an [`Input`], or reports the end of the stream.
 
+use std::rc::Rc;
 use std::task::Poll;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
+use crate::buffer::Pool;
 use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Kind, Op};
 use crate::input::Input;
-use crate::socket::Key;
+use crate::socket::{Key, Socket};
 use crate::task::TaskId;
 
 impl State {
@@ -44,24 +46,7 @@ impl State {
         if !socket.readable {
             return Err(Error::os(Op::Recv, Errno::AGAIN));
         }
-        let buffer = input.buffer_with_room(&self.pool)?;
-        let room = buffer.room();
-        loop {
-            match recv(socket.descriptor(), buffer.spare(), RecvFlags::empty()) {
-                Ok((_, count)) => {
-                    // A short receive has emptied the socket and the next edge is still to come, unless the end of
-                    // the stream stands behind the bytes: its edge may have been reported together with theirs.
-                    socket.readable = count == room || socket.ended;
-                    buffer.fill(count);
-                    return Ok(count);
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => {
-                    socket.readable = errno != Errno::AGAIN;
-                    return Err(Error::os(Op::Recv, errno));
-                }
-            }
-        }
+        recv_now(socket, input, &self.pool)
     }
 
     fn recv_ring(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
@@ -92,9 +77,18 @@ impl State {
             Some(Err(errno)) => return Err(Error::os(Op::Recv, errno)),
             None => {}
         }
-        if !socket.ring.armed {
-            driver.arm_recv(key, socket);
+        if socket.ring.armed {
+            return Err(Error::os(Op::Recv, Errno::AGAIN));
         }
+        // Behind a full buffer stands more: it is there already, and no turn of the core has to be waited for.
+        if socket.readable {
+            let received = recv_now(socket, input, pool);
+            socket.ring.note_length(socket.readable);
+            if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
+                return received;
+            }
+        }
+        driver.arm_recv(key, socket, pool)?;
         Err(Error::os(Op::Recv, Errno::AGAIN))
     }
 
@@ -114,5 +108,28 @@ impl State {
             .map_err(|errno| Error::os(Op::Recv, errno))?;
         buffer.fill(count);
         Ok(count)
+    }
+}
+
+/// Receives what is there.
+fn recv_now(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<usize, Error> {
+    let buffer = input.buffer_with_room(pool)?;
+    let room = buffer.room();
+    loop {
+        // DONTWAIT: a ring's sockets are blocking.
+        match recv(socket.descriptor(), buffer.spare(), RecvFlags::DONTWAIT) {
+            Ok((_, count)) => {
+                // A short receive has emptied the socket and the next edge is still to come, unless the end of
+                // the stream stands behind the bytes: its edge may have been reported together with theirs.
+                socket.readable = count == room || socket.ended;
+                buffer.fill(count);
+                return Ok(count);
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => {
+                socket.readable = errno != Errno::AGAIN;
+                return Err(Error::os(Op::Recv, errno));
+            }
+        }
     }
 }
