@@ -15,6 +15,7 @@ pub(super) fn outcome() -> Outcome {
         metric: Metric::Cpu(Role::Server),
         ours: vec!["onrush epoll".into(), "onrush io_uring".into()],
         theirs: Some("nginx".into()),
+        above: Default::default(),
         bound: Some(Bound::AtMost(0.85)),
     };
     Outcome {

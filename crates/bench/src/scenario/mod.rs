@@ -256,6 +256,9 @@ pub struct Figure {
     pub ours: Vec<String>,
     /// The variant they are divided by; without one the number itself is judged.
     pub theirs: Option<String>,
+    /// What is compared of these variants is how far they are above another one, round by round: what TLS adds, or a
+    /// proxy.
+    pub above: BTreeMap<String, String>,
     /// The target.
     pub bound: Option<Bound>,
 }

@@ -56,7 +56,7 @@ const WORK_KEYS: &[&str] = &[
     "figure",
 ];
 const VARIANT_KEYS: &[&str] = &["name", "client", "proxy", "server", "control", "set"];
-const FIGURE_KEYS: &[&str] = &["metric", "ours", "theirs", "at_most", "at_least"];
+const FIGURE_KEYS: &[&str] = &["metric", "ours", "theirs", "above", "at_most", "at_least"];
 const RATE_KEYS: &[&str] = &["share", "work", "variant"];
 
 /// Values every program may use, and those some may.
@@ -526,7 +526,7 @@ fn figures(work: &Section<'_>, variants: &[Variant]) -> Read<Vec<Figure>> {
 }
 
 fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> Read<Figure> {
-    let section = Section::open(source, table.value, table.span, FIGURE_KEYS)?;
+    let section = Section::open(source, table.value, table.span.clone(), FIGURE_KEYS)?;
     let ours = section
         .texts("ours")?
         .filter(|ours| !ours.is_empty())
@@ -538,8 +538,19 @@ fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> 
     if let Some(name) = &theirs {
         variant_exists(source, name, variants)?;
     }
+    let above = section.texts_by_name("above")?;
+    for name in above.iter().flat_map(|(name, base)| [name, base]) {
+        if !variants.iter().any(|variant| variant.name == *name) {
+            let names: Vec<_> = variants.iter().map(|variant| &*variant.name).collect();
+            let span = section
+                .table("above")?
+                .map_or(table.span, |table| table.span);
+            return Err(source.mistake(span, unknown("variant", name, &names)));
+        }
+    }
     Ok(Figure {
         metric: metric(&section)?,
+        above,
         ours: plain(ours),
         theirs: theirs.map(|name| name.value),
         bound: bound(&section)?,

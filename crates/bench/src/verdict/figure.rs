@@ -33,8 +33,24 @@ pub fn figure_lines(figure: &Figure, variants: &[VariantOutcome]) -> Vec<FigureL
         .ours
         .iter()
         .filter_map(|name| find(name))
-        .map(|ours| line(figure, ours, theirs))
+        .map(|ours| line(figure, variants, ours, theirs))
         .collect()
+}
+
+/// What is compared of a trial: its number, or how far that is above the same round's of another variant.
+fn number(figure: &Figure, variants: &[VariantOutcome], name: &str, trial: &Trial) -> Option<f64> {
+    let metric = figure.metric.name();
+    let own = trial.metrics.get(&metric)?;
+    let Some(base) = figure.above.get(name) else {
+        return Some(*own);
+    };
+    let base = variants.iter().find(|variant| variant.name == *base)?;
+    let beside = base
+        .trials
+        .iter()
+        .find(|other| other.round == trial.round)?;
+    let is_sound = beside.invalid.is_empty();
+    is_sound.then(|| Some(own - beside.metrics.get(&metric)?))?
 }
 
 /// One round of both sides.
@@ -53,11 +69,16 @@ enum Spoilt {
     Disturbed(f64),
 }
 
-fn line(figure: &Figure, ours: &VariantOutcome, theirs: Option<&VariantOutcome>) -> FigureLine {
+fn line(
+    figure: &Figure,
+    variants: &[VariantOutcome],
+    ours: &VariantOutcome,
+    theirs: Option<&VariantOutcome>,
+) -> FigureLine {
     let pairs: Vec<Pair> = ours
         .trials
         .iter()
-        .map(|trial| pair(figure, trial, theirs))
+        .map(|trial| pair(figure, variants, (ours, trial), theirs))
         .collect();
     let spoilt = pairs.iter().filter(|pair| pair.spoilt.is_some()).count();
     // A figure stands on more than half of its rounds; one that does not stand shows what there is, unjudged.
@@ -76,7 +97,10 @@ fn line(figure: &Figure, ours: &VariantOutcome, theirs: Option<&VariantOutcome>)
     };
     FigureLine {
         metric: figure.metric.name(),
-        title: figure.metric.title(),
+        title: match figure.above.get(&ours.name) {
+            Some(base) => format!("{} above {base}", figure.metric.title()),
+            None => figure.metric.title(),
+        },
         unit: figure.metric.unit().symbol().into(),
         ours: ours.name.clone(),
         theirs: theirs.map(|theirs| theirs.name.clone()),
@@ -102,11 +126,15 @@ fn ratios(shown: &[(f64, Option<f64>)]) -> Option<Ratios> {
     Ratios::of(&pairs, CONFIDENCE)
 }
 
-fn pair(figure: &Figure, ours: &Trial, theirs: Option<&VariantOutcome>) -> Pair {
-    let metric = figure.metric.name();
-    let number = |trial: &Trial| trial.metrics.get(&metric).copied();
+fn pair(
+    figure: &Figure,
+    variants: &[VariantOutcome],
+    (variant, ours): (&VariantOutcome, &Trial),
+    theirs: Option<&VariantOutcome>,
+) -> Pair {
+    let number = |name: &str, trial: &Trial| number(figure, variants, name, trial);
     let mut spoilt = spoilt(figure, ours, Side::Ours);
-    let mut values = number(ours).map(|own| (own, None));
+    let mut values = number(&variant.name, ours).map(|own| (own, None));
     if let Some(theirs) = theirs {
         let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
         let theirs_spoilt = match beside {
@@ -117,7 +145,7 @@ fn pair(figure: &Figure, ours: &Trial, theirs: Option<&VariantOutcome>) -> Pair 
             Spoilt::Because(why) => Spoilt::Because(format!("{}: {why}", theirs.name)),
             Spoilt::Disturbed(share) => Spoilt::Disturbed(share),
         }));
-        let other = beside.and_then(number);
+        let other = beside.and_then(|trial| number(&theirs.name, trial));
         values = values.and_then(|(own, _)| Some((own, Some(other?))));
     }
     Pair {
@@ -242,6 +270,7 @@ mod tests {
             metric: Metric::Rate,
             ours: vec!["ours".into()],
             theirs: theirs.map(String::from),
+            above: Default::default(),
             bound,
         }
     }
@@ -259,6 +288,31 @@ mod tests {
         let value = line.value.expect("three rounds");
         assert_eq!((value.median, value.min, value.max), (1.0, 0.9, 2.0));
         assert_eq!(line.verdict, Verdict::Reached);
+    }
+
+    #[test]
+    fn what_is_added_is_compared_round_by_round() {
+        let variants = [
+            variant("ours", &[10.0, 20.0]),
+            variant("ours with TLS", &[12.0, 23.0]),
+            variant("theirs", &[10.0, 30.0]),
+            variant("theirs with TLS", &[14.0, 36.0]),
+        ];
+        let above = [("ours with TLS", "ours"), ("theirs with TLS", "theirs")];
+        let figure = Figure {
+            ours: vec!["ours with TLS".into()],
+            above: above.map(|(name, base)| (name.into(), base.into())).into(),
+            ..figure(Some("theirs with TLS"), Some(Bound::AtMost(0.55)))
+        };
+        let line = &figure_lines(&figure, &variants)[0];
+        let value = line.value.expect("two rounds");
+        assert_eq!((value.min, value.max), (0.5, 0.5));
+        assert_eq!(
+            line.ours_value.map(|own| (own.min, own.max)),
+            Some((2.0, 3.0))
+        );
+        assert_eq!(line.verdict, Verdict::Reached);
+        assert!(line.title.ends_with(" above ours"), "{}", line.title);
     }
 
     #[test]
