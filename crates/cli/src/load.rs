@@ -17,7 +17,7 @@ use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::{Running, Stopper};
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
-use onrush_load::{Io, run};
+use onrush_load::{Io, Resume, Verify, run};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -46,7 +46,7 @@ Latencies are those of answers, from the moment their request should have starte
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http://host[:port]/path?query, or unix:/path/to/socket:/path", value_parser = Target::parse)]
+    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path", value_parser = Target::parse)]
     url: Target,
 
     /// Connections, over all threads
@@ -100,6 +100,25 @@ pub(crate) struct Args {
     /// How long nothing may arrive while an answer is due [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
+
+    /// Believe any certificate of an https server
+    #[arg(short = 'k', long)]
+    insecure: bool,
+
+    /// Believe certificates of the authorities in this PEM file, instead of those of the system
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    cacert: Option<PathBuf>,
+
+    /// Whether connections resume the TLS sessions of earlier ones
+    #[arg(long, value_name = "on|off", value_enum, default_value = "on")]
+    tls_resume: Switch,
+}
+
+/// A setting with two values.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 /// A list that clap does not take for a repeated argument.
@@ -159,6 +178,15 @@ impl Args {
             method: self.method,
             headers: self.headers,
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
+            verify: match self.cacert {
+                _ if self.insecure => Verify::Nothing,
+                Some(file) => Verify::File(file),
+                None => Verify::System,
+            },
+            resume: match self.tls_resume {
+                Switch::On => Resume::Yes,
+                Switch::Off => Resume::No,
+            },
         }
     }
 }

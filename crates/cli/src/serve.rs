@@ -308,7 +308,11 @@ fn describe_action(action: &Action, plan: &Plan) -> String {
 
 fn announce(server: &Server, what: &str) {
     let mut out = std::io::stdout().lock();
-    let addresses: Vec<String> = server.addresses().map(ToString::to_string).collect();
+    let addresses: Vec<String> = server
+        .addresses()
+        .zip(server.speaks_tls())
+        .map(|(address, is_tls)| format!("{address}{}", if is_tls { " with TLS" } else { "" }))
+        .collect();
     let cores = server.cpus().len();
     let cpus: Vec<String> = server
         .cpus()

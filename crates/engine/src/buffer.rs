@@ -100,6 +100,11 @@ impl Buffer {
         &mut self.memory[self.end as usize..]
     }
 
+    /// The filled part, for whoever decrypts in place.
+    pub fn filled_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start as usize..self.end as usize]
+    }
+
     /// Bytes that still fit.
     pub fn room(&self) -> usize {
         BUFFER_BYTES - self.end as usize

@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     id: usize,
     pub(crate) tasks: Tasks,
     pub(crate) state: RefCell<State>,
-    pool: Rc<Pool>,
+    pub(crate) pool: Rc<Pool>,
     clock: Clock,
     /// The time at the start of this turn.
     now: Cell<Instant>,

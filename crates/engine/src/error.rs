@@ -49,6 +49,10 @@ pub enum Kind {
     NoBuffers,
     /// The file ended before the bytes that were promised of it.
     FileTooShort,
+    /// The peer ended the connection without the word that TLS ends with: what came before may not be all there was.
+    Truncated,
+    /// What was received breaks TLS, or the peer says so of what we sent: the number of the alert (RFC 8446 6).
+    Alert(u8),
     /// The kernel said no.
     Os(Errno),
 }
@@ -104,6 +108,8 @@ impl fmt::Display for Error {
             Kind::Stopping => write!(f, "{op}: stopping"),
             Kind::NoBuffers => write!(f, "{op}: all buffers of this core are in use"),
             Kind::FileTooShort => write!(f, "{op}: the file became shorter while it was sent"),
+            Kind::Truncated => write!(f, "{op}: the connection ended without TLS's end"),
+            Kind::Alert(number) => write!(f, "{op}: TLS failed with alert {number}"),
             Kind::Os(errno) => write!(f, "{op}: {}", std::io::Error::from(errno)),
         }
     }

@@ -4,6 +4,7 @@ use std::mem;
 use std::rc::Rc;
 
 use crate::buffer::{Buffer, Pool};
+use crate::core::Core;
 use crate::error::Error;
 
 /// Received bytes, in order.
@@ -53,8 +54,39 @@ impl Input {
         self.buffer.take()
     }
 
+    /// The bytes not consumed yet, for whoever decrypts in place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.buffer {
+            Some(buffer) => buffer.filled_mut(),
+            None => &mut self.parked,
+        }
+    }
+
+    /// Makes `buffer` the content: what [`Input::take`] undoes.
+    ///
+    /// # Panics
+    /// When there are bytes already.
+    pub fn give(&mut self, buffer: Buffer) {
+        assert!(self.is_empty(), "bytes would be lost");
+        if !buffer.is_empty() {
+            self.parked = Box::default();
+            self.buffer = Some(buffer);
+        }
+    }
+
+    /// Appends as many of `bytes` as there is room for and says how many.
+    ///
+    /// # Errors
+    /// [`crate::Kind::NoBuffers`] when the core's bound is reached.
+    pub fn put_some(&mut self, bytes: &[u8], core: &Core) -> Result<usize, Error> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        Ok(self.compact_buffer(&core.inner().pool)?.put_some(bytes))
+    }
+
     /// Gives the buffer up before a wait.
-    pub(crate) fn park(&mut self) {
+    pub fn park(&mut self) {
         if let Some(buffer) = self.buffer.take()
             && !buffer.is_empty()
         {
@@ -64,6 +96,16 @@ impl Input {
 
     /// A buffer with what is left over at its front and room behind it.
     pub(crate) fn buffer_with_room(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
+        let buffer = self.compact_buffer(pool)?;
+        assert!(
+            buffer.room() > 0,
+            "the caller consumes or refuses before a whole buffer is unconsumed"
+        );
+        Ok(buffer)
+    }
+
+    /// A buffer with what is left over at its front.
+    fn compact_buffer(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
         if let Some(buffer) = &mut self.buffer {
             buffer.compact();
         } else {
@@ -73,12 +115,7 @@ impl Input {
             assert!(fits, "parked bytes came out of a buffer of the same size");
             self.buffer = Some(buffer);
         }
-        let buffer = self.buffer.as_mut().expect("set above");
-        assert!(
-            buffer.room() > 0,
-            "the caller consumes or refuses before a whole buffer is unconsumed"
-        );
-        Ok(buffer)
+        Ok(self.buffer.as_mut().expect("set above"))
     }
 
     /// Appends what the kernel received into `received`: without a copy when nothing was left over. Leaves in
@@ -143,6 +180,23 @@ mod tests {
         let mut input = Input::default();
         assert_eq!(input.append(&mut Some(arrived), &pool).unwrap(), 3);
         assert_eq!(input.bytes().as_ptr(), address);
+    }
+
+    #[test]
+    fn a_buffer_given_is_the_one_taken_and_only_what_fits_is_put_behind_it() {
+        let core = Core::simulated(crate::Simulation::with_seed(1));
+        let mut buffer = core.buffer().unwrap();
+        assert!(buffer.put(&vec![1; BUFFER_BYTES - 2]));
+        let address = buffer.as_ptr();
+        let mut input = Input::default();
+        input.give(buffer);
+        assert_eq!(input.put_some(b"abcd", &core), Ok(2));
+        assert_eq!(input.put_some(b"cd", &core), Ok(0));
+        input.bytes_mut()[0] = 7;
+        input.consume(0);
+        let taken = input.take().unwrap();
+        assert_eq!((taken.as_ptr(), taken[0]), (address, 7));
+        assert!(taken.ends_with(b"\x01ab"));
     }
 
     #[test]

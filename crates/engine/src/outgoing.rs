@@ -17,7 +17,8 @@ pub enum Part {
 }
 
 impl Part {
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// What is left of it to be sent.
+    pub fn bytes(&self) -> &[u8] {
         match self {
             Part::Buffer(buffer) => buffer,
             Part::Shared(bytes, start) => &bytes[*start..],
@@ -25,7 +26,11 @@ impl Part {
         }
     }
 
-    fn consume(&mut self, count: usize) {
+    /// Drops its first `count` bytes.
+    ///
+    /// # Panics
+    /// When it has fewer.
+    pub fn consume(&mut self, count: usize) {
         match self {
             Part::Buffer(buffer) => buffer.consume(count),
             Part::Shared(_, start) => *start += count,

@@ -105,6 +105,15 @@ impl Stream {
             .poll_recv(self.key, input, inner.tasks.current())
     }
 
+    /// Appends what has arrived to `input`, without a wait: `None` when nothing has.
+    ///
+    /// # Errors
+    /// As in recv(2).
+    pub fn recv_now(&self, input: &mut Input) -> Option<Result<usize, Error>> {
+        let state = &mut *self.core.inner().state.borrow_mut();
+        state.recv_now(self.key, input)
+    }
+
     /// Like [`Stream::recv`], but a wait also ends when the core is asked to stop, with [`crate::Kind::Stopping`].
     ///
     /// # Errors
@@ -159,6 +168,13 @@ impl Stream {
             .state
             .borrow_mut()
             .poll_flush(self.key, Follows::Nothing, inner.tasks.current())
+    }
+
+    /// Sends what is queued as far as the kernel takes it without a wait. What is left goes with the next
+    /// [`Stream::flush`], or is lost when there is none; a failure shows in whatever meets it next.
+    pub fn flush_now(&self) {
+        let state = &mut *self.core.inner().state.borrow_mut();
+        let _ = state.flush_now(self.key, Follows::Nothing);
     }
 
     /// Sends what is queued and then bytes of `file` from `offset` on, which never enter our memory: at least one and at

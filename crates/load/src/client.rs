@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Part, Stream};
-use onrush_tls::Transport;
+use onrush_tls::{Connector, HandshakeError, Transport};
 
 use crate::answer::{Answer, Heads, Lost};
 use crate::connection;
@@ -104,14 +104,35 @@ impl Client {
         work.due > 0
     }
 
-    pub(crate) async fn connect(&self) -> Result<Transport, Error> {
+    pub(crate) async fn connect(&self) -> Result<Transport, NotConnected> {
         self.record.borrow_mut().tally.connections += 1;
         let deadline = self.core.now_exact() + self.connect_timeout;
         let stream = Stream::connect(&self.core, &self.address, Some(deadline)).await?;
+        let transport = match &self.plan.connector {
+            None => Transport::plain(stream),
+            // Boxed: connections without TLS need not have room for it.
+            Some(connector) => Box::pin(self.shake_hands(stream, connector, deadline)).await?,
+        };
         let mut record = self.record.borrow_mut();
         record.established += 1;
         record.tally.connections_open += 1;
-        Ok(Transport::plain(stream))
+        Ok(transport)
+    }
+
+    async fn shake_hands(
+        &self,
+        stream: Stream,
+        connector: &Connector,
+        deadline: Instant,
+    ) -> Result<Transport, NotConnected> {
+        let begin = self.core.now_exact();
+        let name = self.plan.options.target.name();
+        let transport = Transport::connect(stream, connector, name, deadline).await?;
+        let time = self.core.now_exact().nanoseconds_since(begin);
+        if let Some(info) = transport.info() {
+            self.record.borrow_mut().shaken(&info, time);
+        }
+        Ok(transport)
     }
 
     pub(crate) fn is_last(&self, requests_of_connection: u64) -> Last {
@@ -202,6 +223,24 @@ impl Client {
     }
 }
 
+/// Why there is no connection.
+pub(crate) enum NotConnected {
+    Failed(Error),
+    Handshake(HandshakeError),
+}
+
+impl From<Error> for NotConnected {
+    fn from(error: Error) -> NotConnected {
+        NotConnected::Failed(error)
+    }
+}
+
+impl From<HandshakeError> for NotConnected {
+    fn from(error: HandshakeError) -> NotConnected {
+        NotConnected::Handshake(error)
+    }
+}
+
 /// What a connection has to do; it outlives the connection.
 pub(crate) struct Work {
     schedule: Schedule,
@@ -226,11 +265,12 @@ pub(crate) enum Last {
 }
 
 /// Whether the peer ended a kept-alive connection in good order while a request was on its way: EPIPE is what a reset
-/// is called when the end of the stream had come before it (Linux, tcp_reset).
+/// is called when the end of the stream had come before it (Linux, tcp_reset). Many a server ends an idle connection
+/// without the word that TLS wants.
 fn is_keep_alive_close(lost: Lost) -> bool {
     match lost {
         Lost::Ended => true,
-        Lost::Failed(error) => error.kind == Kind::Os(Errno::PIPE),
+        Lost::Failed(error) => error.kind == Kind::Os(Errno::PIPE) || error.kind == Kind::Truncated,
         Lost::Cut | Lost::Refused(_) => false,
     }
 }

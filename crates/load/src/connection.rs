@@ -18,7 +18,7 @@ pub(crate) async fn run(client: Rc<Client>, number: u64) {
         let stream = match client.connect().await {
             Ok(stream) => stream,
             Err(error) => {
-                client.record.borrow_mut().connect_failed(error);
+                client.record.borrow_mut().connect_failed(&error);
                 client.core.sleep(back_off).await;
                 back_off = (back_off * 2).min(BACK_OFF_MAX);
                 continue;

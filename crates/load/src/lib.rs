@@ -31,5 +31,6 @@ pub mod report;
 pub mod error;
 pub mod limits;
 
-// For whoever fills in `Options` without depending on the engine.
+// For whoever fills in `Options` without depending on the engine and on TLS.
 pub use onrush_engine::Io;
+pub use onrush_tls::{Resume, Verify};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use onrush_engine::{Instant, Io};
 use onrush_http::Method;
 use onrush_http::write::HeadWriter;
+use onrush_tls::{ClientSetup, Connector, Resume, Verify};
 
 use crate::error::Error;
 use crate::limits::{
@@ -12,7 +13,7 @@ use crate::limits::{
 };
 use crate::pace::{Pace, Schedule};
 use crate::stop::{Budget, Stop};
-use crate::target::Target;
+use crate::target::{Scheme, Target};
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -41,6 +42,10 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// How long nothing may arrive while an answer is due.
     pub timeout: Duration,
+    /// Whose certificates are believed; for `https://`.
+    pub verify: Verify,
+    /// Whether connections resume the TLS sessions of earlier ones.
+    pub resume: Resume,
 }
 
 /// Reads a field as it is written on a command line, `Name: value`.
@@ -74,6 +79,8 @@ pub struct Plan {
     pub(crate) request: Vec<u8>,
     /// The same with `Connection: close`.
     pub(crate) request_last: Vec<u8>,
+    /// For `https://`.
+    pub(crate) connector: Option<Connector>,
 }
 
 impl Plan {
@@ -94,6 +101,7 @@ impl Plan {
             )));
         }
         Ok(Plan {
+            connector: connector(&options).map_err(Error::Invalid)?,
             method: Method::of(&options.method),
             options,
             request,
@@ -126,6 +134,26 @@ impl Plan {
     pub(crate) fn cpu_of(&self, core: usize) -> Option<usize> {
         let cpus = &self.options.cpus;
         (!cpus.is_empty()).then(|| cpus[core % cpus.len()])
+    }
+}
+
+/// What makes TLS connections, when the target speaks it.
+fn connector(options: &Options) -> Result<Option<Connector>, String> {
+    if options.target.scheme == Scheme::Http {
+        return Ok(None);
+    }
+    let setup = ClientSetup {
+        verify: options.verify.clone(),
+        resume: options.resume,
+        ..ClientSetup::default()
+    };
+    match Connector::new(setup) {
+        Ok((connector, _)) => Ok(Some(connector)),
+        Err(wrong) => Err(wrong
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; ")),
     }
 }
 
@@ -255,6 +283,8 @@ pub(crate) mod tests {
             method: "GET".to_owned(),
             headers: Vec::new(),
             timeout: TIMEOUT_DEFAULT,
+            verify: Verify::default(),
+            resume: Resume::default(),
         }
     }
 

@@ -4,6 +4,9 @@
 use onrush_engine::{Errno, Error, Kind};
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
+use onrush_tls::{Info, Version};
+
+use crate::client::NotConnected;
 
 /// What can go wrong with a request or with making a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +21,8 @@ pub(crate) enum Failure {
     ConnectNoDescriptor,
     /// Any other failure to connect.
     ConnectOther,
+    /// Connected, the two sides could not agree on how to speak TLS.
+    Handshake,
     /// The connection was reset while an answer was due.
     Reset,
     /// Nothing arrived for too long while an answer was due.
@@ -32,12 +37,13 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// All kinds, in the order of reports.
-    pub(crate) const ALL: [Failure; 10] = [
+    pub(crate) const ALL: [Failure; 11] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
         Failure::ConnectNoPort,
         Failure::ConnectNoDescriptor,
         Failure::ConnectOther,
+        Failure::Handshake,
         Failure::Reset,
         Failure::Timeout,
         Failure::EarlyClose,
@@ -53,6 +59,7 @@ impl Failure {
             Failure::ConnectNoPort => "connect_no_local_port",
             Failure::ConnectNoDescriptor => "connect_no_descriptor",
             Failure::ConnectOther => "connect_other",
+            Failure::Handshake => "tls_handshake",
             Failure::Reset => "reset",
             Failure::Timeout => "timeout",
             Failure::EarlyClose => "early_close",
@@ -73,10 +80,20 @@ impl Failure {
         }
     }
 
+    /// What a connection that was not made counts as.
+    fn of_not_connected(error: &NotConnected) -> Failure {
+        match error {
+            NotConnected::Failed(error) => Failure::of_connect(*error),
+            NotConnected::Handshake(_) => Failure::Handshake,
+        }
+    }
+
     /// What a failed send(2) or recv(2) counts as.
     pub(crate) fn of_exchange(error: Error) -> Failure {
         match error.kind {
             Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::Timeout,
+            Kind::Truncated => Failure::EarlyClose,
+            Kind::Alert(_) => Failure::Protocol,
             _ if error.is_reset() => Failure::Reset,
             _ => Failure::Other,
         }
@@ -102,8 +119,10 @@ pub(crate) struct Record {
     pub(crate) established: u64,
     /// Requests sent again because the server closed a kept-alive connection before it saw them.
     pub(crate) resent: u64,
-    /// The last failure to connect, for the sentence about it.
-    pub(crate) connect_error: Option<Error>,
+    /// The TLS handshakes among them; `None` before the first.
+    pub(crate) handshakes: Option<Handshakes>,
+    /// A failure to connect, for the sentence about it.
+    pub(crate) connect_error: Option<String>,
     /// What was wrong with the last answer that was none.
     pub(crate) protocol_error: Option<&'static str>,
 }
@@ -117,6 +136,7 @@ impl Record {
             failures: [0; Failure::ALL.len()],
             established: 0,
             resent: 0,
+            handshakes: None,
             connect_error: None,
             protocol_error: None,
         }
@@ -145,9 +165,26 @@ impl Record {
     }
 
     /// A connection could not be made.
-    pub(crate) fn connect_failed(&mut self, error: Error) {
-        self.connect_error = Some(error);
-        self.count(Failure::of_connect(error), 1);
+    pub(crate) fn connect_failed(&mut self, error: &NotConnected) {
+        self.connect_error.get_or_insert_with(|| match error {
+            NotConnected::Failed(error) => error.to_string(),
+            NotConnected::Handshake(error) => error.to_string(),
+        });
+        self.count(Failure::of_not_connected(error), 1);
+    }
+
+    /// A TLS handshake was done, within so many nanoseconds.
+    pub(crate) fn shaken(&mut self, info: &Info, nanoseconds: u64) {
+        let handshakes = self.handshakes.get_or_insert(Handshakes {
+            count: 0,
+            resumed: 0,
+            sum_ns: 0,
+            version: info.version,
+            cipher: info.cipher,
+        });
+        handshakes.count += 1;
+        handshakes.resumed += u64::from(info.is_resumed);
+        handshakes.sum_ns += nanoseconds;
     }
 
     /// Something is wrong that costs no request its answer.
@@ -163,9 +200,7 @@ impl Record {
 
     /// Failures to connect, of all kinds.
     pub(crate) fn connect_failures(&self) -> u64 {
-        self.failures[..=Failure::ConnectOther as usize]
-            .iter()
-            .sum()
+        self.failures[..=Failure::Handshake as usize].iter().sum()
     }
 
     /// How often `failure` happened.
@@ -189,8 +224,37 @@ impl Record {
         counters.zip(others).for_each(|(sum, more)| *sum += more);
         self.established += other.established;
         self.resent += other.resent;
-        self.connect_error = other.connect_error.or(self.connect_error);
+        self.handshakes = Handshakes::sum(self.handshakes, other.handshakes);
+        if self.connect_error.is_none() {
+            self.connect_error.clone_from(&other.connect_error);
+        }
         self.protocol_error = other.protocol_error.or(self.protocol_error);
+    }
+}
+
+/// What came of TLS handshakes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Handshakes {
+    pub(crate) count: u64,
+    /// Of these, with a ticket of an earlier connection.
+    pub(crate) resumed: u64,
+    pub(crate) sum_ns: u64,
+    /// Of the first.
+    pub(crate) version: Version,
+    pub(crate) cipher: &'static str,
+}
+
+impl Handshakes {
+    fn sum(one: Option<Handshakes>, other: Option<Handshakes>) -> Option<Handshakes> {
+        let (Some(one), Some(other)) = (one, other) else {
+            return one.or(other);
+        };
+        Some(Handshakes {
+            count: one.count + other.count,
+            resumed: one.resumed + other.resumed,
+            sum_ns: one.sum_ns + other.sum_ns,
+            ..one
+        })
     }
 }
 

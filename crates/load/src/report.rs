@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, RATE_MISSED_SHARE, ROWS_MAX};
 use crate::pace::Pace;
 use crate::plan::{Options, Plan};
-use crate::record::{Failure, Record};
+use crate::record::{Failure, Handshakes, Record};
 use crate::rows::Row;
 use crate::run::{Outcome, plural};
 use crate::stop::Prospect;
@@ -53,6 +53,8 @@ pub struct Report {
     pub cores: Vec<Busy>,
     /// Connections that were made.
     pub connections: u64,
+    /// Their TLS handshakes; none without TLS.
+    pub tls: Option<TlsRow>,
     /// Requests sent again because the server had closed a kept-alive connection before it saw them; not errors.
     pub resent: u64,
     /// What happened in each second; the last row may be shorter.
@@ -100,6 +102,33 @@ pub struct Latency {
     /// By percentile (`"99.9"`), as far as the count of answers supports them.
     #[serde(serialize_with = "as_map")]
     pub percentiles: Vec<(String, f64)>,
+}
+
+/// The TLS handshakes of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct TlsRow {
+    /// How many there were.
+    pub handshakes: u64,
+    /// Of these, with a ticket of an earlier connection.
+    pub resumed: u64,
+    /// Their mean time, from the connection to the keys.
+    pub mean_us: f64,
+    /// The version of the first.
+    pub version: &'static str,
+    /// The cipher suite of the first.
+    pub cipher: &'static str,
+}
+
+impl TlsRow {
+    fn of(handshakes: Handshakes) -> TlsRow {
+        TlsRow {
+            handshakes: handshakes.count,
+            resumed: handshakes.resumed,
+            mean_us: rounded(handshakes.sum_ns as f64 / 1000.0 / handshakes.count as f64),
+            version: handshakes.version.name(),
+            cipher: handshakes.cipher,
+        }
+    }
 }
 
 /// One thread of the generator.
@@ -169,6 +198,7 @@ impl Report {
                 .then(|| rounded(cpu.as_secs_f64() * 1e6 / answers as f64)),
             cores,
             connections: record.established,
+            tls: record.handshakes.map(TlsRow::of),
             resent: record.resent,
             seconds: rows.iter().map(SecondRow::of).collect(),
             warnings: Vec::new(),
@@ -297,7 +327,7 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
         warnings.push("ended early, before what was asked for was done".to_owned());
     }
     warnings.extend(rate_missed(report, plan, record));
-    if let Some(error) = record.connect_error {
+    if let Some(error) = &record.connect_error {
         warnings.push(format!("not all connections could be made: {error}"));
     }
     if let Some(reason) = record.protocol_error {
@@ -372,6 +402,17 @@ impl fmt::Display for Report {
                 "; {} sent again after the server had closed",
                 plural(resent, "request")
             )?,
+        }
+        if let Some(tls) = &self.tls {
+            writeln!(
+                out,
+                "TLS          {}, {} resumed, mean {}; {} {}",
+                plural(tls.handshakes, "handshake"),
+                units::count(tls.resumed),
+                units::nanoseconds(tls.mean_us * 1000.0),
+                tls.version,
+                tls.cipher,
+            )?;
         }
         if let (Some(mean), Some(max)) = (self.latency_us.mean, self.latency_us.max) {
             let time = |us: f64| units::nanoseconds(us * 1000.0);

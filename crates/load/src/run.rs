@@ -162,7 +162,9 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
 /// When no connection was made and one was refused, that is the result, in one sentence.
 fn refuse_unreachable(outcomes: &[Outcome], address: &Address) -> Result<(), Error> {
     let established: u64 = outcomes.iter().map(|core| core.record.established).sum();
-    let error = outcomes.iter().find_map(|core| core.record.connect_error);
+    let error = outcomes
+        .iter()
+        .find_map(|core| core.record.connect_error.as_ref());
     let Some(error) = error.filter(|_| established == 0) else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! What a URL names: the place to connect to and what to ask for there.
 //!
-//! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; for Unix
-//! sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without `http://` before it.
+//! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; `https://` with
+//! port 443; for Unix sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without a scheme before it.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
@@ -11,14 +11,32 @@ use onrush_engine::Address;
 use crate::error::Error;
 use crate::limits::CONNECT_TIMEOUT;
 
-/// The port of `http://` without one (RFC 9110 4.2.1).
-const PORT_DEFAULT: u16 = 80;
+/// How the connection is spoken on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheme {
+    /// Without TLS.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+impl Scheme {
+    /// The port of a URL without one (RFC 9110 4.2.1, 4.2.2).
+    fn port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
 
 /// A parsed URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     /// As the user wrote it.
     pub url: String,
+    /// With TLS or without.
+    pub scheme: Scheme,
     /// Where to connect to.
     pub place: Place,
     /// The value of `Host` (RFC 9112 3.2).
@@ -50,20 +68,19 @@ impl Target {
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
             return Err(invalid(&format!("{bad:?} must be percent-encoded")));
         }
-        let rest = match url.split_once("://") {
-            None if url.starts_with("unix:") => url,
-            None => return Err(invalid("it does not begin with http:// or unix:")),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
-            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-                return Err(invalid("https is not supported yet in this version"));
+        let (scheme, rest) = match url.split_once("://") {
+            None if url.starts_with("unix:") => (Scheme::Http, url),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+            _ => {
+                return Err(invalid("it does not begin with http://, https:// or unix:"));
             }
-            Some(_) => return Err(invalid("it does not begin with http:// or unix:")),
         };
         // A fragment is never sent (RFC 9110 4.2.5).
         let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
         let (place, host, path) = match rest.strip_prefix("unix:") {
             Some(rest) => unix(rest),
-            None => tcp(rest),
+            None => tcp(rest, scheme),
         }
         .map_err(|why| invalid(&why))?;
         let path = if path.starts_with('/') {
@@ -73,10 +90,19 @@ impl Target {
         };
         Ok(Target {
             url: url.to_owned(),
+            scheme,
             place,
             host,
             path,
         })
+    }
+
+    /// The name that a server's certificate must be for.
+    pub(crate) fn name(&self) -> &str {
+        match &self.place {
+            Place::Tcp(host, _) => host,
+            Place::Unix(_) => &self.host,
+        }
     }
 
     /// The address to connect to. Of several that a name has, the first that accepts a connection is taken, so that
@@ -130,7 +156,7 @@ fn unix(rest: &str) -> Result<Parts<'_>, String> {
     ))
 }
 
-fn tcp(rest: &str) -> Result<Parts<'_>, String> {
+fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     if authority.contains('@') {
@@ -155,8 +181,7 @@ fn tcp(rest: &str) -> Result<Parts<'_>, String> {
         return Err("it names no host".to_owned());
     }
     let port = match port.strip_prefix(':') {
-        None if port.is_empty() => PORT_DEFAULT,
-        Some("") => PORT_DEFAULT,
+        None | Some("") if port.len() < 2 => scheme.port(),
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
             .parse()
             .ok()
@@ -207,6 +232,10 @@ mod tests {
             ("unix:/run/a.sock", "/run/a.sock localhost /"),
             ("unix:/run/a.sock:/b?c", "/run/a.sock localhost /b?c"),
             ("http://unix:/run/a.sock:/b", "/run/a.sock localhost /b"),
+            ("https://a.example/b", "a.example 443 a.example /b"),
+            ("HTTPS://[::1]", "::1 443 [::1] /"),
+            ("https://a:8443/", "a 8443 a:8443 /"),
+            ("https://unix:/run/a.sock:/b", "/run/a.sock localhost /b"),
         ] {
             assert_eq!(read(url), expected, "of {url}");
         }
@@ -217,7 +246,6 @@ mod tests {
         for (url, part) in [
             ("a:8080/", "does not begin with http://"),
             ("ftp://a/", "does not begin with http://"),
-            ("https://a/", "https is not supported yet"),
             ("http://", "names no host"),
             ("http://:80/", "names no host"),
             ("http://a:0/", "\"0\" is not a port"),

@@ -7,7 +7,6 @@ use std::num::NonZeroU64;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
-use onrush_load::Io;
 use onrush_load::error::Error;
 use onrush_load::pace::Pace;
 use onrush_load::plan::{Options, Plan};
@@ -15,6 +14,7 @@ use onrush_load::report::Report;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
+use onrush_load::{Io, Resume, Verify};
 use serde_json::{Map, Value};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -36,6 +36,8 @@ fn options(url: &str, count: u64) -> Options {
         method: "GET".to_owned(),
         headers: Vec::new(),
         timeout: Duration::from_secs(60),
+        verify: Verify::default(),
+        resume: Resume::default(),
     }
 }
 

@@ -217,7 +217,8 @@ impl Site {
         let rosters: Vec<_> = plan.upstreams.iter().map(server::roster).collect();
         let claim = claim();
         let address = claim.address().clone();
-        let worker = server::prepare(&self.core, plan, &rosters, std::slice::from_ref(&claim))
+        let claims = std::slice::from_ref(&claim);
+        let worker = server::prepare(&self.core, plan, &rosters, claims, &[None])
             .expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
         (address, worker)

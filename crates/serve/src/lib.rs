@@ -7,6 +7,8 @@
 mod server;
 mod worker;
 
+mod tls;
+
 #[cfg_attr(not(test), expect(dead_code, reason = "routes cannot have limits yet"))]
 mod admit;
 mod client;

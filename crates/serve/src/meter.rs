@@ -9,6 +9,7 @@ use std::ops::AddAssign;
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     connections: Cell<u64>,
+    handshakes_failed: Cell<u64>,
     requests: Cell<u64>,
     /// By the first digit of the status; 0 is unused.
     statuses: [Cell<u64>; 6],
@@ -76,6 +77,12 @@ impl Meter {
         add(&self.connections);
     }
 
+    /// A client and we could not agree on how to speak TLS.
+    pub(crate) fn handshake_failed(&self) {
+        add(&self.connections);
+        add(&self.handshakes_failed);
+    }
+
     /// One request was answered with `status`.
     pub(crate) fn answer(&self, status: u16) {
         add(&self.requests);
@@ -100,6 +107,7 @@ impl Meter {
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             connections: self.connections.get(),
+            handshakes_failed: self.handshakes_failed.get(),
             requests: self.requests.get(),
             statuses: std::array::from_fn(|class| self.statuses[class].get()),
             refused: self.refused.get(),
@@ -115,6 +123,8 @@ impl Meter {
 pub struct Totals {
     /// Connections accepted.
     pub connections: u64,
+    /// Of `connections`: those whose TLS handshake failed.
+    pub handshakes_failed: u64,
     /// Requests answered, refused ones included.
     pub requests: u64,
     /// Answers by the first digit of their status; index 0 is unused.
@@ -144,6 +154,7 @@ impl Totals {
 impl AddAssign for Totals {
     fn add_assign(&mut self, other: Totals) {
         self.connections += other.connections;
+        self.handshakes_failed += other.handshakes_failed;
         self.requests += other.requests;
         for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
             *sum += more;
@@ -188,6 +199,7 @@ impl fmt::Display for Totals {
             }
             Ok(())
         };
+        also(f, self.handshakes_failed, "TLS handshakes failed")?;
         also(f, self.refused, "refused")?;
         also(f, self.failed(), "failed upstream")?;
         let mut separator = " (";

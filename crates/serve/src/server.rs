@@ -13,10 +13,10 @@ use onrush_config::plan::{
 };
 use onrush_engine::{
     Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Instant, Io, Kind, Listener, Setup,
-    choose, cpu, descriptors,
+    Stream, choose, cpu, descriptors,
 };
 use onrush_http::forwarded::Scheme;
-use onrush_tls::Transport;
+use onrush_tls::{Acceptor, Transport, Trouble, Watch};
 
 use crate::client::{Client, Origin};
 use crate::connection;
@@ -27,11 +27,16 @@ use crate::limits::{
 use crate::meter::Totals;
 use crate::proxy::check;
 use crate::proxy::roster::{At, Roster};
+use crate::tls::{self, Acceptors};
 use crate::worker::Worker;
 
 /// A server that accepts connections.
 pub struct Server {
     claims: Arc<Vec<Claim>>,
+    /// One for each claim.
+    acceptors: Acceptors,
+    /// Follows changes of certificates; `None` when there are no files of them.
+    _watch: Option<Watch>,
     cores: Cores<Totals>,
     choice: Choice,
     cpus: Vec<Option<usize>>,
@@ -52,6 +57,8 @@ pub enum StartError {
     },
     /// An address cannot be listened on.
     Listen(Address, Error),
+    /// Certificates or keys cannot be used.
+    Tls(Vec<Trouble>),
     /// A directory cannot be opened.
     Directory(String, Error),
     /// This process may not have as many open files as its cores need before the first connection comes.
@@ -81,6 +88,10 @@ impl fmt::Display for StartError {
                     Some(why) => f.write_str(why),
                     None => error.fmt(f),
                 }
+            }
+            StartError::Tls(wrong) => {
+                let wrong: Vec<String> = wrong.iter().map(Trouble::to_string).collect();
+                f.write_str(&wrong.join("\n"))
             }
             StartError::Directory(path, error) => {
                 write!(f, "cannot serve the directory {path}: ")?;
@@ -146,6 +157,7 @@ impl Server {
             return Err(StartError::Descriptors { needed, limit });
         }
         let rosters: Vec<Arc<Roster>> = plan.upstreams.iter().map(roster).collect();
+        let acceptors = tls::acceptors(&plan).map_err(StartError::Tls)?;
         let claims = claim(&plan)?;
         let drain = plan.timeouts.drain;
         let setup = Setup {
@@ -154,10 +166,10 @@ impl Server {
         };
         let shared = Arc::new((plan, rosters));
         let (ready, readiness) = mpsc::channel();
-        let listening = Arc::clone(&claims);
+        let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&acceptors));
         let cores = onrush_engine::start(&setup, move |core| {
             let (plan, rosters) = &*shared;
-            match prepare(&core, plan, rosters, &listening) {
+            match prepare(&core, plan, rosters, &listening, &accepting) {
                 Ok(worker) => {
                     // The receiver waits for as many reports as there are cores.
                     let _ = ready.send(Ok(()));
@@ -175,7 +187,9 @@ impl Server {
         })
         .map_err(StartError::Core)?;
         let server = Server {
+            _watch: tls::watch(&acceptors),
             claims,
+            acceptors,
             cores,
             choice,
             cpus: setup.cpus,
@@ -193,6 +207,11 @@ impl Server {
     /// Where it listens, with the ports that were chosen.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.claims.iter().map(Claim::address)
+    }
+
+    /// Of each of these, whether TLS is spoken there.
+    pub fn speaks_tls(&self) -> impl Iterator<Item = bool> {
+        self.acceptors.iter().map(Option::is_some)
     }
 
     /// The driver that was taken, and why.
@@ -310,13 +329,14 @@ pub(crate) fn prepare(
     plan: &Plan,
     rosters: &[Arc<Roster>],
     claims: &[Claim],
+    acceptors: &[Option<Arc<Acceptor>>],
 ) -> Result<Rc<Worker>, StartError> {
     let worker = Worker::new(core.clone(), plan, rosters)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
-    for claim in claims {
+    for (claim, acceptor) in claims.iter().zip(acceptors) {
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
-        core.spawn(accept(listener, Rc::clone(&worker)));
+        core.spawn(accept(listener, acceptor.clone(), Rc::clone(&worker)));
     }
     for group in &worker.groups {
         core.spawn(Rc::clone(group).look_after(core.clone(), worker.timeouts.upstream_idle));
@@ -339,17 +359,11 @@ pub(crate) fn prepare(
     Ok(worker)
 }
 
-async fn accept(listener: Listener, worker: Rc<Worker>) {
+async fn accept(listener: Listener, acceptor: Option<Arc<Acceptor>>, worker: Rc<Worker>) {
     let mut in_a_row = 0;
     loop {
         match listener.accept().await {
-            Ok(stream) => {
-                let client = Client::new(Scheme::Http, Origin::OfSocket);
-                let stream = Transport::plain(stream);
-                worker
-                    .core
-                    .spawn(connection::serve(stream, client, Rc::clone(&worker)));
-            }
+            Ok(stream) => greet(stream, acceptor.as_ref(), &worker),
             Err(Error {
                 kind: Kind::Stopping,
                 ..
@@ -370,6 +384,23 @@ async fn accept(listener: Listener, worker: Rc<Worker>) {
         if in_a_row == ACCEPTS_PER_TURN {
             in_a_row = 0;
             worker.core.pause().await;
+        }
+    }
+}
+
+/// Gives a connection a task of its own.
+fn greet(stream: Stream, acceptor: Option<&Arc<Acceptor>>, worker: &Rc<Worker>) {
+    let core = &worker.core;
+    match acceptor {
+        None => {
+            let client = Client::new(Scheme::Http, Origin::OfSocket);
+            let stream = Transport::plain(stream);
+            core.spawn(connection::serve(stream, client, Rc::clone(worker)));
+        }
+        Some(acceptor) => {
+            let client = Client::new(Scheme::Https, Origin::OfSocket);
+            let acceptor = Arc::clone(acceptor);
+            core.spawn(tls::serve(stream, acceptor, client, Rc::clone(worker)));
         }
     }
 }

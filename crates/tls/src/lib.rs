@@ -1,8 +1,32 @@
 //! Connections as HTTP sees them: bytes in, bytes out, and what lies between them and the socket is settled here.
 //!
-//! Both sides use it, the server towards its clients and its servers, and the load generator.
+//! Both sides use it, the server towards its clients and its servers, and the load generator. rustls shakes hands and
+//! makes the keys; the records behind the handshake are sealed and opened here, in the engine's buffers.
 #![forbid(unsafe_code)]
+
+mod limits;
 
 mod transport;
 
+mod handshake;
+mod session;
+
+mod alert;
+mod record;
+
+mod acceptor;
+mod connector;
+
+mod certificate;
+mod watch;
+
+mod error;
+mod info;
+
+pub use acceptor::{Acceptor, Clients, Profile, ServerSetup};
+pub use certificate::Identity;
+pub use connector::{ClientSetup, Connector, Resume, Verify};
+pub use error::{HandshakeError, Subject, Trouble};
+pub use info::{Info, Version};
 pub use transport::Transport;
+pub use watch::{Reloaded, Watch, Watched};

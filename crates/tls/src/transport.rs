@@ -1,23 +1,101 @@
 //! A connection's transport: the operations of [`Stream`], whatever the bytes look like on the wire.
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
-use onrush_engine::{Core, Error, File, Input, Instant, Part, Stream};
+use onrush_engine::{Core, Error, File, Input, Instant, Kind, Op, Part, Stream};
 
-/// A connection over TCP or a Unix socket. Dropping it closes the connection.
+use crate::acceptor::Acceptor;
+use crate::connector::Connector;
+use crate::error::HandshakeError;
+use crate::handshake;
+use crate::info::Info;
+use crate::limits::{PLAINTEXT_MAX, RECORDS_PER_SEND};
+use crate::session::Session;
+
+/// A connection over TCP or a Unix socket, with TLS or without. Dropping it closes the connection.
 ///
-/// Its operations are those of [`Stream`], with the same contracts.
+/// Its operations are those of [`Stream`], with the same contracts. With TLS, in addition:
+///
+/// - what is queued together leaves together, in full records and one that is not, as far as it need not wait;
+/// - the end of what is received is the peer's word that nothing more comes. Without that word it is
+///   [`Kind::Truncated`], and what was received may have lost its end; a message that says how long it is has not;
+/// - a peer that breaks the protocol is told, and [`Kind::Alert`] says which rule it was;
+/// - an idle connection holds no buffers.
 pub struct Transport {
     stream: Stream,
+    /// `None` for a plain connection, which costs this one look at each operation.
+    tls: Option<Box<RefCell<Tls>>>,
+}
+
+/// What a connection has in addition when it speaks TLS.
+struct Tls {
+    session: Session,
+    /// Records wait in the stream; new ones are sealed when they have left.
+    is_sending: bool,
+    /// Nothing is to be said any more: the connection is to end with a reset.
+    is_resetting: bool,
 }
 
 impl Transport {
     /// A connection whose bytes are sent as they are.
     pub fn plain(stream: Stream) -> Self {
-        Self { stream }
+        Self { stream, tls: None }
+    }
+
+    /// Shakes hands with a client that has connected, by `deadline`. The deadline of the connection is unset afterwards.
+    ///
+    /// # Errors
+    /// See [`HandshakeError`].
+    pub async fn accept(
+        stream: Stream,
+        acceptor: &Acceptor,
+        deadline: Instant,
+    ) -> Result<Self, HandshakeError> {
+        stream.set_deadline(Some(deadline));
+        // Boxed: a handshake needs more memory than a connection, and not for long.
+        let session = Box::pin(handshake::accept(&stream, acceptor.config())).await?;
+        Ok(Self::of(stream, session))
+    }
+
+    /// Shakes hands with the server `host` that was connected to, by `deadline`. The deadline of the connection is unset
+    /// afterwards.
+    ///
+    /// # Errors
+    /// See [`HandshakeError`]. With TLS 1.3 a server that refuses our certificate says so only where its first answer
+    /// would be.
+    pub async fn connect(
+        stream: Stream,
+        connector: &Connector,
+        host: &str,
+        deadline: Instant,
+    ) -> Result<Self, HandshakeError> {
+        let name = connector.name(host)?;
+        stream.set_deadline(Some(deadline));
+        let session = Box::pin(handshake::connect(&stream, connector.config(), name)).await?;
+        Ok(Self::of(stream, session))
+    }
+
+    fn of(stream: Stream, session: Session) -> Self {
+        stream.set_deadline(None);
+        let tls = Tls {
+            session,
+            is_sending: false,
+            is_resetting: false,
+        };
+        Self {
+            stream,
+            tls: Some(Box::new(RefCell::new(tls))),
+        }
+    }
+
+    /// What was agreed on in the handshake; `None` for a plain connection.
+    pub fn info(&self) -> Option<Info> {
+        let tls = self.tls.as_ref()?;
+        Some(tls.borrow().session.info.clone())
     }
 
     /// See [`Stream::set_deadline`].
@@ -37,31 +115,46 @@ impl Transport {
     /// See [`Stream::recv`].
     ///
     /// # Errors
-    /// As there.
+    /// As there; with TLS also [`Kind::Truncated`] and [`Kind::Alert`].
     pub fn recv(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
-        poll_fn(move |_| self.stream.poll_recv(input))
+        poll_fn(move |_| self.poll_recv(input))
     }
 
     /// See [`Stream::poll_recv`].
     pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
-        self.stream.poll_recv(input)
+        match &self.tls {
+            None => self.stream.poll_recv(input),
+            Some(tls) => {
+                let receive = Stream::poll_recv;
+                tls.borrow_mut().poll_recv(&self.stream, input, receive)
+            }
+        }
     }
 
     /// See [`Stream::recv_unless_stopping`].
     ///
     /// # Errors
-    /// As there.
+    /// As there; with TLS also [`Kind::Truncated`] and [`Kind::Alert`].
     pub fn recv_unless_stopping(
         &self,
         input: &mut Input,
     ) -> impl Future<Output = Result<usize, Error>> {
-        poll_fn(move |_| self.stream.poll_recv_unless_stopping(input))
+        poll_fn(move |_| match &self.tls {
+            None => self.stream.poll_recv_unless_stopping(input),
+            Some(tls) => {
+                let receive = Stream::poll_recv_unless_stopping;
+                tls.borrow_mut().poll_recv(&self.stream, input, receive)
+            }
+        })
     }
 
     /// See [`Stream::queue`].
     #[inline]
     pub fn queue(&self, part: impl Into<Part>) {
-        self.stream.queue(part);
+        match &self.tls {
+            None => self.stream.queue(part),
+            Some(tls) => tls.borrow_mut().session.queue(part.into()),
+        }
     }
 
     /// See [`Stream::flush`].
@@ -69,37 +162,68 @@ impl Transport {
     /// # Errors
     /// As there.
     pub fn flush(&self) -> impl Future<Output = Result<(), Error>> {
-        poll_fn(|_| self.stream.poll_flush())
+        poll_fn(|_| self.poll_flush())
     }
 
     /// See [`Stream::poll_flush`].
     pub fn poll_flush(&self) -> Poll<Result<(), Error>> {
-        self.stream.poll_flush()
+        match &self.tls {
+            None => self.stream.poll_flush(),
+            Some(tls) => tls.borrow_mut().poll_flush(&self.stream),
+        }
     }
 
-    /// See [`Stream::send_file`].
+    /// See [`Stream::send_file`]. With TLS the file is read into our memory, a few buffers of it at a time.
     ///
     /// # Errors
     /// As there.
-    pub fn send_file(
-        &self,
-        file: &File,
-        offset: u64,
-        length: u64,
-    ) -> impl Future<Output = Result<u64, Error>> {
-        self.stream.send_file(file, offset, length)
+    pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
+        if self.tls.is_none() {
+            return self.stream.send_file(file, offset, length).await;
+        }
+        let bytes = self.queue_file(file, offset, length)?;
+        self.flush().await?;
+        Ok(bytes)
     }
 
-    /// See [`Stream::shutdown`].
+    /// Queues what one send takes of a file.
+    fn queue_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
+        debug_assert!(length > 0);
+        let mut bytes = 0;
+        for _ in 0..RECORDS_PER_SEND {
+            let mut buffer = self.core().buffer()?;
+            let wanted = (length - bytes).min(PLAINTEXT_MAX as u64) as usize;
+            let count = file.read(offset + bytes, &mut buffer.spare()[..wanted])?;
+            buffer.fill(count);
+            self.queue(buffer);
+            bytes += count as u64;
+            if count == 0 || bytes == length {
+                break;
+            }
+        }
+        if bytes == 0 {
+            return Err(Error::new(Op::SendFile, Kind::FileTooShort));
+        }
+        Ok(bytes)
+    }
+
+    /// See [`Stream::shutdown`]; with TLS the peer is told first.
     ///
     /// # Errors
     /// As there.
-    pub fn shutdown(&self) -> impl Future<Output = Result<(), Error>> {
-        self.stream.shutdown()
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        if let Some(tls) = &self.tls {
+            poll_fn(|_| tls.borrow_mut().poll_flush(&self.stream)).await?;
+            tls.borrow_mut().say_goodbye(&self.stream);
+        }
+        self.stream.shutdown().await
     }
 
     /// See [`Stream::reset_when_dropped`].
     pub fn reset_when_dropped(&self) {
+        if let Some(tls) = &self.tls {
+            tls.borrow_mut().is_resetting = true;
+        }
         self.stream.reset_when_dropped();
     }
 
@@ -108,9 +232,12 @@ impl Transport {
         self.stream.peer()
     }
 
-    /// See [`Stream::is_spent`].
+    /// See [`Stream::is_spent`]. With TLS, what has arrived is looked at: a ticket or a new key spends nothing.
     pub fn is_spent(&self) -> bool {
-        self.stream.is_spent()
+        match &self.tls {
+            None => self.stream.is_spent(),
+            Some(tls) => tls.borrow_mut().is_spent(&self.stream),
+        }
     }
 
     /// The core it belongs to.
@@ -119,3 +246,111 @@ impl Transport {
         self.stream.core()
     }
 }
+
+impl Tls {
+    fn poll_recv(
+        &mut self,
+        stream: &Stream,
+        input: &mut Input,
+        receive: impl Fn(&Stream, &mut Input) -> Poll<Result<usize, Error>>,
+    ) -> Poll<Result<usize, Error>> {
+        loop {
+            let count = self.open(stream, input)?;
+            if count > 0 || self.session.is_ended {
+                return Poll::Ready(Ok(count));
+            }
+            let received = receive(stream, &mut self.session.incoming);
+            if received.is_pending() {
+                input.park();
+            }
+            if ready!(received)? == 0 {
+                return Poll::Ready(Err(Error::new(Op::Recv, Kind::Truncated)));
+            }
+        }
+    }
+
+    /// Moves what has arrived to `input`, and answers what is not data.
+    fn open(&mut self, stream: &Stream, input: &mut Input) -> Result<usize, Error> {
+        let opened = self.session.receive(input, stream.core());
+        self.answer(stream, opened.is_err())?;
+        opened
+    }
+
+    /// Says what the peer has to know after what was received: that our keys are new, or why this is the end.
+    fn answer(&mut self, stream: &Stream, is_failed: bool) -> Result<(), Error> {
+        if is_failed {
+            self.say_goodbye(stream);
+        } else if self.session.key_update_due {
+            stream.queue(self.session.update_keys(stream.core())?);
+            stream.flush_now();
+        }
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, stream: &Stream) -> Poll<Result<(), Error>> {
+        let flushed = self.try_poll_flush(stream);
+        if let Poll::Ready(Err(_)) = flushed {
+            self.session.clear();
+        }
+        flushed
+    }
+
+    fn try_poll_flush(&mut self, stream: &Stream) -> Poll<Result<(), Error>> {
+        loop {
+            if !self.is_sending {
+                self.is_sending = true;
+                self.session
+                    .seal_some(stream.core(), |record| stream.queue(record))?;
+            }
+            let sent = stream.poll_flush();
+            self.is_sending = sent.is_pending();
+            ready!(sent)?;
+            if !self.session.is_sealing() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Ends our side, as far as that needs no waiting.
+    fn say_goodbye(&mut self, stream: &Stream) {
+        if let Some(record) = self.session.say_goodbye(stream.core()) {
+            stream.queue(record);
+            stream.flush_now();
+        }
+    }
+
+    fn is_spent(&mut self, stream: &Stream) -> bool {
+        loop {
+            let has_data = self.session.has_data();
+            if self.answer(stream, has_data.is_err()).is_err() {
+                return true;
+            }
+            if has_data != Ok(false) || self.session.is_ended {
+                return true;
+            }
+            if !stream.is_spent() {
+                return false;
+            }
+            match stream.recv_now(&mut self.session.incoming) {
+                None => return false,
+                Some(Ok(1..)) => {}
+                Some(Ok(0) | Err(_)) => return true,
+            }
+        }
+    }
+}
+
+impl Drop for Transport {
+    /// An orderly end, unless another was asked for.
+    fn drop(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            let tls = tls.get_mut();
+            if !tls.is_resetting && !tls.is_sending {
+                tls.say_goodbye(&self.stream);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -22,15 +22,9 @@ impl State {
         input: &mut Input,
         task: TaskId,
     ) -> Poll<Result<usize, Error>> {
-        let received = match self.driver {
-            Driver::Epoll(_) => self.recv_epoll(key, input),
-            Driver::Uring(_) => self.recv_ring(key, input),
-            Driver::Simulated(_) => self.recv_simulated(key, input),
-        };
-        if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
+        if let Some(received) = self.recv_now(key, input) {
             return Poll::Ready(received);
         }
-        input.park();
         if self.stopping && self.sockets[key].interruptible {
             return Poll::Ready(Err(Error::new(Op::Recv, Kind::Stopping)));
         }
@@ -39,6 +33,20 @@ impl State {
         }
         self.sockets[key].recv_waiter = task;
         Poll::Pending
+    }
+
+    /// What has arrived, if anything has. `None` leaves `input` without a buffer.
+    pub(crate) fn recv_now(&mut self, key: Key, input: &mut Input) -> Option<Result<usize, Error>> {
+        let received = match self.driver {
+            Driver::Epoll(_) => self.recv_epoll(key, input),
+            Driver::Uring(_) => self.recv_ring(key, input),
+            Driver::Simulated(_) => self.recv_simulated(key, input),
+        };
+        if received == Err(Error::os(Op::Recv, Errno::AGAIN)) {
+            input.park();
+            return None;
+        }
+        Some(received)
     }
 
     fn recv_epoll(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {

@@ -33,13 +33,18 @@ impl State {
         follows: Follows,
         task: TaskId,
     ) -> Poll<Result<(), Error>> {
-        let flushed = match self.driver {
+        let flushed = self.flush_now(key, follows);
+        self.finish_send(key, flushed, Op::Send, task)
+    }
+
+    /// Sends what the socket takes without a wait; EAGAIN when something is left.
+    pub(crate) fn flush_now(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+        match self.driver {
             Driver::Epoll(_) => self.flush_kernel(key, follows),
             Driver::Uring(_) if follows != Follows::Nothing => self.flush_before_file(key, follows),
             Driver::Uring(_) => self.flush_ring(key),
             Driver::Simulated(_) => self.flush_simulated(key),
-        };
-        self.finish_send(key, flushed, Op::Send, task)
+        }
     }
 
     /// Waits until the kernel has taken every byte, also with io_uring.

@@ -35,7 +35,7 @@ impl Failure {
     pub(crate) fn is_stale_connection(&self) -> bool {
         match self {
             Failure::ClosedUnanswered => true,
-            Failure::Unanswered(error) => error.is_reset(),
+            Failure::Unanswered(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unplaced(_)
             | Failure::Connect(_)
             | Failure::BadAnswer(_)

@@ -1,0 +1,278 @@
+//! The server's side: which certificate for which name, which versions, whose clients. Shared by all cores.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier,
+};
+use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, SupportedProtocolVersion, version};
+
+use crate::certificate::{self, Certified, Identity};
+use crate::error::{Subject, Trouble};
+use crate::limits::TICKETS;
+use crate::watch::Stamps;
+
+/// Which versions and cipher suites; the names are those of Mozilla's recommendations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Profile {
+    /// TLS 1.3 alone.
+    Modern,
+    /// TLS 1.2 with forward secrecy and authenticated encryption, and TLS 1.3.
+    #[default]
+    Intermediate,
+}
+
+impl Profile {
+    pub(crate) fn versions(self) -> &'static [&'static SupportedProtocolVersion] {
+        static MODERN: [&SupportedProtocolVersion; 1] = [&version::TLS13];
+        static INTERMEDIATE: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+        match self {
+            Profile::Modern => &MODERN,
+            Profile::Intermediate => &INTERMEDIATE,
+        }
+    }
+}
+
+/// Whether clients show certificates.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Clients {
+    /// They are not asked.
+    #[default]
+    Ignored,
+    /// They may; one that is shown must be signed by an authority of this PEM file.
+    Optional(PathBuf),
+    /// They must.
+    Required(PathBuf),
+}
+
+/// What a server needs to speak TLS.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerSetup {
+    /// Never empty. The names in them choose; the first is for clients that name none of them.
+    pub certificates: Vec<Identity>,
+    /// Which versions and cipher suites.
+    pub profile: Profile,
+    /// Whether clients show certificates.
+    pub clients: Clients,
+    /// The protocols spoken inside, the favourite first (ALPN, RFC 7301).
+    pub protocols: Vec<&'static str>,
+}
+
+/// Makes TLS connections of those that were accepted: see [`Transport::accept`](crate::Transport::accept).
+///
+/// Its tickets are its own: a session begun here cannot be resumed where other clients are trusted. Their keys are made
+/// at the start, replaced every six hours and forgotten after twelve, and shared by all cores; nothing is remembered of
+/// a session. Early data (0-RTT) is never taken, since whoever records it can send it again.
+pub struct Acceptor {
+    setup: ServerSetup,
+    provider: Arc<CryptoProvider>,
+    ticketer: Arc<dyn ProducesTickets>,
+    config: ArcSwap<ServerConfig>,
+    stamps: Stamps,
+}
+
+impl Acceptor {
+    /// Reads all files of `setup`. The warnings are about what it accepts and should not be so, such as a certificate
+    /// that has expired.
+    ///
+    /// # Errors
+    /// All that is wrong with the files.
+    pub fn new(setup: ServerSetup) -> Result<(Acceptor, Vec<Trouble>), Vec<Trouble>> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let ticketer = aws_lc_rs::Ticketer::new().map_err(|error| {
+            let message = format!("keys of tickets cannot be made: {error}");
+            vec![Trouble::new(Subject::Setup, message)]
+        })?;
+        let stamps = Stamps::of(files(&setup));
+        let mut warnings = Vec::new();
+        let config = build(&setup, &provider, &ticketer, &mut warnings)?;
+        let acceptor = Acceptor {
+            setup,
+            provider,
+            ticketer,
+            config: ArcSwap::from_pointee(config),
+            stamps,
+        };
+        Ok((acceptor, warnings))
+    }
+
+    /// What connections are accepted with from now on.
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        self.config.load_full()
+    }
+
+    /// The files as they were when they were last read.
+    pub(crate) fn stamps(&self) -> &Stamps {
+        &self.stamps
+    }
+
+    /// Reads all files again. Connections that exist keep what they have.
+    ///
+    /// # Errors
+    /// All that is wrong with the files; what was read before stays in force.
+    pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
+        let mut warnings = Vec::new();
+        let config = build(&self.setup, &self.provider, &self.ticketer, &mut warnings)?;
+        self.config.store(Arc::new(config));
+        Ok(warnings)
+    }
+}
+
+fn files(setup: &ServerSetup) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for identity in &setup.certificates {
+        if let Identity::Files { certificate, key } = identity {
+            files.extend([certificate.clone(), key.clone()]);
+        }
+    }
+    match &setup.clients {
+        Clients::Ignored => {}
+        Clients::Optional(file) | Clients::Required(file) => files.push(file.clone()),
+    }
+    files
+}
+
+fn build(
+    setup: &ServerSetup,
+    provider: &Arc<CryptoProvider>,
+    ticketer: &Arc<dyn ProducesTickets>,
+    warnings: &mut Vec<Trouble>,
+) -> Result<ServerConfig, Vec<Trouble>> {
+    assert!(!setup.certificates.is_empty(), "a server has a certificate");
+    let mut wrong = Vec::new();
+    let mut certificates = Vec::new();
+    for (index, identity) in setup.certificates.iter().enumerate() {
+        match certificate::load(identity, index, provider, warnings) {
+            Ok(certified) => certificates.push(certified),
+            Err(trouble) => wrong.push(trouble),
+        }
+    }
+    let authorities = match &setup.clients {
+        Clients::Ignored => None,
+        Clients::Optional(file) | Clients::Required(file) => certificate::authorities(file)
+            .map_err(|trouble| wrong.push(trouble))
+            .ok(),
+    };
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let verifier = match authorities {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(roots) => {
+            let mut builder =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+            if matches!(setup.clients, Clients::Optional(_)) {
+                builder = builder.allow_unauthenticated();
+            }
+            builder.build().map_err(|error| {
+                let message = format!("clients cannot be verified: {error}");
+                vec![Trouble::new(Subject::Authorities, message)]
+            })?
+        }
+    };
+    let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
+        .with_protocol_versions(setup.profile.versions())
+        .expect("the provider has ciphers for both versions")
+        .with_client_cert_verifier(verifier)
+        .with_cert_resolver(Arc::new(Names::new(certificates)));
+    config.alpn_protocols = setup
+        .protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
+    config.ticketer = Arc::clone(ticketer);
+    config.send_tls13_tickets = TICKETS;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.max_early_data_size = 0;
+    // The record layer behind the handshake is ours.
+    config.enable_secret_extraction = true;
+    Ok(config)
+}
+
+thread_local! {
+    /// The name that the client asked for whose hello was read last on this thread: rustls tells it to the resolver
+    /// and to nobody else. Taken by the handshake that has just moved on.
+    static ASKED_NAME: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// The name that the client asked for in the hello that has just been read.
+pub(crate) fn take_asked_name() -> Option<Box<str>> {
+    ASKED_NAME.take()
+}
+
+/// Which certificates are for which name. Of several for the same name (RSA and ECDSA, say) the first is taken whose
+/// signatures the client understands.
+#[derive(Debug)]
+struct Names {
+    exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// By what stands behind the `*`, with its dot.
+    wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// Those of the first certificate's names, and so that one before all others.
+    default: Vec<Arc<CertifiedKey>>,
+}
+
+impl Names {
+    fn new(certificates: Vec<Certified>) -> Names {
+        let mut names = Names {
+            exact: HashMap::new(),
+            wildcard: HashMap::new(),
+            default: Vec::new(),
+        };
+        let first: Vec<String> = certificates[0].names.clone();
+        for certified in &certificates {
+            for name in &certified.names {
+                let (map, name) = match name.strip_prefix('*') {
+                    Some(suffix) => (&mut names.wildcard, suffix),
+                    None => (&mut names.exact, name.as_str()),
+                };
+                map.entry(name.to_owned())
+                    .or_default()
+                    .push(Arc::clone(&certified.key));
+            }
+        }
+        names.default = certificates
+            .into_iter()
+            .enumerate()
+            .filter(|(index, other)| {
+                *index == 0 || other.names.iter().any(|name| first.contains(name))
+            })
+            .map(|(_, certified)| certified.key)
+            .collect();
+        names
+    }
+
+    /// The certificates for `name`, which is in lower case.
+    fn find(&self, name: &str) -> &[Arc<CertifiedKey>] {
+        self.exact
+            .get(name)
+            .or_else(|| self.wildcard.get(&name[name.find('.')?..]))
+            .unwrap_or(&self.default)
+    }
+}
+
+impl ResolvesServerCert for Names {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let asked: Option<Box<str>> = hello
+            .server_name()
+            .map(|name| name.to_ascii_lowercase().into());
+        let found = match &asked {
+            Some(name) => self.find(name),
+            None => &self.default,
+        };
+        ASKED_NAME.replace(asked);
+        found
+            .iter()
+            .find(|key| key.key.choose_scheme(hello.signature_schemes()).is_some())
+            .or(found.first())
+            .cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Which certificate is chosen, and what is wrong with those that are not.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+use super::*;
+
+/// Writes a certificate for `names` and its key; returns where.
+fn write(directory: &Path, name: &str, names: &[&str], days: (i32, i32)) -> Identity {
+    let key = KeyPair::generate().unwrap();
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.not_before = date_time_ymd(days.0, 1, 1);
+    params.not_after = date_time_ymd(days.1, 1, 1);
+    let certificate = directory.join(format!("{name}.pem"));
+    let key_file = directory.join(format!("{name}.key"));
+    fs::write(&certificate, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&key_file, key.serialize_pem()).unwrap();
+    Identity::Files {
+        certificate,
+        key: key_file,
+    }
+}
+
+fn setup(certificates: Vec<Identity>) -> ServerSetup {
+    ServerSetup {
+        certificates,
+        profile: Profile::Intermediate,
+        clients: Clients::Ignored,
+        protocols: Vec::new(),
+    }
+}
+
+/// All sentences about a setup that is refused.
+fn wrong(setup: ServerSetup) -> Vec<String> {
+    match Acceptor::new(setup) {
+        Ok(_) => Vec::new(),
+        Err(wrong) => wrong.iter().map(Trouble::to_string).collect(),
+    }
+}
+
+fn load(identities: &[Identity]) -> Names {
+    let provider = aws_lc_rs::default_provider();
+    let load =
+        |(index, identity)| certificate::load(identity, index, &provider, &mut Vec::new()).unwrap();
+    Names::new(identities.iter().enumerate().map(load).collect())
+}
+
+#[test]
+fn a_name_finds_its_certificate_and_an_unknown_one_the_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let identities = [
+        write(directory.path(), "a", &["default.example"], (2000, 2200)),
+        write(
+            directory.path(),
+            "b",
+            &["b.example", "*.b.example"],
+            (2000, 2200),
+        ),
+        write(directory.path(), "c", &["www.b.example"], (2000, 2200)),
+    ];
+    let names = load(&identities);
+    let chosen = |name: &str| {
+        let key = &names.find(name)[0];
+        let is_it = |identity: &Identity| {
+            let Identity::Files { certificate, .. } = identity else {
+                unreachable!("all are files")
+            };
+            let chain = fs::read_to_string(certificate).unwrap();
+            let found = pem(&key.cert[0]);
+            chain.replace("\r\n", "\n").contains(&found)
+        };
+        identities.iter().position(is_it)
+    };
+    for (name, index) in [
+        ("default.example", 0),
+        ("b.example", 1),
+        ("x.b.example", 1),
+        ("www.b.example", 2),
+        ("y.x.b.example", 0),
+        ("example", 0),
+        ("", 0),
+        ("other.example", 0),
+    ] {
+        assert_eq!(chosen(name), Some(index), "for {name:?}");
+    }
+}
+
+/// The first line of a certificate's PEM text.
+fn pem(certificate: &[u8]) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    certificate[..48]
+        .chunks(3)
+        .flat_map(|three| {
+            let bits = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+            [18, 12, 6, 0].map(|shift| char::from(DIGITS[(bits >> shift) as usize & 63]))
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_wrong_with_files_is_said_of_all_of_them_with_their_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    write(directory.path(), "a", &["a.example"], (2000, 2200));
+    write(directory.path(), "b", &["b.example"], (2000, 2200));
+    fs::write(path("none.pem"), "no certificate here\n").unwrap();
+    fs::write(
+        path("locked.key"),
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    )
+    .unwrap();
+    for (certificate, key, part) in [
+        (
+            "a.pem",
+            "b.key",
+            "b.key: this key does not belong to the certificate",
+        ),
+        (
+            "none.pem",
+            "a.key",
+            "none.pem: there is no certificate in it",
+        ),
+        (
+            "missing.pem",
+            "a.key",
+            "missing.pem: it cannot be read: No such file",
+        ),
+        ("a.pem", "a.pem", "a.pem: there is no private key in it"),
+        ("a.pem", "locked.key", "the key is encrypted"),
+    ] {
+        let identity = Identity::Files {
+            certificate: path(certificate),
+            key: path(key),
+        };
+        let mut setup = setup(vec![identity.clone(), Identity::SelfSigned, identity]);
+        setup.clients = Clients::Required(path("none.pem"));
+        let said = wrong(setup);
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(said[0].contains(part), "{said:?}");
+        assert_eq!(said[0], said[1]);
+        assert!(
+            said[2].contains("none.pem: there is no certificate"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn a_certificate_that_is_not_valid_today_is_taken_with_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, days, part) in [
+        (
+            "old",
+            (2000, 2020),
+            "old.pem: the certificate has expired: Jan",
+        ),
+        (
+            "new",
+            (2150, 2200),
+            "new.pem: the certificate is not valid before Jan",
+        ),
+    ] {
+        let identity = write(directory.path(), name, &["a.example"], days);
+        let (_, warnings) = Acceptor::new(setup(vec![identity])).ok().unwrap();
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].subject, Subject::Certificate(0));
+        assert!(warnings[0].message.contains(part), "{}", warnings[0]);
+    }
+}
+
+#[test]
+fn files_that_have_changed_are_read_again_and_bad_ones_change_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let identity = write(directory.path(), "a", &["a.example"], (2000, 2200));
+    let (acceptor, _) = Acceptor::new(setup(vec![identity])).ok().unwrap();
+    let first = acceptor.config();
+    fs::write(directory.path().join("a.pem"), "half a").unwrap();
+    let said = acceptor.reload().unwrap_err();
+    assert!(said[0].message.contains("a.pem"), "{said:?}");
+    assert!(Arc::ptr_eq(&acceptor.config(), &first));
+    write(directory.path(), "a", &["a.example"], (2000, 2200));
+    assert_eq!(acceptor.reload(), Ok(Vec::new()));
+    let second = acceptor.config();
+    assert!(!Arc::ptr_eq(&second, &first));
+    assert!(
+        Arc::ptr_eq(&second.ticketer, &first.ticketer),
+        "tickets stay good"
+    );
+}

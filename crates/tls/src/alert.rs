@@ -1,0 +1,60 @@
+//! Alerts: what one side tells the other about the end of a connection (RFC 8446 6).
+
+use std::fmt;
+
+use onrush_engine::{Error, Kind, Op};
+
+/// The number of an alert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Alert(pub(crate) u8);
+
+impl Alert {
+    pub(crate) const CLOSE_NOTIFY: Alert = Alert(0);
+    pub(crate) const UNEXPECTED_MESSAGE: Alert = Alert(10);
+    pub(crate) const BAD_RECORD_MAC: Alert = Alert(20);
+    pub(crate) const RECORD_OVERFLOW: Alert = Alert(22);
+    pub(crate) const DECODE_ERROR: Alert = Alert(50);
+    pub(crate) const USER_CANCELED: Alert = Alert(90);
+
+    /// The two bytes of the message: all but the end of a connection are fatal.
+    pub(crate) fn message(self) -> [u8; 2] {
+        let level = if self == Alert::CLOSE_NOTIFY { 1 } else { 2 };
+        [level, self.0]
+    }
+
+    /// What it means for an operation of the connection.
+    pub(crate) fn error(self, op: Op) -> Error {
+        Error::new(op, Kind::Alert(self.0))
+    }
+}
+
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.0 {
+            0 => "close notify",
+            10 => "unexpected message",
+            20 => "bad record MAC",
+            22 => "record overflow",
+            40 => "handshake failure",
+            42 => "bad certificate",
+            43 => "unsupported certificate",
+            44 => "certificate revoked",
+            45 => "certificate expired",
+            46 => "certificate unknown",
+            47 => "illegal parameter",
+            48 => "unknown certification authority",
+            49 => "access denied",
+            50 => "decode error",
+            51 => "decrypt error",
+            70 => "protocol version",
+            71 => "insufficient security",
+            80 => "internal error",
+            90 => "user cancelled",
+            112 => "unrecognised name",
+            116 => "certificate required",
+            120 => "no application protocol",
+            number => return write!(f, "alert {number}"),
+        };
+        f.write_str(name)
+    }
+}

@@ -1,0 +1,276 @@
+//! Certificates and their keys: read from PEM files or made on request, and checked before anybody relies on them.
+
+use std::fs;
+use std::net::{IpAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use onrush_engine::clock;
+use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys, RootCertStore};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+
+use crate::error::{Subject, Trouble};
+use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
+
+/// Where a certificate comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Identity {
+    /// Two PEM files.
+    Files {
+        /// The chain, the own certificate first.
+        certificate: PathBuf,
+        /// Its private key: PKCS #8, PKCS #1 or SEC 1.
+        key: PathBuf,
+    },
+    /// Made at the start, for `localhost` and this machine's names, and kept in memory.
+    SelfSigned,
+}
+
+/// A certificate that can be shown, and the names it is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Certified {
+    pub(crate) key: Arc<CertifiedKey>,
+    /// Lower case; those with `*.` stand for one label.
+    pub(crate) names: Vec<String>,
+}
+
+/// Reads or makes the certificate number `index`. What is odd about it but no error is added to `warnings`.
+///
+/// # Errors
+/// When a file cannot be read or holds something else, or the two do not belong together.
+pub(crate) fn load(
+    identity: &Identity,
+    index: usize,
+    provider: &CryptoProvider,
+    warnings: &mut Vec<Trouble>,
+) -> Result<Certified, Trouble> {
+    let (chain, key) = match identity {
+        Identity::SelfSigned => self_signed(),
+        Identity::Files { certificate, key } => (
+            chain(certificate, Subject::Certificate(index))?,
+            private_key(key, index)?,
+        ),
+    };
+    let (certificate_file, key_file) = match identity {
+        Identity::SelfSigned => ("the certificate made here".into(), String::new()),
+        Identity::Files { certificate, key } => {
+            (certificate.display().to_string(), key.display().to_string())
+        }
+    };
+    let in_certificate = |message: String| {
+        Trouble::new(
+            Subject::Certificate(index),
+            format!("{certificate_file}: {message}"),
+        )
+    };
+    let parsed = X509Certificate::from_der(&chain[0])
+        .map(|(_, parsed)| parsed)
+        .map_err(|error| {
+            in_certificate(format!("the certificate cannot be understood: {error}"))
+        })?;
+    let names = names(&parsed);
+    warnings.extend(validity_trouble(&parsed).map(in_certificate));
+    let key = CertifiedKey::from_der(chain.clone(), key, provider).map_err(|error| {
+        let message = match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                format!(
+                    "{key_file}: this key does not belong to the certificate {certificate_file}"
+                )
+            }
+            error => format!("{key_file}: the key cannot be used: {error}"),
+        };
+        Trouble::new(Subject::Key(index), message)
+    })?;
+    Ok(Certified {
+        key: Arc::new(key),
+        names,
+    })
+}
+
+/// A certificate of our own and its key, as a client shows them.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn load_pair(
+    certificate: &Path,
+    key: &Path,
+    provider: &CryptoProvider,
+    warnings: &mut Vec<Trouble>,
+) -> Result<Arc<CertifiedKey>, Trouble> {
+    let identity = Identity::Files {
+        certificate: certificate.to_owned(),
+        key: key.to_owned(),
+    };
+    load(&identity, 0, provider, warnings).map(|certified| certified.key)
+}
+
+/// The authorities in a PEM file.
+///
+/// # Errors
+/// When it cannot be read or has none.
+pub(crate) fn authorities(file: &Path) -> Result<RootCertStore, Trouble> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(file, Subject::Authorities)? {
+        roots.add(certificate).map_err(|error| {
+            let message = format!("{}: an authority cannot be used: {error}", file.display());
+            Trouble::new(Subject::Authorities, message)
+        })?;
+    }
+    Ok(roots)
+}
+
+fn chain(file: &Path, subject: Subject) -> Result<Vec<CertificateDer<'static>>, Trouble> {
+    let trouble = |message: String| Trouble::new(subject, format!("{}: {message}", file.display()));
+    let text = read(file).map_err(trouble)?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| trouble(format!("this is no PEM file: {error}")))?;
+    if chain.is_empty() {
+        return Err(trouble(
+            "there is no certificate in it (-----BEGIN CERTIFICATE-----)".into(),
+        ));
+    }
+    Ok(chain)
+}
+
+fn private_key(file: &Path, index: usize) -> Result<PrivateKeyDer<'static>, Trouble> {
+    let trouble = |message: String| {
+        Trouble::new(
+            Subject::Key(index),
+            format!("{}: {message}", file.display()),
+        )
+    };
+    let text = read(file).map_err(trouble)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
+        trouble(match error {
+            pem::Error::NoItemsFound if contains(&text, b"BEGIN ENCRYPTED PRIVATE KEY") => {
+                "the key is encrypted; store it without a passphrase (openssl pkey)".into()
+            }
+            pem::Error::NoItemsFound => {
+                "there is no private key in it (-----BEGIN PRIVATE KEY-----)".into()
+            }
+            error => format!("this is no PEM file: {error}"),
+        })
+    })
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    let found = fs::metadata(file).map_err(|error| format!("it cannot be read: {error}"))?;
+    if found.len() > PEM_BYTES_MAX {
+        return Err(format!("it is too long: {} bytes", found.len()));
+    }
+    fs::read(file).map_err(|error| format!("it cannot be read: {error}"))
+}
+
+/// Why a certificate should not be relied on today.
+fn validity_trouble(certificate: &X509Certificate<'_>) -> Option<String> {
+    let now = ASN1Time::from_timestamp(clock::unix_seconds() as i64).ok()?;
+    let validity = certificate.validity();
+    if validity.not_after < now {
+        return Some(format!(
+            "the certificate has expired: {}",
+            validity.not_after
+        ));
+    }
+    if validity.not_before > now {
+        return Some(format!(
+            "the certificate is not valid before {}",
+            validity.not_before
+        ));
+    }
+    None
+}
+
+/// The DNS names a certificate is for: the alternative names (RFC 9525 6.2), or where there are none the common name.
+fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let alternative = certificate.subject_alternative_name().ok().flatten();
+    let names: Vec<String> = match alternative {
+        Some(alternative) => alternative
+            .value
+            .general_names
+            .iter()
+            .filter_map(|name| match name {
+                GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+                _ => None,
+            })
+            .collect(),
+        None => certificate
+            .subject()
+            .iter_common_name()
+            .filter_map(|name| name.as_str().ok())
+            .map(str::to_ascii_lowercase)
+            .collect(),
+    };
+    names
+}
+
+/// The subject of a certificate that was verified, on one line.
+pub(crate) fn subject(certificate: &CertificateDer<'_>) -> String {
+    match X509Certificate::from_der(certificate) {
+        Ok((_, parsed)) => parsed.subject().to_string(),
+        // Verified, it has been parsed before.
+        Err(_) => String::new(),
+    }
+}
+
+/// A certificate for whatever this machine is called.
+fn self_signed() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let key = KeyPair::generate().expect("the system has random numbers");
+    let mut params = CertificateParams::default();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "onrush, made at its start");
+    let names = ["localhost".to_owned()].into_iter().chain(host_name());
+    let names = names.filter_map(|name| name.try_into().ok().map(SanType::DnsName));
+    let loopback = [
+        IpAddr::from([127, 0, 0, 1]),
+        IpAddr::from(std::net::Ipv6Addr::LOCALHOST),
+    ];
+    let addresses = loopback.into_iter().chain(own_addresses());
+    params.subject_alt_names = names.chain(addresses.map(SanType::IpAddress)).collect();
+    let now = clock::unix_seconds();
+    let day = |seconds: u64| {
+        ASN1Time::from_timestamp(seconds as i64)
+            .ok()
+            .map(|time| time.to_datetime())
+    };
+    // From yesterday on, for clients whose clock is late.
+    if let (Some(from), Some(to)) = (day(now - 86_400), day(now + SELF_SIGNED_DAYS * 86_400)) {
+        (params.not_before, params.not_after) = (from, to);
+    }
+    let certificate = params.self_signed(&key).expect("a key just made can sign");
+    (
+        vec![certificate.der().clone()],
+        PrivateKeyDer::Pkcs8(key.serialize_der().into()),
+    )
+}
+
+fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim();
+    (!name.is_empty() && name != "localhost").then(|| name.to_owned())
+}
+
+/// The addresses others reach this machine by: those it would send from. Nothing is sent.
+fn own_addresses() -> impl Iterator<Item = IpAddr> {
+    // Addresses for documentation (RFC 5737, RFC 3849), which only a default route leads to.
+    [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]
+        .into_iter()
+        .filter_map(|(from, to)| {
+            let socket = UdpSocket::bind(from).ok()?;
+            socket.connect(to).ok()?;
+            Some(socket.local_addr().ok()?.ip())
+        })
+}

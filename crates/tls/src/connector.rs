@@ -1,0 +1,263 @@
+//! The client's side: whose certificates are believed, and what is shown to servers that ask.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature,
+    verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use crate::acceptor::Profile;
+use crate::certificate;
+use crate::error::{HandshakeError, Subject, Trouble};
+use crate::limits::SESSIONS_MAX;
+use crate::watch::Stamps;
+
+/// Whose certificates are believed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Verify {
+    /// Those of the authorities that this system trusts: what its administrator added or removed holds here as well,
+    /// and updates come with the system's. A list of our own would be as old as this program.
+    #[default]
+    System,
+    /// Those of the authorities in this PEM file.
+    File(PathBuf),
+    /// All of them.
+    Nothing,
+}
+
+/// What a client needs to speak TLS.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientSetup {
+    /// Whose certificates are believed.
+    pub verify: Verify,
+    /// The name that is asked for and looked for in the certificate, instead of the one connected to.
+    pub name: Option<String>,
+    /// Certificate and key, in PEM files, for servers that ask.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// The protocols offered, the favourite first (ALPN, RFC 7301).
+    pub protocols: Vec<&'static str>,
+    /// Which versions and cipher suites.
+    pub profile: Profile,
+    /// Whether sessions are resumed.
+    pub resume: Resume,
+}
+
+/// Whether sessions are resumed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Resume {
+    /// With the tickets of earlier connections, of all cores.
+    #[default]
+    Yes,
+    /// Every handshake is a full one.
+    No,
+}
+
+impl Default for ClientSetup {
+    fn default() -> Self {
+        Self {
+            verify: Verify::default(),
+            name: None,
+            certificate: None,
+            protocols: vec!["http/1.1"],
+            profile: Profile::default(),
+            resume: Resume::default(),
+        }
+    }
+}
+
+/// Makes TLS connections of those to servers: see [`Transport::connect`](crate::Transport::connect). Shared by all cores.
+pub struct Connector {
+    setup: ClientSetup,
+    provider: Arc<CryptoProvider>,
+    config: ArcSwap<ClientConfig>,
+    stamps: Stamps,
+}
+
+impl Connector {
+    /// Reads all files of `setup`. The warnings are about what it accepts and should not be so.
+    ///
+    /// # Errors
+    /// What is wrong with the files.
+    pub fn new(setup: ClientSetup) -> Result<(Connector, Vec<Trouble>), Vec<Trouble>> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let stamps = Stamps::of(files(&setup));
+        let mut warnings = Vec::new();
+        let config = build(&setup, &provider, &mut warnings).map_err(|trouble| vec![trouble])?;
+        let connector = Connector {
+            setup,
+            provider,
+            config: ArcSwap::from_pointee(config),
+            stamps,
+        };
+        Ok((connector, warnings))
+    }
+
+    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+        self.config.load_full()
+    }
+
+    /// The name to ask for at a server that is connected to as `host`.
+    ///
+    /// # Errors
+    /// When that is no name a certificate could have.
+    pub(crate) fn name(&self, host: &str) -> Result<ServerName<'static>, HandshakeError> {
+        let name = self.setup.name.as_deref().unwrap_or(host);
+        match ServerName::try_from(name.to_owned()) {
+            Ok(name) => Ok(name),
+            // Nobody will look at it; an address is not sent either.
+            Err(_) if self.setup.verify == Verify::Nothing => Ok(ServerName::IpAddress(
+                std::net::IpAddr::from([0, 0, 0, 0]).into(),
+            )),
+            Err(_) => Err(HandshakeError::Name(name.to_owned())),
+        }
+    }
+
+    /// The files as they were when they were last read.
+    pub(crate) fn stamps(&self) -> &Stamps {
+        &self.stamps
+    }
+
+    /// Reads all files again. Connections that exist keep what they have.
+    ///
+    /// # Errors
+    /// What is wrong with the files; what was read before stays in force.
+    pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
+        let mut warnings = Vec::new();
+        let config =
+            build(&self.setup, &self.provider, &mut warnings).map_err(|trouble| vec![trouble])?;
+        self.config.store(Arc::new(config));
+        Ok(warnings)
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector")
+            .field("setup", &self.setup)
+            .finish_non_exhaustive()
+    }
+}
+
+fn files(setup: &ClientSetup) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if let Verify::File(file) = &setup.verify {
+        files.push(file.clone());
+    }
+    if let Some((certificate, key)) = &setup.certificate {
+        files.extend([certificate.clone(), key.clone()]);
+    }
+    files
+}
+
+fn build(
+    setup: &ClientSetup,
+    provider: &Arc<CryptoProvider>,
+    warnings: &mut Vec<Trouble>,
+) -> Result<ClientConfig, Trouble> {
+    let verifier: Arc<dyn ServerCertVerifier> = match &setup.verify {
+        Verify::Nothing => Arc::new(Believing(provider.signature_verification_algorithms)),
+        Verify::System => verifier(system_authorities()?, provider)?,
+        Verify::File(file) => verifier(certificate::authorities(file)?, provider)?,
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
+        .with_protocol_versions(setup.profile.versions())
+        .expect("the provider has ciphers for both versions")
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match &setup.certificate {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let certified = certificate::load_pair(certificate, key, provider, warnings)?;
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
+        }
+    };
+    config.alpn_protocols = setup
+        .protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
+    config.resumption = match setup.resume {
+        Resume::Yes => Resumption::in_memory_sessions(SESSIONS_MAX),
+        Resume::No => Resumption::disabled(),
+    };
+    config.enable_early_data = false;
+    // The record layer behind the handshake is ours.
+    config.enable_secret_extraction = true;
+    Ok(config)
+}
+
+fn verifier(
+    roots: RootCertStore,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Trouble> {
+    let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(|error| {
+            let message = format!("servers cannot be verified: {error}");
+            Trouble::new(Subject::Authorities, message)
+        })?;
+    Ok(built)
+}
+
+/// The authorities that this system trusts.
+fn system_authorities() -> Result<RootCertStore, Trouble> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    // A bundle may hold certificates of old that webpki does not understand; the others count.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(Trouble::new(
+            Subject::Authorities,
+            "this system has no bundle of certification authorities; install one (Debian: ca-certificates) or name a file",
+        ));
+    }
+    Ok(roots)
+}
+
+/// Believes every certificate. Its signatures are checked nevertheless: a server must at least have the key.
+#[derive(Debug)]
+struct Believing(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for Believing {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

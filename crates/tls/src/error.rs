@@ -1,0 +1,138 @@
+//! What can go wrong before a connection is one: with a handshake, and with the files that it needs.
+
+use std::fmt;
+
+use onrush_engine::{Error, Kind};
+use rustls::{AlertDescription, CertificateError, PeerIncompatible};
+
+use crate::alert::Alert;
+
+/// Why there is no TLS connection.
+#[derive(Debug)]
+pub enum HandshakeError {
+    /// The connection failed, or took too long.
+    Connection(Error),
+    /// The peer ended the connection within the handshake.
+    Ended,
+    /// The client speaks HTTP without TLS. It has been told.
+    PlainHttp,
+    /// The peer's messages are longer than any handshake.
+    TooLong,
+    /// The name of the server is none that a certificate could have.
+    Name(String),
+    /// The two sides could not agree, or one does not believe the other.
+    Tls(rustls::Error),
+}
+
+impl HandshakeError {
+    /// The error of the connection, for callers that know no other.
+    pub fn as_connection_error(&self) -> Option<Error> {
+        match self {
+            HandshakeError::Connection(error) => Some(*error),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for HandshakeError {
+    fn from(error: Error) -> Self {
+        HandshakeError::Connection(error)
+    }
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandshakeError::Connection(error) if error.kind == Kind::TimedOut => {
+                f.write_str("the TLS handshake took too long")
+            }
+            HandshakeError::Connection(error) => write!(f, "within the TLS handshake: {error}"),
+            HandshakeError::Ended => f.write_str("the peer left within the TLS handshake"),
+            HandshakeError::PlainHttp => f.write_str("plain HTTP on a port for TLS"),
+            HandshakeError::TooLong => f.write_str("the TLS handshake is too long"),
+            HandshakeError::Name(name) => write!(f, "{name:?} is no name of a TLS server"),
+            HandshakeError::Tls(error) => explain(error, f),
+        }
+    }
+}
+
+impl std::error::Error for HandshakeError {}
+
+/// The usual troubles in our words, the others in those of rustls.
+fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match error {
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::Tls12NotOffered
+            | PeerIncompatible::Tls12NotOfferedOrEnabled
+            | PeerIncompatible::SupportedVersionsExtensionRequired
+            | PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => f.write_str("no version of TLS in common"),
+        rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon) => {
+            f.write_str("no cipher suite in common")
+        }
+        rustls::Error::PeerIncompatible(PeerIncompatible::NoKxGroupsInCommon) => {
+            f.write_str("no key exchange in common")
+        }
+        rustls::Error::InvalidMessage(_) => f.write_str("what was received is no TLS handshake"),
+        rustls::Error::NoCertificatesPresented => f.write_str("the client shows no certificate"),
+        rustls::Error::InvalidCertificate(why) => match why {
+            CertificateError::UnknownIssuer => {
+                f.write_str("the certificate is signed by an authority that is not trusted here")
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                f.write_str("the certificate has expired")
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                write!(f, "the certificate is for another name: {why}")
+            }
+            why => write!(f, "the certificate is refused: {why}"),
+        },
+        rustls::Error::AlertReceived(AlertDescription::UnknownCA) => {
+            f.write_str("the peer does not trust the authority of our certificate")
+        }
+        rustls::Error::AlertReceived(alert) => {
+            write!(f, "the peer refuses: {}", Alert(u8::from(*alert)))
+        }
+        error => write!(f, "the TLS handshake failed: {error}"),
+    }
+}
+
+/// What of a setup is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// The file of the certificate with this index.
+    Certificate(usize),
+    /// The file of its key.
+    Key(usize),
+    /// The authorities by which the peer's certificates are judged.
+    Authorities,
+    /// No file in particular.
+    Setup,
+}
+
+/// Something wrong with the files of a setup, or worth a warning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// Where.
+    pub subject: Subject,
+    /// What, in a sentence that names the file.
+    pub message: String,
+}
+
+impl Trouble {
+    pub(crate) fn new(subject: Subject, message: impl Into<String>) -> Trouble {
+        Trouble {
+            subject,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Trouble {}

@@ -1,0 +1,54 @@
+//! Every bound of this crate, each with its reason.
+
+use std::time::Duration;
+
+/// Bytes of a record's plaintext (RFC 8446 5.1).
+pub(crate) const PLAINTEXT_MAX: usize = 16 * 1024;
+
+/// Bytes of a record behind its header (RFC 8446 5.2). TLS 1.2 allows more (RFC 5246 6.2.3), which none of its ciphers
+/// here makes use of.
+pub(crate) const CIPHERTEXT_MAX: usize = PLAINTEXT_MAX + 256;
+
+/// Records sealed before the first of them is sent: as many bytes as a send of a plain connection has, and as much
+/// memory as a slow reader of a large answer costs.
+pub(crate) const RECORDS_PER_SEND: usize = 4;
+
+/// Records that one AES-GCM key may protect (RFC 8446 5.5 has 2^24.5 of full size).
+pub(crate) const GCM_RECORDS_MAX: u64 = 1 << 24;
+
+/// Bytes of handshake messages that may arrive before they are complete: rustls refuses longer ones, and a chain of ten
+/// large certificates has half of it.
+pub(crate) const HANDSHAKE_BYTES_MAX: usize = 64 * 1024 + 4;
+
+/// Bytes of a message behind the handshake: a ticket, which a server may fill with a whole session and a client's
+/// certificates. One buffer is what the largest of ours needs and more than any of OpenSSL's.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024;
+
+/// New keys that a peer may announce without sending any data under them: each costs us a key schedule.
+pub(crate) const KEY_UPDATES_MAX: u32 = 16;
+
+/// Records without data that may follow one another: they cost us and bring nobody on.
+pub(crate) const EMPTY_RECORDS_MAX: u32 = 64;
+
+/// Tickets given out after a full handshake: browsers open several connections at a time and a ticket is for one of
+/// them (RFC 8446 C.4). OpenSSL has the same number.
+pub(crate) const TICKETS: usize = 2;
+
+/// Servers whose tickets a connector remembers: more than any group has, 2 KB each.
+pub(crate) const SESSIONS_MAX: usize = 1024;
+
+/// How long a client that spoke plain HTTP may take to read that this port speaks TLS.
+pub(crate) const REFUSAL_LINGER: Duration = Duration::from_secs(1);
+
+/// What of such a client's request is read while it does: closing with bytes unread would lose the answer.
+pub(crate) const REFUSAL_LINGER_BYTES: usize = 64 * 1024;
+
+/// How often files of certificates are looked at. A renewal is weeks ahead of the end of the old one.
+pub(crate) const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes of a PEM file: whole bundles of all public authorities have 250 KB.
+pub(crate) const PEM_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Days that a certificate made on request is valid: long enough to forget about, short enough that browsers, which
+/// refuse more than 398 days, take it.
+pub(crate) const SELF_SIGNED_DAYS: u64 = 365;

@@ -1,0 +1,438 @@
+//! One connection's TLS behind the handshake: what was received is opened, what is queued is sealed. It waits for
+//! nothing and knows no socket; [`Transport`](crate::Transport) moves the bytes.
+
+use std::collections::VecDeque;
+
+use onrush_engine::{Buffer, Core, Error, Input, Op, Part};
+use rustls::ProtocolVersion;
+use rustls::client::ClientConnectionData;
+use rustls::kernel::KernelConnection;
+use rustls::server::ServerConnectionData;
+
+use crate::alert::Alert;
+use crate::info::Info;
+use crate::limits::{
+    EMPTY_RECORDS_MAX, KEY_UPDATES_MAX, MESSAGE_BYTES_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND,
+};
+use crate::record::{self, Content, Opener, Sealer};
+
+/// Messages behind the handshake (RFC 8446 4).
+const NEW_SESSION_TICKET: u8 = 4;
+const KEY_UPDATE: u8 = 24;
+/// A server's wish for a new handshake (RFC 5246 7.4.1.1), which a client may overhear.
+const HELLO_REQUEST: &[u8] = &[0, 0, 0, 0];
+/// The type and length of a message.
+const MESSAGE_HEADER_BYTES: usize = 4;
+
+/// What rustls still does for a TLS 1.3 connection: the next keys, and what tickets mean.
+pub(crate) enum Keeper {
+    Server(KernelConnection<ServerConnectionData>),
+    Client(KernelConnection<ClientConnectionData>),
+}
+
+/// A connection whose handshake is done.
+pub(crate) struct Session {
+    sealer: Sealer,
+    opener: Opener,
+    /// `None` with TLS 1.2, where neither keys nor tickets come behind the handshake.
+    keeper: Option<Box<Keeper>>,
+    /// What was received: opened, being consumed, and not opened yet.
+    ///
+    /// ```text
+    ///   | opened | tag | records, the last of them incomplete |
+    ///     `ready`  `behind`
+    /// ```
+    pub(crate) incoming: Input,
+    ready: u32,
+    behind: u32,
+    /// The beginning of a handshake message whose rest is still to come.
+    message: Vec<u8>,
+    outgoing: VecDeque<Part>,
+    key_updates: u32,
+    empty_records: u32,
+    /// The peer wants us to take new keys (RFC 8446 4.6.3).
+    pub(crate) key_update_due: bool,
+    /// The peer has said that nothing more comes.
+    pub(crate) is_ended: bool,
+    /// We have said that nothing more comes, or that all is lost.
+    pub(crate) has_said_goodbye: bool,
+    /// What was received breaks the protocol, or the peer said so of us.
+    failed: Option<Alert>,
+    pub(crate) info: Info,
+}
+
+impl Session {
+    pub(crate) fn new(
+        sealer: Sealer,
+        opener: Opener,
+        keeper: Option<Box<Keeper>>,
+        info: Info,
+    ) -> Session {
+        Session {
+            sealer,
+            opener,
+            keeper,
+            incoming: Input::default(),
+            ready: 0,
+            behind: 0,
+            message: Vec::new(),
+            outgoing: VecDeque::new(),
+            key_updates: 0,
+            empty_records: 0,
+            key_update_due: false,
+            is_ended: false,
+            has_said_goodbye: false,
+            failed: None,
+            info,
+        }
+    }
+
+    /// Moves data that has arrived to `input`, as much as it has room for, and says how much that was. 0 is that none
+    /// has arrived, or that none will: see [`Session::is_ended`].
+    ///
+    /// # Errors
+    /// When what was received breaks the protocol: the peer is to be told by [`Session::say_goodbye`].
+    pub(crate) fn receive(&mut self, input: &mut Input, core: &Core) -> Result<usize, Error> {
+        let mut count = 0;
+        loop {
+            if self.ready > 0 {
+                let moved = self.deliver(input, core)?;
+                count += moved;
+                if self.ready > 0 {
+                    assert!(
+                        count > 0,
+                        "the caller consumes or refuses before a whole buffer is unconsumed"
+                    );
+                    return Ok(count);
+                }
+            }
+            if !self.open_next()? {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Whether data waits that nobody has asked for. Other records are dealt with on the way.
+    ///
+    /// # Errors
+    /// As [`Session::receive`].
+    pub(crate) fn has_data(&mut self) -> Result<bool, Error> {
+        while self.ready == 0 && self.open_next()? {}
+        Ok(self.ready > 0)
+    }
+
+    /// Hands opened bytes over: the whole buffer when that is less to copy than they are.
+    fn deliver(&mut self, input: &mut Input, core: &Core) -> Result<usize, Error> {
+        let (ready, behind) = (self.ready as usize, self.behind as usize);
+        let rest = self.incoming.bytes().len() - ready - behind;
+        if input.is_empty()
+            && rest <= ready
+            && let Some(mut buffer) = self.incoming.take()
+        {
+            let put = match rest {
+                0 => Ok(0),
+                _ => self.incoming.put_some(&buffer[ready + behind..], core),
+            };
+            if let Err(error) = put {
+                self.incoming.give(buffer);
+                return Err(error);
+            }
+            buffer.truncate(ready);
+            input.give(buffer);
+            (self.ready, self.behind) = (0, 0);
+            return Ok(ready);
+        }
+        let moved = input.put_some(&self.incoming.bytes()[..ready], core)?;
+        self.ready -= moved as u32;
+        let tag = if self.ready == 0 { behind } else { 0 };
+        self.behind -= tag as u32;
+        self.incoming.consume(moved + tag);
+        Ok(moved)
+    }
+
+    /// Opens the next record; `false` when none is complete, or none will be.
+    fn open_next(&mut self) -> Result<bool, Error> {
+        if self.is_ended {
+            // What follows the end is ignored (RFC 8446 6.1).
+            self.incoming.consume(self.incoming.bytes().len());
+            return Ok(false);
+        }
+        let opened = match self.failed {
+            Some(alert) => Err(alert),
+            None => self.try_open_next(),
+        };
+        opened.map_err(|alert| {
+            self.failed = Some(alert);
+            alert.error(Op::Recv)
+        })
+    }
+
+    fn try_open_next(&mut self) -> Result<bool, Alert> {
+        let bytes = self.incoming.bytes_mut();
+        let Some(length) = record::length(bytes)? else {
+            return Ok(false);
+        };
+        let Some(record) = bytes.get_mut(..length) else {
+            return Ok(false);
+        };
+        let opened = self.opener.open(record)?;
+        let data = opened.data;
+        if opened.content == Content::Data {
+            if !self.message.is_empty() {
+                return Err(Alert::UNEXPECTED_MESSAGE);
+            }
+            return self.data(data.start, data.len(), length);
+        }
+        let mut content = [0; 2];
+        if opened.content == Content::Alert {
+            content = record[data].try_into().map_err(|_| Alert::DECODE_ERROR)?;
+        } else {
+            if self.message.len() + data.len() > MESSAGE_BYTES_MAX || data.is_empty() {
+                return Err(Alert::UNEXPECTED_MESSAGE);
+            }
+            self.message.extend_from_slice(&record[data]);
+        }
+        self.incoming.consume(length);
+        match opened.content {
+            Content::Alert => self.alert(content)?,
+            Content::Handshake => self.messages()?,
+            Content::Data => unreachable!("left above"),
+        }
+        Ok(true)
+    }
+
+    /// A record of `length` bytes was opened, and there is data in it.
+    fn data(&mut self, start: usize, bytes: usize, length: usize) -> Result<bool, Alert> {
+        if bytes == 0 {
+            self.incoming.consume(length);
+            self.empty_records += 1;
+            if self.empty_records > EMPTY_RECORDS_MAX {
+                return Err(Alert::UNEXPECTED_MESSAGE);
+            }
+            return Ok(true);
+        }
+        self.incoming.consume(start);
+        self.ready = bytes as u32;
+        self.behind = (length - start - bytes) as u32;
+        self.key_updates = 0;
+        self.empty_records = 0;
+        Ok(true)
+    }
+
+    fn alert(&mut self, [level, number]: [u8; 2]) -> Result<(), Alert> {
+        let alert = Alert(number);
+        if alert == Alert::CLOSE_NOTIFY {
+            self.is_ended = true;
+            return Ok(());
+        }
+        // All others end the connection, but for this one and the warnings of TLS 1.2 (RFC 8446 6, RFC 5246 7.2).
+        let is_warning = self.keeper.is_none() && level == 1;
+        if is_warning || alert == Alert::USER_CANCELED {
+            self.empty_records += 1;
+            if self.empty_records <= EMPTY_RECORDS_MAX {
+                return Ok(());
+            }
+        }
+        // Nobody is left to be told.
+        self.has_said_goodbye = true;
+        Err(alert)
+    }
+
+    /// Acts on the messages that are complete.
+    fn messages(&mut self) -> Result<(), Alert> {
+        let message = std::mem::take(&mut self.message);
+        let mut rest = &message[..];
+        while let Some(header) = rest.first_chunk::<MESSAGE_HEADER_BYTES>() {
+            let bytes = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
+            let Some(body) = rest.get(MESSAGE_HEADER_BYTES..MESSAGE_HEADER_BYTES + bytes) else {
+                break;
+            };
+            rest = &rest[MESSAGE_HEADER_BYTES + bytes..];
+            match (self.keeper.as_deref_mut(), header[0]) {
+                (Some(Keeper::Client(keeper)), NEW_SESSION_TICKET) => keeper
+                    .handle_new_session_ticket(body)
+                    .map_err(|_| Alert::DECODE_ERROR)?,
+                (Some(_), KEY_UPDATE) if rest.is_empty() => self.peer_has_new_keys(body)?,
+                // A server's question for a new handshake may be left without an answer.
+                (None, 0) if message == HELLO_REQUEST => {}
+                _ => return Err(Alert::UNEXPECTED_MESSAGE),
+            }
+        }
+        self.message = rest.to_vec();
+        Ok(())
+    }
+
+    fn peer_has_new_keys(&mut self, body: &[u8]) -> Result<(), Alert> {
+        match body {
+            [0] => {}
+            [1] => self.key_update_due = true,
+            _ => return Err(Alert::DECODE_ERROR),
+        }
+        self.key_updates += 1;
+        if self.key_updates > KEY_UPDATES_MAX {
+            return Err(Alert::UNEXPECTED_MESSAGE);
+        }
+        let updated = match self.keeper.as_deref_mut().expect("the caller has looked") {
+            Keeper::Server(keeper) => keeper.update_rx_secret(),
+            Keeper::Client(keeper) => keeper.update_rx_secret(),
+        };
+        let (sequence, secrets) = updated.expect("TLS 1.3 always has next keys");
+        self.opener = Opener::new(ProtocolVersion::TLSv1_3, sequence, &secrets);
+        Ok(())
+    }
+
+    /// The record that announces new keys of ours, which are taken behind it (RFC 8446 4.6.3).
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn update_keys(&mut self, core: &Core) -> Result<Buffer, Error> {
+        let record = self.seal_message(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 0], core)?;
+        self.key_update_due = false;
+        self.take_new_keys();
+        Ok(record)
+    }
+
+    fn take_new_keys(&mut self) {
+        let updated = match self
+            .keeper
+            .as_deref_mut()
+            .expect("only TLS 1.3 has new keys")
+        {
+            Keeper::Server(keeper) => keeper.update_tx_secret(),
+            Keeper::Client(keeper) => keeper.update_tx_secret(),
+        };
+        let (sequence, secrets) = updated.expect("TLS 1.3 always has next keys");
+        self.sealer = Sealer::new(ProtocolVersion::TLSv1_3, sequence, &secrets);
+    }
+
+    /// The alert that ends our side: why, when something is wrong. `None` when it was said.
+    pub(crate) fn say_goodbye(&mut self, core: &Core) -> Option<Buffer> {
+        if self.has_said_goodbye {
+            return None;
+        }
+        self.has_said_goodbye = true;
+        let alert = self.failed.unwrap_or(Alert::CLOSE_NOTIFY);
+        // Out of buffers, the connection ends without.
+        self.seal_message(Content::Alert, &alert.message(), core)
+            .ok()
+    }
+
+    fn seal_message(
+        &mut self,
+        content: Content,
+        message: &[u8],
+        core: &Core,
+    ) -> Result<Buffer, Error> {
+        let mut record = core.buffer()?;
+        let bytes = self.sealer.seal(content, message, record.spare());
+        record.fill(bytes);
+        Ok(record)
+    }
+
+    /// Adds a part to what is sealed next.
+    pub(crate) fn queue(&mut self, part: Part) {
+        if !part.bytes().is_empty() {
+            self.outgoing.push_back(part);
+        }
+    }
+
+    /// Drops what is queued.
+    pub(crate) fn clear(&mut self) {
+        self.outgoing = VecDeque::new();
+    }
+
+    /// Whether parts are queued that have not been sealed.
+    pub(crate) fn is_sealing(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Seals what is queued, as far as it should wait for the kernel at a time; full records, and the last one as it
+    /// comes.
+    ///
+    /// # Errors
+    /// When the core is out of buffers, or the keys have done what they may.
+    pub(crate) fn seal_some(
+        &mut self,
+        core: &Core,
+        mut send: impl FnMut(Buffer),
+    ) -> Result<(), Error> {
+        for _ in 0..RECORDS_PER_SEND {
+            if self.outgoing.is_empty() {
+                break;
+            }
+            if self.sealer.is_worn_out() {
+                if self.keeper.is_none() {
+                    return Err(Alert::CLOSE_NOTIFY.error(Op::Send));
+                }
+                send(self.update_keys(core)?);
+            }
+            send(self.seal_record(core)?);
+        }
+        Ok(())
+    }
+
+    fn seal_record(&mut self, core: &Core) -> Result<Buffer, Error> {
+        let mut record = core.buffer()?;
+        let first = self.outgoing[0].bytes();
+        let alone = self.outgoing.len() == 1 || first.len() >= PLAINTEXT_MAX;
+        let (bytes, length) = if alone {
+            let data = &first[..first.len().min(PLAINTEXT_MAX)];
+            (
+                data.len(),
+                self.sealer.seal(Content::Data, data, record.spare()),
+            )
+        } else {
+            let bytes = gather(&self.outgoing, &mut record.spare()[self.sealer.prefix()..]);
+            let length = self
+                .sealer
+                .seal_in_place(Content::Data, bytes, record.spare());
+            (bytes, length)
+        };
+        record.fill(length);
+        self.consume(bytes);
+        Ok(record)
+    }
+
+    /// Drops the first `count` bytes of what is queued.
+    fn consume(&mut self, mut count: usize) {
+        while count > 0 {
+            let part = &mut self.outgoing[0];
+            let length = part.bytes().len();
+            if count < length {
+                part.consume(count);
+                return;
+            }
+            count -= length;
+            self.outgoing.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// Makes the next record one that needs new keys first.
+    pub(crate) fn wear_out(&mut self) {
+        self.sealer.wear_out();
+    }
+
+    /// The record that renews our keys and asks the peer to renew its own.
+    pub(crate) fn ask_for_new_keys(&mut self, core: &Core) -> Buffer {
+        let record = self.seal_message(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 1], core);
+        self.take_new_keys();
+        record.expect("a buffer is free")
+    }
+}
+
+/// Copies what fits one record to the start of `out`.
+fn gather(parts: &VecDeque<Part>, out: &mut [u8]) -> usize {
+    let mut bytes = 0;
+    for part in parts {
+        let taken = part.bytes().len().min(PLAINTEXT_MAX - bytes);
+        out[bytes..bytes + taken].copy_from_slice(&part.bytes()[..taken]);
+        bytes += taken;
+        if bytes == PLAINTEXT_MAX {
+            break;
+        }
+    }
+    bytes
+}

@@ -1,0 +1,181 @@
+//! Files of certificates that change while they are in use: looked at once a second, read again when they have changed.
+//!
+//! Looking at a file's stamp follows the links that certbot and Kubernetes swap, and sees changes on file systems that
+//! report none. A file that is still being written is left alone until it has been the same twice.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+
+use crate::acceptor::Acceptor;
+use crate::connector::Connector;
+use crate::error::Trouble;
+use crate::limits::WATCH_INTERVAL;
+
+/// What tells one state of a file from another: when it was changed, its length, and which file it is.
+type Stamp = Option<(i64, i64, u64, u64)>;
+
+/// Files, and how they were when they were read.
+#[derive(Debug)]
+pub(crate) struct Stamps {
+    files: Vec<PathBuf>,
+    read: Vec<Stamp>,
+}
+
+impl Stamps {
+    /// Looks at `files`, which are read after this.
+    pub(crate) fn of(files: Vec<PathBuf>) -> Stamps {
+        let read = files.iter().map(|file| stamp(file)).collect();
+        Stamps { files, read }
+    }
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let found = fs::metadata(file).ok()?;
+    Some((found.mtime(), found.mtime_nsec(), found.len(), found.ino()))
+}
+
+/// What reads files that may change.
+#[derive(Clone)]
+pub enum Watched {
+    /// Certificates of a server, and the authorities of its clients.
+    Acceptor(Arc<Acceptor>),
+    /// The certificate of a client, and the authorities of its servers.
+    Connector(Arc<Connector>),
+}
+
+impl Watched {
+    fn stamps(&self) -> &Stamps {
+        match self {
+            Watched::Acceptor(acceptor) => acceptor.stamps(),
+            Watched::Connector(connector) => connector.stamps(),
+        }
+    }
+
+    fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
+        match self {
+            Watched::Acceptor(acceptor) => acceptor.reload(),
+            Watched::Connector(connector) => connector.reload(),
+        }
+    }
+}
+
+/// What came of a change of files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reloaded {
+    /// They are in force for new connections; and what is odd about them.
+    Taken(Vec<Trouble>),
+    /// They are wrong. Those before them stay in force.
+    Refused(Vec<Trouble>),
+}
+
+/// A thread that watches files; dropping it ends it.
+pub struct Watch {
+    /// `None` while being dropped.
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Watches the files of `watched` and reports each change. `None` when there are no files.
+    pub fn start(
+        watched: Vec<Watched>,
+        report: impl Fn(Reloaded) + Send + 'static,
+    ) -> Option<Watch> {
+        let mut looks: Vec<(Watched, Look)> = watched
+            .into_iter()
+            .filter(|watched| !watched.stamps().files.is_empty())
+            .map(|watched| {
+                let look = Look::new(watched.stamps().read.clone());
+                (watched, look)
+            })
+            .collect();
+        if looks.is_empty() {
+            return None;
+        }
+        let (stop, stopped) = mpsc::channel::<()>();
+        let watch = move || {
+            while stopped.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                for (watched, look) in &mut looks {
+                    let files = &watched.stamps().files;
+                    if look.has_changed(files.iter().map(|file| stamp(file)).collect()) {
+                        report(match watched.reload() {
+                            Ok(warnings) => Reloaded::Taken(warnings),
+                            Err(wrong) => Reloaded::Refused(wrong),
+                        });
+                    }
+                }
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("certificates".into())
+            .spawn(watch)
+            .ok()?;
+        Some(Watch {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // It reports to nobody any more, and a panic of its own has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What has been seen of a set of files.
+struct Look {
+    read: Vec<Stamp>,
+    last: Vec<Stamp>,
+}
+
+impl Look {
+    fn new(read: Vec<Stamp>) -> Look {
+        Look {
+            last: read.clone(),
+            read,
+        }
+    }
+
+    /// Whether the files are others than those that were read, and were so the last time already.
+    fn has_changed(&mut self, now: Vec<Stamp>) -> bool {
+        let is_settled = now == self.last;
+        self.last = now;
+        if !is_settled || self.last == self.read {
+            return false;
+        }
+        self.read.clone_from(&self.last);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_again_once_and_only_when_they_have_settled() {
+        let stamp = |second| vec![Some((second, 0, 1, 1)), None];
+        let mut look = Look::new(stamp(1));
+        for (now, changed) in [
+            (stamp(1), false),
+            (stamp(2), false),
+            (stamp(3), false),
+            (stamp(3), true),
+            (stamp(3), false),
+            (stamp(4), false),
+            (stamp(3), false),
+            (stamp(3), false),
+        ] {
+            assert_eq!(look.has_changed(now.clone()), changed, "{now:?}");
+        }
+    }
+}
