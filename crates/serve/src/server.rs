@@ -287,6 +287,7 @@ pub(crate) fn roster(upstream: &plan::Upstream) -> Arc<Roster> {
                     .map(|address| At {
                         address: Address::Tcp(address),
                         weight: server.weight,
+                        backup: server.backup,
                     })
                     .collect();
                 roster.place(index, &found, Instant::default());

@@ -372,9 +372,7 @@ impl Group {
             let Standing::In { since } = seat.standing(now) else {
                 return None;
             };
-            if seat.backup != backup {
-                return None;
-            }
+            let at = at.filter(|at| at.backup == backup)?;
             let since = (since > 0).then(|| Instant::from_nanoseconds(since));
             let slow_start = self
                 .plan
@@ -383,7 +381,6 @@ impl Group {
             if since.is_some_and(|since| slow_start.next_change(since, now).is_some()) {
                 self.is_starting.set(true);
             }
-            let at = at?;
             let weight = slow_start.weight(at.weight, since, now);
             Some(member(index, seat, &at, weight))
         };

@@ -25,8 +25,6 @@ pub(crate) struct Roster {
 /// A place for a server.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    /// As it was configured.
-    pub(crate) backup: bool,
     /// Connections with a request in flight that it may have; `u32::MAX` for no bound.
     pub(crate) connections_max: u32,
     /// Where it is, and its weight; `None` while the seat is vacant. Locked only when that changes and when a core looks
@@ -47,6 +45,8 @@ pub(crate) struct Seat {
 pub(crate) struct At {
     pub(crate) address: Address,
     pub(crate) weight: u32,
+    /// Whether it gets requests only when no other server can take them.
+    pub(crate) backup: bool,
 }
 
 /// Whether a server may have requests now.
@@ -98,8 +98,8 @@ impl Roster {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Gives the seats of a server to `found`, as far as they go. An address keeps its seat, so that its connections and
-    /// what is known of it stay. Returns how many found none.
+    /// Gives the seats of a server to `found`, in that order and as far as they go. An address keeps its seat, so that
+    /// its connections and what is known of it stay; of one that is new nothing is known. Returns how many found none.
     pub(crate) fn place(&self, server: usize, found: &[At], now: Instant) -> usize {
         let (_, seats) = self.seats_of(server);
         let mut left: Vec<&At> = found.iter().collect();
@@ -119,12 +119,15 @@ impl Roster {
                 }
             }
         }
+        let mut left = left.into_iter();
         for seat in seats {
             let mut at = seat.lock();
             if at.is_none()
-                && let Some(new) = left.pop()
+                && let Some(new) = left.next()
             {
                 *at = Some(new.clone());
+                seat.is_healthy.store(true, Ordering::Relaxed);
+                seat.out_until.store(0, Ordering::Relaxed);
                 seat.since.store(now.nanoseconds(), Ordering::Relaxed);
                 has_changed = true;
             }
@@ -174,13 +177,13 @@ fn fixed_address(server: &plan::Server) -> Option<At> {
     Some(At {
         address,
         weight: server.weight,
+        backup: server.backup,
     })
 }
 
 impl Seat {
     fn new(server: &plan::Server, at: Option<At>) -> Self {
         Self {
-            backup: server.backup,
             connections_max: server.connections_max.map_or(u32::MAX, Into::into),
             at: Mutex::new(at),
             is_healthy: AtomicBool::new(true),
@@ -269,6 +272,7 @@ mod tests {
         At {
             address: Address::Tcp(([10, 0, 0, last], 80).into()),
             weight: 1,
+            backup: false,
         }
     }
 
@@ -283,10 +287,10 @@ mod tests {
         let now = Instant::from_nanoseconds(1);
         assert_eq!(seated(&roster, 0), [Some(at(9))]);
         assert_eq!(seated(&roster, 1), [None, None, None]);
-        assert_eq!(roster.place(1, &[at(2), at(1)], now), 0);
+        assert_eq!(roster.place(1, &[at(1), at(2)], now), 0);
         assert_eq!(seated(&roster, 1), [Some(at(1)), Some(at(2)), None]);
         let before = roster.version();
-        assert_eq!(roster.place(1, &[at(1), at(2)], now), 0);
+        assert_eq!(roster.place(1, &[at(2), at(1)], now), 0);
         assert_eq!(roster.version(), before, "nothing has changed");
         assert_eq!(roster.place(1, &[at(3), at(2)], now), 0);
         assert_eq!(seated(&roster, 1), [Some(at(3)), Some(at(2)), None]);
@@ -295,6 +299,19 @@ mod tests {
         assert_eq!(roster.place(1, &many, now), 40 - ADDRESSES_PER_NAME);
         assert_eq!(roster.place(1, &[], now), 0);
         assert_eq!(seated(&roster, 1), [None, None, None]);
+    }
+
+    #[test]
+    fn an_address_does_not_inherit_what_was_known_of_the_one_before_it() {
+        let roster = roster("\"app:80\"");
+        let now = Instant::from_nanoseconds;
+        roster.place(0, &[at(1), at(2)], now(1));
+        roster.set_healthy(0, false, now(2));
+        roster.eject(1, now(100));
+        roster.place(0, &[at(3), at(2)], now(3));
+        let seats = roster.seats();
+        assert_eq!(seats[0].standing(now(4)), Standing::In { since: 3 });
+        assert_eq!(seats[1].standing(now(4)), Standing::Out);
     }
 
     #[test]
