@@ -8,11 +8,13 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation, Stream};
 
+use crate::proxy::roster::Roster;
 use crate::server;
 use crate::worker::Worker;
 
@@ -214,7 +216,9 @@ impl Site {
 
     /// The same, with a look behind the scenes.
     pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
-        let rosters: Vec<_> = plan.upstreams.iter().map(server::roster).collect();
+        let rosters: Vec<_> = (plan.upstreams.iter())
+            .map(|upstream| Arc::new(Roster::new(upstream)))
+            .collect();
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);

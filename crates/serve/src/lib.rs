@@ -22,6 +22,7 @@ mod edits;
 mod variables;
 
 mod proxy;
+mod resolve;
 mod respond;
 
 mod limits;

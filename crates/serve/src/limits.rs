@@ -74,8 +74,11 @@ pub(crate) const SYNTHETIC_BYTES_PER_TURN: usize = 512 * 1024;
 /// Descriptors each core opens at its start: its driver's, its wake-up twice, and one to spare.
 pub(crate) const DESCRIPTORS_PER_CORE: u64 = 4;
 
-/// Descriptors of the process itself: standard streams, signals, the resolver, a library being loaded.
+/// Descriptors of the process itself: standard streams, signals, a library being loaded.
 pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 12;
+
+/// Descriptors for resolving names: those of its thread, and the sockets for asking one name server.
+pub(crate) const DESCRIPTORS_OF_RESOLVER: u64 = 4 + 2 * RESOLVING_MAX as u64;
 
 /// How often an address in use is asked for before that is an error. A killed server that used io_uring held its
 /// listeners for up to 12 ms more (Linux 6.18); ten times that is still at once for a person.
@@ -171,6 +174,37 @@ pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
 /// Addresses of one name that become servers of its group. Names with more are those of content networks, which nobody
 /// balances over by hand; each takes a place on every core.
 pub(crate) const ADDRESSES_PER_NAME: usize = 16;
+
+/// How long the start waits for the first outcomes of all names together: name servers answer within milliseconds, and
+/// one that does not is given two chances. What is missing then is a server that is down for now.
+pub(crate) const FIRST_ANSWERS_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a name server may take before it is asked once more. glibc waits 5 s, which is longer than a start should
+/// take; one that is slower because it has to ask others first has the answer ready by then.
+pub(crate) const NAME_SERVER_TIMEOUT: Duration = Duration::from_millis(900);
+
+/// Name servers of resolv.conf(5) that are asked; MAXNS of glibc.
+pub(crate) const NAME_SERVERS_MAX: usize = 3;
+
+/// Host names that are asked for at a time; each takes two sockets for every name server.
+pub(crate) const RESOLVING_MAX: usize = 8;
+
+/// The least time for which addresses of a name are used, whatever their TTL: those with a TTL of 0 are meant to be
+/// asked for with each request.
+pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
+
+/// The longest time: who moves a service should not have to wait for a TTL of a day that was forgotten before.
+pub(crate) const TTL_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Pause after a name was asked for in vain. It doubles each time.
+pub(crate) const RESOLVE_PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// As far as it grows: a name that is put right is noticed within this time.
+pub(crate) const RESOLVE_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Denials of a name in a row with which its addresses are given up: with the pauses between them it has been gone for
+/// three seconds at least, longer than a zone takes to be loaded again.
+pub(crate) const DENIALS_MAX: u32 = 3;
 
 /// How long a request in a queue waits before it looks whether other cores have made room. On its own core it is told.
 pub(crate) const QUEUE_LOOK: Duration = Duration::from_millis(5);

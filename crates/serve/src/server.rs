@@ -1,19 +1,17 @@
 //! A running server: claims its addresses, starts its cores, stops them.
 
 use std::fmt;
-use std::net::ToSocketAddrs;
+use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_config::plan::{
-    self, Action, Address as PlanAddress, Io as PlanIo, ServerAddress, Threads,
-};
+use onrush_config::plan::{Action, Address as PlanAddress, Io as PlanIo, Threads};
 use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Instant, Io, Kind, Listener, Setup,
-    Stream, choose, cpu, descriptors,
+    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Io, Kind, Listener, Setup, Stream,
+    choose, cpu, descriptors,
 };
 use onrush_http::forwarded::Scheme;
 use onrush_tls::{Acceptor, Transport, Trouble, Watch};
@@ -26,7 +24,8 @@ use crate::limits::{
 };
 use crate::meter::Totals;
 use crate::proxy::check;
-use crate::proxy::roster::{At, Roster};
+use crate::proxy::roster::Roster;
+use crate::resolve::{self, Resolver};
 use crate::tls::{self, Acceptors};
 use crate::worker::Worker;
 
@@ -41,6 +40,8 @@ pub struct Server {
     choice: Choice,
     cpus: Vec<Option<usize>>,
     drain: Duration,
+    /// Keeps names of servers resolved, when there are any.
+    _resolver: Option<Resolver>,
 }
 
 /// Why a server did not start. Nothing of it is left.
@@ -68,6 +69,8 @@ pub enum StartError {
         /// How many it may have.
         limit: u64,
     },
+    /// The kernel refuses what resolving the names of servers needs.
+    Resolver(io::Error),
     /// The kernel refuses what a core needs.
     Core(Error),
 }
@@ -106,6 +109,9 @@ impl fmt::Display for StartError {
                 f,
                 "too few file descriptors: {needed} are needed before the first connection, and this process may have {limit}; raise the limit (ulimit -n) or use fewer --threads"
             ),
+            StartError::Resolver(error) => {
+                write!(f, "cannot resolve the names of servers: {error}")
+            }
             StartError::Core(error) => write!(f, "cannot start: {error}"),
         }
     }
@@ -156,8 +162,13 @@ impl Server {
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let rosters: Vec<Arc<Roster>> = plan.upstreams.iter().map(roster).collect();
         let acceptors = tls::acceptors(&plan).map_err(StartError::Tls)?;
+        let rosters: Vec<Arc<Roster>> = plan
+            .upstreams
+            .iter()
+            .map(|upstream| Arc::new(Roster::new(upstream)))
+            .collect();
+        let resolver = Resolver::start(&plan.upstreams, &rosters).map_err(StartError::Resolver)?;
         let claims = claim(&plan)?;
         let drain = plan.timeouts.drain;
         let setup = Setup {
@@ -194,6 +205,7 @@ impl Server {
             choice,
             cpus: setup.cpus,
             drain,
+            _resolver: resolver,
         };
         for outcome in readiness.iter().take(server.cpus.len()) {
             if let Err(error) = outcome {
@@ -245,7 +257,8 @@ fn descriptors_needed(plan: &Plan, cores: usize) -> u64 {
         .count();
     let listens = plan.listen.len() as u64;
     let of_core = DESCRIPTORS_PER_CORE + listens + directories as u64 + 2;
-    DESCRIPTORS_OF_PROGRAM + listens + cores as u64 * of_core
+    let of_names = resolve::descriptors_needed(&plan.upstreams);
+    DESCRIPTORS_OF_PROGRAM + of_names + listens + cores as u64 * of_core
 }
 
 fn io(io: PlanIo) -> Io {
@@ -272,30 +285,6 @@ fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
     Ok((0..count)
         .map(|core| is_pinned.then(|| cpus[core % cpus.len()]))
         .collect())
-}
-
-/// The servers of a group, its names resolved. One that cannot be resolved is a server that is down.
-pub(crate) fn roster(upstream: &plan::Upstream) -> Arc<Roster> {
-    let roster = Roster::new(upstream);
-    for (index, server) in upstream.servers.iter().enumerate() {
-        let ServerAddress::Name { host, port } = &server.address else {
-            continue;
-        };
-        match (host.as_str(), *port).to_socket_addrs() {
-            Ok(found) => {
-                let found: Vec<At> = found
-                    .map(|address| At {
-                        address: Address::Tcp(address),
-                        weight: server.weight,
-                        backup: server.backup,
-                    })
-                    .collect();
-                roster.place(index, &found, Instant::default());
-            }
-            Err(error) => tracing::warn!("cannot resolve the server {host}: {error}"),
-        }
-    }
-    Arc::new(roster)
 }
 
 fn claim(plan: &Plan) -> Result<Arc<Vec<Claim>>, StartError> {

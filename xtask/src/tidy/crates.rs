@@ -24,13 +24,16 @@ const EDGES: [(&str, &[&str]); 11] = [
 ];
 
 /// Foreign crates that would undo a decision where they do not belong.
-const CONFINED: [(&str, &[&str]); 4] = [
+const CONFINED: [(&str, &[&str]); 6] = [
     // Errors elsewhere are types that say who failed.
     ("anyhow", &["cli", "xtask"]),
     ("clap", &["cli"]),
     // Kernel interfaces whose use is unsafe.
     ("io-uring", &["engine"]),
     ("libc", &["engine"]),
+    // For names of servers only; connections are the engine's.
+    ("tokio", &["serve"]),
+    ("hickory-resolver", &["serve"]),
 ];
 
 const DEPENDENCY_TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];

@@ -1,0 +1,442 @@
+//! What is known of a name, what an answer changes in it, and when to ask again. Pure; `resolve.rs` asks.
+
+use std::cmp::Reverse;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use onrush_config::limits::WEIGHT_MAX;
+
+use crate::limits::{DENIALS_MAX, RESOLVE_PAUSE_MAX, RESOLVE_PAUSE_MIN, TTL_MAX, TTL_MIN};
+
+/// What came of asking for a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// There are hosts behind it. For a host name this is the host itself.
+    Answered {
+        targets: Vec<Target>,
+        /// For how long this may be used: the least of all records.
+        ttl: Duration,
+    },
+    /// Whoever is responsible for the name says that there is nothing behind it, and why.
+    Denied(String),
+    /// Nobody could say, and why.
+    Failed(String),
+}
+
+/// A host behind a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) host: String,
+    /// The service behind an SRV record; a server written as a host name has it in the configuration.
+    pub(super) service: Option<Service>,
+    /// None when they could not be asked for.
+    pub(super) addresses: Option<Vec<IpAddr>>,
+}
+
+/// What an SRV record (RFC 2782) says apart from the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Service {
+    pub(super) port: u16,
+    /// The least is to be used.
+    pub(super) priority: u16,
+    /// Relative to others of the same priority.
+    pub(super) weight: u16,
+}
+
+/// An address behind a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    host: String,
+    pub(super) ip: IpAddr,
+    /// By its SRV record.
+    pub(super) port: Option<u16>,
+    pub(super) weight: u32,
+    /// Whether it is only for when no other can take requests.
+    pub(super) backup: bool,
+}
+
+/// What people are told; only what is new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// There are other addresses than before.
+    Addresses,
+    /// It cannot be resolved any more, or never could; what was found before stays.
+    Failing(String),
+    /// It has been denied too often for its addresses to stay.
+    Gone(String),
+    /// It is answered again, with the addresses it had.
+    Back,
+}
+
+/// What an outcome led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) news: Option<News>,
+    /// How long to wait before asking again.
+    pub(super) pause: Duration,
+}
+
+/// What is known of a name.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    found: Vec<Found>,
+    trouble: Trouble,
+    /// Outcomes in a row without an answer; of those, the last ones that were denials.
+    unanswered: u32,
+    denials: u32,
+}
+
+/// What people have been told of a name that is not answered.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Trouble {
+    #[default]
+    None,
+    Failing,
+    Gone,
+}
+
+impl Known {
+    /// Its addresses, the most important first.
+    pub(super) fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// Takes in an outcome.
+    pub(super) fn learn(&mut self, outcome: Outcome) -> Step {
+        match outcome {
+            Outcome::Answered { targets, ttl } => {
+                let found = self.found_behind(&targets);
+                if !found.is_empty() {
+                    return self.accept(found, ttl);
+                }
+                if targets.iter().any(|target| target.addresses.is_none()) {
+                    return self.fail("none of its hosts can be resolved".into());
+                }
+                self.deny("none of its hosts has an address".into())
+            }
+            Outcome::Denied(why) => self.deny(why),
+            Outcome::Failed(why) => self.fail(why),
+        }
+    }
+
+    fn accept(&mut self, found: Vec<Found>, ttl: Duration) -> Step {
+        let had_trouble = std::mem::take(&mut self.trouble) != Trouble::None;
+        (self.unanswered, self.denials) = (0, 0);
+        let news = if self.found != found {
+            Some(News::Addresses)
+        } else {
+            had_trouble.then_some(News::Back)
+        };
+        self.found = found;
+        Step {
+            news,
+            pause: ttl.clamp(TTL_MIN, TTL_MAX),
+        }
+    }
+
+    /// A mistake in a zone should not take all servers away, and an address that somebody else has got by now should
+    /// not receive requests for ever: a denial counts once it has been repeated.
+    fn deny(&mut self, why: String) -> Step {
+        self.denials += 1;
+        if self.denials < DENIALS_MAX || self.found.is_empty() {
+            return self.trouble(why);
+        }
+        self.found.clear();
+        self.trouble = Trouble::Gone;
+        self.unanswered += 1;
+        Step {
+            news: Some(News::Gone(why)),
+            pause: self.backed_off(),
+        }
+    }
+
+    /// What was found stays for as long as it takes: an old address is better than none.
+    fn fail(&mut self, why: String) -> Step {
+        self.denials = 0;
+        self.trouble(why)
+    }
+
+    fn trouble(&mut self, why: String) -> Step {
+        self.unanswered += 1;
+        let is_new = self.trouble == Trouble::None;
+        if is_new {
+            self.trouble = Trouble::Failing;
+        }
+        Step {
+            news: is_new.then_some(News::Failing(why)),
+            pause: self.backed_off(),
+        }
+    }
+
+    fn backed_off(&self) -> Duration {
+        // Beyond that the bound is reached anyhow.
+        let doublings = self.unanswered.saturating_sub(1).min(16);
+        (RESOLVE_PAUSE_MIN * (1 << doublings)).min(RESOLVE_PAUSE_MAX)
+    }
+
+    /// The addresses of `targets`, those that were known of a host that could not be asked for among them: each once, in
+    /// an order that does not depend on that of the records, the most important first.
+    fn found_behind(&self, targets: &[Target]) -> Vec<Found> {
+        let mut ranked: Vec<(u16, Found)> = Vec::new();
+        let scale = Scale::of(targets);
+        for target in targets {
+            let known = || self.found.iter().filter(|found| found.host == target.host);
+            let addresses = match &target.addresses {
+                Some(addresses) => addresses.clone(),
+                None => known().map(|found| found.ip).collect(),
+            };
+            let priority = target.service.map_or(0, |service| service.priority);
+            ranked.extend(addresses.into_iter().map(|ip| {
+                let found = Found {
+                    host: target.host.clone(),
+                    ip,
+                    port: target.service.map(|service| service.port),
+                    weight: target
+                        .service
+                        .map_or(1, |service| scale.apply(service.weight)),
+                    backup: false,
+                };
+                (priority, found)
+            }));
+        }
+        ranked.sort_by_key(|(priority, found)| {
+            (*priority, Reverse(found.weight), found.ip, found.port)
+        });
+        let first = ranked.first().map(|(priority, _)| *priority);
+        let mut all: Vec<Found> = Vec::with_capacity(ranked.len());
+        for (priority, found) in ranked {
+            let is_known = all
+                .iter()
+                .any(|known| (known.ip, known.port) == (found.ip, found.port));
+            if !is_known {
+                all.push(Found {
+                    backup: Some(priority) != first,
+                    ..found
+                });
+            }
+        }
+        all
+    }
+}
+
+/// From the weights of SRV records, up to 65,535, to those of servers.
+struct Scale {
+    /// The largest there is, when that is too large for a server.
+    of: Option<u32>,
+}
+
+impl Scale {
+    fn of(targets: &[Target]) -> Self {
+        let services = targets.iter().filter_map(|target| target.service);
+        let largest = services.map(|service| u32::from(service.weight)).max();
+        Self {
+            of: largest.filter(|&largest| largest > WEIGHT_MAX),
+        }
+    }
+
+    /// RFC 2782: a weight of 0 stands for a very small chance, and for no difference when all have it.
+    fn apply(&self, weight: u16) -> u32 {
+        let weight = u32::from(weight);
+        let scaled = self.of.map_or(weight, |of| weight * WEIGHT_MAX / of);
+        scaled.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    /// A host name was answered with these addresses.
+    fn host(addresses: &[u8]) -> Outcome {
+        Outcome::Answered {
+            targets: vec![Target {
+                host: "app".into(),
+                service: None,
+                addresses: Some(addresses.iter().copied().map(ip).collect()),
+            }],
+            ttl: seconds(20),
+        }
+    }
+
+    /// An SRV record: priority, weight, the host's only address or none.
+    fn target(priority: u16, weight: u16, address: Option<u8>, host: &str) -> Target {
+        Target {
+            host: host.into(),
+            service: Some(Service {
+                port: 8000,
+                priority,
+                weight,
+            }),
+            addresses: address.map(|last| vec![ip(last)]),
+        }
+    }
+
+    fn srv(targets: &[Target]) -> Outcome {
+        Outcome::Answered {
+            targets: targets.to_vec(),
+            ttl: seconds(20),
+        }
+    }
+
+    fn failed() -> Outcome {
+        Outcome::Failed("timeout".into())
+    }
+
+    fn denied() -> Outcome {
+        Outcome::Denied("no such name".into())
+    }
+
+    /// Address, weight and whether it is a backup.
+    fn found(known: &Known) -> Vec<(IpAddr, u32, bool)> {
+        let found = known.found().iter();
+        found
+            .map(|found| (found.ip, found.weight, found.backup))
+            .collect()
+    }
+
+    fn addresses(known: &Known) -> Vec<IpAddr> {
+        known.found().iter().map(|found| found.ip).collect()
+    }
+
+    #[test]
+    fn the_order_of_records_and_duplicates_make_no_difference() {
+        let mut known = Known::default();
+        let first = known.learn(host(&[3, 1, 2]));
+        assert_eq!(first.news, Some(News::Addresses));
+        assert_eq!(addresses(&known), [ip(1), ip(2), ip(3)]);
+        assert_eq!(known.learn(host(&[2, 3, 1, 2])).news, None);
+        assert_eq!(known.learn(host(&[2, 1])).news, Some(News::Addresses));
+        assert_eq!(addresses(&known), [ip(1), ip(2)]);
+    }
+
+    #[test]
+    fn an_answer_is_used_for_its_time_within_bounds() {
+        let mut known = Known::default();
+        for (ttl, pause) in [
+            (seconds(0), TTL_MIN),
+            (seconds(20), seconds(20)),
+            (seconds(86_400), TTL_MAX),
+        ] {
+            let targets = vec![target(0, 0, Some(1), "a")];
+            assert_eq!(known.learn(Outcome::Answered { targets, ttl }).pause, pause);
+        }
+    }
+
+    #[test]
+    fn failures_keep_what_was_found_and_are_told_once() {
+        let mut known = Known::default();
+        known.learn(host(&[1, 2]));
+        let first = known.learn(failed());
+        assert_eq!(first.news, Some(News::Failing("timeout".into())));
+        for _ in 0..1000 {
+            assert_eq!(known.learn(failed()).news, None);
+        }
+        assert_eq!(addresses(&known), [ip(1), ip(2)]);
+        assert_eq!(known.learn(host(&[1, 2])).news, Some(News::Back));
+        assert_eq!(known.learn(host(&[1, 2])).news, None);
+        assert!(known.learn(failed()).news.is_some(), "a new failure");
+    }
+
+    #[test]
+    fn a_name_without_an_answer_is_asked_for_ever_more_rarely() {
+        let mut known = Known::default();
+        let pauses: Vec<Duration> = (0..40).map(|_| known.learn(failed()).pause).collect();
+        assert_eq!(pauses[..3], [seconds(1), seconds(2), seconds(4)]);
+        assert!(pauses.is_sorted());
+        assert_eq!(pauses[39], RESOLVE_PAUSE_MAX);
+        known.learn(host(&[1]));
+        assert_eq!(known.learn(failed()).pause, seconds(1));
+    }
+
+    #[test]
+    fn addresses_go_only_when_the_name_has_been_denied_several_times_in_a_row() {
+        let mut known = Known::default();
+        known.learn(host(&[1]));
+        let denials = |known: &mut Known, count: u32| -> Vec<Option<News>> {
+            (0..count).map(|_| known.learn(denied()).news).collect()
+        };
+        denials(&mut known, DENIALS_MAX - 1);
+        known.learn(failed());
+        denials(&mut known, DENIALS_MAX - 1);
+        assert_eq!(addresses(&known), [ip(1)], "never enough in a row");
+        let news = known.learn(denied()).news;
+        assert_eq!(news, Some(News::Gone("no such name".into())));
+        assert!(known.found().is_empty());
+        assert_eq!(denials(&mut known, 3), [None, None, None]);
+        assert_eq!(known.learn(host(&[1])).news, Some(News::Addresses));
+    }
+
+    #[test]
+    fn a_name_that_never_had_an_address_is_told_of_once() {
+        let mut known = Known::default();
+        let news: Vec<_> = (0..5).map(|_| known.learn(denied()).news).collect();
+        let first = Some(News::Failing("no such name".into()));
+        assert_eq!(news, [first, None, None, None, None]);
+    }
+
+    #[test]
+    fn services_behind_the_least_priority_are_backups() {
+        let mut known = Known::default();
+        known.learn(srv(&[
+            target(20, 9, Some(3), "c"),
+            target(10, 1, Some(1), "a"),
+            target(10, 5, Some(2), "b"),
+        ]));
+        let expected = [(ip(2), 5, false), (ip(1), 1, false), (ip(3), 9, true)];
+        assert_eq!(found(&known), expected);
+        // None of the least priority has an address: the others are needed now.
+        known.learn(srv(&[
+            Target {
+                addresses: Some(vec![]),
+                ..target(10, 1, None, "a")
+            },
+            target(20, 9, Some(3), "c"),
+        ]));
+        assert_eq!(found(&known), [(ip(3), 9, false)]);
+    }
+
+    #[test]
+    fn weights_of_services_become_weights_of_servers() {
+        for (written, weights) in [
+            ([0, 0], [1, 1]),
+            ([10, 0], [10, 1]),
+            ([1000, 1], [1000, 1]),
+            ([65_535, 6_554], [1000, 100]),
+            ([65_535, 1], [1000, 1]),
+        ] {
+            let mut known = Known::default();
+            known.learn(srv(&[
+                target(0, written[0], Some(1), "a"),
+                target(0, written[1], Some(2), "b"),
+            ]));
+            let given: Vec<u32> = known.found().iter().map(|found| found.weight).collect();
+            assert_eq!(given, weights, "{written:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_cannot_be_resolved_keeps_its_addresses_as_long_as_its_record_is_there() {
+        let mut known = Known::default();
+        known.learn(srv(&[
+            target(0, 1, Some(1), "a"),
+            target(0, 1, Some(2), "b"),
+        ]));
+        let again = known.learn(srv(&[target(0, 1, None, "a"), target(0, 1, Some(3), "b")]));
+        assert_eq!(again.news, Some(News::Addresses));
+        assert_eq!(addresses(&known), [ip(1), ip(3)]);
+        known.learn(srv(&[target(0, 1, Some(3), "b")]));
+        assert_eq!(addresses(&known), [ip(3)]);
+        // Nothing is known of the only host that is left: as if nobody had answered.
+        let failing = known.learn(srv(&[target(0, 1, None, "c")]));
+        assert!(matches!(failing.news, Some(News::Failing(_))));
+        assert_eq!(addresses(&known), [ip(3)]);
+    }
+}

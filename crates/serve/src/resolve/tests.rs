@@ -1,0 +1,353 @@
+//! Names resolved by a name server on loopback whose zone changes.
+
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::{Mutex, PoisonError};
+
+use hickory_resolver::proto::op::{Message, OpCode, Query, ResponseCode};
+use hickory_resolver::proto::rr::rdata::{A, CNAME, SRV};
+use hickory_resolver::proto::rr::{Name as DomainName, RecordType};
+use onrush_config::plan::Server;
+
+use super::*;
+use crate::proxy::roster::Seat;
+
+/// A condition that does not come true within this time fails its test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Answers for one zone as long as it lives.
+struct NameServer {
+    address: SocketAddrV4,
+    zone: Arc<Mutex<Zone>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Zone {
+    records: Vec<Record>,
+    manner: Manner,
+    /// What has been asked for so far.
+    asked: Vec<(String, RecordType)>,
+}
+
+/// How it answers.
+#[derive(Default)]
+enum Manner {
+    #[default]
+    Truthful,
+    /// With SERVFAIL.
+    Failing,
+    /// Not at all.
+    Silent,
+}
+
+impl NameServer {
+    fn start(records: &[Record]) -> Self {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let SocketAddr::V4(address) = socket.local_addr().expect("bound") else {
+            unreachable!("it is bound to one");
+        };
+        let zone = Arc::new(Mutex::new(Zone {
+            records: records.to_vec(),
+            ..Zone::default()
+        }));
+        let answering = Arc::clone(&zone);
+        let thread = thread::spawn(move || answer(&socket, &answering));
+        Self {
+            address,
+            zone,
+            thread: Some(thread),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Zone)) {
+        change(&mut self.zone.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn set(&self, records: &[Record]) {
+        self.change(|zone| {
+            zone.records = records.to_vec();
+            zone.manner = Manner::Truthful;
+        });
+    }
+
+    fn behave(&self, manner: Manner) {
+        self.change(|zone| zone.manner = manner);
+    }
+
+    /// How often a name was asked for, by its A records.
+    fn asked(&self, name: &str) -> usize {
+        let zone = self.zone.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = zone.asked.iter();
+        asked
+            .filter(|(asked, kind)| asked == name && *kind == RecordType::A)
+            .count()
+    }
+
+    /// Resolves the names of a group by this name server.
+    fn resolve(&self, servers: Vec<Server>) -> (Resolver, Arc<Roster>) {
+        let upstream = Upstream::new("app".into(), servers);
+        let roster = Arc::new(Roster::new(&upstream));
+        let mut server = NameServerConfig::udp((*self.address.ip()).into());
+        server.connections[0].port = self.address.port();
+        let setting = Setting::NameServer(server);
+        let rosters = [Arc::clone(&roster)];
+        let resolver = Resolver::start_with(setting, &[upstream], &rosters);
+        let resolver = resolver.expect("a thread").expect("there are names");
+        (resolver, roster)
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        waker.send_to(&[], self.address).expect("loopback");
+        let thread = self.thread.take().expect("it is taken here only");
+        thread.join().expect("a name server that does not panic");
+    }
+}
+
+/// Answers until something comes that is empty.
+fn answer(socket: &UdpSocket, zone: &Mutex<Zone>) {
+    let mut buffer = [0; 4096];
+    loop {
+        let (length, client) = socket.recv_from(&mut buffer).expect("loopback");
+        if length == 0 {
+            return;
+        }
+        let asked = Message::from_vec(&buffer[..length]).expect("a message of ours");
+        let mut zone = zone.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = zone.answer(&asked) {
+            let bytes = answer.to_vec().expect("it is small");
+            socket.send_to(&bytes, client).expect("loopback");
+        }
+    }
+}
+
+impl Zone {
+    fn answer(&mut self, asked: &Message) -> Option<Message> {
+        let query: &Query = &asked.queries[0];
+        let name = query.name().to_ascii();
+        self.asked.push((name, query.query_type()));
+        let mut answer = Message::response(asked.metadata.id, OpCode::Query);
+        answer.add_query(query.clone());
+        match self.manner {
+            Manner::Silent => return None,
+            Manner::Failing => answer.metadata.response_code = ResponseCode::ServFail,
+            Manner::Truthful => {
+                let is_of = |record: &&Record| record.name == *query.name();
+                if !self.records.iter().any(|record| is_of(&record)) {
+                    answer.metadata.response_code = ResponseCode::NXDomain;
+                }
+                let kinds = [query.query_type(), RecordType::CNAME];
+                let records = self.records.iter().filter(is_of);
+                let of_kind = records.filter(|record| kinds.contains(&record.record_type()));
+                answer.add_answers(of_kind.cloned());
+            }
+        }
+        Some(answer)
+    }
+}
+
+fn name(text: &str) -> DomainName {
+    DomainName::from_ascii(text).expect("a name")
+}
+
+/// An address record of a host on loopback.
+fn a(host: &str, last: u8, ttl: u32) -> Record {
+    Record::from_rdata(name(host), ttl, RData::A(A::new(127, 0, 0, last)))
+}
+
+fn srv(service: &str, priority: u16, weight: u16, port: u16, host: &str) -> Record {
+    let srv = SRV::new(priority, weight, port, name(host));
+    Record::from_rdata(name(service), 0, RData::SRV(srv))
+}
+
+/// A server that is written as a host name.
+fn host(host: &str, port: u16) -> Server {
+    Server::at(ServerAddress::Name {
+        host: host.into(),
+        port,
+    })
+}
+
+/// Where the servers of one of the configuration are: the last byte of the address, port, weight and backup.
+fn places(roster: &Roster, server: usize) -> Vec<(u8, u16, u32, bool)> {
+    let (_, seats) = roster.seats_of(server);
+    let mut places: Vec<_> = seats
+        .iter()
+        .filter_map(Seat::at)
+        .map(|at| match at.address {
+            Address::Tcp(SocketAddr::V4(address)) => {
+                let last = address.ip().octets()[3];
+                (last, address.port(), at.weight, at.backup)
+            }
+            other => panic!("{other} was never an answer"),
+        })
+        .collect();
+    places.sort_unstable();
+    places
+}
+
+/// The addresses of the only server, by their last bytes.
+fn hosts(roster: &Roster) -> Vec<u8> {
+    places(roster, 0).iter().map(|place| place.0).collect()
+}
+
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = clock::now() + PATIENCE;
+    while !condition() {
+        assert!(clock::now() < deadline, "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn names_are_resolved_when_the_start_returns() {
+    let server = NameServer::start(&[
+        a("app.example.", 1, 60),
+        a("app.example.", 2, 60),
+        a("other.example.", 3, 60),
+        Record::from_rdata(
+            name("alias.example."),
+            60,
+            RData::CNAME(CNAME(name("other.example."))),
+        ),
+    ]);
+    let (_resolver, roster) = server.resolve(vec![
+        Server {
+            weight: 3,
+            ..host("app.example", 80)
+        },
+        Server::at(ServerAddress::Ip(([127, 0, 0, 9], 80).into())),
+        host("app.example", 81),
+        Server {
+            backup: true,
+            ..host("alias.example", 80)
+        },
+    ]);
+    assert_eq!(places(&roster, 0), [(1, 80, 3, false), (2, 80, 3, false)]);
+    assert_eq!(places(&roster, 1), [(9, 80, 1, false)]);
+    assert_eq!(places(&roster, 2), [(1, 81, 1, false), (2, 81, 1, false)]);
+    assert_eq!(places(&roster, 3), [(3, 80, 1, true)]);
+    assert_eq!(server.asked("app.example."), 1, "one name, two servers");
+}
+
+#[test]
+fn addresses_come_and_go_while_failures_keep_them() {
+    let server = NameServer::start(&[a("app.example.", 1, 0)]);
+    let (_resolver, roster) = server.resolve(vec![host("app.example", 80)]);
+    assert_eq!(hosts(&roster), [1]);
+    server.set(&[a("app.example.", 1, 0), a("app.example.", 2, 0)]);
+    until("an address that was added", || hosts(&roster) == [1, 2]);
+    server.set(&[a("app.example.", 2, 0)]);
+    until("an address that has gone", || hosts(&roster) == [2]);
+    for manner in [Manner::Failing, Manner::Silent] {
+        server.behave(manner);
+        let before = server.asked("app.example.");
+        until("more questions", || {
+            server.asked("app.example.") > before + 1
+        });
+        assert_eq!(hosts(&roster), [2]);
+    }
+    server.set(&[a("app.example.", 3, 0)]);
+    until("an answer after failures", || hosts(&roster) == [3]);
+    server.set(&[]);
+    until("a name that has gone", || hosts(&roster).is_empty());
+    server.set(&[a("app.example.", 4, 0)]);
+    until("a name that is there again", || hosts(&roster) == [4]);
+}
+
+#[test]
+fn an_answer_is_used_as_long_as_its_ttl_says() {
+    let server = NameServer::start(&[a("long.example.", 1, 600), a("short.example.", 2, 0)]);
+    let (_resolver, _roster) =
+        server.resolve(vec![host("long.example", 80), host("short.example", 80)]);
+    until("more questions", || server.asked("short.example.") > 2);
+    assert_eq!(server.asked("long.example."), 1);
+}
+
+#[test]
+fn services_have_their_ports_weights_and_backups() {
+    let service = "_http._tcp.example.";
+    let server = NameServer::start(&[
+        srv(service, 10, 3, 8001, "one.example."),
+        srv(service, 10, 1, 8002, "two.example."),
+        srv(service, 20, 1, 8003, "three.example."),
+        srv(service, 10, 1, 8004, "nobody.example."),
+        a("one.example.", 1, 0),
+        a("two.example.", 2, 0),
+        a("three.example.", 3, 0),
+    ]);
+    let (_resolver, roster) = server.resolve(vec![Server::at(ServerAddress::Srv(
+        "_http._tcp.example".into(),
+    ))]);
+    let expected = [(1, 8001, 3, false), (2, 8002, 1, false), (3, 8003, 1, true)];
+    assert_eq!(places(&roster, 0), expected);
+    server.set(&[
+        srv(service, 20, 1, 8003, "three.example."),
+        a("three.example.", 3, 0),
+    ]);
+    until("the last service", || {
+        places(&roster, 0) == [(3, 8003, 1, false)]
+    });
+    // RFC 2782: "the service is decidedly not available at this domain".
+    server.set(&[srv(service, 0, 0, 0, ".")]);
+    until("no service", || places(&roster, 0).is_empty());
+}
+
+#[test]
+fn a_name_that_is_not_answered_keeps_nobody_from_starting_and_stopping() {
+    let server = NameServer::start(&[a("app.example.", 1, 0)]);
+    server.behave(Manner::Silent);
+    let (resolver, roster) = server.resolve(vec![host("app.example", 80)]);
+    assert!(hosts(&roster).is_empty());
+    server.behave(Manner::Truthful);
+    until("the first answer", || hosts(&roster) == [1]);
+    server.behave(Manner::Silent);
+    let before = server.asked("app.example.");
+    until("a question in flight", || {
+        server.asked("app.example.") > before
+    });
+    drop(resolver);
+}
+
+#[test]
+fn more_addresses_than_seats_are_left_out_and_those_in_use_stay() {
+    let records: Vec<Record> = (1..=40).map(|last| a("app.example.", last, 0)).collect();
+    let seats = ADDRESSES_PER_NAME as u8;
+    let server = NameServer::start(&records[10..]);
+    let (_resolver, roster) = server.resolve(vec![host("app.example", 80)]);
+    let first: Vec<u8> = (11..11 + seats).collect();
+    assert_eq!(hosts(&roster), first);
+    let before = server.asked("app.example.");
+    server.set(&records);
+    until("more questions", || {
+        server.asked("app.example.") > before + 1
+    });
+    assert_eq!(hosts(&roster), first);
+}
+
+#[test]
+fn addresses_without_a_route_are_left_out_unless_there_are_no_others() {
+    let four: IpAddr = Ipv4Addr::new(10, 0, 0, 1).into();
+    let six: IpAddr = Ipv6Addr::LOCALHOST.into();
+    for (addresses, left) in [
+        (vec![six, four], vec![four]),
+        (vec![four], vec![four]),
+        (vec![six], vec![six]),
+    ] {
+        assert_eq!(reachable(addresses, |ip| ip.is_ipv4()), left);
+    }
+    assert!(has_route(Ipv4Addr::LOCALHOST.into()));
+    // A broadcast address needs leave that is not asked for.
+    assert!(!has_route(Ipv4Addr::BROADCAST.into()));
+}
+
+#[test]
+fn a_plan_without_names_needs_no_thread() {
+    let server = Server::at(ServerAddress::Ip(([127, 0, 0, 1], 80).into()));
+    let upstream = Upstream::new("app".into(), vec![server]);
+    let rosters = [Arc::new(Roster::new(&upstream))];
+    let resolver = Resolver::start(&[upstream], &rosters).expect("nothing to do");
+    assert!(resolver.is_none());
+}
