@@ -7,6 +7,7 @@ mod peer;
 mod program;
 
 mod answering;
+mod balancing;
 mod benching;
 mod forwarding;
 mod loading;

@@ -1,0 +1,220 @@
+//! Groups whose servers fail: killed, stopped, gone, rude. What may be repeated is not lost, and the rest is counted.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::program::{Program, Serve, drivers, onrush, until};
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+
+/// A balancer in front of `servers`; `group` are further lines of its group.
+struct Balancer {
+    serve: Serve,
+    _directory: TempDir,
+}
+
+impl Balancer {
+    fn start(servers: &[&str], group: &str, io: &str) -> Balancer {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("onrush.toml");
+        let servers: Vec<String> = servers.iter().map(|server| format!("{server:?}")).collect();
+        let text = format!(
+            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"app\"\n[timeouts]\nupstream_first_byte = \"500ms\"\n[upstream.app]\nservers = [{}]\n{group}\n",
+            servers.join(", ")
+        );
+        fs::write(&path, text).expect("it is ours");
+        Balancer {
+            serve: Serve::start(&["--config", &path.display().to_string()]),
+            _directory: directory,
+        }
+    }
+
+    /// A running load of so many requests by ten clients.
+    fn load(&self, requests: u64) -> Load {
+        let directory = tempfile::tempdir().expect("a directory");
+        let json = directory.path().join("result.json").display().to_string();
+        let (url, requests) = (self.serve.url("/"), requests.to_string());
+        let words = ["load", &url, "-n", &requests, "-c", "10", "--json", &json];
+        Load {
+            program: Program::start(&mut onrush(&words)),
+            directory,
+        }
+    }
+}
+
+struct Load {
+    program: Program,
+    directory: TempDir,
+}
+
+impl Load {
+    /// Waits for its end: how many answers had each of these statuses. No request may have gone without an answer.
+    fn finish<const N: usize>(self, statuses: [&str; N]) -> [u64; N] {
+        let finished = self.program.finish();
+        let text = fs::read_to_string(self.directory.path().join("result.json"));
+        let text = text.unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+        let result: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(result["errors"].as_u64(), Some(0), "{result}");
+        statuses.map(|status| result["statuses"][status].as_u64().unwrap_or(0))
+    }
+}
+
+fn three_servers() -> [Serve; 3] {
+    [(); 3].map(|()| Serve::start(&["--respond", "200:hello", "--threads", "1"]))
+}
+
+fn addresses(servers: &[Serve; 3]) -> [&str; 3] {
+    servers.each_ref().map(|server| server.address.as_str())
+}
+
+#[test]
+fn a_server_that_is_killed_under_load_costs_no_request() {
+    const REQUESTS: u64 = 20_000;
+    for io in drivers() {
+        let servers = three_servers();
+        let before = servers[1].descriptors();
+        let group = "eject = { failures = 3 }";
+        let balancer = Balancer::start(&addresses(&servers), group, io);
+        let load = balancer.load(REQUESTS);
+        until("requests at the server", || {
+            (servers[1].descriptors() > before).then_some(())
+        });
+        servers[1].program.signal(Signal::KILL);
+        assert_eq!(load.finish(["200"]), [REQUESTS]);
+        let totals = balancer.serve.stop();
+        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+        assert!(totals.number_before(" retried") > 0, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_server_that_hangs_costs_the_requests_it_has_and_no_others() {
+    const REQUESTS: u64 = 2_000;
+    for io in drivers() {
+        for (retries, lost) in [
+            ("retries = 0", 1..=10),
+            ("retries = { on = [\"timeout\"] }", 0..=0),
+        ] {
+            let servers = three_servers();
+            // It still accepts connections: the kernel does that for it.
+            servers[1].program.signal(Signal::STOP);
+            let group = format!("eject = {{ failures = 1, time = \"10m\" }}\n{retries}");
+            let balancer = Balancer::start(&addresses(&servers), &group, io);
+            let [good, timed_out] = balancer.load(REQUESTS).finish(["200", "504"]);
+            assert_eq!(good + timed_out, REQUESTS);
+            assert!(lost.contains(&timed_out), "{timed_out} of {lost:?}");
+            let totals = balancer.serve.stop();
+            if timed_out > 0 {
+                let counted = format!("{timed_out} failed upstream ({timed_out} timeout)");
+                assert!(totals.line.contains(&counted), "{totals:?}");
+            }
+        }
+    }
+}
+
+/// A server that does this with the first piece of each request, and then ends the connection.
+fn rude(what: fn(&mut TcpStream)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            what(&mut stream);
+        }
+    });
+    address
+}
+
+fn read(stream: &mut TcpStream) {
+    let mut request = [0; 4096];
+    // Whatever came or did not: the connection ends.
+    let _ = stream.read(&mut request);
+}
+
+fn say(stream: &mut TcpStream, words: &str) {
+    read(stream);
+    let _ = stream.write_all(words.as_bytes());
+}
+
+#[test]
+fn failures_of_servers_are_counted_by_kind() {
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let refusing = nobody.local_addr().expect("bound").to_string();
+    drop(nobody);
+    let cases = [
+        (refusing, "502", "1 connect"),
+        (rude(read), "502", "1 reset"),
+        // What has not been read when a connection is closed resets it.
+        (rude(|stream| drop(stream.read(&mut [0]))), "502", "1 reset"),
+        (
+            rude(|stream| say(stream, "SSH-2.0-OpenSSH_10.0\r\n")),
+            "502",
+            "1 bad answer",
+        ),
+        (
+            rude(|stream| {
+                say(
+                    stream,
+                    "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+                )
+            }),
+            "502",
+            "1 bad answer",
+        ),
+        (
+            rude(|stream| say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")),
+            "200",
+            "1 cut off",
+        ),
+        (
+            rude(|stream| {
+                read(stream);
+                // It waits for more, and gets the end.
+                read(stream);
+            }),
+            "504",
+            "1 timeout",
+        ),
+    ];
+    for io in drivers() {
+        for (server, status, kind) in &cases {
+            let balancer = Balancer::start(&[server], "retries = 0", io);
+            let answer = balancer.serve.connect().exchange(GET);
+            let line = format!("HTTP/1.1 {status} ");
+            assert!(answer.starts_with(&line), "{kind}: {answer}");
+            assert_eq!(answer.contains("half"), *status == "200", "{answer}");
+            let totals = balancer.serve.stop();
+            let counted = format!("; 1 failed upstream ({kind})");
+            assert!(totals.line.contains(&counted), "{totals:?}");
+        }
+    }
+}
+
+#[test]
+fn a_name_is_resolved_and_one_that_is_not_is_a_server_that_is_down() {
+    let server = Serve::start(&["--respond", "200:hello"]);
+    let (_, port) = server.address.rsplit_once(':').expect("it has a port");
+    // RFC 6761: nobody has to be asked for these two.
+    let named = format!("localhost:{port}");
+    let balancer = Balancer::start(&["nobody.invalid:80", &named], "", "auto");
+    let log = balancer
+        .serve
+        .program
+        .err
+        .wait_for("nobody.invalid:80 of app");
+    assert!(log.contains("down until that changes"), "{log}");
+    for _ in 0..3 {
+        let answer = balancer.serve.connect().exchange(GET);
+        assert!(answer.ends_with("hello"), "{answer}");
+    }
+    balancer.serve.stop();
+    let balancer = Balancer::start(&["nobody.invalid:80"], "", "auto");
+    let answer = balancer.serve.connect().exchange(GET);
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let totals = balancer.serve.stop();
+    assert!(totals.line.contains("(1 no server)"), "{totals:?}");
+}
