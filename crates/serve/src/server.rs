@@ -27,14 +27,13 @@ use crate::limits::{
 use crate::meter::Totals;
 use crate::proxy::check;
 use crate::proxy::roster::{At, Roster};
-use crate::tls::{self, Acceptors};
+use crate::tls::{self, Encryption};
 use crate::worker::Worker;
 
 /// A server that accepts connections.
 pub struct Server {
     claims: Arc<Vec<Claim>>,
-    /// One for each claim.
-    acceptors: Acceptors,
+    encryption: Arc<Encryption>,
     /// Follows changes of certificates; `None` when there are no files of them.
     _watch: Option<Watch>,
     cores: Cores<Totals>,
@@ -157,7 +156,7 @@ impl Server {
             return Err(StartError::Descriptors { needed, limit });
         }
         let rosters: Vec<Arc<Roster>> = plan.upstreams.iter().map(roster).collect();
-        let acceptors = tls::acceptors(&plan).map_err(StartError::Tls)?;
+        let encryption = Encryption::of(&plan).map_err(StartError::Tls)?;
         let claims = claim(&plan)?;
         let drain = plan.timeouts.drain;
         let setup = Setup {
@@ -166,7 +165,7 @@ impl Server {
         };
         let shared = Arc::new((plan, rosters));
         let (ready, readiness) = mpsc::channel();
-        let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&acceptors));
+        let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&encryption));
         let cores = onrush_engine::start(&setup, move |core| {
             let (plan, rosters) = &*shared;
             match prepare(&core, plan, rosters, &listening, &accepting) {
@@ -187,9 +186,9 @@ impl Server {
         })
         .map_err(StartError::Core)?;
         let server = Server {
-            _watch: tls::watch(&acceptors),
+            _watch: encryption.watch(),
             claims,
-            acceptors,
+            encryption,
             cores,
             choice,
             cpus: setup.cpus,
@@ -211,7 +210,7 @@ impl Server {
 
     /// Of each of these, whether TLS is spoken there.
     pub fn speaks_tls(&self) -> impl Iterator<Item = bool> {
-        self.acceptors.iter().map(Option::is_some)
+        self.encryption.acceptors.iter().map(Option::is_some)
     }
 
     /// The driver that was taken, and why.
@@ -329,11 +328,11 @@ pub(crate) fn prepare(
     plan: &Plan,
     rosters: &[Arc<Roster>],
     claims: &[Claim],
-    acceptors: &[Option<Arc<Acceptor>>],
+    encryption: &Encryption,
 ) -> Result<Rc<Worker>, StartError> {
-    let worker = Worker::new(core.clone(), plan, rosters)
+    let worker = Worker::new(core.clone(), plan, rosters, &encryption.connectors)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
-    for (claim, acceptor) in claims.iter().zip(acceptors) {
+    for (claim, acceptor) in claims.iter().zip(&encryption.acceptors) {
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
         core.spawn(accept(listener, acceptor.clone(), Rc::clone(&worker)));
