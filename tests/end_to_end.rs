@@ -8,6 +8,7 @@ mod program;
 
 mod answering;
 mod benching;
+mod encryption;
 mod forwarding;
 mod loading;
 mod smuggling;
