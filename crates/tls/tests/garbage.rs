@@ -55,10 +55,13 @@ fn a_changed_handshake_comes_to_an_end_at_every_byte() {
     }
 }
 
+/// What a target calls.
+type Check = fn(&[u8]);
+
 #[test]
 fn inputs_that_once_failed_are_read_as_they_should() {
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
-    let targets: [(&str, fn(&[u8])); 2] = [
+    let targets: [(&str, Check); 2] = [
         ("tls_handshake", support::garbage),
         ("tls_tampering", support::tampering),
     ];

@@ -44,7 +44,7 @@ fn listen(core: &Core) -> (Listener, Address) {
 }
 
 /// A server that is sent `input` and then the end refuses it.
-pub fn garbage(input: &[u8]) {
+pub(crate) fn garbage(input: &[u8]) {
     let core = Core::simulated(Simulation::with_seed(input.len() as u64));
     let (listener, address) = listen(&core);
     let (client, bytes) = (core.clone(), input.to_vec());
@@ -75,7 +75,7 @@ pub fn garbage(input: &[u8]) {
 
 /// A connection through somebody who changes what passes from the client on: the byte at each place that `changes` names
 /// (three bytes: where, 0 to 65,535, and what is flipped). What the server receives is a beginning of what was sent.
-pub fn tampering(changes: &[u8]) {
+pub(crate) fn tampering(changes: &[u8]) {
     let core = Core::simulated(Simulation::with_seed(changes.len() as u64));
     let (server_listener, server_address) = listen(&core);
     let (relay_listener, relay_address) = listen(&core);
