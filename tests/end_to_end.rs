@@ -9,6 +9,7 @@ mod program;
 mod answering;
 mod balancing;
 mod benching;
+mod encryption;
 mod forwarding;
 mod loading;
 mod smuggling;

@@ -9,8 +9,9 @@ use tempfile::TempDir;
 use crate::program::{Finished, Program, until};
 
 /// Each program with the Debian package that has it.
-const PACKAGES: [(&str, &str); 5] = [
+const PACKAGES: [(&str, &str); 6] = [
     ("curl", "curl"),
+    ("openssl", "openssl"),
     ("ab", "apache2-utils"),
     ("wrk", "wrk"),
     ("nginx", "nginx-light"),
@@ -106,6 +107,20 @@ impl Peer {
 
     /// The same, closing each connection behind so many requests.
     pub(crate) fn nginx_keeping(requests: u32) -> Peer {
+        Peer::nginx_of(requests, "", "")
+    }
+
+    /// nginx that speaks these versions of TLS.
+    pub(crate) fn nginx_with_tls(certificate: &str, key: &str, versions: &str) -> Peer {
+        let files = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
+        Peer::nginx_of(
+            1_000_000,
+            "ssl",
+            &format!("{files} ssl_protocols {versions};"),
+        )
+    }
+
+    fn nginx_of(requests: u32, listen: &str, more: &str) -> Peer {
         let directory = tempfile::tempdir().expect("a directory");
         let at = directory.path().display();
         // One process, so that ending it ends all of it; everything it writes stays in its directory.
@@ -120,7 +135,7 @@ http {{
     uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
     client_max_body_size 0; keepalive_requests {requests}; default_type text/plain;
     server {{
-        listen unix:{at}/socket;
+        listen unix:{at}/socket {listen}; {more}
         root {at}/www;
         location / {{ return 200 "nginx was asked for $request_method $request_uri\n"; }}
         location /files/ {{ try_files $uri =404; }}

@@ -242,7 +242,12 @@ impl Serve {
             .find_map(|line| line.strip_prefix("  listening on "));
         let line = line.unwrap_or_else(|| panic!("no address in {greeting}"));
         Serve {
-            address: line.split(", ").next().expect("split gives one").to_owned(),
+            address: line
+                .split(", ")
+                .next()
+                .expect("split gives one")
+                .trim_end_matches(" with TLS")
+                .to_owned(),
             program,
             greeting,
         }
@@ -250,6 +255,10 @@ impl Serve {
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn tls_url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
     }
 
     /// A client's connection to it.

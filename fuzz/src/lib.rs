@@ -1,8 +1,10 @@
-//! What the targets call: the checks that the http crate's own tests use, on bytes the fuzzer thinks of. Inputs that
-//! once failed are kept in `crashes/<target>/` and read again by those tests.
+//! What the targets call: the checks that the http and tls crates' own tests use, on bytes the fuzzer thinks of. Inputs
+//! that once failed are kept in `crashes/<target>/` and read again by those tests.
 
 #[path = "../../crates/http/tests/support/mod.rs"]
 mod support;
+#[path = "../../crates/tls/tests/support/mod.rs"]
+mod tls_support;
 
 /// A request head is the same at every cut, and what the reference reads.
 pub fn request(input: &[u8]) {
@@ -37,4 +39,14 @@ pub fn forwarded(input: &[u8]) {
 /// Values of single fields mean what slower readers say, and what is written is read back.
 pub fn fields(input: &[u8]) {
     support::check::fields(input);
+}
+
+/// A TLS server refuses whatever is no handshake.
+pub fn tls_handshake(input: &[u8]) {
+    tls_support::garbage(input);
+}
+
+/// Whatever is changed on the way of a TLS connection, nothing is received that was not sent.
+pub fn tls_tampering(input: &[u8]) {
+    tls_support::tampering(input);
 }

@@ -16,6 +16,7 @@ use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation
 
 use crate::proxy::roster::Roster;
 use crate::server;
+use crate::tls::Encryption;
 use crate::worker::Worker;
 
 pub(crate) use script::{Step, Upstream, forward, forward_calmly, forward_with, send};
@@ -222,7 +223,8 @@ impl Site {
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);
-        let worker = server::prepare(&self.core, plan, &rosters, claims, &[None])
+        let encryption = Encryption::of(plan).expect("its certificates are good");
+        let worker = server::prepare(&self.core, plan, &rosters, claims, &encryption)
             .expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
         (address, worker)

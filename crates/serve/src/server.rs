@@ -26,14 +26,13 @@ use crate::meter::Totals;
 use crate::proxy::check;
 use crate::proxy::roster::Roster;
 use crate::resolve::{self, Resolver};
-use crate::tls::{self, Acceptors};
+use crate::tls::{self, Encryption};
 use crate::worker::Worker;
 
 /// A server that accepts connections.
 pub struct Server {
     claims: Arc<Vec<Claim>>,
-    /// One for each claim.
-    acceptors: Acceptors,
+    encryption: Arc<Encryption>,
     /// Follows changes of certificates; `None` when there are no files of them.
     _watch: Option<Watch>,
     cores: Cores<Totals>,
@@ -162,7 +161,7 @@ impl Server {
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let acceptors = tls::acceptors(&plan).map_err(StartError::Tls)?;
+        let encryption = Encryption::of(&plan).map_err(StartError::Tls)?;
         let rosters: Vec<Arc<Roster>> = plan
             .upstreams
             .iter()
@@ -177,7 +176,7 @@ impl Server {
         };
         let shared = Arc::new((plan, rosters));
         let (ready, readiness) = mpsc::channel();
-        let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&acceptors));
+        let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&encryption));
         let cores = onrush_engine::start(&setup, move |core| {
             let (plan, rosters) = &*shared;
             match prepare(&core, plan, rosters, &listening, &accepting) {
@@ -198,9 +197,9 @@ impl Server {
         })
         .map_err(StartError::Core)?;
         let server = Server {
-            _watch: tls::watch(&acceptors),
+            _watch: encryption.watch(),
             claims,
-            acceptors,
+            encryption,
             cores,
             choice,
             cpus: setup.cpus,
@@ -223,7 +222,7 @@ impl Server {
 
     /// Of each of these, whether TLS is spoken there.
     pub fn speaks_tls(&self) -> impl Iterator<Item = bool> {
-        self.acceptors.iter().map(Option::is_some)
+        self.encryption.acceptors.iter().map(Option::is_some)
     }
 
     /// The driver that was taken, and why.
@@ -319,11 +318,11 @@ pub(crate) fn prepare(
     plan: &Plan,
     rosters: &[Arc<Roster>],
     claims: &[Claim],
-    acceptors: &[Option<Arc<Acceptor>>],
+    encryption: &Encryption,
 ) -> Result<Rc<Worker>, StartError> {
-    let worker = Worker::new(core.clone(), plan, rosters)
+    let worker = Worker::new(core.clone(), plan, rosters, &encryption.connectors)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
-    for (claim, acceptor) in claims.iter().zip(acceptors) {
+    for (claim, acceptor) in claims.iter().zip(&encryption.acceptors) {
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
         core.spawn(accept(listener, acceptor.clone(), Rc::clone(&worker)));

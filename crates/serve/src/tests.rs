@@ -13,5 +13,6 @@ mod retries;
 mod routes;
 mod stopping;
 mod timeouts;
+mod tls;
 mod trunks;
 mod versions;

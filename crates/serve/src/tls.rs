@@ -1,57 +1,99 @@
-//! TLS towards clients: from the plan to what accepts connections, and from a connection to one that speaks HTTP.
+//! TLS towards clients and servers: from the plan to what shakes hands, and from a connection to one that speaks HTTP.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Certificate, ClientCertificates, Tls, TlsProfile};
-use onrush_engine::Stream;
+use onrush_config::plan::{self, Certificate, ClientCertificates, Tls, TlsProfile, UpstreamTls};
+use onrush_engine::{Error, Instant, Kind, Op, Stream};
 use onrush_tls::{
-    Acceptor, Clients, HandshakeError, Identity, Profile, Reloaded, ServerSetup, Transport,
-    Trouble, Watch, Watched,
+    Acceptor, ClientSetup, Clients, Connector, HandshakeError, Identity, Profile, Reloaded,
+    ServerSetup, Transport, Trouble, Verify, Watch, Watched,
 };
 
 use crate::client::Client;
 use crate::connection;
 use crate::worker::Worker;
 
-/// What the addresses of a plan accept connections with; `None` where TLS is not spoken.
-pub(crate) type Acceptors = Arc<[Option<Arc<Acceptor>>]>;
+/// What the addresses and the groups of a plan speak TLS with, in their order; `None` where they do not.
+#[derive(Default)]
+pub(crate) struct Encryption {
+    pub(crate) acceptors: Vec<Option<Arc<Acceptor>>>,
+    pub(crate) connectors: Vec<Option<Arc<Connector>>>,
+}
 
-/// Reads all certificates of a plan.
-///
-/// # Errors
-/// All that is wrong with them.
-pub(crate) fn acceptors(plan: &Plan) -> Result<Acceptors, Vec<Trouble>> {
-    let mut wrong = Vec::new();
-    let mut acceptors = Vec::new();
-    for listen in &plan.listen {
-        acceptors.push(
-            listen
-                .tls
-                .as_ref()
-                .and_then(|tls| match Acceptor::new(setup(tls)) {
-                    Ok((acceptor, warnings)) => {
-                        warnings
-                            .iter()
-                            .for_each(|warning| tracing::warn!("{warning}"));
-                        Some(Arc::new(acceptor))
-                    }
-                    Err(troubles) => {
-                        wrong.extend(troubles);
-                        None
-                    }
-                }),
-        );
+impl Encryption {
+    /// Reads all certificates of a plan.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    pub(crate) fn of(plan: &Plan) -> Result<Arc<Encryption>, Vec<Trouble>> {
+        let mut wrong = Vec::new();
+        let acceptors = plan.listen.iter().map(|listen| {
+            let tls = listen.tls.as_ref()?;
+            keep(Acceptor::new(server_setup(tls)), &mut wrong)
+        });
+        let acceptors = acceptors.collect();
+        let connectors = plan.upstreams.iter().map(|upstream| {
+            let tls = upstream.tls.as_ref()?;
+            keep(Connector::new(client_setup(tls)), &mut wrong)
+        });
+        let connectors = connectors.collect();
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        Ok(Arc::new(Encryption {
+            acceptors,
+            connectors,
+        }))
     }
-    if wrong.is_empty() {
-        Ok(acceptors.into())
-    } else {
-        Err(wrong)
+
+    /// Follows changes of the files.
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        let acceptors = self.acceptors.iter().flatten().cloned();
+        let connectors = self.connectors.iter().flatten().cloned();
+        let watched = acceptors
+            .map(Watched::Acceptor)
+            .chain(connectors.map(Watched::Connector));
+        Watch::start(watched.collect(), |reloaded| match reloaded {
+            Reloaded::Taken(warnings) => {
+                tracing::info!("certificates have changed; new connections get the new ones");
+                warn(&warnings);
+            }
+            Reloaded::Refused(wrong) => {
+                for trouble in wrong {
+                    tracing::warn!(
+                        "certificates have changed and cannot be used; the old ones stay: {trouble}"
+                    );
+                }
+            }
+        })
     }
 }
 
-fn setup(tls: &Tls) -> ServerSetup {
+fn keep<T>(
+    made: Result<(T, Vec<Trouble>), Vec<Trouble>>,
+    wrong: &mut Vec<Trouble>,
+) -> Option<Arc<T>> {
+    match made {
+        Ok((made, warnings)) => {
+            warn(&warnings);
+            Some(Arc::new(made))
+        }
+        Err(troubles) => {
+            wrong.extend(troubles);
+            None
+        }
+    }
+}
+
+fn warn(warnings: &[Trouble]) {
+    warnings
+        .iter()
+        .for_each(|warning| tracing::warn!("{warning}"));
+}
+
+fn server_setup(tls: &Tls) -> ServerSetup {
     let identity = |certificate: &Certificate| match certificate {
         Certificate::SelfSigned => Identity::SelfSigned,
         Certificate::Files { certificate, key } => Identity::Files {
@@ -74,27 +116,17 @@ fn setup(tls: &Tls) -> ServerSetup {
     }
 }
 
-/// Follows changes of the files of certificates.
-pub(crate) fn watch(acceptors: &Acceptors) -> Option<Watch> {
-    let watched = acceptors
-        .iter()
-        .flatten()
-        .map(|acceptor| Watched::Acceptor(Arc::clone(acceptor)));
-    Watch::start(watched.collect(), |reloaded| match reloaded {
-        Reloaded::Taken(warnings) => {
-            tracing::info!("certificates have changed; new connections get the new ones");
-            warnings
-                .iter()
-                .for_each(|warning| tracing::warn!("{warning}"));
-        }
-        Reloaded::Refused(wrong) => {
-            for trouble in wrong {
-                tracing::warn!(
-                    "certificates have changed and cannot be used; the old ones stay: {trouble}"
-                );
-            }
-        }
-    })
+fn client_setup(tls: &UpstreamTls) -> ClientSetup {
+    ClientSetup {
+        verify: match &tls.verify {
+            plan::Verify::System => Verify::System,
+            plan::Verify::File(file) => Verify::File(file.clone()),
+            plan::Verify::Nothing => Verify::Nothing,
+        },
+        name: tls.name.clone(),
+        certificate: tls.certificate.clone(),
+        ..ClientSetup::default()
+    }
 }
 
 /// Shakes hands with a client and serves it.
@@ -120,4 +152,34 @@ pub(crate) async fn serve(
             }
         }
     }
+}
+
+/// The alert that stands for a handshake which failed for reasons that have been written about (RFC 8446 6.2).
+const HANDSHAKE_FAILURE: u8 = 40;
+
+/// Shakes hands with the server that is called `host`, by `until`.
+///
+/// # Errors
+/// Those of the connection; whatever else is wrong is written about and becomes one, too.
+pub(crate) async fn connect(
+    stream: Stream,
+    connector: &Connector,
+    host: &str,
+    until: Instant,
+    worker: &Worker,
+) -> Result<Transport, Error> {
+    let deadline = until.min(worker.core.now_exact() + worker.timeouts.tls_handshake);
+    Transport::connect(stream, connector, host, deadline)
+        .await
+        .map_err(|error| match error {
+            HandshakeError::Connection(error) => Error::new(Op::Connect, error.kind),
+            HandshakeError::Ended => Error::new(Op::Connect, Kind::Truncated),
+            error => {
+                worker.log.failure(
+                    &worker.core,
+                    format_args!("no TLS with the server {host}: {error}"),
+                );
+                Error::new(Op::Connect, Kind::Alert(HANDSHAKE_FAILURE))
+            }
+        })
 }

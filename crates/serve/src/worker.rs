@@ -8,6 +8,7 @@ use onrush_config::Plan;
 use onrush_config::plan::{self, Action, Piece, Timeouts, Variable};
 use onrush_engine::{Core, Error, Instant, Root};
 use onrush_http::date::{self, DATE_BYTES};
+use onrush_tls::Connector;
 
 use crate::client::Trust;
 use crate::edits::AnswerEdits;
@@ -74,6 +75,7 @@ impl Worker {
         core: Core,
         plan: &Plan,
         rosters: &[Arc<Roster>],
+        connectors: &[Option<Arc<Connector>>],
     ) -> Result<Rc<Self>, (String, Error)> {
         let mut routes = Vec::new();
         for route in &plan.routes {
@@ -83,7 +85,11 @@ impl Worker {
             });
         }
         let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
-        let groups = plan.upstreams.iter().zip(rosters);
+        let groups = plan.upstreams.iter().zip(rosters).zip(connectors);
+        let groups = groups.map(|((upstream, roster), connector)| {
+            Rc::new(Group::new(upstream, roster, connector, seed, core.now()))
+        });
+        let groups = groups.collect();
         let worker = Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
             routes: Routes::new(routes),
@@ -95,9 +101,7 @@ impl Worker {
             trust: Trust::new(&plan.forwarded),
             spare_kept: SpareKept::default(),
             chance: Cell::new(mixed(seed)),
-            groups: groups
-                .map(|(upstream, roster)| Rc::new(Group::new(upstream, roster, seed, core.now())))
-                .collect(),
+            groups,
             timeouts: plan.timeouts,
             limits: onrush_http::Limits::DEFAULT,
             meter: Meter::default(),

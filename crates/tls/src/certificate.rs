@@ -127,7 +127,14 @@ pub(crate) fn authorities(file: &Path) -> Result<RootCertStore, Trouble> {
     Ok(roots)
 }
 
-fn chain(file: &Path, subject: Subject) -> Result<Vec<CertificateDer<'static>>, Trouble> {
+/// All certificates of a PEM file.
+///
+/// # Errors
+/// When it cannot be read or has none.
+pub(crate) fn chain(
+    file: &Path,
+    subject: Subject,
+) -> Result<Vec<CertificateDer<'static>>, Trouble> {
     let trouble = |message: String| Trouble::new(subject, format!("{}: {message}", file.display()));
     let text = read(file).map_err(trouble)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
@@ -191,6 +198,12 @@ fn validity_trouble(certificate: &X509Certificate<'_>) -> Option<String> {
         ));
     }
     None
+}
+
+/// Whether a certificate has begun to be valid and not ceased to be.
+pub(crate) fn is_valid_today(certificate: &CertificateDer<'_>) -> bool {
+    X509Certificate::from_der(certificate)
+        .is_ok_and(|(_, parsed)| validity_trouble(&parsed).is_none())
 }
 
 /// The DNS names a certificate is for: the alternative names (RFC 9525 6.2), or where there are none the common name.

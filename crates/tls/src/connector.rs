@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature,
     verify_tls13_signature,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 
 use crate::acceptor::Profile;
 use crate::certificate;
@@ -28,7 +31,7 @@ pub enum Verify {
     /// and updates come with the system's. A list of our own would be as old as this program.
     #[default]
     System,
-    /// Those of the authorities in this PEM file.
+    /// Those of the authorities in this PEM file, and those in it themselves.
     File(PathBuf),
     /// All of them.
     Nothing,
@@ -166,7 +169,10 @@ fn build(
     let verifier: Arc<dyn ServerCertVerifier> = match &setup.verify {
         Verify::Nothing => Arc::new(Believing(provider.signature_verification_algorithms)),
         Verify::System => verifier(system_authorities()?, provider)?,
-        Verify::File(file) => verifier(certificate::authorities(file)?, provider)?,
+        Verify::File(file) => Arc::new(Named {
+            certificates: certificate::chain(file, Subject::Authorities)?,
+            by_authority: verifier(certificate::authorities(file)?, provider)?,
+        }),
     };
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(setup.profile.versions())
@@ -221,6 +227,64 @@ fn system_authorities() -> Result<RootCertStore, Trouble> {
         ));
     }
     Ok(roots)
+}
+
+/// Believes the certificates of a file, and what their owners have signed: a certificate that has signed itself is its
+/// own authority, and what `openssl req -x509` makes could be believed in no other way.
+#[derive(Debug)]
+struct Named {
+    certificates: Vec<CertificateDer<'static>>,
+    by_authority: Arc<dyn ServerCertVerifier>,
+}
+
+impl ServerCertVerifier for Named {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if !self.certificates.contains(certificate) {
+            return self.by_authority.verify_server_cert(
+                certificate,
+                intermediates,
+                name,
+                ocsp,
+                now,
+            );
+        }
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+        if !certificate::is_valid_today(certificate) {
+            return Err(CertificateError::Expired.into());
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_authority
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_authority
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_authority.supported_verify_schemes()
+    }
 }
 
 /// Believes every certificate. Its signatures are checked nevertheless: a server must at least have the key.

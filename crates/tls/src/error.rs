@@ -86,6 +86,10 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 write!(f, "the certificate is for another name: {why}")
             }
+            // What `openssl req -x509` makes may sign others, and webpki has no error of its own for that.
+            CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => {
+                f.write_str("the certificate has signed itself and is not trusted here")
+            }
             why => write!(f, "the certificate is refused: {why}"),
         },
         rustls::Error::AlertReceived(AlertDescription::UnknownCA) => {

@@ -344,7 +344,12 @@ async fn say_why(
     incoming: &mut Incoming,
     outbox: &mut Outbox<'_>,
 ) {
-    while let Ok(Step::Again) = side.step(incoming, outbox) {}
+    // No further than that: what failed would fail again.
+    while side.state().wants_write() {
+        if side.step(incoming, outbox).is_err() {
+            return;
+        }
+    }
     // Who does not want to hear it has closed already.
     let _ = async {
         outbox.flush().await?;

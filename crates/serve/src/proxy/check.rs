@@ -81,7 +81,7 @@ async fn check(
     };
     let until = worker.core.now_exact() + rules.timeout;
     let transport = group
-        .connect_to(address, worker, until)
+        .connect_to(address, group.server(server), worker, until, until)
         .await
         .map_err(|error| Fault::Exchange(Failure::Connect(error)))?;
     let Check::Http {

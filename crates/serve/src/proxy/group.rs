@@ -11,7 +11,7 @@ use onrush_engine::{Address, Core, Errno, Error, Instant, Kind, Op, Stream};
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
 use onrush_http::{cookie, header_is};
-use onrush_tls::Transport;
+use onrush_tls::{Connector, Transport};
 
 use super::balance::{Balancer, Member, Policy, Question, hash};
 use super::budget::Budget;
@@ -25,6 +25,7 @@ use super::slow_start::SlowStart;
 use super::trunk::Trunks;
 use crate::limits::{LATENCY_MEMORY, POOL_SWEEP};
 use crate::passage::Asker;
+use crate::tls;
 use crate::worker::Worker;
 
 /// One server of a group, or the place for one.
@@ -34,6 +35,8 @@ pub(crate) struct Server {
     pub(crate) name: String,
     /// Its Host for requests that have none (HTTP/1.0).
     pub(crate) authority: String,
+    /// The name that its certificate is for.
+    host: String,
     pub(crate) pool: Pool,
     pub(crate) trunks: Trunks,
     at: RefCell<Option<At>>,
@@ -50,6 +53,8 @@ pub(crate) struct Group {
     pub(crate) plan: Upstream,
     pub(crate) queue: Queue,
     roster: Arc<Roster>,
+    /// What speaks TLS with its servers, if they do.
+    connector: Option<Arc<Connector>>,
     /// The version of the roster that `balancer` knows.
     seen: Cell<u64>,
     servers: Vec<Server>,
@@ -86,7 +91,13 @@ pub(crate) enum Unplaced {
 
 impl Group {
     /// `seed` tells the cores apart.
-    pub(crate) fn new(upstream: &Upstream, roster: &Arc<Roster>, seed: u64, now: Instant) -> Self {
+    pub(crate) fn new(
+        upstream: &Upstream,
+        roster: &Arc<Roster>,
+        connector: &Option<Arc<Connector>>,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
         let mut servers = Vec::new();
         for (index, server) in upstream.servers.iter().enumerate() {
             let (_, seats) = roster.seats_of(index);
@@ -126,6 +137,7 @@ impl Group {
                 .as_ref()
                 .map(|written| RefCell::new(Ejector::new(written.into(), roster.seats().len()))),
             roster: Arc::clone(roster),
+            connector: connector.clone(),
         };
         group.look(now);
         group
@@ -400,22 +412,32 @@ impl Group {
         let Some(address) = server.address() else {
             return Err(Error::new(Op::Connect, Kind::Os(Errno::ADDRNOTAVAIL)));
         };
-        let until = (worker.core.now_exact() + worker.timeouts.connect).min(until);
-        self.connect_to(&address, worker, until).await
+        let connected_by = until.min(worker.core.now_exact() + worker.timeouts.connect);
+        self.connect_to(&address, server, worker, connected_by, until)
+            .await
     }
 
-    /// Connects to an address as to a server of the group, by `until`.
+    /// Connects to an address as to `server`, by `connected_by`, and is done with all that comes before the first
+    /// request by `until`.
     ///
     /// # Errors
     /// As those of connecting.
     pub(crate) async fn connect_to(
         &self,
         address: &Address,
+        server: &Server,
         worker: &Worker,
+        connected_by: Instant,
         until: Instant,
     ) -> Result<Transport, Error> {
-        let stream = Stream::connect(&worker.core, address, Some(until)).await?;
-        Ok(Transport::plain(stream))
+        let stream = Stream::connect(&worker.core, address, Some(connected_by)).await?;
+        match &self.connector {
+            None => Ok(Transport::plain(stream)),
+            // Boxed: requests to servers without TLS need not have room for it.
+            Some(connector) => {
+                Box::pin(tls::connect(stream, connector, &server.host, until, worker)).await
+            }
+        }
     }
 
     /// Closes all idle connections.
@@ -513,6 +535,18 @@ impl Server {
                 // A path is no host.
                 ServerAddress::Unix(_) => "localhost".to_owned(),
                 address => address.to_string(),
+            },
+            host: match &server.address {
+                ServerAddress::Ip(address) => address.ip().to_string(),
+                ServerAddress::Name { host, .. } => host.clone(),
+                // Not the target, which whoever forges the record chooses: the domain behind `_service._proto.` (RFC 6125).
+                ServerAddress::Srv(name) => {
+                    let labels = name.split('.');
+                    let domain: Vec<&str> =
+                        labels.skip_while(|label| label.starts_with('_')).collect();
+                    domain.join(".")
+                }
+                ServerAddress::Unix(_) => "localhost".to_owned(),
             },
             pool: Pool::new(upstream.connections_idle_max),
             trunks: Trunks::default(),

@@ -1,0 +1,95 @@
+//! TLS on both sides of us: towards the servers that requests are forwarded to, which are ours, too.
+
+use onrush_config::Plan;
+use onrush_config::plan::{
+    Certificate, ClientCertificates, OneLiner, ServerAddress, Tls, TlsProfile, Verify,
+};
+use onrush_engine::Address;
+
+use crate::harness::{Site, on_every_driver};
+
+/// A server of synthetic answers that speaks TLS.
+fn server(profile: TlsProfile) -> Plan {
+    let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
+    plan.listen[0].tls = Some(Tls {
+        certificates: vec![Certificate::SelfSigned],
+        profile,
+        clients: ClientCertificates::Ignored,
+    });
+    plan
+}
+
+/// What forwards to it.
+fn proxy(site: &Site, address: &Address, verify: Verify) -> Address {
+    let Address::Tcp(address) = *address else {
+        unreachable!("claims here are of TCP")
+    };
+    let behind = OneLiner::ForwardTls(vec![ServerAddress::Ip(address)]);
+    let mut plan = Plan::one_liner(behind, Vec::new());
+    let tls = plan.upstreams[0].tls.as_mut().expect("asked for");
+    tls.verify = verify;
+    site.serve(&plan)
+}
+
+#[test]
+fn requests_are_forwarded_over_tls_again_and_again() {
+    on_every_driver(|site| async move {
+        for profile in [TlsProfile::Modern, TlsProfile::Intermediate] {
+            let (behind, worker) = site.serve_worker(&server(profile));
+            let front = proxy(&site, &behind, Verify::Nothing);
+            let mut client = site.connect(&front).await;
+            for size in [0, 1, 20_000, 100_000] {
+                let request = format!("GET /?s={size} HTTP/1.1\r\nHost: h\r\n\r\n");
+                client.send(request.as_bytes()).await;
+                let head = client.receive_until(b"\r\n\r\n").await;
+                let head = String::from_utf8(head).expect("ASCII");
+                assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+                assert_eq!(client.receive_exactly(size).await.len(), size);
+            }
+            let body = "x".repeat(50_000);
+            let post = format!(
+                "POST /?s=3 HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            client.send(post.as_bytes()).await;
+            let rest = String::from_utf8(client.receive_all().await).expect("ASCII");
+            assert!(rest.starts_with("HTTP/1.1 200 "), "{rest}");
+            let totals = worker.meter.totals();
+            assert_eq!((totals.requests, totals.handshakes_failed), (5, 0));
+        }
+    });
+}
+
+/// Somebody who has signed nothing.
+const NOBODY: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBeTCCAR+gAwIBAgIUayXD7Kth3azNKmI+9g0j77W8XqowCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTEyMjAwMjUxOFoYDzIxMjYxMDI5MDAy
+NTE4WjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AARHlufRfndWEnLJWnV4BE8UZFBJ6+jniGvRmrMMC3R/ueyZGa+TyzP756jKw1Q6
+SBcEBsPEQFTYvH97f2yTT9rYo1MwUTAdBgNVHQ4EFgQUU3GMj5fXdMvGPV8Owtra
+cCOIrUcwHwYDVR0jBBgwFoAUU3GMj5fXdMvGPV8OwtracCOIrUcwDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiBtKfrsb/A9dvNgaL3kFykg0hfMd3Ww
+Pm4wcNXCejcBKwIhAI6Ywk59Xuz/5WXBtVUa+QpXcXUYyJc0fapuKk3uA64d
+-----END CERTIFICATE-----
+";
+
+#[test]
+fn a_server_that_is_not_believed_gets_no_request() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let authority = directory.path().join("nobody.pem");
+    std::fs::write(&authority, NOBODY).expect("it is ours");
+    on_every_driver(|site| {
+        let verify = Verify::File(authority.clone());
+        async move {
+            let (behind, worker) = site.serve_worker(&server(TlsProfile::Modern));
+            let front = proxy(&site, &behind, verify);
+            let mut client = site.connect(&front).await;
+            let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+            let answer = client.exchange(request).await;
+            let answer = String::from_utf8(answer).expect("ASCII");
+            assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+            assert_eq!(worker.meter.totals().requests, 0);
+        }
+    });
+}

@@ -1,0 +1,76 @@
+//! Bytes that no honest peer sends, before the handshake, within and behind it.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+/// The beginning of what a client says: a hello that is too short for what it announces, records of all kinds, HTTP.
+const BEGINNINGS: [&[u8]; 8] = [
+    b"",
+    b"GET / HTTP/1.1\r\n\r\n",
+    &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3],
+    &[22, 3, 1, 255, 255],
+    &[22, 3, 1, 0, 4, 1, 0, 0, 0],
+    &[23, 3, 3, 0, 17],
+    &[20, 3, 3, 0, 1, 1],
+    &[21, 3, 3, 0, 2, 2, 40],
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_server_refuses_what_is_no_handshake(
+        beginning in proptest::sample::select(&BEGINNINGS[..]),
+        rest in proptest::collection::vec(any::<u8>(), 0..600),
+    ) {
+        support::garbage(&[beginning, &rest].concat());
+    }
+
+    #[test]
+    fn nothing_is_received_that_was_not_sent(
+        changes in proptest::collection::vec((0u16..45_000, 1u8..), 0..4),
+    ) {
+        let bytes: Vec<u8> = changes
+            .iter()
+            .flat_map(|(place, flip)| [(place >> 8) as u8, *place as u8, *flip])
+            .collect();
+        support::tampering(&bytes);
+    }
+}
+
+#[test]
+fn what_nobody_touches_arrives() {
+    support::tampering(&[]);
+}
+
+#[test]
+fn a_changed_handshake_comes_to_an_end_at_every_byte() {
+    for place in 0..2_000u16 {
+        support::tampering(&[(place >> 8) as u8, place as u8, 0x55]);
+    }
+}
+
+/// What a target calls.
+type Check = fn(&[u8]);
+
+#[test]
+fn inputs_that_once_failed_are_read_as_they_should() {
+    let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
+    let targets: [(&str, Check); 2] = [
+        ("tls_handshake", support::garbage),
+        ("tls_tampering", support::tampering),
+    ];
+    for (target, check) in targets {
+        // A target that never failed has no directory.
+        for entry in fs::read_dir(crashes.join(target)).into_iter().flatten() {
+            let path = entry.expect("a directory that opened can be listed").path();
+            eprintln!("{}", path.display());
+            check(&fs::read(&path).expect("what is listed can be read"));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! TLS as other programs speak it: curl and openssl in front of us, nginx behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::peer::{Peer, curl, peer};
+use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, until};
+
+/// A self-signed certificate for localhost; `key` is what openssl calls its kind.
+fn write_certificate(directory: &Path, name: &str, key: &[&str]) -> (String, String) {
+    let path = |ending: &str| {
+        directory
+            .join(format!("{name}.{ending}"))
+            .display()
+            .to_string()
+    };
+    let (certificate, key_file) = (path("pem"), path("key"));
+    let words = [
+        "req",
+        "-x509",
+        "-nodes",
+        "-days",
+        "30",
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        "-out",
+        &certificate,
+        "-keyout",
+        &key_file,
+    ];
+    let finished = Program::start(peer("openssl", &words).args(key)).finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    (certificate, key_file)
+}
+
+const RSA: &[&str] = &["-newkey", "rsa:2048"];
+const ECDSA: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+
+/// Sends one request with openssl's client and returns what it says.
+fn s_client(serve: &Serve, words: &[&str]) -> String {
+    let mut command = peer(
+        "openssl",
+        &["s_client", "-connect", &serve.address, "-ign_eof"],
+    );
+    let mut child = command
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it is there");
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let mut stdin = child.stdin.take().expect("piped");
+    std::io::Write::write_all(&mut stdin, request).expect("it reads");
+    let output = child.wait_with_output().expect("it can be waited for");
+    drop(stdin);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn curl_is_answered_with_every_version_and_cipher() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("large.bin"), vec![b'x'; 3_000_000]).expect("it is ours");
+    let site = directory.path().display().to_string();
+    for (name, key) in [("rsa", RSA), ("ecdsa", ECDSA)] {
+        let (certificate, key) = write_certificate(directory.path(), name, key);
+        let files = format!("{certificate},{key}");
+        for driver in drivers() {
+            let serve = Serve::start(&[&site, "--tls", &files, "--io", driver]);
+            let url = serve.tls_url("/large.bin");
+            let kind = name.to_uppercase();
+            let ciphers = [
+                (
+                    "1.3",
+                    "--tls13-ciphers",
+                    "TLS_AES_128_GCM_SHA256".to_owned(),
+                ),
+                (
+                    "1.3",
+                    "--tls13-ciphers",
+                    "TLS_AES_256_GCM_SHA384".to_owned(),
+                ),
+                (
+                    "1.3",
+                    "--tls13-ciphers",
+                    "TLS_CHACHA20_POLY1305_SHA256".to_owned(),
+                ),
+                (
+                    "1.2",
+                    "--ciphers",
+                    format!("ECDHE-{kind}-AES128-GCM-SHA256"),
+                ),
+                (
+                    "1.2",
+                    "--ciphers",
+                    format!("ECDHE-{kind}-AES256-GCM-SHA384"),
+                ),
+                (
+                    "1.2",
+                    "--ciphers",
+                    format!("ECDHE-{kind}-CHACHA20-POLY1305"),
+                ),
+            ];
+            for (version, option, cipher) in &ciphers {
+                let trusted = [
+                    "--cacert",
+                    &certificate,
+                    "--tls-max",
+                    version,
+                    option,
+                    cipher,
+                ];
+                // Twice, on one connection.
+                let finished = curl(&[&trusted[..], &[&url, &url]].concat());
+                assert_eq!(finished.out.len(), 6_000_000, "{cipher}");
+                assert!(finished.out.bytes().all(|byte| byte == b'x'), "{cipher}");
+            }
+            assert_eq!(serve.stop().connections(), ciphers.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn openssl_resumes_its_sessions_and_gets_new_keys() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let session = directory.path().join("session").display().to_string();
+    let serve = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
+    for (version, said) in [("-tls1_3", "TLSv1.3"), ("-tls1_2", "TLSv1.2")] {
+        let first = s_client(&serve, &[version, "-sess_out", &session]);
+        assert!(
+            first.contains(&format!("New, {said}")) && first.contains("hello"),
+            "{first}"
+        );
+        let second = s_client(&serve, &[version, "-sess_in", &session]);
+        assert!(second.contains(&format!("Reused, {said}")), "{second}");
+        assert!(second.contains("hello"), "{second}");
+    }
+    let refused = s_client(&serve, &["-tls1_1"]);
+    assert!(!refused.contains("hello"), "{refused}");
+    assert_eq!(serve.stop().number_before(" TLS handshakes failed"), 1);
+}
+
+#[test]
+fn who_speaks_plain_http_is_told_so() {
+    let serve = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
+    let answer = curl(&["-i", &serve.url("/")]).out;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(answer.contains("this port speaks TLS"), "{answer}");
+    assert_eq!(serve.stop().requests(), 0);
+}
+
+#[test]
+fn a_certificate_and_another_ones_key_stop_the_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (certificate, _) = write_certificate(directory.path(), "a", ECDSA);
+    let (_, key) = write_certificate(directory.path(), "b", ECDSA);
+    let files = format!("{certificate},{key}");
+    let refused = run_onrush(&["serve", "--respond", "200", "--tls", &files]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("b.key: this key does not belong to the certificate"),
+        "{refused:?}"
+    );
+    let missing = run_onrush(&["serve", "--respond", "200", "--tls", "none.pem,none.key"]);
+    assert!(
+        missing.err.contains("none.pem: it cannot be read"),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_and_no_connection_is_lost() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (certificate, key) = write_certificate(directory.path(), "live", ECDSA);
+    let files = format!("{certificate},{key}");
+    let serve = Serve::start(&["--respond", "200:hello", "--tls", &files]);
+    let url = serve.tls_url("/");
+    // Kept connections and new ones all the time, until it is told to stop.
+    let load = |words: &[&str]| {
+        let words = [
+            &["load", &url, "-k", "-d", "60s", "-c", "4", "-R", "400"],
+            words,
+        ]
+        .concat();
+        Program::start(&mut onrush(&words))
+    };
+    let (kept, renewed) = (load(&[]), load(&["-r", "3"]));
+    let is_shown = |certificate: &str| {
+        let words = ["--silent", "--cacert", certificate, &url];
+        let finished = Program::start(&mut peer("curl", &words)).finish();
+        (finished.code == Some(0)).then_some(())
+    };
+    until("the first certificate", || is_shown(&certificate));
+    // Half a change first: nothing comes of it.
+    let (fresh, fresh_key) = write_certificate(directory.path(), "fresh", RSA);
+    fs::copy(&fresh_key, &key).expect("it is ours");
+    serve.program.err.wait_for("the old ones stay");
+    let old = directory.path().join("old.pem");
+    fs::copy(&certificate, &old).expect("it is ours");
+    assert!(is_shown(&old.display().to_string()).is_some());
+    fs::copy(&fresh, &certificate).expect("it is ours");
+    until("the second certificate", || is_shown(&fresh));
+    for run in [kept, renewed] {
+        run.signal(rustix::process::Signal::INT);
+        let finished: Finished = run.finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+    serve.stop();
+}
+
+#[test]
+fn load_speaks_tls_with_nginx() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);
+    for versions in ["TLSv1.2", "TLSv1.3"] {
+        let nginx = Peer::nginx_with_tls(&certificate, &key, versions);
+        let url = format!("https://{}", nginx.url("/"));
+        let said = |words: &[&str]| {
+            let finished = run_onrush(&[&["load", &url, "-n", "400", "-c", "4"], words].concat());
+            assert_eq!(finished.code, Some(0), "{finished:?}");
+            let line = finished.out.lines().find(|line| line.starts_with("TLS "));
+            line.unwrap_or_default().to_owned()
+        };
+        let kept = said(&["--insecure"]);
+        assert!(
+            kept.contains("4 handshakes") && kept.contains(versions),
+            "{kept}"
+        );
+        let resumed = said(&["--cacert", &certificate, "-r", "1"]);
+        assert!(
+            resumed.contains("400 handshakes") && !resumed.contains(" 0 resumed"),
+            "{resumed}"
+        );
+        let full = said(&["-k", "-r", "1", "--tls-resume", "off"]);
+        assert!(full.contains("400 handshakes, 0 resumed"), "{full}");
+        let refused = run_onrush(&["load", &url, "-n", "4"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains("not trusted here"), "{refused:?}");
+    }
+}
