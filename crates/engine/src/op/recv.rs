@@ -22,9 +22,14 @@ impl State {
         input: &mut Input,
         task: TaskId,
     ) -> Poll<Result<usize, Error>> {
-        if let Some(received) = self.recv_now(key, input) {
-            return Poll::Ready(received);
+        match self.recv_now(key, input) {
+            Some(received) => Poll::Ready(received),
+            None => self.wait_for_bytes(key, task),
         }
+    }
+
+    /// Waits for bytes, the deadline, or the end of the core. It is ready only with an error.
+    pub(crate) fn wait_for_bytes(&mut self, key: Key, task: TaskId) -> Poll<Result<usize, Error>> {
         if self.stopping && self.sockets[key].interruptible {
             return Poll::Ready(Err(Error::new(Op::Recv, Kind::Stopping)));
         }
@@ -54,7 +59,7 @@ impl State {
         if !socket.readable {
             return Err(Error::os(Op::Recv, Errno::AGAIN));
         }
-        recv_now(socket, input, &self.pool)
+        receive(socket, input, &self.pool)
     }
 
     fn recv_ring(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
@@ -90,7 +95,7 @@ impl State {
         }
         // Behind a full buffer stands more: it is there already, and no turn of the core has to be waited for.
         if socket.readable {
-            let received = recv_now(socket, input, pool);
+            let received = receive(socket, input, pool);
             socket.ring.note_length(socket.readable);
             if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
                 return received;
@@ -120,7 +125,7 @@ impl State {
 }
 
 /// Receives what is there.
-fn recv_now(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<usize, Error> {
+fn receive(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<usize, Error> {
     let buffer = input.buffer_with_room(pool)?;
     let room = buffer.room();
     loop {
