@@ -146,3 +146,55 @@ fn receive(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<us
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+    use crate::core::Core;
+    use crate::driver::Io;
+    use crate::driver::simulated::Simulation;
+    use crate::listener::{Claim, Listener};
+    use crate::stream::Stream;
+
+    /// Both ends receive without a buffer, are told so, and receive what came when there is one again.
+    async fn starve(core: Core, listener: Listener, address: Address) {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            from.queue(&b"bytes"[..]);
+            from.flush().await.unwrap();
+            let mut input = Input::default();
+            let error = to.recv(&mut input).await.unwrap_err();
+            assert_eq!(error, Error::new(Op::Buffer, Kind::NoBuffers));
+        }
+        core.pool().set_exhausted(false);
+        for to in [&client, &server] {
+            let mut input = Input::default();
+            while input.bytes().len() < 5 {
+                to.recv(&mut input).await.unwrap();
+            }
+            assert_eq!(input.bytes(), b"bytes");
+        }
+    }
+
+    #[test]
+    fn without_a_buffer_a_receive_fails_and_loses_nothing() {
+        let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
+        let simulated = (0..20).map(|seed| Some(Core::simulated(Simulation::with_seed(seed))));
+        for core in kernel.into_iter().chain(simulated).flatten() {
+            core.pool().set_exhausted(true);
+            let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+            let listener = Listener::new(&core, &claim).unwrap();
+            let done = Rc::new(std::cell::Cell::new(false));
+            let (seen, starving) = (Rc::clone(&done), core.clone());
+            let address = claim.address().clone();
+            core.spawn(async move {
+                starve(starving, listener, address).await;
+                seen.set(true);
+            });
+            core.run();
+            assert!(done.get(), "the test's task ended");
+        }
+    }
+}
