@@ -34,6 +34,13 @@ impl Pool {
         self.in_use.get() >= BUFFERS_MAX
     }
 
+    /// Pretends that the rest of the buffers is in use, or no longer.
+    #[cfg(test)]
+    pub(crate) fn set_exhausted(&self, exhausted: bool) {
+        let in_use = if exhausted { BUFFERS_MAX } else { 0 };
+        self.in_use.set(in_use);
+    }
+
     /// An empty buffer; fails with [`Kind::NoBuffers`] when the core's bound is reached.
     pub(crate) fn take(self: &Rc<Self>) -> Result<Buffer, Error> {
         Ok(self.adopt(

@@ -18,6 +18,7 @@ use crate::driver::simulated::{Simulated, Simulation};
 use crate::driver::{Driver, Event, Io};
 use crate::error::{Error, Kind, Op};
 use crate::limits::TASKS_PER_TURN;
+use crate::pipe::Pipes;
 use crate::socket::{Key, Sockets};
 use crate::task::{TaskId, Tasks};
 use crate::timer::{TimerId, Wheel};
@@ -31,6 +32,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: Tasks,
     pub(crate) state: RefCell<State>,
     pub(crate) pool: Rc<Pool>,
+    pub(crate) pipes: Rc<Pipes>,
     clock: Clock,
     /// The time at the start of this turn.
     now: Cell<Instant>,
@@ -153,6 +155,7 @@ impl Core {
             tasks: Tasks::new(),
             state: RefCell::new(state),
             pool,
+            pipes: Pipes::new(),
             clock,
             now: Cell::new(now),
             shared: Arc::new(Shared {

@@ -17,6 +17,8 @@ mod file;
 mod input;
 mod listener;
 mod outgoing;
+mod pipe;
+mod relay;
 mod stream;
 
 mod driver;
@@ -42,5 +44,6 @@ pub use input::Input;
 pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT};
 pub use listener::{Claim, Listener};
 pub use outgoing::Part;
+pub use relay::Relay;
 pub use rustix::io::Errno;
 pub use stream::Stream;

@@ -7,3 +7,4 @@ pub(crate) mod deadline;
 pub(crate) mod recv;
 pub(crate) mod send;
 pub(crate) mod sendfile;
+pub(crate) mod splice;

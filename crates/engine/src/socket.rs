@@ -4,6 +4,8 @@ use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::io::{Errno, ioctl_fionbio};
+
 use crate::clock::Instant;
 use crate::driver::simulated::Peer;
 use crate::driver::uring::InFlight;
@@ -81,6 +83,11 @@ impl Socket {
             .as_ref()
             .expect("only kernel drivers ask, and their sockets have one")
     }
+}
+
+/// Says whether calls on a descriptor wait for what they cannot do at once.
+pub(crate) fn set_blocking(descriptor: &OwnedFd, blocking: bool) -> Result<(), Errno> {
+    ioctl_fionbio(descriptor, !blocking)
 }
 
 const NONE: u32 = u32::MAX;

@@ -138,6 +138,21 @@ impl Stream {
         polled
     }
 
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Waits until the kernel has all that was queued.
+    pub(crate) fn sent(&self) -> impl Future<Output = Result<(), Error>> {
+        poll_fn(|_| {
+            let inner = self.core.inner();
+            inner
+                .state
+                .borrow_mut()
+                .poll_sent(self.key, inner.tasks.current())
+        })
+    }
+
     /// Adds a part to what the next [`Stream::flush`] sends.
     pub fn queue(&self, part: impl Into<Part>) {
         let part = part.into();
@@ -194,13 +209,7 @@ impl Stream {
             )
         })
         .await?;
-        poll_fn(|_| {
-            inner
-                .state
-                .borrow_mut()
-                .poll_sent(self.key, inner.tasks.current())
-        })
-        .await?;
+        self.sent().await?;
         let stretch = Stretch { offset, length };
         poll_fn(|_| {
             inner
@@ -216,15 +225,8 @@ impl Stream {
     /// # Errors
     /// As [`Stream::flush`].
     pub async fn shutdown(&self) -> Result<(), Error> {
-        let inner = self.core.inner();
-        poll_fn(|_| {
-            inner
-                .state
-                .borrow_mut()
-                .poll_sent(self.key, inner.tasks.current())
-        })
-        .await?;
-        inner.state.borrow_mut().end(self.key)
+        self.sent().await?;
+        self.core.inner().state.borrow_mut().end(self.key)
     }
 
     /// Makes the coming drop a reset, so that the peer cannot take what it has got for everything there was. What is

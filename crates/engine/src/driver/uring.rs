@@ -47,6 +47,8 @@ pub(crate) struct InFlight {
     pub(crate) sending: bool,
     /// A wait for writability is in flight.
     pub(crate) polling: bool,
+    /// A wait for readability is in flight.
+    pub(crate) polling_readable: bool,
     pub(crate) received: Queue<Buffer>,
     /// The peer has ended its side, or the receive failed.
     pub(crate) end: Option<Result<(), Errno>>,
@@ -89,6 +91,7 @@ enum Operation {
     PollWritable = 4,
     Cancel = 5,
     Wake = 6,
+    PollReadable = 7,
 }
 
 fn user_data(operation: Operation, key: Key) -> u64 {
@@ -103,6 +106,7 @@ fn split(user_data: u64) -> (Operation, Key) {
         4 => Operation::PollWritable,
         5 => Operation::Cancel,
         6 => Operation::Wake,
+        7 => Operation::PollReadable,
         other => unreachable!("no operation has the number {other}"),
     };
     (operation, Key(user_data as u32))
@@ -254,6 +258,14 @@ impl Ring {
         socket.ring.operations += 1;
     }
 
+    pub(crate) fn poll_readable(&mut self, key: Key, socket: &mut Socket) {
+        let entry =
+            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), libc::POLLIN as u32).build();
+        self.push(entry.user_data(user_data(Operation::PollReadable, key)));
+        socket.ring.polling_readable = true;
+        socket.ring.operations += 1;
+    }
+
     /// Sends what stands in `outgoing`, which must not be empty nor be in flight already.
     pub(crate) fn send(&mut self, key: Key, socket: &mut Socket) {
         debug_assert!(!socket.ring.sending && !socket.outgoing.is_empty());
@@ -298,6 +310,7 @@ impl Ring {
             (ring.armed, Operation::Accept),
             (ring.sending, Operation::Send),
             (ring.polling, Operation::PollWritable),
+            (ring.polling_readable, Operation::PollReadable),
         ] {
             if in_flight {
                 self.cancel(operation, key);
@@ -422,6 +435,11 @@ impl Ring {
                 socket.ring.polling = false;
                 socket.writable = true;
                 tasks.wake_once(&mut socket.send_waiter);
+            }
+            Operation::PollReadable => {
+                socket.ring.polling_readable = false;
+                socket.readable = true;
+                tasks.wake_once(&mut socket.recv_waiter);
             }
             Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),
         }

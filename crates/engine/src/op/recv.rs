@@ -22,9 +22,14 @@ impl State {
         input: &mut Input,
         task: TaskId,
     ) -> Poll<Result<usize, Error>> {
-        if let Some(received) = self.recv_now(key, input) {
-            return Poll::Ready(received);
+        match self.recv_now(key, input) {
+            Some(received) => Poll::Ready(received),
+            None => self.wait_for_bytes(key, task),
         }
+    }
+
+    /// Waits for bytes, the deadline, or the end of the core. It is ready only with an error.
+    pub(crate) fn wait_for_bytes(&mut self, key: Key, task: TaskId) -> Poll<Result<usize, Error>> {
         if self.stopping && self.sockets[key].interruptible {
             return Poll::Ready(Err(Error::new(Op::Recv, Kind::Stopping)));
         }
@@ -54,7 +59,7 @@ impl State {
         if !socket.readable {
             return Err(Error::os(Op::Recv, Errno::AGAIN));
         }
-        recv_now(socket, input, &self.pool)
+        receive(socket, input, &self.pool)
     }
 
     fn recv_ring(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
@@ -90,7 +95,7 @@ impl State {
         }
         // Behind a full buffer stands more: it is there already, and no turn of the core has to be waited for.
         if socket.readable {
-            let received = recv_now(socket, input, pool);
+            let received = receive(socket, input, pool);
             socket.ring.note_length(socket.readable);
             if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
                 return received;
@@ -120,7 +125,7 @@ impl State {
 }
 
 /// Receives what is there.
-fn recv_now(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<usize, Error> {
+fn receive(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<usize, Error> {
     let buffer = input.buffer_with_room(pool)?;
     let room = buffer.room();
     loop {
@@ -138,6 +143,58 @@ fn recv_now(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<u
                 socket.readable = errno != Errno::AGAIN;
                 return Err(Error::os(Op::Recv, errno));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+    use crate::core::Core;
+    use crate::driver::Io;
+    use crate::driver::simulated::Simulation;
+    use crate::listener::{Claim, Listener};
+    use crate::stream::Stream;
+
+    /// Both ends receive without a buffer, are told so, and receive what came when there is one again.
+    async fn starve(core: Core, listener: Listener, address: Address) {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            from.queue(&b"bytes"[..]);
+            from.flush().await.unwrap();
+            let mut input = Input::default();
+            let error = to.recv(&mut input).await.unwrap_err();
+            assert_eq!(error, Error::new(Op::Buffer, Kind::NoBuffers));
+        }
+        core.pool().set_exhausted(false);
+        for to in [&client, &server] {
+            let mut input = Input::default();
+            while input.bytes().len() < 5 {
+                to.recv(&mut input).await.unwrap();
+            }
+            assert_eq!(input.bytes(), b"bytes");
+        }
+    }
+
+    #[test]
+    fn without_a_buffer_a_receive_fails_and_loses_nothing() {
+        let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
+        let simulated = (0..20).map(|seed| Some(Core::simulated(Simulation::with_seed(seed))));
+        for core in kernel.into_iter().chain(simulated).flatten() {
+            core.pool().set_exhausted(true);
+            let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+            let listener = Listener::new(&core, &claim).unwrap();
+            let done = Rc::new(std::cell::Cell::new(false));
+            let (seen, starving) = (Rc::clone(&done), core.clone());
+            let address = claim.address().clone();
+            core.spawn(async move {
+                starve(starving, listener, address).await;
+                seen.set(true);
+            });
+            core.run();
+            assert!(done.get(), "the test's task ended");
         }
     }
 }

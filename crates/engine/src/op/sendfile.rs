@@ -3,7 +3,7 @@
 use std::task::Poll;
 
 use rustix::fs::sendfile;
-use rustix::io::{Errno, ioctl_fionbio};
+use rustix::io::Errno;
 
 use crate::core::State;
 use crate::driver::Driver;
@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::limits::{BUFFER_BYTES, SENDFILE_BYTES};
 use crate::outgoing::Part;
-use crate::socket::Key;
+use crate::socket::{Key, set_blocking};
 use crate::task::TaskId;
 
 /// Which bytes to send; never none.
@@ -75,7 +75,7 @@ impl State {
             return Err(Error::os(Op::SendFile, Errno::AGAIN));
         }
         socket.writable = true;
-        set_blocking(socket.descriptor(), false)?;
+        set_blocking(socket.descriptor(), false).map_err(|errno| Error::os(Op::SendFile, errno))?;
         let sent = self.send_file_kernel(key, file, stretch);
         let State {
             driver: Driver::Uring(driver),
@@ -86,7 +86,7 @@ impl State {
             unreachable!("dispatched on it")
         };
         let socket = &mut sockets[key];
-        set_blocking(socket.descriptor(), true)?;
+        set_blocking(socket.descriptor(), true).map_err(|errno| Error::os(Op::SendFile, errno))?;
         if sent == Err(Error::os(Op::SendFile, Errno::AGAIN)) {
             driver.poll_writable(key, socket);
         }
@@ -118,8 +118,4 @@ impl State {
             Err(errno) => Err(Error::os(Op::SendFile, errno)),
         }
     }
-}
-
-fn set_blocking(descriptor: &std::os::fd::OwnedFd, blocking: bool) -> Result<(), Error> {
-    ioctl_fionbio(descriptor, !blocking).map_err(|errno| Error::os(Op::SendFile, errno))
 }

@@ -1,0 +1,142 @@
+//! Pipes through which bytes go from one socket to another without entering our memory.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
+
+use crate::limits::{PIPES_FREE_MAX, PIPES_MAX, SPLICE_BYTES};
+
+/// A core's stock of pipes.
+pub(crate) struct Pipes {
+    /// Invariant: all of them are empty.
+    free: RefCell<Vec<Ends>>,
+    /// Pipes outside `free`. Invariant: `in_use <= PIPES_MAX`.
+    in_use: Cell<usize>,
+}
+
+struct Ends {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+impl Pipes {
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::new(Self {
+            free: RefCell::new(Vec::new()),
+            in_use: Cell::new(0),
+        })
+    }
+
+    /// An empty pipe; `None` when the core's bound is reached or there are no descriptors for it.
+    pub(crate) fn take(self: &Rc<Self>) -> Option<Pipe> {
+        if self.in_use.get() >= PIPES_MAX {
+            return None;
+        }
+        let recycled = self.free.borrow_mut().pop();
+        let ends = match recycled {
+            Some(ends) => ends,
+            None => Ends::new().ok()?,
+        };
+        self.in_use.set(self.in_use.get() + 1);
+        Some(Pipe {
+            ends: Some(ends),
+            held: 0,
+            pipes: Rc::clone(self),
+        })
+    }
+
+    fn put(&self, ends: Option<Ends>) {
+        self.in_use.set(self.in_use.get() - 1);
+        let mut free = self.free.borrow_mut();
+        if free.len() < PIPES_FREE_MAX {
+            free.extend(ends);
+        }
+    }
+}
+
+impl Ends {
+    fn new() -> Result<Self, Errno> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self { read, write })
+    }
+}
+
+/// A pipe and what stands in it. Returns to its core when dropped, unless bytes are left in it.
+pub(crate) struct Pipe {
+    /// `None` only while being dropped.
+    ends: Option<Ends>,
+    held: usize,
+    pipes: Rc<Pipes>,
+}
+
+impl Pipe {
+    /// Bytes that went in and have not come out.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Takes in what has arrived at a socket: zero bytes at its end. The pipe must be empty, so that "again" speaks of
+    /// the socket.
+    pub(crate) fn fill(&mut self, from: &OwnedFd) -> Result<usize, Errno> {
+        debug_assert_eq!(self.held, 0);
+        let count = splice(from, None, &self.ends().write, None, SPLICE_BYTES, FLAGS)?;
+        self.held = count;
+        Ok(count)
+    }
+
+    /// Gives a socket as much as it takes.
+    pub(crate) fn drain(&mut self, to: &OwnedFd) -> Result<usize, Errno> {
+        let count = splice(&self.ends().read, None, to, None, self.held, FLAGS)?;
+        self.held -= count;
+        Ok(count)
+    }
+
+    fn ends(&self) -> &Ends {
+        self.ends.as_ref().expect("it is not being dropped")
+    }
+}
+
+const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let ends = self.ends.take();
+        self.pipes.put(ends.filter(|_| self.held == 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::{AsRawFd, RawFd};
+
+    fn descriptor(pipe: &Pipe) -> RawFd {
+        pipe.ends().read.as_raw_fd()
+    }
+
+    #[test]
+    fn a_pipe_returns_to_be_used_again_and_one_with_bytes_left_in_it_does_not() {
+        let pipes = Pipes::new();
+        let mut pipe = pipes.take().unwrap();
+        let first = descriptor(&pipe);
+        drop(pipe);
+        pipe = pipes.take().unwrap();
+        assert_eq!(descriptor(&pipe), first);
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        std::io::Write::write_all(&mut &near, b"left").unwrap();
+        assert_eq!(pipe.fill(&far.into()).unwrap(), 4);
+        drop(pipe);
+        assert_eq!(pipes.in_use.get(), 0);
+        assert!(pipes.free.borrow().is_empty());
+    }
+
+    #[test]
+    fn at_the_bound_there_is_no_pipe() {
+        let pipes = Pipes::new();
+        pipes.in_use.set(PIPES_MAX);
+        assert!(pipes.take().is_none());
+    }
+}

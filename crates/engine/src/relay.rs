@@ -1,0 +1,133 @@
+//! One direction of a tunnel: bytes from one stream to another, whatever they are.
+//!
+//! Messages are received and sent as everywhere. A flow that turns out to be bulk goes through a pipe of the kernel and
+//! never enters our memory, as long as it is one.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
+use crate::buffer::Buffer;
+use crate::error::Error;
+use crate::input::Input;
+use crate::limits::{BULK_ENDS_AFTER, SPLICE_FROM};
+use crate::pipe::Pipe;
+use crate::stream::Stream;
+
+/// Bytes on their way from one stream to another of the same core. It holds no buffer and no pipe while it waits for
+/// bytes to come; while it waits for them to be taken, at most two buffers or one pipe.
+#[derive(Default)]
+pub struct Relay {
+    /// Received and not yet given to the other stream.
+    input: Input,
+    pipe: Option<Pipe>,
+    /// Small portions to come until the flow is no longer taken for bulk.
+    bulk: u8,
+}
+
+impl Relay {
+    /// A relay whose source has sent `received` already, which goes first.
+    pub fn new(received: Input) -> Self {
+        Self {
+            input: received,
+            ..Self::default()
+        }
+    }
+
+    /// Moves what has come from one stream, or else comes first, to the other, and returns how many bytes that were; 0
+    /// is the end of the source. Waits for bytes until the source's deadline, and for them to be taken until the other
+    /// stream's.
+    ///
+    /// When it is given up and called again with the same streams, no byte is lost.
+    ///
+    /// # Errors
+    /// Those with [`crate::Op::Recv`] are the source's, those with [`crate::Op::Send`] the other's.
+    pub async fn transfer(&mut self, from: &Stream, to: &Stream) -> Result<u64, Error> {
+        if self.is_empty() && self.take(from).await? == 0 {
+            return Ok(0);
+        }
+        self.give(to).await
+    }
+
+    fn is_empty(&self) -> bool {
+        self.input.is_empty() && self.pipe.as_ref().is_none_or(|pipe| pipe.held() == 0)
+    }
+
+    fn take(&mut self, from: &Stream) -> impl Future<Output = Result<usize, Error>> {
+        poll_fn(move |_| {
+            let taken = self.poll_take(from);
+            if taken.is_pending() {
+                self.pipe = None;
+            }
+            taken
+        })
+    }
+
+    fn poll_take(&mut self, from: &Stream) -> Poll<Result<usize, Error>> {
+        let inner = from.core().inner();
+        if !inner.tasks.may_go_on() {
+            return Poll::Pending;
+        }
+        let task = inner.tasks.current();
+        let state = &mut *inner.state.borrow_mut();
+        if self.bulk == 0 || !state.can_splice(from.key()) {
+            self.pipe = None;
+        } else if self.pipe.is_none() {
+            self.pipe = inner.pipes.take();
+        }
+        let taken = match &mut self.pipe {
+            Some(pipe) => state.poll_splice_in(from.key(), pipe, task),
+            None => state.poll_recv(from.key(), &mut self.input, task),
+        };
+        if let Poll::Ready(Ok(count)) = taken {
+            self.bulk = if count >= SPLICE_FROM {
+                BULK_ENDS_AFTER
+            } else {
+                self.bulk.saturating_sub(1)
+            };
+        }
+        taken
+    }
+
+    async fn give(&mut self, to: &Stream) -> Result<u64, Error> {
+        if !self.input.is_empty() {
+            let buffer = self.take_buffer(to)?;
+            let count = buffer.len();
+            to.queue(buffer);
+            to.flush().await?;
+            return Ok(count as u64);
+        }
+        to.sent().await?;
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(0);
+        };
+        let count = pipe.held();
+        poll_fn(|_| {
+            let inner = to.core().inner();
+            let state = &mut *inner.state.borrow_mut();
+            state.poll_splice_out(to.key(), pipe, inner.tasks.current())
+        })
+        .await?;
+        Ok(count as u64)
+    }
+
+    /// What was received, in a buffer of its own; copied when it was parked.
+    fn take_buffer(&mut self, to: &Stream) -> Result<Buffer, Error> {
+        if let Some(buffer) = self.input.take() {
+            return Ok(buffer);
+        }
+        let mut buffer = to.core().buffer()?;
+        let count = buffer.put_some(self.input.bytes());
+        self.input.consume(count);
+        Ok(buffer)
+    }
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay")
+            .field("input", &self.input)
+            .field("piped", &self.pipe.as_ref().map(Pipe::held))
+            .finish_non_exhaustive()
+    }
+}
