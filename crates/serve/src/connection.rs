@@ -123,7 +123,9 @@ impl Connection {
                     self.passage.end(&self.worker);
                 }
                 Next::Forward(forward) => {
-                    Box::pin(forward::exchange(forward, self)).await?;
+                    if let Some(mut tunnel) = Box::pin(forward::exchange(forward, self)).await? {
+                        return Box::pin(tunnel.run(self)).await;
+                    }
                     self.passage.end(&self.worker);
                 }
                 Next::Close => {

@@ -14,4 +14,5 @@ mod routes;
 mod stopping;
 mod timeouts;
 mod trunks;
+mod tunnels;
 mod versions;
