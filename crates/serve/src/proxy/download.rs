@@ -9,6 +9,7 @@ use super::forward::{Forward, Progress};
 use super::group::Group;
 use super::relay::Relay;
 use super::rewrite::{self, Afterwards, GROWTH_MAX, Onward, TooLarge};
+use crate::limits::INTERIM_ANSWERS_MAX;
 use crate::output::Output;
 use crate::passage::Passage;
 use crate::worker::Worker;
@@ -91,10 +92,15 @@ impl<'a> Download<'a> {
     }
 
     async fn head(&mut self) -> Result<(Relay, Done), Failure> {
+        let mut interim_answers = 0;
         loop {
             match self.begin()? {
                 Begun::Answer(relay, done) => return Ok((relay, done)),
                 Begun::Interim => {
+                    interim_answers += 1;
+                    if interim_answers > INTERIM_ANSWERS_MAX {
+                        return Err(Failure::BadAnswer("its interim answers do not end"));
+                    }
                     self.flush().await.map_err(Failure::Client)?;
                     continue;
                 }

@@ -47,6 +47,9 @@ enum HostRule {
     Set(Template),
 }
 
+/// How Via names us, whichever of us it is (RFC 9110 7.6.3).
+pub(crate) const PSEUDONYM: &str = "onrush";
+
 /// The fields that are added to a request here.
 const OURS: [&str; 5] = [
     "forwarded",

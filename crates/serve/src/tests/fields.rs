@@ -92,6 +92,27 @@ fn trailers_pass_in_both_directions() {
 }
 
 #[test]
+fn a_request_that_goes_round_is_stopped() {
+    let request = |hops: usize| {
+        let via = "Via: 1.1 onrush, 1.0 fred\n".repeat(hops);
+        format!("GET / HTTP/1.1\nHost: h\n{via}\n")
+    };
+    assert_eq!(
+        at_server(&request(8)),
+        request(8).replace("\n\n", "\nVia: 1.1 onrush\n\n")
+    );
+    let outcome = forward(
+        &[&[Step::Read, send(OK)]],
+        &request(9).replace('\n', "\r\n"),
+    );
+    assert!(
+        outcome.answer.starts_with("HTTP/1.1 508 Loop Detected\n"),
+        "{outcome:?}"
+    );
+    assert!(outcome.requests.is_empty(), "{outcome:?}");
+}
+
+#[test]
 fn host_and_length_cannot_be_taken_from_a_request_by_naming_them_in_connection() {
     assert_eq!(
         at_server(
