@@ -17,9 +17,10 @@ use crate::write::HeadWriter;
 pub fn asked<'h, 'b>(
     head: &RequestHead<'h, 'b>,
 ) -> Option<impl Iterator<Item = &'b [u8]> + use<'h, 'b>> {
+    // In this order: few requests have the field.
     let asks = head.version == Version::Http11
-        && has_option(head.headers)
-        && protocols(head.headers).next().is_some();
+        && protocols(head.headers).next().is_some()
+        && has_option(head.headers);
     asks.then(|| protocols(head.headers))
 }
 
@@ -64,9 +65,18 @@ pub fn protocols<'h, 'b>(
         .filter(|protocol| is_well_formed(protocol))
 }
 
-/// Writes the two fields that ask for protocols, or in a 101 say which one follows.
-pub fn write<'b>(protocols: impl IntoIterator<Item = &'b [u8]>, writer: &mut HeadWriter<'_>) {
-    writer.raw(b"Connection: upgrade\r\nUpgrade: ");
+/// Writes the two fields that ask for protocols, or in a 101 say which one follows. `options` are further members of
+/// Connection.
+pub fn write<'b>(
+    protocols: impl IntoIterator<Item = &'b [u8]>,
+    options: &[&str],
+    writer: &mut HeadWriter<'_>,
+) {
+    writer.raw(b"Connection: upgrade");
+    for option in options {
+        writer.raw(b", ").raw(option.as_bytes());
+    }
+    writer.raw(b"\r\nUpgrade: ");
     for (at, protocol) in protocols.into_iter().enumerate() {
         let comma: &[u8] = if at == 0 { b"" } else { b", " };
         writer.raw(comma).raw(protocol);
@@ -156,10 +166,13 @@ mod tests {
     fn what_is_asked_for_is_written_and_read_back() {
         let mut out = [0; 128];
         let mut writer = HeadWriter::new(&mut out);
-        write([b"a/2".as_slice(), b"websocket"], &mut writer);
+        write([b"a/2".as_slice(), b"websocket"], &["TE"], &mut writer);
         let bytes = writer.finish().expect("128 bytes are enough");
         let fields = str::from_utf8(&out[..bytes]).expect("it is ASCII");
-        assert_eq!(fields, "Connection: upgrade\r\nUpgrade: a/2, websocket\r\n");
+        assert_eq!(
+            fields,
+            "Connection: upgrade, TE\r\nUpgrade: a/2, websocket\r\n"
+        );
         let wanted = ["a/2", "websocket"].map(String::from).to_vec();
         assert_eq!(asked_by("1.1", fields), Some(wanted));
     }

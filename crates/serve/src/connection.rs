@@ -5,12 +5,13 @@ use std::rc::Rc;
 
 use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
+use onrush_http::hop::via_count;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
 
 use crate::client::Client;
-use crate::limits::{LINGER, LINGER_BYTES};
+use crate::limits::{HOPS_MAX, LINGER, LINGER_BYTES};
 use crate::output::Output;
 use crate::passage::{Asker, Passage, TooLong};
 use crate::path;
@@ -123,7 +124,9 @@ impl Connection {
                     self.passage.end(&self.worker);
                 }
                 Next::Forward(forward) => {
-                    Box::pin(forward::exchange(forward, self)).await?;
+                    if let Some(mut tunnel) = Box::pin(forward::exchange(forward, self)).await? {
+                        return Box::pin(tunnel.run(self)).await;
+                    }
                     self.passage.end(&self.worker);
                 }
                 Next::Close => {
@@ -434,6 +437,9 @@ fn choose<'w, 'b>(
         Answer::Fixed(fixed) => Chosen::Fixed(fixed),
         Answer::Synthetic => Chosen::Synthetic,
         Answer::Redirect(redirect) => Chosen::Redirect(redirect),
+        Answer::Forward(_) if via_count(head.headers, rewrite::PSEUDONYM) > HOPS_MAX => {
+            Chosen::Refuse(508, "it has come by too often")
+        }
         Answer::Forward(_) => {
             let asker = Asker {
                 worker,

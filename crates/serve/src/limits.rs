@@ -19,6 +19,14 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections accepted in a row before the others get their turn.
 pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 
+/// Instances of Onrush that a request may have come through, as its Via fields say; then it is in a loop. A chain of
+/// three is a long one.
+pub(crate) const HOPS_MAX: usize = 8;
+
+/// Interim answers (1xx) to one request. Applications send one or two; a server that sends them without end would keep
+/// its client from ever having an answer, and that deadline which waits for more of one from ever passing.
+pub(crate) const INTERIM_ANSWERS_MAX: usize = 16;
+
 /// The `Date` of an answer may lag this much; the field has a resolution of one second.
 pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 

@@ -17,6 +17,7 @@ pub(crate) struct Meter {
     /// By [`Class`].
     failures: [Cell<u64>; Class::ALL.len()],
     retried: Cell<u64>,
+    tunnels: Cell<u64>,
 }
 
 /// Why a forwarded request was not answered by a server, or not to its end.
@@ -104,6 +105,11 @@ impl Meter {
         add(&self.retried);
     }
 
+    /// A connection has become a tunnel.
+    pub(crate) fn tunnel(&self) {
+        add(&self.tunnels);
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             connections: self.connections.get(),
@@ -113,6 +119,7 @@ impl Meter {
             refused: self.refused.get(),
             failures: std::array::from_fn(|class| self.failures[class].get()),
             retried: self.retried.get(),
+            tunnels: self.tunnels.get(),
             cut_off: 0,
         }
     }
@@ -135,6 +142,8 @@ pub struct Totals {
     pub failures: [u64; Class::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,
+    /// Connections that became tunnels; each was one of `requests`.
+    pub tunnels: u64,
     /// Connections that were still busy when the time to finish was over.
     pub cut_off: u64,
 }
@@ -164,6 +173,7 @@ impl AddAssign for Totals {
             *sum += more;
         }
         self.retried += other.retried;
+        self.tunnels += other.tunnels;
         self.cut_off += other.cut_off;
     }
 }
@@ -200,6 +210,7 @@ impl fmt::Display for Totals {
             Ok(())
         };
         also(f, self.handshakes_failed, "TLS handshakes failed")?;
+        also(f, self.tunnels, "tunnels")?;
         also(f, self.refused, "refused")?;
         also(f, self.failed(), "failed upstream")?;
         let mut separator = " (";
@@ -235,12 +246,13 @@ mod tests {
             "3 requests on 1 connections: 2xx 2, 4xx 1"
         );
         meter.refusal();
+        meter.tunnel();
         meter.failure(Class::Reset);
         meter.failure(Class::Timeout);
         let sum: Totals = [meter.totals(), meter.totals()].into_iter().sum();
         assert_eq!(
             sum.to_string(),
-            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 refused; 4 failed upstream (2 timeout, 2 reset)"
+            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 tunnels; 2 refused; 4 failed upstream (2 timeout, 2 reset)"
         );
     }
 }

@@ -6,6 +6,7 @@ mod download;
 mod failure;
 mod relay;
 pub(crate) mod rewrite;
+mod tunnel;
 mod upload;
 
 pub(crate) mod group;

@@ -15,4 +15,5 @@ mod stopping;
 mod timeouts;
 mod tls;
 mod trunks;
+mod tunnels;
 mod versions;

@@ -319,7 +319,7 @@ pub(crate) fn upgrade(value: &[u8]) {
     assert_eq!(asked.is_some(), judged.is_ok(), "{}", value.escape_ascii());
     let mut out = vec![0; value.len() * 2 + 64];
     let mut writer = HeadWriter::new(&mut out);
-    upgrade::write(asked.iter().flatten().copied(), &mut writer);
+    upgrade::write(asked.iter().flatten().copied(), &[], &mut writer);
     let bytes = writer.finish().expect("there is room");
     let written = headers(&out[..bytes]);
     let again: Vec<_> = upgrade::protocols(&written).collect();

@@ -8,7 +8,8 @@ use super::failure::Failure;
 use super::forward::{Forward, Progress};
 use super::group::Group;
 use super::relay::Relay;
-use super::rewrite::{self, GROWTH_MAX, Onward, TooLarge};
+use super::rewrite::{self, Afterwards, GROWTH_MAX, Onward, TooLarge};
+use crate::limits::INTERIM_ANSWERS_MAX;
 use crate::output::Output;
 use crate::passage::Passage;
 use crate::worker::Worker;
@@ -33,8 +34,8 @@ pub(crate) struct Download<'a> {
 pub(crate) struct Done {
     /// The connection to the server may serve another request.
     pub(crate) server_lives: bool,
-    /// The connection to the client goes on.
-    pub(crate) client_lives: bool,
+    /// How the connection to the client goes on.
+    pub(crate) afterwards: Afterwards,
 }
 
 /// What the bytes received so far begin with.
@@ -91,10 +92,15 @@ impl<'a> Download<'a> {
     }
 
     async fn head(&mut self) -> Result<(Relay, Done), Failure> {
+        let mut interim_answers = 0;
         loop {
             match self.begin()? {
                 Begun::Answer(relay, done) => return Ok((relay, done)),
                 Begun::Interim => {
+                    interim_answers += 1;
+                    if interim_answers > INTERIM_ANSWERS_MAX {
+                        return Err(Failure::BadAnswer("its interim answers do not end"));
+                    }
                     self.flush().await.map_err(Failure::Client)?;
                     continue;
                 }
@@ -127,14 +133,13 @@ impl<'a> Download<'a> {
             Parsed::Partial => return Ok(Begun::Nothing),
             Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
         };
-        if head.status == 101 {
-            return Err(Failure::BadAnswer(
-                "it changed the protocol without being asked to",
-            ));
+        let is_tunnel = head.status == 101;
+        if is_tunnel {
+            self.forward.grants(&head)?;
         }
         let version = self.forward.version();
         let consumed = head.bytes;
-        if head.status < 200 {
+        if head.status < 200 && !is_tunnel {
             // HTTP/1.0 clients know no interim answers (RFC 9110 15.2).
             if version == Version::Http11 {
                 let buffer = self
@@ -156,16 +161,22 @@ impl<'a> Download<'a> {
         }
         let is_sent = self.progress.request_is_sent.get();
         let relay = Relay::new(head.framing, version);
+        let client_lives = self.forward.keep_alive()
+            && !self.worker.stopping.get()
+            && is_sent
+            && !relay.ends_by_closing(head.framing);
+        let afterwards = match client_lives {
+            _ if is_tunnel => Afterwards::Tunnel,
+            true => Afterwards::NextRequest,
+            false => Afterwards::End,
+        };
         let done = Done {
             server_lives: head.keep_alive && head.framing != Framing::UntilClose && is_sent,
-            client_lives: self.forward.keep_alive()
-                && !self.worker.stopping.get()
-                && is_sent
-                && !relay.ends_by_closing(head.framing),
+            afterwards,
         };
         let onward = Onward {
             version,
-            keep_alive: done.client_lives,
+            afterwards,
             chunked: relay.is_chunked_for_client(head.framing),
             cookie: self
                 .forward

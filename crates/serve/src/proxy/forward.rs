@@ -17,14 +17,16 @@ use onrush_config::plan::Reuse;
 use onrush_engine::{Core, Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
 use onrush_http::request::{self, RequestHead};
+use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Version};
 use onrush_tls::Transport;
 
 use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place, Server, Unplaced};
-use super::rewrite;
+use super::rewrite::{self, Afterwards};
 use super::trunk;
+use super::tunnel::{self, Tunnel};
 use super::upload::{Stopped, Upload};
 use crate::connection::Connection;
 use crate::passage::Asker;
@@ -63,6 +65,8 @@ pub(crate) struct Forward {
     is_consumed: bool,
     /// Whether it is the first request of its client.
     is_first: bool,
+    /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the answer.
+    asks_for_tunnel: bool,
 }
 
 /// What carries a request.
@@ -132,6 +136,7 @@ impl Forward {
             framing: head.framing,
             is_consumed: false,
             is_first: way.is_first,
+            asks_for_tunnel: tunnel::is_asked(head),
         };
         group.count_request(now);
         if group.queue.is_empty()
@@ -204,6 +209,7 @@ impl Forward {
     /// Whether it may go on a connection that has been idle, and that the server may be closing just now.
     fn may_reuse(&self, group: &Group) -> bool {
         match group.plan.reuse {
+            _ if self.asks_for_tunnel => false,
             Reuse::Always => true,
             Reuse::Safe => {
                 !self.is_first || (self.method.is_idempotent() && self.framing == Framing::None)
@@ -281,6 +287,19 @@ impl Forward {
         group.plan.sticky.is_some() && self.sticks_to != server
     }
 
+    /// Whether a 101 of its server is one that was asked for.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
+        match self.asks_for_tunnel {
+            true => tunnel::granted(head),
+            false => Err(Failure::BadAnswer(
+                "it changed the protocol without being asked to",
+            )),
+        }
+    }
+
     /// The request has left: its answer is measured from here.
     pub(crate) fn is_sent_now(&self, group: &Group, core: &Core) {
         if group.measures() {
@@ -313,11 +332,14 @@ enum Queued {
 }
 
 /// Forwards the request at the start of the client's input and relays the answer. Whatever happens, the client is left
-/// with an answer, or with a connection that ends in the middle of one.
+/// with an answer, or with a connection that ends in the middle of one, or with a tunnel that is still to be run.
 ///
 /// # Errors
 /// When the client is gone.
-pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> Result<(), Error> {
+pub(crate) async fn exchange(
+    forward: &mut Forward,
+    client: &mut Connection,
+) -> Result<Option<Box<Tunnel>>, Error> {
     if !client.output.is_empty() {
         client.flush().await?;
     }
@@ -332,17 +354,24 @@ pub(crate) async fn exchange(forward: &mut Forward, client: &mut Connection) -> 
                 Ok(place) => place,
                 Err(unplaced) => {
                     let failure = Failure::Unplaced(unplaced);
-                    return fail(forward, client, &group.plan.name, &progress, failure);
+                    fail(forward, client, &group.plan.name, &progress, failure)?;
+                    return Ok(None);
                 }
             },
         };
-        let Err(failure) = try_on(&place, forward, client, &group, &progress).await else {
-            return Ok(());
+        let failure = match try_on(&place, forward, client, &group, &progress).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(link)) => {
+                let tunnel = Tunnel::new(place, link.transport, link.input);
+                return Ok(Some(Box::new(tunnel)));
+            }
+            Err(failure) => failure,
         };
         group.failed(place.index(), &failure, worker.core.now());
         if !forward.takes_again(&failure, &group, &progress, worker.core.now()) {
             let name = &place.server().name;
-            return fail(forward, client, name, &progress, failure);
+            fail(forward, client, name, &progress, failure)?;
+            return Ok(None);
         }
         worker.meter.retry();
         progress.request_is_sent.set(false);
@@ -362,14 +391,14 @@ async fn find_place(
         .await
 }
 
-/// Sends the request to the server of `place` and relays its answer.
+/// Sends the request to the server of `place` and relays its answer. When that begins a tunnel, its link is returned.
 async fn try_on(
     place: &Place,
     forward: &mut Forward,
     client: &mut Connection,
     group: &Group,
     progress: &Progress,
-) -> Result<(), Failure> {
+) -> Result<Option<Link>, Failure> {
     let server = place.server();
     let to = (group, place.index());
     let mut sent_on = match forward.sent_on.take() {
@@ -393,7 +422,7 @@ async fn try_on(
                         client.worker.meter.retry();
                         continue;
                     }
-                    outcome => return outcome,
+                    outcome => return outcome.map(|()| None),
                 }
             }
             None => {
@@ -411,12 +440,17 @@ async fn try_on(
         };
         forward.is_sent_now(group, &client.worker.core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
+            Ok(done) if done.afterwards == Afterwards::Tunnel => return Ok(Some(link)),
             Ok(done) => {
-                client.closing |= !done.client_lives;
-                if done.server_lives && link.input.is_empty() && group.plan.reuse != Reuse::Never {
+                client.closing |= done.afterwards == Afterwards::End;
+                if done.server_lives
+                    && link.input.is_empty()
+                    && group.plan.reuse != Reuse::Never
+                    && !forward.asks_for_tunnel
+                {
                     server.pool.put(link.transport, client.worker.core.now());
                 }
-                return Ok(());
+                return Ok(None);
             }
             Err(failure) if is_reused && forward.survives(&failure, progress) => {
                 client.worker.meter.retry();
@@ -454,7 +488,7 @@ async fn on_trunk(
     };
     let done = download.run().await?;
     forward.consume(client, forward.head_bytes);
-    client.closing |= !done.client_lives;
+    client.closing |= done.afterwards == Afterwards::End;
     Ok(())
 }
 

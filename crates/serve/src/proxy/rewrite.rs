@@ -4,13 +4,14 @@
 use onrush_config::plan::{self, PathEdit, PathMatch, Template};
 use onrush_engine::{BUFFER_BYTES, Buffer};
 use onrush_http::forwarded::{Told, is_forwarding_field, write_forwarded, write_x_forwarded};
-use onrush_http::hop::{connection_names, is_hop_by_hop};
+use onrush_http::hop::{accepts_trailers, connection_names, is_hop_by_hop};
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::write::HeadWriter;
 use onrush_http::{Framing, Header, Version, header_is};
 
 use super::group::Group;
+use super::tunnel;
 use crate::edits::{Applied, Edits};
 use crate::passage::Asker;
 use crate::path;
@@ -45,6 +46,9 @@ enum HostRule {
     Server,
     Set(Template),
 }
+
+/// How Via names us, whichever of us it is (RFC 9110 7.6.3).
+pub(crate) const PSEUDONYM: &str = "onrush";
 
 /// The fields that are added to a request here.
 const OURS: [&str; 5] = [
@@ -222,9 +226,12 @@ fn write_request(
     }
     writer.raw(b"\r\n");
     let is_trusted = asker.is_trusted();
-    fields(head.headers, &mut writer, |name| {
+    let has_options = fields(head.headers, &mut writer, |name| {
         header_is(name, "host") || is_untrue(name, rules, is_trusted) || rules.edits.drops(name)
     });
+    if has_options {
+        options(head, &mut writer);
+    }
     if head.framing == Framing::Chunked {
         writer.chunked();
     }
@@ -240,6 +247,23 @@ fn write_request(
         writer.raw(bytes);
     });
     writer.end().finish()
+}
+
+/// Asks the server for what its client asks of us and we pass on: a tunnel, and trailers (RFC 9110 10.1.4).
+#[cold]
+fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
+    let wants_trailers = accepts_trailers(head.headers) && is_named("te", head.headers);
+    match (tunnel::is_asked(head), wants_trailers) {
+        (true, true) => tunnel::ask(&["TE"], writer),
+        (true, false) => tunnel::ask(&[], writer),
+        (false, true) => {
+            writer.raw(b"Connection: TE\r\n");
+        }
+        (false, false) => {}
+    }
+    if wants_trailers {
+        writer.raw(b"TE: trailers\r\n");
+    }
 }
 
 fn write_path(
@@ -320,10 +344,18 @@ fn tell(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Onward<'g> {
     pub(crate) version: Version,
-    pub(crate) keep_alive: bool,
+    pub(crate) afterwards: Afterwards,
     pub(crate) chunked: bool,
     /// The server, with its group, that the client is to come back to.
     pub(crate) cookie: Option<(&'g Group, u32)>,
+}
+
+/// What becomes of the client's connection behind an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Afterwards {
+    NextRequest,
+    End,
+    Tunnel,
 }
 
 /// The room that an answer's head of `bytes` needs, as far as a buffer has it.
@@ -352,7 +384,8 @@ pub(crate) fn response(
     let mut is_dated = false;
     fields(head.headers, &mut writer, |name| {
         is_dated |= header_is(name, "date");
-        head.status == 204 && is_length(name) || edits.is_some_and(|edits| edits.drops(name))
+        matches!(head.status, 101 | 204) && is_length(name)
+            || edits.is_some_and(|edits| edits.drops(name))
     });
     if !is_dated {
         writer.date(&worker.date());
@@ -363,10 +396,15 @@ pub(crate) fn response(
     if let Some((group, server)) = onward.cookie {
         group.write_cookie(server, false, &mut writer);
     }
-    if !onward.keep_alive {
-        writer.connection_close();
-    } else if onward.version == Version::Http10 {
-        writer.keep_alive();
+    match onward.afterwards {
+        Afterwards::Tunnel => tunnel::ask(&[], &mut writer),
+        Afterwards::End => {
+            writer.connection_close();
+        }
+        Afterwards::NextRequest if onward.version == Version::Http10 => {
+            writer.keep_alive();
+        }
+        Afterwards::NextRequest => {}
     }
     if let Some(edits) = edits {
         edits.write(&mut writer);
@@ -401,12 +439,13 @@ fn status_line(head: &ResponseHead<'_, '_>, writer: &mut HeadWriter<'_>) {
         .raw(b"\r\n");
 }
 
-/// Writes the fields that travel on, less those that `dropped` says.
+/// Writes the fields that travel on, less those that `dropped` says. Returns whether Connection says more than how to go
+/// on.
 fn fields(
     headers: &[Header<'_>],
     writer: &mut HeadWriter<'_>,
     mut dropped: impl FnMut(&str) -> bool,
-) {
+) -> bool {
     let mut names_more = false;
     for header in headers {
         names_more |= header_is(header.name, "connection")
@@ -421,6 +460,7 @@ fn fields(
         }
         writer.header(header.name, header.value);
     }
+    names_more
 }
 
 fn says_how_to_go_on(name: &[u8]) -> bool {

@@ -29,6 +29,7 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Server};
 use super::rewrite;
+use super::tunnel;
 use crate::passage::Asker;
 use crate::worker::Worker;
 
@@ -90,7 +91,10 @@ pub(crate) struct Ticket {
 
 /// Whether a request may share a connection: it may be repeated, and is nothing but a head.
 pub(crate) fn fits(head: &RequestHead<'_, '_>) -> bool {
-    head.method.is_idempotent() && head.framing == Framing::None && !head.expect_continue
+    head.method.is_idempotent()
+        && head.framing == Framing::None
+        && !head.expect_continue
+        && !tunnel::is_asked(head)
 }
 
 impl Trunks {

@@ -42,6 +42,77 @@ fn fields_of_the_clients_connection_do_not_reach_the_server() {
 }
 
 #[test]
+fn who_takes_trailers_lets_the_server_know() {
+    let head = |fields: &str| format!("GET / HTTP/1.1\nHost: h\n{fields}\n");
+    let via = "Via: 1.1 onrush\n";
+    for (fields, wanted) in [
+        (
+            "Connection: TE\nTE: trailers\n",
+            "Connection: TE\nTE: trailers\n",
+        ),
+        (
+            "Connection: close, te\nTE: gzip;q=0.5, Trailers\n",
+            "Connection: TE\nTE: trailers\n",
+        ),
+        (
+            "Connection: TE, upgrade\nUpgrade: websocket\nTE: trailers\n",
+            "Connection: upgrade, TE\nUpgrade: websocket\nTE: trailers\n",
+        ),
+        ("Connection: TE\nTE: gzip\n", ""),
+        // Not said of this connection (RFC 9110 10.1.4).
+        ("TE: trailers\n", ""),
+    ] {
+        assert_eq!(
+            at_server(&head(fields)),
+            head(&format!("{wanted}{via}")),
+            "{fields}"
+        );
+    }
+}
+
+#[test]
+fn trailers_pass_in_both_directions() {
+    let head =
+        "Connection: TE\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n";
+    let body = "3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n";
+    let request = format!("POST / HTTP/1.1\r\nHost: h\r\n{head}{body}");
+    let head = "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let answer = send(&format!("{head}{body}"));
+    let outcome = forward(&[&[Step::Read, answer]], &request);
+    let (at_server, at_client) = (outcome.requests.concat().concat(), outcome.answer);
+    let body = format!("\n\n{}", body.replace("\r\n", "\n"));
+    assert!(
+        at_server.contains("\nTrailer: X-Sum\n") && at_server.ends_with(&body),
+        "{at_server}"
+    );
+    assert!(
+        at_client.contains("\nTrailer: X-Sum\n") && at_client.ends_with(&body),
+        "{at_client}"
+    );
+}
+
+#[test]
+fn a_request_that_goes_round_is_stopped() {
+    let request = |hops: usize| {
+        let via = "Via: 1.1 onrush, 1.0 fred\n".repeat(hops);
+        format!("GET / HTTP/1.1\nHost: h\n{via}\n")
+    };
+    assert_eq!(
+        at_server(&request(8)),
+        request(8).replace("\n\n", "\nVia: 1.1 onrush\n\n")
+    );
+    let outcome = forward(
+        &[&[Step::Read, send(OK)]],
+        &request(9).replace('\n', "\r\n"),
+    );
+    assert!(
+        outcome.answer.starts_with("HTTP/1.1 508 Loop Detected\n"),
+        "{outcome:?}"
+    );
+    assert!(outcome.requests.is_empty(), "{outcome:?}");
+}
+
+#[test]
 fn host_and_length_cannot_be_taken_from_a_request_by_naming_them_in_connection() {
     assert_eq!(
         at_server(

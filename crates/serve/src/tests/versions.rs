@@ -118,6 +118,23 @@ fn answers_without_a_body_have_none_whatever_their_fields_say() {
 }
 
 #[test]
+fn interim_answers_without_end_are_no_answer() {
+    let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    for (count, status) in [(16, "200 OK"), (17, "502 Bad Gateway")] {
+        let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(count);
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let script = [Step::Read, send(&interim), send(answer)];
+        let outcome = forward(&[&script], get);
+        let passed = outcome.answer.matches("102 Processing").count();
+        assert_eq!(passed, count, "{outcome:?}");
+        assert!(
+            outcome.answer.contains(&format!("HTTP/1.1 {status}\n")),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
 fn interim_answers_are_relayed_to_clients_that_know_them() {
     let script = [
         Step::Read,

@@ -1,0 +1,161 @@
+//! Tunnels: connections that have changed their protocol (RFC 9110 7.8), as WebSocket's do (RFC 6455). Bytes pass in both
+//! directions until each end has ended its own; what they say is nobody's business here.
+//!
+//! ```text
+//!   client ── recv ──> buffer ── send ──> server
+//!          <── send ── buffer <── recv ──
+//! ```
+//! A direction receives no more before the other end has taken what came last, so a slow reader holds up its peer and not
+//! our memory; and while both wait, there is no buffer at all.
+//!
+//! WebSocket is the only protocol that passes. A server that speaks another behind a change could take requests there
+//! that no route has seen: `h2c` is one such, and `TLS/1.0` hides what it carries.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use onrush_engine::{Error, Input};
+use onrush_http::request::RequestHead;
+use onrush_http::response::ResponseHead;
+use onrush_http::write::HeadWriter;
+use onrush_http::{Framing, Header, upgrade};
+use onrush_tls::Transport;
+
+use super::failure::Failure;
+use super::group::Place;
+use crate::connection::Connection;
+
+/// The protocol that passes (RFC 6455 4.1).
+const PROTOCOL: &str = "websocket";
+
+/// What a server is asked, as [`ask`] writes it.
+const ASKED: [Header<'_>; 2] = [
+    Header {
+        name: "Connection",
+        value: b"upgrade",
+    },
+    Header {
+        name: "Upgrade",
+        value: PROTOCOL.as_bytes(),
+    },
+];
+
+/// Whether the client asks for a tunnel that it may have. With a body it may not: an upload and a tunnel would be two
+/// streams on one connection, and no client of WebSocket has one.
+#[inline]
+pub(crate) fn is_asked(head: &RequestHead<'_, '_>) -> bool {
+    let is_ours = |protocol: &[u8]| protocol.eq_ignore_ascii_case(PROTOCOL.as_bytes());
+    head.framing == Framing::None
+        && upgrade::asked(head).is_some_and(|mut protocols| protocols.any(is_ours))
+}
+
+/// Writes what asks for a tunnel, or grants one; `options` stand beside it in Connection.
+pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
+    upgrade::write([PROTOCOL.as_bytes()], options, writer);
+}
+
+/// Whether a 101 grants what was asked for.
+///
+/// # Errors
+/// When it does not: then nobody knows what follows.
+pub(crate) fn granted(head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
+    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadAnswer(refusal.reason))
+}
+
+/// A tunnel that begins: its 101 is written for the client and perhaps not sent.
+pub(crate) struct Tunnel {
+    /// It counts as a request of its server until it ends.
+    _place: Place,
+    server: Transport,
+    /// What has arrived behind the 101.
+    input: Input,
+}
+
+impl Tunnel {
+    pub(crate) fn new(place: Place, server: Transport, input: Input) -> Self {
+        Self {
+            _place: place,
+            server,
+            input,
+        }
+    }
+
+    /// Passes on what the two ends send, beginning with what has arrived, until both have ended. When one breaks, or
+    /// nothing moves for as long as the plan says, an end that has not heard its last byte is reset: an orderly end would
+    /// say that this was it.
+    ///
+    /// # Errors
+    /// Those of the end that broke.
+    pub(crate) async fn run(&mut self, client: &mut Connection) -> Result<(), Error> {
+        client.worker.meter.tunnel();
+        let idle_max = client.worker.timeouts.tunnel_idle;
+        let (server, client_input) = (&self.server, &mut client.input);
+        let client_stream = &client.stream;
+        client.output.queue(client_stream);
+        let mut lanes = [
+            pin!(carry(client_input, client_stream, server, idle_max)),
+            pin!(carry(&mut self.input, server, client_stream, idle_max)),
+        ];
+        let mut ended = [false; 2];
+        let outcome = poll_fn(|context| {
+            for (lane, ended) in lanes.iter_mut().zip(&mut ended) {
+                if *ended {
+                    continue;
+                }
+                match lane.as_mut().poll(context) {
+                    Poll::Ready(Ok(())) => *ended = true,
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => {}
+                }
+            }
+            if ended == [true; 2] {
+                return Poll::Ready(Ok(()));
+            }
+            Poll::Pending
+        })
+        .await;
+        let [server_has_all, client_has_all] = ended;
+        if !server_has_all {
+            server.reset_when_dropped();
+        }
+        if !client_has_all {
+            client_stream.reset_when_dropped();
+        }
+        outcome
+    }
+}
+
+/// One direction, up to its end, which is passed on.
+async fn carry(
+    input: &mut Input,
+    from: &Transport,
+    to: &Transport,
+    idle_max: Duration,
+) -> Result<(), Error> {
+    loop {
+        // A byte in either direction keeps both ends: who only listens is not idle.
+        from.set_send_patience(idle_max);
+        to.set_send_patience(idle_max);
+        queue_all(input, to)?;
+        to.flush().await?;
+        if from.recv(input).await? == 0 {
+            return to.shutdown().await;
+        }
+    }
+}
+
+/// Hands what has arrived to `to`, without a copy unless it has been put aside.
+fn queue_all(input: &mut Input, to: &Transport) -> Result<(), Error> {
+    if let Some(buffer) = input.take() {
+        to.queue(buffer);
+    } else if !input.is_empty() {
+        let mut buffer = to.core().buffer()?;
+        let fits = buffer.put(input.bytes());
+        assert!(fits, "it came out of a buffer of the same size");
+        input.consume(buffer.len());
+        to.queue(buffer);
+    }
+    Ok(())
+}
