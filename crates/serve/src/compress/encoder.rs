@@ -78,6 +78,15 @@ impl Encoder {
         self.coding
     }
 
+    /// Whether a reset encoder is cheaper than a new one.
+    pub(crate) fn keeps_memory(&self) -> bool {
+        match self.codec {
+            Codec::Gzip(_) | Codec::Zstd(_) => true,
+            // Its tables would have to be cleared in any case, and its buffers do not outlive a content.
+            Codec::Brotli(_) => false,
+        }
+    }
+
     /// Makes it ready for another content, whatever became of the last one.
     pub fn reset(&mut self) {
         self.is_behind = false;

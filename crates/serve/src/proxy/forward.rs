@@ -26,6 +26,7 @@ use super::group::{FOREVER, Group, Place, Server, Unplaced};
 use super::rewrite;
 use super::trunk;
 use super::upload::{Stopped, Upload};
+use crate::compress::Wish;
 use crate::connection::Connection;
 use crate::passage::Asker;
 use crate::respond::Context;
@@ -59,6 +60,8 @@ pub(crate) struct Forward {
     version: Version,
     keep_alive: bool,
     framing: Framing,
+    /// How its answer is encoded, on a route that does that.
+    pub(crate) wish: Wish,
     /// Whether the head has left the client's input: from then on the request cannot be repeated.
     is_consumed: bool,
     /// Whether it is the first request of its client.
@@ -130,6 +133,10 @@ impl Forward {
             version: head.version,
             keep_alive: head.keep_alive,
             framing: head.framing,
+            wish: asker
+                .passage
+                .offer(worker)
+                .map_or(Wish::default(), |offer| Wish::of(head, offer)),
             is_consumed: false,
             is_first: way.is_first,
         };
