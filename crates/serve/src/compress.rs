@@ -9,7 +9,7 @@
 //!              v
 //!           Change ──> Encoding ── bytes ──> Encoder ──> chunks
 //! ```
-//! Fixed answers are encoded once and kept: see `respond/fixed.rs`.
+//! Fixed answers and small files are encoded once and kept: see `respond/`.
 
 pub mod level;
 
@@ -26,5 +26,5 @@ pub(crate) mod decode;
 pub use encoder::{Encoder, Pushed, Then};
 
 pub(crate) use encoding::{Encoding, encode_whole};
-pub(crate) use offer::{Change, Offer, Wish, choose, must_stay};
+pub(crate) use offer::{Change, Offer, Wish, choose, coding, must_stay};
 pub(crate) use pool::Pool;

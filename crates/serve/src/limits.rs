@@ -34,7 +34,8 @@ pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
 pub(crate) const FILE_HELD_MAX: usize = 8 * 1024;
 
 /// Files a core remembers for each route that serves files: more than the hot part of most sites; with the next bound
-/// at most 32 MiB of content, and about 1 KiB each for heads and names.
+/// at most 32 MiB of content, and about 1 KiB each for heads and names. A route that encodes keeps up to three more forms
+/// of each, all shorter.
 pub(crate) const FILES_MAX: usize = 4096;
 
 /// Of those, larger ones: each keeps a descriptor open. A process has 1,024 at the very least, and connections need

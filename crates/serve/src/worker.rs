@@ -190,10 +190,16 @@ impl Answer {
                 root,
                 index,
                 hidden,
-                precompressed: _,
+                precompressed,
             } => {
                 let root = Root::open(root).map_err(|error| (root.display().to_string(), error))?;
-                Answer::Files(Files::new(root, index, *hidden))
+                Answer::Files(Files::new(
+                    root,
+                    index,
+                    *hidden,
+                    precompressed,
+                    offer.cloned(),
+                ))
             }
             Action::Synthetic => Answer::Synthetic,
             Action::Redirect { status, location } => {

@@ -37,7 +37,7 @@ impl Offer {
 }
 
 /// A coding of the plan as HTTP names it.
-fn coding(planned: plan::Coding) -> Coding {
+pub(crate) fn coding(planned: plan::Coding) -> Coding {
     match planned {
         plan::Coding::Zstd => Coding::Zstd,
         plan::Coding::Brotli => Coding::Brotli,
