@@ -269,15 +269,15 @@ impl Core {
         state.stop_waiters.retain(|&waiter| waiter != task);
     }
 
-    /// Lets the other ready tasks and the kernel have their turn.
+    /// Lets the other ready tasks and the kernel have their turn, and those that have paused before.
     pub async fn pause(&self) {
         let mut paused = false;
-        poll_fn(|context| {
+        poll_fn(|_| {
             if paused {
                 return Poll::Ready(());
             }
             paused = true;
-            context.waker().wake_by_ref();
+            self.0.tasks.pause();
             Poll::Pending
         })
         .await

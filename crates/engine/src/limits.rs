@@ -69,6 +69,10 @@ pub(crate) const FILE_JOINED_MAX: u64 = 64 * 1024;
 /// Accept queue asked of the kernel, which lowers it to net.core.somaxconn.
 pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
 
+/// Of the tasks that have paused, those that go on between two looks at the kernel. Each does up to 0.3 ms of work before
+/// it pauses again (32 KiB compressed, half a MiB sent from a file), and everybody else waits for all of them.
+pub(crate) const PAUSED_PER_TURN: usize = 4;
+
 /// Tasks run between two looks at the kernel, so that a task that is always ready cannot starve the sockets.
 pub(crate) const TASKS_PER_TURN: usize = 1024;
 

@@ -33,7 +33,7 @@ impl TaskId {
     }
 }
 
-use crate::limits::OPERATIONS_PER_POLL;
+use crate::limits::{OPERATIONS_PER_POLL, PAUSED_PER_TURN};
 
 type Future_ = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -50,6 +50,8 @@ pub(crate) struct Tasks {
     entries: RefCell<Vec<Entry>>,
     unused: RefCell<Vec<u32>>,
     ready: RefCell<VecDeque<TaskId>>,
+    /// Those that have had their share of this turn and go on in one of the next.
+    paused: RefCell<VecDeque<TaskId>>,
     count: Cell<usize>,
     current: Cell<TaskId>,
     /// Operations the running task may still finish at once before the others get their turn.
@@ -62,6 +64,7 @@ impl Tasks {
             entries: RefCell::new(Vec::new()),
             unused: RefCell::new(Vec::new()),
             ready: RefCell::new(VecDeque::new()),
+            paused: RefCell::new(VecDeque::new()),
             count: Cell::new(0),
             current: Cell::new(TaskId::NONE),
             budget: Cell::new(0),
@@ -117,7 +120,12 @@ impl Tasks {
     }
 
     pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.borrow().is_empty()
+        !self.ready.borrow().is_empty() || !self.paused.borrow().is_empty()
+    }
+
+    /// Lets the running task go on in one of the next turns, when those that have paused before it have.
+    pub(crate) fn pause(&self) {
+        self.paused.borrow_mut().push_back(self.current());
     }
 
     /// Queues the task unless it is queued already or has ended.
@@ -137,8 +145,14 @@ impl Tasks {
         self.wake(std::mem::replace(waiter, TaskId::NONE));
     }
 
-    /// Runs ready tasks, at most `limit` of them.
+    /// Runs ready tasks, at most `limit` of them, and some that have paused before.
     pub(crate) fn run(&self, limit: usize) {
+        for _ in 0..PAUSED_PER_TURN {
+            let Some(id) = self.paused.borrow_mut().pop_front() else {
+                break;
+            };
+            self.wake(id);
+        }
         for _ in 0..limit {
             let Some(id) = self.ready.borrow_mut().pop_front() else {
                 return;
@@ -197,6 +211,7 @@ impl Tasks {
     /// Ends all tasks where they stand. Their destructors run one by one, outside of any borrow.
     pub(crate) fn clear(&self) {
         self.ready.borrow_mut().clear();
+        self.paused.borrow_mut().clear();
         let count = self.entries.borrow().len();
         for index in 0..count {
             let (future, generation) = {
@@ -264,6 +279,31 @@ mod tests {
         })));
         tasks.run(10);
         assert_eq!((runs.get(), tasks.count()), (3, 0));
+    }
+
+    #[test]
+    fn tasks_that_pause_go_on_a_few_a_turn_and_in_their_order() {
+        let tasks = Rc::new(Tasks::new());
+        let order = Rc::new(RefCell::new(Vec::new()));
+        for number in 0..PAUSED_PER_TURN + 1 {
+            let (own, order) = (Rc::clone(&tasks), Rc::clone(&order));
+            tasks.spawn(Box::pin(poll_fn(move |_| {
+                order.borrow_mut().push(number);
+                own.pause();
+                Poll::<()>::Pending
+            })));
+        }
+        tasks.run(1000);
+        assert!(order.take().into_iter().eq(0..PAUSED_PER_TURN + 1), "once");
+        let mut wanted = (0..PAUSED_PER_TURN + 1).cycle();
+        for _ in 0..5 {
+            assert!(tasks.has_ready());
+            tasks.run(1000);
+            let turn: Vec<usize> = wanted.by_ref().take(PAUSED_PER_TURN).collect();
+            assert_eq!(order.take(), turn);
+        }
+        tasks.clear();
+        assert!(!tasks.has_ready());
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Connection {
         };
         let next = match chosen {
             Chosen::Fixed(fixed) => {
-                fixed.answer(context, &mut writer)?;
+                fixed.form(&head).answer(context, &mut writer)?;
                 None
             }
             Chosen::Refuse(status, reason) => {

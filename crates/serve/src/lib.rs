@@ -21,6 +21,7 @@ mod route;
 mod edits;
 mod variables;
 
+pub mod compress;
 mod proxy;
 mod resolve;
 mod respond;

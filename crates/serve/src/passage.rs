@@ -10,6 +10,7 @@ use onrush_http::request::RequestHead;
 use onrush_tls::Transport;
 
 use crate::client::Client;
+use crate::compress::Offer;
 use crate::edits::Applied;
 use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
 use crate::variables::{Facts, SERVER_TO_COME};
@@ -158,6 +159,12 @@ impl Passage {
 
     fn target<'w>(&self, worker: &'w Worker) -> Option<&'w Target> {
         (self.route != NONE).then(|| &worker.routes.route(self.route.0 as usize).target)
+    }
+
+    /// Whether and how its route encodes answers.
+    #[inline]
+    pub(crate) fn offer<'w>(&self, worker: &'w Worker) -> Option<&'w Offer> {
+        self.target(worker)?.offer.as_deref()
     }
 
     /// The edits of the answer that `server` gives; its name is empty for an answer of our own.

@@ -3,6 +3,7 @@
 pub(crate) mod forward;
 
 mod download;
+mod encode;
 mod failure;
 mod relay;
 pub(crate) mod rewrite;

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod edits;
+mod encoding;
 mod failures;
 mod fields;
 mod forwarded;

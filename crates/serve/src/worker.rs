@@ -11,6 +11,7 @@ use onrush_http::date::{self, DATE_BYTES};
 use onrush_tls::Connector;
 
 use crate::client::Trust;
+use crate::compress::{self, Offer};
 use crate::edits::AnswerEdits;
 use crate::limits::DATE_LAG;
 use crate::log::Log;
@@ -32,6 +33,8 @@ pub(crate) struct Target {
     pub(crate) rules: Rules,
     /// What changes in answers.
     pub(crate) answer_edits: Option<AnswerEdits>,
+    /// Whether and how answers are encoded.
+    pub(crate) offer: Option<Rc<Offer>>,
     /// Whether more than its way has to be remembered of each request until it is answered.
     pub(crate) keeps: bool,
 }
@@ -54,6 +57,8 @@ pub(crate) struct Worker {
     pub(crate) trust: Trust,
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: onrush_http::Limits,
+    /// For answers that are encoded as they pass.
+    pub(crate) encoders: Rc<compress::Pool>,
     pub(crate) meter: Meter,
     pub(crate) log: Log,
     /// Set once the core was asked to stop: answers then end their connections.
@@ -104,6 +109,7 @@ impl Worker {
             groups,
             timeouts: plan.timeouts,
             limits: onrush_http::Limits::DEFAULT,
+            encoders: Rc::default(),
             meter: Meter::default(),
             log: Log::default(),
             stopping: Cell::new(false),
@@ -165,31 +171,39 @@ impl Target {
             Action::Redirect { location, .. }
                 if location.0.contains(&Piece::Variable(Variable::RequestId))
         );
+        let offer = route.compress.as_ref().map(Offer::new).map(Rc::new);
         Ok(Self {
-            answer: Answer::new(&route.action)?,
+            answer: Answer::new(&route.action, offer.as_ref())?,
             keeps: is_varying || rules.needs_request_id() || redirects_by_id,
             rules,
             answer_edits,
+            offer,
         })
     }
 }
 
 impl Answer {
-    fn new(action: &Action) -> Result<Self, (String, Error)> {
+    fn new(action: &Action, offer: Option<&Rc<Offer>>) -> Result<Self, (String, Error)> {
         Ok(match action {
             Action::Respond {
                 status,
                 body,
                 headers,
-            } => Answer::Fixed(Fixed::new(*status, body, headers)),
+            } => Answer::Fixed(Fixed::new(*status, body, headers, offer)),
             Action::Files {
                 root,
                 index,
                 hidden,
-                precompressed: _,
+                precompressed,
             } => {
                 let root = Root::open(root).map_err(|error| (root.display().to_string(), error))?;
-                Answer::Files(Files::new(root, index, *hidden))
+                Answer::Files(Files::new(
+                    root,
+                    index,
+                    *hidden,
+                    precompressed,
+                    offer.cloned(),
+                ))
             }
             Action::Synthetic => Answer::Synthetic,
             Action::Redirect { status, location } => {

@@ -60,6 +60,9 @@ impl<'a> Download<'a> {
     /// Relays the answer, up to its last byte, which may still stand in the output.
     pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
         let (mut relay, done) = self.head().await?;
+        if relay.is_encoding() {
+            return Box::pin(self.run_encoding(relay, done)).await;
+        }
         loop {
             relay.advance(
                 self.server_input,
@@ -71,22 +74,33 @@ impl<'a> Download<'a> {
                 break;
             }
             self.flush().await.map_err(Failure::Client)?;
-            let wait = self.worker.timeouts.upstream_body;
-            let deadline = self.forward.deadline(&self.worker.core, wait);
-            self.server().set_deadline(Some(deadline));
-            match self.server().recv(self.server_input).await {
-                Ok(0) => relay.end(self.output, self.client)?,
-                Ok(_) => {}
-                Err(error) if error.is_reset() => {
-                    return Err(Failure::Cut("it reset the connection"));
-                }
-                Err(_) => return Err(Failure::Cut("it fell silent")),
-            }
+            self.set_body_deadline();
+            let received = self.server().recv(self.server_input).await;
+            self.body_received(received, &mut relay)?;
         }
         Ok(done)
     }
 
-    fn server(&self) -> &'a Transport {
+    pub(super) fn set_body_deadline(&self) {
+        let wait = self.worker.timeouts.upstream_body;
+        let deadline = self.forward.deadline(&self.worker.core, wait);
+        self.server().set_deadline(Some(deadline));
+    }
+
+    pub(super) fn body_received(
+        &mut self,
+        received: Result<usize, Error>,
+        relay: &mut Relay,
+    ) -> Result<(), Failure> {
+        match received {
+            Ok(0) => relay.end(self.output, self.client),
+            Ok(_) => Ok(()),
+            Err(error) if error.is_reset() => Err(Failure::Cut("it reset the connection")),
+            Err(_) => Err(Failure::Cut("it fell silent")),
+        }
+    }
+
+    pub(super) fn server(&self) -> &'a Transport {
         self.server
             .expect("an answer that is all there needs no more")
     }
@@ -160,7 +174,7 @@ impl<'a> Download<'a> {
             return Err(Failure::Status(head.status));
         }
         let is_sent = self.progress.request_is_sent.get();
-        let relay = Relay::new(head.framing, version);
+        let (relay, change) = self.relay(&head);
         let client_lives = self.forward.keep_alive()
             && !self.worker.stopping.get()
             && is_sent
@@ -182,6 +196,7 @@ impl<'a> Download<'a> {
                 .forward
                 .needs_cookie(server, group)
                 .then_some((group, server)),
+            change,
         };
         let name = &group.server(server).name;
         let edits = self.passage.answer_edits(self.worker, name);
@@ -204,7 +219,7 @@ impl<'a> Download<'a> {
     }
 
     /// Sends what is written to the client. Its error is the client's.
-    fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
+    pub(super) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         let timeouts = &self.worker.timeouts;
         let wait = if self.progress.request_is_sent.get() {
             timeouts.client_send

@@ -28,6 +28,7 @@ use super::rewrite::{self, Afterwards};
 use super::trunk;
 use super::tunnel::{self, Tunnel};
 use super::upload::{Stopped, Upload};
+use crate::compress::Wish;
 use crate::connection::Connection;
 use crate::passage::Asker;
 use crate::respond::Context;
@@ -61,6 +62,8 @@ pub(crate) struct Forward {
     version: Version,
     keep_alive: bool,
     framing: Framing,
+    /// How its answer is encoded, on a route that does that.
+    pub(crate) wish: Wish,
     /// Whether the head has left the client's input: from then on the request cannot be repeated.
     is_consumed: bool,
     /// Whether it is the first request of its client.
@@ -134,6 +137,10 @@ impl Forward {
             version: head.version,
             keep_alive: head.keep_alive,
             framing: head.framing,
+            wish: asker
+                .passage
+                .offer(worker)
+                .map_or(Wish::default(), |offer| Wish::of(head, offer)),
             is_consumed: false,
             is_first: way.is_first,
             asks_for_tunnel: tunnel::is_asked(head),

@@ -7,10 +7,10 @@ use onrush_http::{Framing, Limits, Version};
 use onrush_tls::Transport;
 
 use super::failure::Failure;
+use crate::compress::{Encoding, Then};
 use crate::output::Output;
 
 /// What happens to the framing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     /// It passes as it is.
     Verbatim,
@@ -18,10 +18,11 @@ enum Mode {
     Dechunk,
     /// The server ends by closing; the client's connection need not.
     Enchunk,
+    /// The payload is encoded, and chunked anew.
+    Encode(Box<Encoding>),
 }
 
 /// A body under way.
-#[derive(Debug)]
 pub(crate) struct Relay {
     body: BodyReader,
     mode: Mode,
@@ -49,15 +50,35 @@ impl Relay {
         }
     }
 
+    /// For a body that the client, of HTTP/1.1, gets through `encoding`.
+    pub(crate) fn encoding(framing: Framing, encoding: Encoding) -> Self {
+        Self {
+            body: BodyReader::new(framing),
+            mode: Mode::Encode(Box::new(encoding)),
+            ended: false,
+        }
+    }
+
+    pub(crate) fn is_encoding(&self) -> bool {
+        matches!(self.mode, Mode::Encode(_))
+    }
+
     /// Whether the client sees chunks.
     pub(crate) fn is_chunked_for_client(&self, framing: Framing) -> bool {
-        self.mode == Mode::Enchunk || (self.mode == Mode::Verbatim && framing == Framing::Chunked)
+        match self.mode {
+            Mode::Enchunk | Mode::Encode(_) => true,
+            Mode::Verbatim => framing == Framing::Chunked,
+            Mode::Dechunk => false,
+        }
     }
 
     /// Whether only closing the connection tells the client where the body ends.
     pub(crate) fn ends_by_closing(&self, framing: Framing) -> bool {
-        self.mode == Mode::Dechunk
-            || (self.mode == Mode::Verbatim && framing == Framing::UntilClose)
+        match self.mode {
+            Mode::Dechunk => true,
+            Mode::Verbatim => framing == Framing::UntilClose,
+            Mode::Enchunk | Mode::Encode(_) => false,
+        }
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -72,10 +93,13 @@ impl Relay {
         client: &Transport,
         limits: &Limits,
     ) -> Result<(), Failure> {
-        let moved = match self.mode {
+        let moved = match &mut self.mode {
             Mode::Verbatim => self.pass(input, output, client, limits)?,
             Mode::Dechunk => self.dechunk(input, output, client, limits)?,
             Mode::Enchunk => enchunk(input, output, client),
+            Mode::Encode(encoding) => {
+                encode(&mut self.body, encoding, input, output, client, limits)?
+            }
         };
         moved.map_err(Failure::Client)?;
         self.ended |= self.body.is_complete();
@@ -88,9 +112,24 @@ impl Relay {
             .end_of_input()
             .map_err(|_| Failure::Cut("it closed the connection"))?;
         self.ended = true;
-        match self.mode {
+        match &mut self.mode {
             Mode::Enchunk => output.put(client, LAST_CHUNK).map_err(Failure::Client),
+            Mode::Encode(encoding) => encode_end(encoding, output, client).map_err(Failure::Client),
             Mode::Verbatim | Mode::Dechunk => Ok(()),
+        }
+    }
+
+    /// Writes what an encoder has kept back, so that the client can decode all that has arrived.
+    pub(crate) fn catch_up(
+        &mut self,
+        output: &mut Output,
+        client: &Transport,
+    ) -> Result<(), Failure> {
+        match &mut self.mode {
+            Mode::Encode(encoding) => encoding
+                .write(b"", Then::Flush, output, client)
+                .map_err(Failure::Client),
+            Mode::Verbatim | Mode::Dechunk | Mode::Enchunk => Ok(()),
         }
     }
 
@@ -161,5 +200,51 @@ fn enchunk(input: &mut Input, output: &mut Output, client: &Transport) -> Result
     let written = chunk_head(buffer.spare(), bytes as u64).expect("room was made");
     buffer.fill(written);
     forward(input, bytes, output, client)?;
+    output.put(client, CHUNK_END)
+}
+
+fn encode(
+    body: &mut BodyReader,
+    encoding: &mut Encoding,
+    input: &mut Input,
+    output: &mut Output,
+    client: &Transport,
+    limits: &Limits,
+) -> Result<Result<(), Error>, Failure> {
+    loop {
+        let in_trailers = body.is_in_trailers();
+        let step = body
+            .advance(input.bytes(), limits)
+            .map_err(|refusal| Failure::Cut(refusal.reason))?;
+        if step.consumed == 0 {
+            return Ok(Ok(()));
+        }
+        let bytes = input.bytes();
+        let written = if in_trailers {
+            output.put(client, &bytes[..step.consumed])
+        } else {
+            encoding
+                .write(&bytes[step.payload], Then::More, output, client)
+                .and_then(|()| match (body.is_in_trailers(), body.is_complete()) {
+                    // Trailers, or the empty line that says there are none, are still to be passed.
+                    (true, _) => encoding.finish(output, client),
+                    (_, true) => encode_end(encoding, output, client),
+                    (false, false) => Ok(()),
+                })
+        };
+        if written.is_err() {
+            return Ok(written);
+        }
+        input.consume(step.consumed);
+    }
+}
+
+/// Ends a body that has no trailers.
+fn encode_end(
+    encoding: &mut Encoding,
+    output: &mut Output,
+    client: &Transport,
+) -> Result<(), Error> {
+    encoding.finish(output, client)?;
     output.put(client, CHUNK_END)
 }

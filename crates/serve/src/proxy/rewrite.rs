@@ -12,6 +12,7 @@ use onrush_http::{Framing, Header, Version, header_is};
 
 use super::group::Group;
 use super::tunnel;
+use crate::compress::Change;
 use crate::edits::{Applied, Edits};
 use crate::passage::Asker;
 use crate::path;
@@ -348,6 +349,8 @@ pub(crate) struct Onward<'g> {
     pub(crate) chunked: bool,
     /// The server, with its group, that the client is to come back to.
     pub(crate) cookie: Option<(&'g Group, u32)>,
+    /// What encoding, or leaving it, changes.
+    pub(crate) change: Change,
 }
 
 /// What becomes of the client's connection behind an answer.
@@ -382,11 +385,13 @@ pub(crate) fn response(
     let mut writer = HeadWriter::new(out.spare());
     status_line(head, &mut writer);
     let mut is_dated = false;
+    let change = onward.change;
+    let is_edited = |name: &str| edits.is_some_and(|edits| edits.drops(name));
     fields(head.headers, &mut writer, |name| {
         is_dated |= header_is(name, "date");
-        matches!(head.status, 101 | 204) && is_length(name)
-            || edits.is_some_and(|edits| edits.drops(name))
+        matches!(head.status, 101 | 204) && is_length(name) || change.drops(name) || is_edited(name)
     });
+    change.write(head.headers, &mut writer, is_edited);
     if !is_dated {
         writer.date(&worker.date());
     }

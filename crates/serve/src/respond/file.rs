@@ -2,6 +2,7 @@
 
 mod cache;
 mod condition;
+mod form;
 mod media;
 mod range;
 
@@ -10,16 +11,22 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::rc::Rc;
 
-use onrush_engine::{Error, Kind, Root};
+use onrush_config::plan;
+use onrush_engine::{Error, File, Kind, Root};
 use onrush_http::Method;
 use onrush_http::request::RequestHead;
+use onrush_http::write::{CHUNK_END, HeadWriter};
 
 use super::refuse::refuse;
 use super::{Context, Writer};
+use crate::compress::{Encoding, Offer, Then, head as change};
 use crate::connection::Connection;
+use crate::limits::ENCODED_BYTES_PER_TURN;
+use crate::worker::Worker;
 
 use cache::{Cache, Content, Entry, Missing};
 use condition::Verdict;
+use form::Forms;
 use range::Wanted;
 
 /// The files of one route.
@@ -27,12 +34,20 @@ pub(crate) struct Files {
     cache: Rc<Cache>,
     /// Whether names that begin with a dot are served.
     hidden: bool,
+    /// What is offered beside the files as they are.
+    forms: Option<Box<Forms>>,
 }
 
 /// What of a large file has to be sent behind its head.
 pub(crate) struct Pieces {
     entry: Rc<Entry>,
-    ranges: Ranges,
+    what: What,
+}
+
+enum What {
+    Ranges(Ranges),
+    /// All of it, encoded on its way.
+    Encoded(Encoding),
 }
 
 enum Ranges {
@@ -40,14 +55,28 @@ enum Ranges {
     Several(Vec<Range<u64>>, Boundary),
 }
 
+/// Whether the same request could have got another form of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Varies {
+    No,
+    ByEncoding,
+}
+
 /// The fields that say what is allowed, for 405 and OPTIONS.
 const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 
 impl Files {
-    pub(crate) fn new(root: Root, index: &[String], hidden: bool) -> Self {
+    pub(crate) fn new(
+        root: Root,
+        index: &[String],
+        hidden: bool,
+        precompressed: &[plan::Coding],
+        offer: Option<Rc<Offer>>,
+    ) -> Self {
         Self {
             cache: Cache::new(root, index),
             hidden,
+            forms: Forms::new(precompressed, offer),
         }
     }
 
@@ -61,7 +90,8 @@ impl Files {
         context: Context,
         writer: &mut Writer<'_>,
     ) -> Result<Option<Box<Pieces>>, Error> {
-        if context.method == Method::Get
+        if self.forms.is_none()
+            && context.method == Method::Get
             && context.is_usual()
             && condition::are_absent(head.headers)
             && let path = path.strip_prefix(b"/").unwrap_or(path)
@@ -98,7 +128,10 @@ impl Files {
         }
         let path = without_empty_segments(path);
         match self.find(head, &path, writer) {
-            Ok(entry) => answer_entry(&entry, head, context, writer),
+            Ok(entry) => match &self.forms {
+                None => answer_entry(&entry, Varies::No, head, context, writer),
+                Some(forms) => forms.answer((&self.cache, &path, &entry), head, context, writer),
+            },
             Err(missing) => {
                 refuse_missing(missing, head, context, writer)?;
                 Ok(None)
@@ -156,6 +189,7 @@ fn is_hidden(path: &[u8]) -> bool {
 
 fn answer_entry(
     entry: &Rc<Entry>,
+    varies: Varies,
     head: &RequestHead<'_, '_>,
     context: Context,
     writer: &mut Writer<'_>,
@@ -163,25 +197,36 @@ fn answer_entry(
     match condition::judge(head.headers, entry.validators()) {
         Verdict::Holds => {}
         Verdict::NotModified => {
-            writer.head(304, context, |head| entry.write_validators(head))?;
+            writer.head(304, context, |head| write_validators(head, entry, varies))?;
             return Ok(None);
         }
         Verdict::Failed => {
-            let reason = "the file is another version than the request expects";
-            refuse(412, reason, &[], context, writer)?;
+            answer_failed_condition(context, writer)?;
             return Ok(None);
         }
     }
     match wanted(entry, head, writer) {
-        Wanted::Whole => answer_whole(entry, context, writer),
-        Wanted::One(range) => answer_range(entry, range, context, writer),
-        Wanted::Several(ranges) => answer_ranges(entry, ranges, context, writer),
+        Wanted::Whole => answer_whole(entry, varies, context, writer),
+        Wanted::One(range) => answer_range(entry, varies, range, context, writer),
+        Wanted::Several(ranges) => answer_ranges(entry, varies, ranges, context, writer),
         Wanted::Nothing => {
             let range = format!("bytes */{}", entry.metadata.length);
             let fields = [("Content-Range", range.as_str())];
             refuse(416, "the file ends before", &fields, context, writer)?;
             Ok(None)
         }
+    }
+}
+
+fn answer_failed_condition(context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
+    let reason = "the file is another version than the request expects";
+    refuse(412, reason, &[], context, writer)
+}
+
+fn write_validators(head: &mut HeadWriter<'_>, entry: &Entry, varies: Varies) {
+    entry.write_validators(head);
+    if varies == Varies::ByEncoding {
+        head.raw(change::VARY);
     }
 }
 
@@ -200,6 +245,7 @@ fn wanted(entry: &Entry, head: &RequestHead<'_, '_>, writer: &Writer<'_>) -> Wan
 
 fn answer_whole(
     entry: &Rc<Entry>,
+    varies: Varies,
     context: Context,
     writer: &mut Writer<'_>,
 ) -> Result<Option<Box<Pieces>>, Error> {
@@ -207,13 +253,14 @@ fn answer_whole(
     writer.head(200, context, |head| {
         head.header("Content-Type", entry.media.as_bytes())
             .content_length(length);
-        entry.write_validators(head);
+        write_validators(head, entry, varies);
     })?;
     send_ranges(entry, Ranges::One(0..length), context, writer)
 }
 
 fn answer_range(
     entry: &Rc<Entry>,
+    varies: Varies,
     range: Range<u64>,
     context: Context,
     writer: &mut Writer<'_>,
@@ -223,13 +270,14 @@ fn answer_range(
         head.header("Content-Type", entry.media.as_bytes())
             .header("Content-Range", content_range.as_bytes())
             .content_length(range.end - range.start);
-        entry.write_validators(head);
+        write_validators(head, entry, varies);
     })?;
     send_ranges(entry, Ranges::One(range), context, writer)
 }
 
 fn answer_ranges(
     entry: &Rc<Entry>,
+    varies: Varies,
     ranges: Vec<Range<u64>>,
     context: Context,
     writer: &mut Writer<'_>,
@@ -243,7 +291,7 @@ fn answer_ranges(
     writer.head(206, context, |head| {
         head.header("Content-Type", media.as_bytes())
             .content_length(length);
-        entry.write_validators(head);
+        write_validators(head, entry, varies);
     })?;
     send_ranges(entry, Ranges::Several(ranges, boundary), context, writer)
 }
@@ -265,7 +313,8 @@ fn send_ranges(
     }
     if matches!(entry.content, Content::Open(_)) {
         let entry = Rc::clone(entry);
-        return Ok(Some(Box::new(Pieces { entry, ranges })));
+        let what = What::Ranges(ranges);
+        return Ok(Some(Box::new(Pieces { entry, what })));
     }
     let mut put = |bytes: &[u8]| writer.output.put(writer.stream, bytes);
     entry.usual.with(writer.worker, |_, body| {
@@ -309,55 +358,101 @@ impl Boundary {
 }
 
 impl Pieces {
-    /// Sends what stands in the output and the ranges behind it.
-    pub(crate) async fn send(&self, connection: &mut Connection) -> Result<(), Error> {
-        match &self.ranges {
-            Ranges::One(range) => self.send_range(range, connection).await,
-            Ranges::Several(ranges, boundary) => {
-                for range in ranges {
-                    let head = boundary.part_head(range, &self.entry);
+    /// Sends what stands in the output and the pieces behind it.
+    pub(crate) async fn send(&mut self, connection: &mut Connection) -> Result<(), Error> {
+        let Self { entry, what } = self;
+        let Content::Open(file) = &entry.content else {
+            unreachable!("held content is sent with its head")
+        };
+        match what {
+            What::Ranges(Ranges::One(range)) => send_range(file, range, connection).await,
+            What::Ranges(Ranges::Several(ranges, boundary)) => {
+                for range in ranges.iter() {
+                    let head = boundary.part_head(range, entry);
                     connection.output.put(&connection.stream, head.as_bytes())?;
-                    self.send_range(range, connection).await?;
+                    send_range(file, range, connection).await?;
                 }
                 let end = boundary.end();
                 connection.output.put(&connection.stream, end.as_bytes())
             }
+            What::Encoded(encoding) => {
+                send_encoded(file, entry.metadata.length, encoding, connection).await
+            }
         }
     }
+}
 
-    /// As long as the client takes bytes, however slowly, its time starts anew with each of them.
-    async fn send_range(
-        &self,
-        range: &Range<u64>,
-        connection: &mut Connection,
-    ) -> Result<(), Error> {
-        let Content::Open(file) = &self.entry.content else {
-            unreachable!("held content is sent with its head")
-        };
-        let Connection {
-            stream,
-            worker,
-            output,
-            ..
-        } = connection;
-        let mut offset = range.start;
-        while offset < range.end {
-            stream.set_deadline(Some(worker.core.now() + worker.timeouts.client_send));
-            let left = range.end - offset;
-            match output.flush_file(stream, file, offset, left).await {
-                Ok(sent) => offset += sent,
-                Err(error) => {
-                    if error.kind == Kind::FileTooShort {
-                        worker.log.failure(&worker.core, format_args!("{error}"));
-                    }
-                    return Err(error);
-                }
-            }
-            if offset < range.end {
-                worker.core.pause().await;
+/// As long as the client takes bytes, however slowly, its time starts anew with each of them.
+async fn send_range(
+    file: &File,
+    range: &Range<u64>,
+    connection: &mut Connection,
+) -> Result<(), Error> {
+    let Connection {
+        stream,
+        worker,
+        output,
+        ..
+    } = connection;
+    let mut offset = range.start;
+    while offset < range.end {
+        stream.set_deadline(Some(worker.core.now() + worker.timeouts.client_send));
+        let left = range.end - offset;
+        match output.flush_file(stream, file, offset, left).await {
+            Ok(sent) => offset += sent,
+            Err(error) => {
+                log_short(&error, worker);
+                return Err(error);
             }
         }
-        Ok(())
+        if offset < range.end {
+            worker.core.pause().await;
+        }
+    }
+    Ok(())
+}
+
+/// Sends the first `length` bytes encoded, in chunks.
+async fn send_encoded(
+    file: &File,
+    length: u64,
+    encoding: &mut Encoding,
+    connection: &mut Connection,
+) -> Result<(), Error> {
+    let mut offset = 0;
+    let mut in_a_turn = 0;
+    while offset < length {
+        let worker = &connection.worker;
+        let mut buffer = worker.core.buffer()?;
+        let piece = buffer.spare();
+        let bytes = piece.len().min((length - offset) as usize);
+        let piece = &mut piece[..bytes];
+        file.read_exact(offset, piece)
+            .inspect_err(|error| log_short(error, worker))?;
+        encoding.write(
+            piece,
+            Then::More,
+            &mut connection.output,
+            &connection.stream,
+        )?;
+        drop(buffer);
+        offset += bytes as u64;
+        in_a_turn += bytes;
+        if in_a_turn >= ENCODED_BYTES_PER_TURN {
+            in_a_turn = 0;
+            // The client gets what there is, or is found to be gone, before more is spent on it.
+            connection.flush().await?;
+            connection.worker.core.pause().await;
+        }
+    }
+    let Connection { stream, output, .. } = connection;
+    encoding.finish(output, stream)?;
+    output.put(stream, CHUNK_END)
+}
+
+fn log_short(error: &Error, worker: &Worker) {
+    if error.kind == Kind::FileTooShort {
+        worker.log.failure(&worker.core, format_args!("{error}"));
     }
 }
 

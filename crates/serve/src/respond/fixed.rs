@@ -3,42 +3,88 @@
 use std::rc::Rc;
 
 use onrush_engine::{BUFFER_BYTES, Error};
-use onrush_http::Method;
+use onrush_http::encoding::Coding;
+use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
+use onrush_http::{Header, Method, header_is};
 
 use super::rendered::Rendered;
 use super::{Context, Writer};
+use crate::compress::{self, Change, Offer};
 
 /// One configured answer, prepared for one core.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     status: u16,
-    fields: Vec<(String, String)>,
-    /// Whether this status may have a body at all (RFC 9110 6.4.1).
-    has_body: bool,
+    /// As they are sent; the length is one of them, unless this status cannot have a body at all (RFC 9110 6.4.1).
+    fields: Vec<u8>,
     /// The whole answer when it is small, only its head when it is large.
     rendered: Rendered,
     body: Rc<[u8]>,
     body_is_rendered: bool,
+    encoded: Option<Box<Encoded>>,
+}
+
+/// What clients get that take a coding.
+#[derive(Debug)]
+struct Encoded {
+    /// The favourite first.
+    codings: Vec<Coding>,
+    /// As many, in the same order.
+    forms: Vec<Fixed>,
 }
 
 /// Larger bodies are not copied behind their head but sent as a part of their own.
 const COPY_MAX: usize = BUFFER_BYTES / 2;
 
 impl Fixed {
-    pub(crate) fn new(status: u16, body: &[u8], fields: &[(String, String)]) -> Self {
+    /// An answer that is encoded as `offer` says, where it is worth it.
+    pub(crate) fn new(
+        status: u16,
+        body: &[u8],
+        fields: &[(String, String)],
+        offer: Option<&Rc<Offer>>,
+    ) -> Self {
+        let named: Vec<Header<'_>> = fields
+            .iter()
+            .map(|(name, value)| Header {
+                name,
+                value: value.as_bytes(),
+            })
+            .collect();
+        match offer.and_then(|offer| Encoded::new(status, body, &named, offer)) {
+            Some(encoded) => Self {
+                encoded: Some(Box::new(encoded)),
+                ..Self::plain(status, body, &named, Change::Vary)
+            },
+            None => Self::plain(status, body, &named, Change::Nothing),
+        }
+    }
+
+    fn plain(status: u16, body: &[u8], named: &[Header<'_>], change: Change) -> Self {
         let has_body = !matches!(status, 100..=199 | 204 | 304);
         let body_is_rendered = body.len() <= COPY_MAX;
-        let length = body.len() as u64;
-        let write =
-            |head: &mut HeadWriter<'_>| write_fields(head, fields, has_body.then_some(length));
+        let length = has_body.then_some(body.len() as u64);
+        let fields = render_fields(named, length, change);
+        let write = |head: &mut HeadWriter<'_>| {
+            head.raw(&fields);
+        };
         Self {
             status,
-            has_body,
             rendered: Rendered::new(status, write, if body_is_rendered { body } else { b"" }),
-            fields: fields.to_vec(),
+            fields,
             body: body.into(),
             body_is_rendered,
+            encoded: None,
+        }
+    }
+
+    /// Itself, or the same in the coding that the request asks for.
+    #[inline]
+    pub(crate) fn form(&self, head: &RequestHead<'_, '_>) -> &Fixed {
+        match &self.encoded {
+            None => self,
+            Some(encoded) => encoded.form(head).unwrap_or(self),
         }
     }
 
@@ -52,9 +98,8 @@ impl Fixed {
     }
 
     fn answer_unusual(&self, context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
-        let length = self.has_body.then_some(self.body.len() as u64);
         writer.head(self.status, context, |head| {
-            write_fields(head, &self.fields, length)
+            head.raw(&self.fields);
         })?;
         if context.method == Method::Head {
             return Ok(());
@@ -67,17 +112,65 @@ impl Fixed {
     }
 }
 
-fn write_fields(head: &mut HeadWriter<'_>, fields: &[(String, String)], length: Option<u64>) {
-    let named = fields
-        .iter()
-        .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-    if !named && length.is_some_and(|length| length > 0) {
-        head.header("Content-Type", b"text/plain; charset=utf-8");
+impl Encoded {
+    /// `None` when no coding makes the answer shorter, or it must not have any.
+    fn new(status: u16, body: &[u8], named: &[Header<'_>], offer: &Offer) -> Option<Self> {
+        let content_type = named
+            .iter()
+            .find(|header| header_is(header.name, "content-type"))
+            .map_or(MEDIA_DEFAULT, |header| header.value);
+        if matches!(status, 204..=206 | 304)
+            || !offer.suits(content_type, Some(body.len() as u64))
+            || compress::must_stay(named)
+        {
+            return None;
+        }
+        let mut encoded = Self {
+            codings: Vec::new(),
+            forms: Vec::new(),
+        };
+        for &coding in offer.codings() {
+            if let Some(body) = compress::encode_whole(coding, body) {
+                let form = Fixed::plain(status, &body, named, Change::Encode(coding));
+                encoded.codings.push(coding);
+                encoded.forms.push(form);
+            }
+        }
+        (!encoded.codings.is_empty()).then_some(encoded)
     }
-    for (name, value) in fields {
-        head.header(name, value.as_bytes());
+
+    fn form(&self, head: &RequestHead<'_, '_>) -> Option<&Fixed> {
+        let chosen = compress::choose(head, &self.codings)?;
+        let at = self.codings.iter().position(|&coding| coding == chosen)?;
+        Some(&self.forms[at])
     }
-    if let Some(length) = length {
-        head.content_length(length);
+}
+
+/// What a body is unless a field says otherwise.
+const MEDIA_DEFAULT: &[u8] = b"text/plain; charset=utf-8";
+
+/// The fields of a body of `length` with what `change` makes of them.
+fn render_fields(named: &[Header<'_>], length: Option<u64>, change: Change) -> Vec<u8> {
+    let mut room = vec![0; 1024];
+    loop {
+        let mut writer = HeadWriter::new(&mut room);
+        let is_typed = named
+            .iter()
+            .any(|header| header_is(header.name, "content-type"));
+        if !is_typed && length.is_some_and(|length| length > 0) {
+            writer.header("Content-Type", MEDIA_DEFAULT);
+        }
+        for header in named.iter().filter(|header| !change.drops(header.name)) {
+            writer.header(header.name, header.value);
+        }
+        if let Some(length) = length {
+            writer.content_length(length);
+        }
+        change.write(named, &mut writer, |_| false);
+        if let Some(bytes) = writer.finish() {
+            room.truncate(bytes);
+            return room;
+        }
+        room.resize(room.len() * 2, 0);
     }
 }

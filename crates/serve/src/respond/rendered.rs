@@ -52,6 +52,10 @@ impl Rendered {
         self.bytes.borrow().len()
     }
 
+    pub(crate) fn body_length(&self) -> usize {
+        self.length() - self.head_length
+    }
+
     /// Hands `take` the head and the body with today's date.
     #[inline]
     pub(crate) fn with<T>(&self, worker: &Worker, take: impl FnOnce(&[u8], &[u8]) -> T) -> T {

@@ -3,16 +3,18 @@
 //! What is remembered are files that exist, each under its one normalized path; so clients can fill the cache only with
 //! what there is to serve. What does not exist is looked for each time.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 
 use onrush_engine::{Core, Errno, Error, File, FileKind, Instant, Kind, Metadata, Root};
 use onrush_http::date::{self, DATE_BYTES};
+use onrush_http::encoding::Coding;
 use onrush_http::write::HeadWriter;
 
 use super::condition::Validators;
+use super::form::Codings;
 use super::media::media_type;
 use crate::limits::{
     FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILE_READS_MAX, FILE_SETTLED_SECONDS, FILES_MAX,
@@ -33,6 +35,8 @@ pub(crate) struct Cache {
     room_made: Cell<Instant>,
     /// Whether the task that forgets idle files runs.
     forgetting: Cell<bool>,
+    /// Where paths of siblings are put together.
+    path: RefCell<Vec<u8>>,
 }
 
 /// A file ready to be sent.
@@ -46,8 +50,24 @@ pub(crate) struct Entry {
     pub(crate) usual: Rendered,
     /// Whether a change must show in the metadata; see [`FILE_SETTLED_SECONDS`].
     settled: bool,
+    /// Which of the directory's index files it is, when it is one.
+    index: Option<usize>,
+    /// In which codings there are siblings, and when that was looked at.
+    siblings: Cell<(Codings, Option<Instant>)>,
+    /// The answer with it as the sibling of another file.
+    as_sibling: OnceCell<Box<Rendered>>,
+    /// The answers with its content encoded; none in a coding that does not make it shorter.
+    encoded: [OnceCell<Option<Box<Rendered>>>; 3],
     checked: Cell<Instant>,
     used: Cell<Instant>,
+}
+
+/// A file just opened.
+struct Found {
+    file: File,
+    media: String,
+    /// As in [`Entry`].
+    index: Option<usize>,
 }
 
 /// Where the bytes are.
@@ -83,6 +103,7 @@ impl Cache {
             open: Cell::new(0),
             room_made: Cell::default(),
             forgetting: Cell::new(false),
+            path: RefCell::default(),
         })
     }
 
@@ -112,7 +133,7 @@ impl Cache {
         }
         let found = self.open_or_make_room(path);
         let known = self.files.borrow().get(path).cloned();
-        let (file, media) = match found {
+        let found = match found {
             Ok(found) => found,
             Err(missing) => {
                 if known.is_some() {
@@ -121,18 +142,17 @@ impl Cache {
                 return Err(missing);
             }
         };
-        if let Some(entry) = known.filter(|entry| entry.is_still(&file, &media)) {
+        if let Some(entry) = known.filter(|entry| entry.is_still(&found)) {
             entry.checked.set(core.now());
             entry.used.set(core.now());
             return Ok(entry);
         }
         self.forget(path);
-        let (entry, consistent) = Entry::load(file, media, core).map_err(|error| {
-            match error.is_out_of_descriptors() {
+        let (entry, consistent) =
+            Entry::load(found, core).map_err(|error| match error.is_out_of_descriptors() {
                 true => Missing::Busy(error),
                 false => Missing::Broken(error),
-            }
-        })?;
+            })?;
         let entry = Rc::new(entry);
         if consistent {
             self.keep(path, &entry, core);
@@ -140,7 +160,7 @@ impl Cache {
         Ok(entry)
     }
 
-    fn open_or_make_room(&self, path: &[u8]) -> Result<(File, String), Missing> {
+    fn open_or_make_room(&self, path: &[u8]) -> Result<Found, Missing> {
         self.renew_root();
         match self.open(path) {
             Err(Missing::Busy(error)) if error.is_out_of_descriptors() && self.open.get() > 0 => {
@@ -161,20 +181,28 @@ impl Cache {
     }
 
     /// Opens the file at `path`, or the index file of the directory there, and says its media type.
-    fn open(&self, path: &[u8]) -> Result<(File, String), Missing> {
+    fn open(&self, path: &[u8]) -> Result<Found, Missing> {
         if !path.is_empty() && !path.ends_with(b"/") {
             let file = self.root.borrow().open_beneath(path).map_err(Missing::of)?;
             return match file.metadata().kind {
-                FileKind::Regular => Ok((file, media_type(path))),
+                FileKind::Regular => Ok(Found {
+                    file,
+                    media: media_type(path),
+                    index: None,
+                }),
                 FileKind::Directory => Err(Missing::Directory),
                 FileKind::Other => Err(Missing::NotFound),
             };
         }
-        for name in &self.index {
+        for (at, name) in self.index.iter().enumerate() {
             let path = [path, name.as_bytes()].concat();
             match self.root.borrow().open_beneath(&path) {
                 Ok(file) if file.metadata().kind == FileKind::Regular => {
-                    return Ok((file, media_type(&path)));
+                    return Ok(Found {
+                        file,
+                        media: media_type(&path),
+                        index: Some(at),
+                    });
                 }
                 Ok(_) => {}
                 Err(error) => match Missing::of(error) {
@@ -186,6 +214,53 @@ impl Cache {
         // The trailing slash makes the kernel insist on a directory.
         self.root.borrow().open_beneath(path).map_err(Missing::of)?;
         Err(Missing::NoIndex)
+    }
+
+    /// The codings in which siblings of the file at `path` are there, of those that are looked for. Looked at once a
+    /// second, as the file itself is.
+    pub(super) fn siblings(
+        self: &Rc<Self>,
+        (path, entry): (&[u8], &Entry),
+        looked_for: &[Coding],
+        core: &Core,
+    ) -> Codings {
+        let (there, checked) = entry.siblings.get();
+        if checked.is_some_and(|checked| core.now().since(checked) < FILE_CHECK) {
+            return there;
+        }
+        let mut there = Codings::default();
+        for &coding in looked_for {
+            if self.sibling((path, entry), coding, core).is_some() {
+                there.insert(coding);
+            }
+        }
+        entry.siblings.set((there, Some(core.now())));
+        there
+    }
+
+    /// The sibling in `coding` of the file at `path`, if there is one that is no older.
+    pub(super) fn sibling(
+        self: &Rc<Self>,
+        (path, entry): (&[u8], &Entry),
+        coding: Coding,
+        core: &Core,
+    ) -> Option<Rc<Entry>> {
+        let index = entry.index.map_or("", |at| &self.index[at]);
+        let extension = match coding {
+            Coding::Zstd => ".zst",
+            Coding::Brotli => ".br",
+            Coding::Gzip => ".gz",
+        };
+        let mut sibling = self.path.take();
+        sibling.clear();
+        for part in [path, index.as_bytes(), extension.as_bytes()] {
+            sibling.extend_from_slice(part);
+        }
+        let found = self.find(&sibling, core);
+        self.path.replace(sibling);
+        found
+            .ok()
+            .filter(|sibling| modified_time(&sibling.metadata) >= modified_time(&entry.metadata))
     }
 
     /// Remembers a file if there is room for it.
@@ -248,7 +323,8 @@ impl Cache {
 
 impl Entry {
     /// Reads or renders what an answer needs of `file`. Says, too, whether the file stood still meanwhile.
-    fn load(file: File, media: String, core: &Core) -> Result<(Entry, bool), Error> {
+    fn load(found: Found, core: &Core) -> Result<(Entry, bool), Error> {
+        let Found { file, media, index } = found;
         let mut metadata = *file.metadata();
         let mut content = Vec::new();
         let mut consistent = true;
@@ -295,6 +371,10 @@ impl Entry {
             last_modified,
             usual,
             settled,
+            index,
+            siblings: Cell::default(),
+            as_sibling: OnceCell::new(),
+            encoded: Default::default(),
             checked: Cell::new(core.now()),
             used: Cell::new(core.now()),
         };
@@ -302,8 +382,35 @@ impl Entry {
     }
 
     /// Whether the file just opened at this entry's path is the one it was made of.
-    fn is_still(&self, file: &File, media: &str) -> bool {
-        self.settled && self.metadata == *file.metadata() && self.media == media
+    fn is_still(&self, found: &Found) -> bool {
+        self.settled
+            && self.metadata == *found.file.metadata()
+            && self.media == found.media
+            && self.index == found.index
+    }
+
+    /// The answer with it as another file's sibling, rendered when it is first asked for.
+    pub(super) fn rendered_as_sibling(&self, render: impl FnOnce() -> Box<Rendered>) -> &Rendered {
+        self.as_sibling.get_or_init(render)
+    }
+
+    /// The same with its content in `coding`; `None` when that does not make it shorter.
+    pub(super) fn rendered_encoded(
+        &self,
+        coding: Coding,
+        render: impl FnOnce() -> Option<Box<Rendered>>,
+    ) -> Option<&Rendered> {
+        let place = match coding {
+            Coding::Zstd => 0,
+            Coding::Brotli => 1,
+            Coding::Gzip => 2,
+        };
+        self.encoded[place].get_or_init(render).as_deref()
+    }
+
+    /// Strong, in its quotes.
+    pub(super) fn etag(&self) -> &str {
+        &self.etag
     }
 
     pub(crate) fn validators(&self) -> Validators<'_> {
@@ -317,6 +424,10 @@ impl Entry {
     /// The fields that any answer about this version of the file carries.
     pub(crate) fn write_validators(&self, head: &mut HeadWriter<'_>) {
         write_validators(head, &self.etag, self.last_modified.as_ref());
+    }
+
+    pub(super) fn write_last_modified(&self, head: &mut HeadWriter<'_>) {
+        write_last_modified(head, self.last_modified.as_ref());
     }
 }
 
@@ -344,11 +455,15 @@ fn write_validators(
     etag: &str,
     last_modified: Option<&[u8; DATE_BYTES]>,
 ) {
+    write_last_modified(head, last_modified);
+    head.header("ETag", etag.as_bytes())
+        .header("Accept-Ranges", b"bytes");
+}
+
+fn write_last_modified(head: &mut HeadWriter<'_>, last_modified: Option<&[u8; DATE_BYTES]>) {
     if let Some(last_modified) = last_modified {
         head.header("Last-Modified", last_modified);
     }
-    head.header("ETag", etag.as_bytes())
-        .header("Accept-Ranges", b"bytes");
 }
 
 /// Time of modification to the nanosecond, and length. The inode would tell apart a few more versions, but it differs
@@ -358,6 +473,10 @@ fn etag(metadata: &Metadata) -> String {
     let time = i128::from(metadata.modified_seconds) * 1_000_000_000
         + i128::from(metadata.modified_nanoseconds);
     format!("\"{:x}-{:x}\"", time as u64, metadata.length)
+}
+
+fn modified_time(metadata: &Metadata) -> (i64, u32) {
+    (metadata.modified_seconds, metadata.modified_nanoseconds)
 }
 
 /// Seconds since 1970. A time in the future must not be sent (RFC 9110 8.8.2.1), one before 1970 cannot.

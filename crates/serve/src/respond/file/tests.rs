@@ -1,5 +1,7 @@
 //! Files, through real connections, on every driver.
 
+mod forms;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,0 +1,30 @@
+//! Content codings (RFC 9110 8.4): which answers are compressed for whom, and how.
+//!
+//! ```text
+//!   plan ──> Offer          route, at the start
+//!              │ + request
+//!              v
+//!            Wish           whether, and how
+//!              │ + answer's head
+//!              v
+//!           Change ──> Encoding ── bytes ──> Encoder ──> chunks
+//! ```
+//! Fixed answers and small files are encoded once and kept: see `respond/`.
+
+pub mod level;
+
+mod encoder;
+
+mod encoding;
+pub(crate) mod head;
+mod offer;
+mod pool;
+
+#[cfg(test)]
+pub(crate) mod decode;
+
+pub use encoder::{Encoder, Pushed, Then};
+
+pub(crate) use encoding::{Encoding, encode_whole};
+pub(crate) use offer::{Change, Offer, Wish, choose, coding, must_stay};
+pub(crate) use pool::Pool;

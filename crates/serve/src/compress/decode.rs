@@ -1,0 +1,124 @@
+//! For tests: what a client makes of answers in a coding.
+
+use std::io::{Error, Read};
+
+use onrush_http::body::BodyReader;
+use onrush_http::encoding::Coding;
+use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, response};
+
+/// One answer, taken apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Received {
+    /// With its line ends as `\n`.
+    pub(crate) head: String,
+    /// As it was sent, without chunks.
+    pub(crate) body: Vec<u8>,
+    /// As they were sent.
+    pub(crate) trailers: Vec<u8>,
+    /// Whether the body came to its end.
+    pub(crate) is_whole: bool,
+}
+
+impl Received {
+    /// The answers to requests of `method`, which came one behind the other.
+    pub(crate) fn all(mut bytes: &[u8], method: Method) -> Vec<Received> {
+        let mut answers = Vec::new();
+        while !bytes.is_empty() {
+            let (answer, length) = Self::first(bytes, method);
+            answers.push(answer);
+            bytes = &bytes[length..];
+        }
+        answers
+    }
+
+    /// The first of them and its length.
+    pub(crate) fn first(bytes: &[u8], method: Method) -> (Received, usize) {
+        let limits = Limits::DEFAULT;
+        let mut slots = HeaderSlots::new();
+        let Parsed::Complete(head) = response::parse(bytes, &mut slots, method, &limits) else {
+            panic!("no answer's head: {}", bytes.escape_ascii());
+        };
+        let mut reader = BodyReader::new(head.framing);
+        let (mut body, mut trailers) = (Vec::new(), Vec::new());
+        let mut at = head.bytes;
+        loop {
+            let in_trailers = reader.is_in_trailers();
+            let step = reader.advance(&bytes[at..], &limits);
+            let step = step.expect("a well-formed body");
+            if step.consumed == 0 {
+                break;
+            }
+            let consumed = &bytes[at..at + step.consumed];
+            body.extend_from_slice(&consumed[step.payload]);
+            if in_trailers {
+                trailers.extend_from_slice(consumed);
+            }
+            at += step.consumed;
+        }
+        let answer = Received {
+            head: String::from_utf8_lossy(&bytes[..head.bytes]).replace("\r\n", "\n"),
+            body,
+            trailers,
+            is_whole: reader.is_complete() || head.framing == Framing::UntilClose,
+        };
+        (answer, at)
+    }
+
+    /// All values of a field.
+    pub(crate) fn field(&self, name: &str) -> Vec<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines
+            .filter(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+            .collect()
+    }
+
+    /// What its Content-Encoding says.
+    pub(crate) fn coding(&self) -> Option<Coding> {
+        let tokens = self.field("content-encoding");
+        assert!(tokens.len() <= 1, "{}", self.head);
+        let known = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+        tokens.first().map(|token| {
+            let found = known.into_iter().find(|coding| coding.token() == *token);
+            found.expect("one of ours")
+        })
+    }
+
+    /// The content, whatever its coding.
+    pub(crate) fn content(&self) -> Vec<u8> {
+        assert!(self.is_whole, "{}", self.head);
+        self.try_content().expect("a whole content")
+    }
+
+    /// The same; `None` when it cannot be decoded.
+    pub(crate) fn try_content(&self) -> Option<Vec<u8>> {
+        let Some(coding) = self.coding() else {
+            return Some(self.body.clone());
+        };
+        let mut decoded = Vec::new();
+        decode_prefix(coding, &self.body, &mut decoded).ok()?;
+        Some(decoded)
+    }
+}
+
+pub(crate) fn decode(coding: Coding, encoded: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::new();
+    decode_prefix(coding, encoded, &mut decoded).expect("a whole content");
+    decoded
+}
+
+/// Decodes as much as there is.
+///
+/// # Errors
+/// When that is not all.
+pub(crate) fn decode_prefix(
+    coding: Coding,
+    encoded: &[u8],
+    decoded: &mut Vec<u8>,
+) -> Result<usize, Error> {
+    match coding {
+        Coding::Gzip => flate2::read::GzDecoder::new(encoded).read_to_end(decoded),
+        Coding::Brotli => brotli::Decompressor::new(encoded, 4096).read_to_end(decoded),
+        Coding::Zstd => zstd::Decoder::new(encoded)?.read_to_end(decoded),
+    }
+}

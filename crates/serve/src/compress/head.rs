@@ -1,0 +1,60 @@
+//! What encoding changes in an answer's head.
+
+use onrush_http::encoding::{Coding, varies_by};
+use onrush_http::write::HeadWriter;
+use onrush_http::{Header, header_is};
+
+use super::offer::Change;
+
+/// Says that the answer depends on what codings the client takes (RFC 9110 12.5.5).
+pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
+
+impl Change {
+    /// Whether a field does not pass: the length and the ranges of an encoded answer are not known, and the tag is
+    /// written anew.
+    pub(crate) fn drops(self, name: &str) -> bool {
+        match self {
+            Change::Nothing | Change::Vary => false,
+            Change::Weaken => header_is(name, "etag"),
+            Change::Encode(_) => ["etag", "content-length", "accept-ranges"]
+                .iter()
+                .any(|dropped| header_is(name, dropped)),
+        }
+    }
+
+    /// Writes the fields that come in addition to `headers`, without those that are `unwanted`.
+    #[inline]
+    pub(crate) fn write(
+        self,
+        headers: &[Header<'_>],
+        writer: &mut HeadWriter<'_>,
+        unwanted: impl Fn(&str) -> bool,
+    ) {
+        if self == Change::Nothing {
+            return;
+        }
+        if let Change::Encode(coding) = self {
+            write_coding(writer, coding);
+        }
+        if self != Change::Vary
+            && !unwanted("etag")
+            && let Some(etag) = headers.iter().find(|header| header_is(header.name, "etag"))
+        {
+            write_weak_etag(writer, etag.value);
+        }
+        if !varies_by(headers, "accept-encoding") {
+            writer.raw(VARY);
+        }
+    }
+}
+
+/// `Content-Encoding`.
+pub(crate) fn write_coding(writer: &mut HeadWriter<'_>, coding: Coding) {
+    writer.header("Content-Encoding", coding.token().as_bytes());
+}
+
+/// `ETag`, weak: the content is the same, its bytes are not (RFC 9110 8.8.1).
+pub(crate) fn write_weak_etag(writer: &mut HeadWriter<'_>, etag: &[u8]) {
+    let prefix: &[u8] = if etag.starts_with(b"W/") { b"" } else { b"W/" };
+    writer.raw(b"ETag: ").raw(prefix).raw(etag).raw(b"\r\n");
+}

@@ -1,0 +1,299 @@
+//! The forms of a file: as it is, as a compressed sibling that lies beside it (`x.css.br`), encoded once and kept, or
+//! encoded on its way. Which of them a request gets, and what its head says.
+
+use std::rc::Rc;
+
+use onrush_config::plan;
+use onrush_engine::Error;
+use onrush_http::Method;
+use onrush_http::encoding::Coding;
+use onrush_http::request::RequestHead;
+use onrush_http::write::HeadWriter;
+
+use super::cache::{Cache, Content, Entry};
+use super::condition::{self, Validators, Verdict};
+use super::{Pieces, Ranges, Varies, What, answer_entry, answer_failed_condition, send_ranges};
+use crate::compress::{self, Encoding, Offer, head as change};
+use crate::respond::rendered::Rendered;
+use crate::respond::{Context, Writer};
+
+/// The forms that a route offers of its files.
+pub(super) struct Forms {
+    /// Which siblings are looked for, the favourite first.
+    siblings: Vec<Coding>,
+    offer: Option<Rc<Offer>>,
+}
+
+/// A set of codings.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Codings(u8);
+
+impl Codings {
+    pub(super) fn insert(&mut self, coding: Coding) {
+        self.0 |= Self::bit(coding);
+    }
+
+    pub(super) fn contains(self, coding: Coding) -> bool {
+        self.0 & Self::bit(coding) != 0
+    }
+
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn bit(coding: Coding) -> u8 {
+        match coding {
+            Coding::Zstd => 1,
+            Coding::Brotli => 2,
+            Coding::Gzip => 4,
+        }
+    }
+}
+
+impl Forms {
+    /// `None` when files are only offered as they are.
+    pub(super) fn new(siblings: &[plan::Coding], offer: Option<Rc<Offer>>) -> Option<Box<Self>> {
+        if siblings.is_empty() && offer.is_none() {
+            return None;
+        }
+        Some(Box::new(Self {
+            siblings: siblings.iter().copied().map(compress::coding).collect(),
+            offer,
+        }))
+    }
+
+    /// Answers with the form of `entry`, the file at `path`, that the request asks for.
+    pub(super) fn answer(
+        &self,
+        (cache, path, entry): (&Rc<Cache>, &[u8], &Rc<Entry>),
+        head: &RequestHead<'_, '_>,
+        context: Context,
+        writer: &mut Writer<'_>,
+    ) -> Result<Option<Box<Pieces>>, Error> {
+        let core = &writer.worker.core;
+        let there = match self.siblings.is_empty() {
+            true => Codings::default(),
+            false => cache.siblings((path, entry), &self.siblings, core),
+        };
+        let length = Some(entry.metadata.length);
+        let offer = self.offer.as_ref();
+        let offer = offer.filter(|offer| offer.suits(entry.media.as_bytes(), length));
+        if there.is_empty() && offer.is_none() {
+            return answer_entry(entry, Varies::No, head, context, writer);
+        }
+        let siblings = self.siblings.iter().filter(|&&it| there.contains(it));
+        let encoded = offer.map_or(&[][..], |offer| offer.codings());
+        match choose(head, siblings.chain(encoded)) {
+            Some(coding) if there.contains(coding) => {
+                if let Some(sibling) = cache.sibling((path, entry), coding, core) {
+                    return answer_sibling(entry, &sibling, coding, head, context, writer);
+                }
+            }
+            Some(coding) => {
+                if let Some(pieces) = answer_encoded(entry, coding, head, context, writer)? {
+                    return Ok(pieces);
+                }
+            }
+            None => {}
+        }
+        answer_entry(entry, Varies::ByEncoding, head, context, writer)
+    }
+}
+
+/// The coding the client likes best.
+fn choose<'c>(
+    head: &RequestHead<'_, '_>,
+    offered: impl Iterator<Item = &'c Coding>,
+) -> Option<Coding> {
+    // Each of three may be there twice.
+    let mut room = [Coding::Gzip; 6];
+    let mut count = 0;
+    for (place, &coding) in room.iter_mut().zip(offered) {
+        *place = coding;
+        count += 1;
+    }
+    compress::choose(head, &room[..count])
+}
+
+/// What a head says of content in a coding.
+struct Coded<'e> {
+    /// Whose times and tag those of the content are made of.
+    entry: &'e Entry,
+    tag: Tag,
+    media: &'e str,
+    /// Unknown while it is encoded.
+    length: Option<u64>,
+    coding: Coding,
+}
+
+/// How content in a coding is tagged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tag {
+    /// As a version of its own, by the coding's name behind the file's tag: its bytes lie in a file.
+    Named,
+    /// Weakly: as the plain content's equal in meaning (RFC 9110 8.8.1), since another version of the encoder may write
+    /// other bytes.
+    Weak,
+}
+
+impl Coded<'_> {
+    fn write(&self, head: &mut HeadWriter<'_>) {
+        head.header("Content-Type", self.media.as_bytes());
+        match self.length {
+            Some(length) => head.content_length(length),
+            None => head.chunked(),
+        };
+        change::write_coding(head, self.coding);
+        self.write_validators(head);
+    }
+
+    fn write_validators(&self, head: &mut HeadWriter<'_>) {
+        self.entry.write_last_modified(head);
+        match self.tag {
+            Tag::Named => drop(head.header("ETag", self.named_tag().as_bytes())),
+            Tag::Weak => change::write_weak_etag(head, self.entry.etag().as_bytes()),
+        }
+        head.raw(change::VARY);
+    }
+
+    /// `"x-y"` of a file is `"x-y-br"` of what it is the encoding of.
+    fn named_tag(&self) -> String {
+        let tag = self.entry.etag().trim_end_matches('"');
+        format!("{tag}-{}\"", self.coding.token())
+    }
+
+    /// What the request's conditions say. `None`: they hold.
+    fn judge(&self, head: &RequestHead<'_, '_>) -> Verdict {
+        if condition::are_absent(head.headers) {
+            return Verdict::Holds;
+        }
+        let validators = self.entry.validators();
+        match self.tag {
+            Tag::Named => {
+                let etag = &self.named_tag();
+                condition::judge(head.headers, Validators { etag, ..validators })
+            }
+            // Compared weakly, the prefix does not matter; strong comparisons get the plain content.
+            Tag::Weak => condition::judge(head.headers, validators),
+        }
+    }
+
+    /// Answers when the request's conditions fail; whether it did.
+    fn answer_failed(
+        &self,
+        head: &RequestHead<'_, '_>,
+        context: Context,
+        writer: &mut Writer<'_>,
+    ) -> Result<bool, Error> {
+        match self.judge(head) {
+            Verdict::Holds => return Ok(false),
+            Verdict::NotModified => {
+                writer.head(304, context, |head| self.write_validators(head))?;
+            }
+            Verdict::Failed => answer_failed_condition(context, writer)?,
+        }
+        Ok(true)
+    }
+}
+
+/// Answers with a file that is another one encoded.
+fn answer_sibling(
+    entry: &Rc<Entry>,
+    sibling: &Rc<Entry>,
+    coding: Coding,
+    head: &RequestHead<'_, '_>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let length = sibling.metadata.length;
+    let coded = Coded {
+        entry: sibling,
+        tag: Tag::Named,
+        media: &entry.media,
+        length: Some(length),
+        coding,
+    };
+    if coded.answer_failed(head, context, writer)? {
+        return Ok(None);
+    }
+    if matches!(sibling.content, Content::Held) {
+        let rendered = sibling.rendered_as_sibling(|| {
+            sibling.usual.with(writer.worker, |_, content| {
+                Box::new(Rendered::new(200, |head| coded.write(head), content))
+            })
+        });
+        answer_rendered(rendered, &coded, context, writer)?;
+        return Ok(None);
+    }
+    writer.head(200, context, |head| coded.write(head))?;
+    send_ranges(sibling, Ranges::One(0..length), context, writer)
+}
+
+/// Answers with a file that is encoded for it; `None`, and nothing written, when it is better sent as it is.
+fn answer_encoded(
+    entry: &Rc<Entry>,
+    coding: Coding,
+    head: &RequestHead<'_, '_>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<Option<Option<Box<Pieces>>>, Error> {
+    let coded = |length| Coded {
+        entry,
+        tag: Tag::Weak,
+        media: &entry.media,
+        length,
+        coding,
+    };
+    if matches!(entry.content, Content::Held) {
+        let rendered = entry.rendered_encoded(coding, || {
+            let encoded = entry.usual.with(writer.worker, |_, content| {
+                compress::encode_whole(coding, content)
+            })?;
+            let coded = coded(Some(encoded.len() as u64));
+            let rendered = Rendered::new(200, |head| coded.write(head), &encoded);
+            Some(Box::new(rendered))
+        });
+        let Some(rendered) = rendered else {
+            return Ok(None);
+        };
+        let coded = coded(Some(rendered.body_length() as u64));
+        if !coded.answer_failed(head, context, writer)? {
+            answer_rendered(rendered, &coded, context, writer)?;
+        }
+        return Ok(Some(None));
+    }
+    let coded = coded(None);
+    if coded.answer_failed(head, context, writer)? {
+        return Ok(Some(None));
+    }
+    if context.method == Method::Head {
+        writer.head(200, context, |head| coded.write(head))?;
+        return Ok(Some(None));
+    }
+    let Some(encoding) = Encoding::begin(&writer.worker.encoders, coding) else {
+        return Ok(None);
+    };
+    writer.head(200, context, |head| coded.write(head))?;
+    let what = What::Encoded(encoding);
+    let entry = Rc::clone(entry);
+    Ok(Some(Some(Box::new(Pieces { entry, what }))))
+}
+
+/// Answers with what is rendered, or, where its head does not fit the request, with a head of its own.
+fn answer_rendered(
+    rendered: &Rendered,
+    coded: &Coded<'_>,
+    context: Context,
+    writer: &mut Writer<'_>,
+) -> Result<(), Error> {
+    if context.is_usual() && context.method == Method::Get {
+        return writer.rendered(200, rendered);
+    }
+    writer.head(200, context, |head| coded.write(head))?;
+    if context.method == Method::Head {
+        return Ok(());
+    }
+    rendered.with(writer.worker, |_, body| {
+        writer.output.put(writer.stream, body)
+    })
+}
