@@ -124,7 +124,9 @@ impl Connection {
                     self.passage.end(&self.worker);
                 }
                 Next::Forward(forward) => {
-                    if let Some(mut tunnel) = Box::pin(forward::exchange(forward, self)).await? {
+                    // By itself: what the exchange needed is given up before its tunnel begins.
+                    let tunnel = Box::pin(forward::exchange(forward, self)).await?;
+                    if let Some(tunnel) = tunnel {
                         return Box::pin(tunnel.run(self)).await;
                     }
                     self.passage.end(&self.worker);

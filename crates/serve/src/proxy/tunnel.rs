@@ -88,7 +88,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// Those of the end that broke.
-    pub(crate) async fn run(&mut self, client: &mut Connection) -> Result<(), Error> {
+    pub(crate) async fn run(mut self: Box<Self>, client: &mut Connection) -> Result<(), Error> {
         client.worker.meter.tunnel();
         let idle_max = client.worker.timeouts.tunnel_idle;
         let (server, client_input) = (&self.server, &mut client.input);
