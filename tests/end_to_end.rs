@@ -3,6 +3,7 @@
 //! Nothing here asserts a time, sleeps, or takes a fixed port: conditions are waited for, with a deadline.
 #![forbid(unsafe_code)]
 
+mod application;
 mod peer;
 mod program;
 
@@ -15,3 +16,4 @@ mod loading;
 mod smuggling;
 mod starting;
 mod stopping;
+mod tunnelling;

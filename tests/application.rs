@@ -1,0 +1,136 @@
+//! An application behind a proxy, as tests need one: it says who it is and what it was asked, and speaks WebSocket.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use crate::program::{Client, End};
+
+/// One that runs until the tests end.
+pub(crate) struct Application {
+    pub(crate) address: String,
+}
+
+impl Application {
+    /// Answers every request with its name and the head that it got. Who asks for WebSocket gets back what he says.
+    pub(crate) fn start(name: &'static str) -> Application {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound").to_string();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // Why a connection ends is the other side's business.
+                thread::spawn(move || converse(stream, name));
+            }
+        });
+        Application { address }
+    }
+}
+
+fn converse(mut stream: TcpStream, name: &str) -> io::Result<()> {
+    let mut received = Vec::new();
+    while let Some(head) = receive_head(&mut stream, &mut received)? {
+        if has_field(&head, "upgrade", "websocket") {
+            return echo_frames(stream, &head, received);
+        }
+        let length = name.len() + 1 + head.len();
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}\n{head}");
+        stream.write_all(answer.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The next head, out of what has been received; `None` at the end.
+fn receive_head(stream: &mut impl Read, received: &mut Vec<u8>) -> io::Result<Option<String>> {
+    const END: &[u8] = b"\r\n\r\n";
+    loop {
+        let end = received.windows(END.len()).position(|window| window == END);
+        if let Some(at) = end {
+            let head: Vec<u8> = received.drain(..at + END.len()).collect();
+            return Ok(Some(String::from_utf8_lossy(&head).into_owned()));
+        }
+        let mut piece = [0; 4096];
+        match stream.read(&mut piece)? {
+            0 => return Ok(None),
+            count => received.extend_from_slice(&piece[..count]),
+        }
+    }
+}
+
+/// Whether a head has this field, in any case: some of those between us write all names small.
+fn has_field(head: &str, name: &str, value: &str) -> bool {
+    head.lines()
+        .filter_map(|line| line.split_once(": "))
+        .any(|(its_name, its_value)| {
+            its_name.eq_ignore_ascii_case(name) && its_value.eq_ignore_ascii_case(value)
+        })
+}
+
+// The handshake and the frames of RFC 6455, sections 1.3 and 5.7.
+const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+const HELLO_MASKED: &[u8] = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
+const HELLO: &[u8] = b"\x81\x05Hello";
+const CLOSE_MASKED: &[u8] = b"\x88\x82\x37\xfa\x21\x3d\x34\x12";
+const CLOSE: &[u8] = b"\x88\x02\x03\xe8";
+const OPCODE_CLOSE: u8 = 0x8;
+
+/// Sends every frame back, unmasked, up to and with the one that closes.
+fn echo_frames(mut stream: TcpStream, head: &str, received: Vec<u8>) -> io::Result<()> {
+    assert!(has_field(head, "sec-websocket-key", KEY), "{head}");
+    let grant = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {ACCEPT}\r\n\r\n"
+    );
+    stream.write_all(grant.as_bytes())?;
+    let mut sender = stream.try_clone()?;
+    let mut frames = received.as_slice().chain(stream);
+    loop {
+        let mut head = [0; 6];
+        frames.read_exact(&mut head)?;
+        let [kind, length, mask @ ..] = head;
+        assert!((0x80..=0xfd).contains(&length), "a short frame with a mask");
+        let length = length & 0x7f;
+        let mut payload = vec![0; length.into()];
+        frames.read_exact(&mut payload)?;
+        for (byte, mask) in payload.iter_mut().zip(mask.iter().cycle()) {
+            *byte ^= mask;
+        }
+        sender.write_all(&[&[kind, length], payload.as_slice()].concat())?;
+        if kind & 0xf == OPCODE_CLOSE {
+            return Ok(());
+        }
+    }
+}
+
+/// A conversation over WebSocket at `path`, from the handshake to the close.
+pub(crate) fn say_hello<S: Read + Write + End>(client: &mut Client<S>, path: &str) {
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    );
+    let stream = &mut client.0;
+    stream.write_all(request.as_bytes()).expect("it is taken");
+    let mut received = Vec::new();
+    let head = receive_head(stream, &mut received).expect("it comes");
+    let head = head.expect("an answer");
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    for (name, value) in [
+        ("upgrade", "websocket"),
+        ("connection", "upgrade"),
+        ("sec-websocket-accept", ACCEPT),
+    ] {
+        assert!(has_field(&head, name, value), "{name}: {value} in {head}");
+    }
+    for (frame, answer) in [
+        (HELLO_MASKED, HELLO),
+        (HELLO_MASKED, HELLO),
+        (CLOSE_MASKED, CLOSE),
+    ] {
+        stream.write_all(frame).expect("it is taken");
+        let mut echo = vec![0; answer.len()];
+        stream.read_exact(&mut echo).expect("it comes");
+        assert_eq!(echo, answer);
+    }
+    client.0.end();
+    let mut rest = Vec::new();
+    client.0.read_to_end(&mut rest).expect("an orderly end");
+    assert_eq!(rest, b"");
+}

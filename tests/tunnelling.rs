@@ -1,0 +1,47 @@
+//! WebSocket through onrush: alone, before HAProxy and behind it, and through several of its own kind.
+
+use crate::application::{Application, say_hello};
+use crate::peer::Peer;
+use crate::program::{Client, Serve, drivers};
+
+#[test]
+fn a_conversation_over_websocket_goes_through() {
+    let application = Application::start("chat");
+    for io in drivers() {
+        let serve = Serve::start(&["--forward", &application.address, "--io", io]);
+        let mut clients: Vec<_> = (0..3).map(|_| serve.connect()).collect();
+        for client in &mut clients {
+            say_hello(client, "/chat");
+        }
+        let totals = serve.stop();
+        assert_eq!(totals.number_before(" tunnels"), 3, "{totals:?}");
+        assert_eq!(totals.requests(), 3, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_conversation_over_websocket_goes_through_haproxy_and_several_of_us() {
+    let application = Application::start("chat");
+    let last = Serve::start(&["--forward", &application.address]);
+    let middle = Peer::haproxy(&last.address);
+    let first = Serve::start(&["--forward", &middle.server()]);
+    let front = Peer::haproxy(&first.address);
+    say_hello(&mut first.connect(), "/");
+    say_hello(&mut Client::connect(&front.socket), "/");
+}
+
+#[test]
+fn a_request_in_a_loop_is_stopped() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let itself = format!("unix:{}", directory.path().join("socket").display());
+    let serve = Serve::start(&["--forward", &itself, "--listen", &itself]);
+    let path = directory.path().join("socket");
+    let mut client = Client::connect(&path);
+    client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    let answer = client.receive().expect("an answer");
+    assert!(
+        answer.starts_with("HTTP/1.1 508 Loop Detected\r\n"),
+        "{answer}"
+    );
+    assert_eq!(serve.stop().requests(), 10);
+}
