@@ -11,6 +11,7 @@ mod answering;
 mod balancing;
 mod benching;
 mod encryption;
+mod examples;
 mod forwarding;
 mod loading;
 mod smuggling;

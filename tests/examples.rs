@@ -1,0 +1,481 @@
+//! The configurations in `examples/`, each run and asked for what it promises. Places that a test cannot have (ports,
+//! directories, other machines) are put in the place of those that are written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::application::{Application, say_hello};
+use crate::peer::curl;
+use crate::program::{Client, Serve, run_onrush};
+
+/// Those with a test below.
+const SHOWN: [&str; 10] = [
+    "api-gateway",
+    "application",
+    "behind-balancer",
+    "canary",
+    "lab",
+    "pipelining",
+    "rate-limits",
+    "static-site",
+    "tls",
+    "websocket",
+];
+
+#[test]
+fn every_example_is_shown_here() {
+    let mut written: Vec<_> = fs::read_dir(examples())
+        .expect("it is in the repository")
+        .map(|entry| entry.expect("it can be listed").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .map(|path| path.file_stem().expect("a name").to_owned())
+        .collect();
+    written.sort();
+    assert_eq!(written, SHOWN);
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// An example on its way to this machine.
+struct Example {
+    text: String,
+    directory: TempDir,
+}
+
+/// One that runs.
+struct Running {
+    serve: Serve,
+    /// Where it listens, in the order of the file.
+    addresses: Vec<String>,
+    directory: TempDir,
+}
+
+impl Example {
+    fn of(name: &str) -> Self {
+        assert!(SHOWN.contains(&name));
+        let path = examples().join(name).with_extension("toml");
+        Self {
+            text: fs::read_to_string(path).expect("it is in the repository"),
+            directory: tempfile::tempdir().expect("a directory"),
+        }
+    }
+
+    /// Puts `real` in the place of `written`.
+    fn with(mut self, written: &str, real: &str) -> Self {
+        assert!(self.text.contains(written), "{written} is in it");
+        self.text = self.text.replace(written, real);
+        self
+    }
+
+    fn on_free_port(self, written: &str) -> Self {
+        self.with(written, "127.0.0.1:0")
+    }
+
+    /// Puts a directory of its own in the place of `written`, with these files.
+    fn with_files(self, written: &str, files: &[(&str, &[u8])]) -> Self {
+        let root = self.directory.path().join(written.trim_matches('/'));
+        fs::create_dir_all(&root).expect("it is ours");
+        for (name, content) in files {
+            fs::write(root.join(name), content).expect("it is ours");
+        }
+        let root = root.display().to_string();
+        self.with(written, &root)
+    }
+
+    fn start(self) -> Running {
+        let path = self.directory.path().join("onrush.toml");
+        fs::write(&path, &self.text).expect("it is ours");
+        let path = path.display().to_string();
+        let checked = run_onrush(&["check", &path]);
+        assert_eq!(
+            (checked.code, checked.err.as_str()),
+            (Some(0), ""),
+            "{}",
+            self.text
+        );
+        let serve = Serve::start(&["--config", &path]);
+        let listening = serve
+            .greeting
+            .lines()
+            .find_map(|line| line.strip_prefix("  listening on "));
+        let addresses = listening.expect("it says where").split(", ");
+        let addresses = addresses.map(|address| address.trim_end_matches(" with TLS").to_owned());
+        Running {
+            addresses: addresses.collect(),
+            serve,
+            directory: self.directory,
+        }
+    }
+}
+
+impl Running {
+    /// The answer of the first address to a request without a body, whole.
+    fn ask(&self, line: &str, fields: &[&str]) -> String {
+        self.ask_at(0, line, fields)
+    }
+
+    fn ask_at(&self, address: usize, line: &str, fields: &[&str]) -> String {
+        let names_host = fields.iter().any(|field| field.starts_with("Host: "));
+        let host = if names_host { "" } else { "Host: h\r\n" };
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        let request = format!("{line} HTTP/1.1\r\n{host}{fields}Connection: close\r\n\r\n");
+        self.client(address).exchange(request.as_bytes())
+    }
+
+    fn client(&self, address: usize) -> Client<std::net::TcpStream> {
+        let stream = std::net::TcpStream::connect(&self.addresses[address]).expect("it listens");
+        Client(stream)
+    }
+
+    /// Asks and looks for `status` and, in any case, all of `parts` in the answer.
+    fn shows(&self, line: &str, fields: &[&str], status: u16, parts: &[&str]) {
+        has(&self.ask(line, fields), status, parts);
+    }
+}
+
+/// That `answer` has this status and, in any case, all of `parts`.
+fn has(answer: &str, status: u16, parts: &[&str]) {
+    let lowercase = answer.to_lowercase();
+    assert!(
+        answer.starts_with(&format!("HTTP/1.1 {status} ")),
+        "{answer}"
+    );
+    for part in parts {
+        assert!(
+            lowercase.contains(&part.to_lowercase()),
+            "{part:?} in {answer}"
+        );
+    }
+}
+
+#[test]
+fn a_static_site() {
+    let css = "p { color: black }\n".repeat(100);
+    let assets: [(&str, &[u8]); 2] = [("a.css", css.as_bytes()), ("a.css.br", b"as Brotli")];
+    let site = Example::of("static-site")
+        .on_free_port("0.0.0.0:8080")
+        .on_free_port("[::]:8080")
+        .with_files("/srv/assets", &assets)
+        .with_files("/srv/www", &[("index.htm", b"welcome")])
+        .start();
+    assert_eq!(site.addresses.len(), 2);
+    site.shows("GET /health", &[], 200, &["\r\n\r\nok\n"]);
+    site.shows("GET /", &["Host: www.example.com"], 200, &["welcome"]);
+    let location = "\r\nLocation: http://www.example.com/a?b\r\n";
+    site.shows("GET /a?b", &["Host: example.com"], 308, &[location]);
+    site.shows("GET /", &["Host: example.net"], 404, &["no such site"]);
+    let host = "Host: STATIC.example.com:8080";
+    site.shows("GET /assets/a.css", &[host], 200, &[&css]);
+    for (coding, part) in [("br", "as Brotli"), ("gzip", "\r\n")] {
+        let fields = [host, &format!("Accept-Encoding: {coding}")];
+        let encoding = format!("\r\nContent-Encoding: {coding}\r\n");
+        site.shows("GET /assets/a.css", &fields, 200, &[&encoding, part]);
+    }
+}
+
+#[test]
+fn one_application() {
+    let [app, backup, reports] = ["app", "backup", "reports"].map(Application::start);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let dead = nobody.local_addr().expect("bound").to_string();
+    drop(nobody);
+    let socket = tempfile::tempdir().expect("a directory");
+    let example = Example::of("application")
+        .on_free_port("0.0.0.0:8080")
+        .with(
+            "/run/onrush.sock",
+            &socket.path().join("socket").display().to_string(),
+        )
+        .with_files("/srv/app/static", &[("logo.svg", b"<svg/>")])
+        .with("127.0.0.1:9000", &reports.address)
+        .with("10.0.0.1:8000", &dead)
+        .with("10.0.0.2:8000", &app.address)
+        .with("10.0.0.3:8000", &backup.address)
+        .start();
+    // The first of its servers is dead; nobody notices.
+    for _ in 0..20 {
+        example.shows("GET /", &[], 200, &["\r\n\r\napp\nGET / "]);
+    }
+    example.shows("GET /static/logo.svg", &[], 200, &["<svg/>"]);
+    example.shows("GET /reports/1", &[], 200, &["\r\n\r\nreports\n"]);
+    let mut neighbour = Client::connect(&socket.path().join("socket"));
+    let answer = neighbour.exchange(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    has(&answer, 200, &["\r\n\r\napp\n"]);
+}
+
+#[test]
+fn a_canary() {
+    let [old, new] = ["old version", "new version"].map(Application::start);
+    let other = Application::start("old version");
+    let example = Example::of("canary")
+        .on_free_port("0.0.0.0:8080")
+        .with("10.0.0.1:8000", &old.address)
+        .with("10.0.0.2:8000", &other.address)
+        .with("10.0.0.9:8000", &new.address)
+        .start();
+    let of_new = ["\r\nX-Version: new\r\n", "\r\n\r\nnew version\n"];
+    let of_old = ["\r\nX-Version: old\r\n", "\r\n\r\nold version\n"];
+    for _ in 0..20 {
+        example.shows("GET /", &["X-Canary: yes"], 200, &of_new);
+        example.shows("GET /checkout/pay", &[], 200, &of_old);
+    }
+    // Without any of the new one in so many the sun would have gone out before (0.95 to the power of 600).
+    let answers: Vec<_> = (0..600).map(|_| example.ask("GET /", &[])).collect();
+    let count = |part| {
+        answers
+            .iter()
+            .filter(|answer| answer.contains(part))
+            .count()
+    };
+    let (olds, news) = (
+        count("\r\n\r\nold version\n"),
+        count("\r\n\r\nnew version\n"),
+    );
+    assert_eq!(olds + news, answers.len());
+    assert!(news > 0 && olds > news, "{news} of {}", answers.len());
+}
+
+#[test]
+fn tls_with_several_names() {
+    let application = Application::start("app");
+    let made = ["example.com", "example.org"].map(|name| {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a name");
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    });
+    let [com, org] = &made;
+    let files: [(&str, &[u8]); 4] = [
+        ("example.com.pem", com.0.as_bytes()),
+        ("example.com.key", com.1.as_bytes()),
+        ("example.org.pem", org.0.as_bytes()),
+        ("example.org.key", org.1.as_bytes()),
+    ];
+    let example = Example::of("tls")
+        .on_free_port("0.0.0.0:8443")
+        .with_files("/etc/onrush", &files)
+        .with("10.0.0.1:8000", &application.address)
+        .start();
+    let port = example.addresses[0].rsplit(':').next().expect("a port");
+    let certificates = example.directory.path().join("etc/onrush");
+    let authority = |name: &str| format!("{}/{name}.pem", certificates.display());
+    let ask = |name: &str, more: &[&str]| {
+        let (ca, resolve) = (authority(name), format!("{name}:{port}:127.0.0.1"));
+        let url = format!("https://{name}:{port}/");
+        let words = [
+            "-i",
+            "--http1.1",
+            "--cacert",
+            &ca,
+            "--resolve",
+            &resolve,
+            &url,
+        ];
+        curl(&[&words, more].concat()).out
+    };
+    let transport = "\r\nStrict-Transport-Security: max-age=31536000\r\n";
+    has(
+        &ask("example.com", &[]),
+        200,
+        &[transport, "\nX-Tls-Version: TLS", "\r\n\r\napp\n"],
+    );
+    has(&ask("example.org", &[]), 200, &["the other site"]);
+    has(&ask("example.com", &["-H", "Host: example.net"]), 421, &[]);
+}
+
+#[test]
+fn behind_another_balancer() {
+    let [one, two] = ["one", "two"].map(Application::start);
+    let example = Example::of("behind-balancer")
+        .on_free_port("0.0.0.0:8080")
+        .on_free_port("0.0.0.0:8081")
+        .with("10.0.0.0/24", "127.0.0.0/8")
+        .with("10.0.1.1:8000", &one.address)
+        .with("10.0.1.2:8000", &two.address)
+        .start();
+    let told = |client: &str| format!("X-Forwarded-For: {client}");
+    let inside = example.ask_at(1, "GET /internal/a", &[&told("192.0.2.7")]);
+    has(
+        &inside,
+        200,
+        &[
+            "\nX-Forwarded-For: 192.0.2.7, 127.0.0.1\r\n",
+            "\nForwarded: for=127.0.0.1;",
+        ],
+    );
+    has(
+        &example.ask_at(1, "GET /internal/a", &[&told("198.51.100.7")]),
+        403,
+        &[],
+    );
+    // A client stays with its server.
+    let server = |answer: &str| {
+        answer
+            .split("\r\n\r\n")
+            .nth(1)
+            .map(|body| body[..3].to_owned())
+    };
+    for _ in 0..10 {
+        let again = example.ask_at(1, "GET /internal/b", &[&told("192.0.2.7")]);
+        assert_eq!(server(&again), server(&inside));
+    }
+    let request = "GET /internal/ HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    for (client, status) in [("192.0.2.7", 200), ("198.51.100.7", 403)] {
+        let told = format!("PROXY TCP4 {client} 127.0.0.1 5555 8080\r\n{request}");
+        has(&example.client(0).exchange(told.as_bytes()), status, &[]);
+    }
+}
+
+#[test]
+fn an_application_with_websocket() {
+    let [one, two, site] = ["chat one", "chat two", "site"].map(Application::start);
+    let example = Example::of("websocket")
+        .on_free_port("0.0.0.0:8080")
+        .with("10.0.0.1:9000", &one.address)
+        .with("10.0.0.2:9000", &two.address)
+        .with("10.0.0.3:8000", &site.address)
+        .start();
+    say_hello(&mut example.client(0), "/chat");
+    example.shows("GET /", &[], 200, &["\r\n\r\nsite\n"]);
+    // Who comes back finds its server.
+    let first = example.ask("GET /chat/history", &[]);
+    let cookie = first.split("\r\nSet-Cookie: ").nth(1).expect("a cookie");
+    let cookie = format!("Cookie: {}", cookie.split(';').next().expect("its value"));
+    let name = if first.contains("\r\n\r\nchat one\n") {
+        "one"
+    } else {
+        "two"
+    };
+    for _ in 0..10 {
+        let body = format!("\r\n\r\nchat {name}\n");
+        example.shows("GET /chat/history", &[&cookie], 200, &[&body]);
+    }
+    let totals = example.serve.stop();
+    assert_eq!(totals.number_before(" tunnels"), 1, "{totals:?}");
+}
+
+#[test]
+fn rate_limits() {
+    let application = Application::start("app");
+    let example = Example::of("rate-limits")
+        .on_free_port("0.0.0.0:8080")
+        .with("10.0.0.1:8000", &application.address)
+        .start();
+    for _ in 0..3 {
+        example.shows(
+            "POST /login",
+            &["Content-Length: 0"],
+            200,
+            &["\r\n\r\napp\n"],
+        );
+    }
+    let retry_after = "\r\nRetry-After: ";
+    example.shows("POST /login", &["Content-Length: 0"], 429, &[retry_after]);
+    // Neither the method nor the path is limited, but both together.
+    example.shows("GET /login", &[], 200, &[]);
+    example.shows("GET /search?q=a", &[], 200, &[]);
+    // Each key has a limit of its own.
+    let request = "GET /api/ HTTP/1.1\r\nHost: h\r\nX-Api-Key: one\r\n\r\n".repeat(1000);
+    let answers = example.client(0).exchange(request.as_bytes());
+    has(
+        &answers,
+        200,
+        &["HTTP/1.1 429 Too Many Requests", retry_after],
+    );
+    example.shows("GET /api/", &["X-Api-Key: two"], 200, &[]);
+}
+
+#[test]
+fn an_api_gateway() {
+    let [users, orders] = ["users", "orders"].map(Application::start);
+    let more_users = Application::start("users");
+    let example = Example::of("api-gateway")
+        .on_free_port("0.0.0.0:8080")
+        .with("10.0.0.1:8000", &users.address)
+        .with("10.0.0.2:8000", &more_users.address)
+        .with("10.0.1.1:8000", &orders.address)
+        .start();
+    example.shows(
+        "GET /users/7?x",
+        &[],
+        200,
+        &["\r\n\r\nusers\nGET /7?x HTTP/1.1\r\n"],
+    );
+    let answer = example.ask("GET /orders/1", &["X-Debug: 1"]);
+    has(
+        &answer,
+        200,
+        &["\r\n\r\norders\nGET /v2/orders/1 HTTP/1.1\r\n"],
+    );
+    assert!(!answer.contains("X-Debug"), "{answer}");
+    // The same number for the client and for the service.
+    let ids: Vec<_> = answer
+        .split("X-Request-Id: ")
+        .skip(1)
+        .map(|rest| &rest[..32])
+        .collect();
+    assert!(
+        matches!(ids[..], [client, service] if client == service),
+        "{answer}"
+    );
+    // The loopback is none of its networks.
+    example.shows("POST /orders/1", &["Content-Length: 0"], 403, &[]);
+    example.shows(
+        "GET /",
+        &[],
+        302,
+        &["\r\nLocation: https://docs.example.com/\r\n"],
+    );
+    example.shows("GET /other", &[], 404, &["no such service"]);
+    let challenge = "\r\nWWW-Authenticate: Basic realm=\"operations\"";
+    example.shows("GET /admin/", &[], 401, &[challenge]);
+    let url = format!("http://{}/admin/", example.addresses[0]);
+    for (password, status) in [("correct horse battery staple", 200), ("wrong", 401)] {
+        let user = format!("ops:{password}");
+        has(&curl(&["-i", "-u", &user, &url]).out, status, &[]);
+    }
+}
+
+#[test]
+fn pipelining_to_trusted_servers() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let sockets = ["1.sock", "2.sock"].map(|name| directory.path().join(name));
+    let servers = sockets.each_ref().map(|socket| {
+        let address = format!("unix:{}", socket.display());
+        Serve::start(&["--respond", "200:here", "--listen", &address])
+    });
+    // On one core, so that connections can be counted.
+    let example = Example::of("pipelining")
+        .on_free_port("0.0.0.0:8080")
+        .with("[[listen]]", "threads = 1\n[[listen]]")
+        .with("/run/app/1.sock", &sockets[0].display().to_string())
+        .with("/run/app/2.sock", &sockets[1].display().to_string())
+        .start();
+    for _ in 0..50 {
+        example.shows("GET /", &[], 200, &["\r\n\r\nhere"]);
+    }
+    drop(example);
+    let totals = servers.map(Serve::stop);
+    assert_eq!(
+        totals.iter().map(|totals| totals.requests()).sum::<u64>(),
+        50
+    );
+    assert!(
+        totals.iter().all(|totals| totals.connections() == 1),
+        "{totals:?}"
+    );
+}
+
+#[test]
+fn a_laboratory() {
+    let example = Example::of("lab").on_free_port("127.0.0.1:8080").start();
+    example.shows("GET /?s=1k", &[], 200, &["\r\nContent-Length: 1024\r\n"]);
+    example.shows("GET /?r=503", &[], 503, &[]);
+    example.shows("GET /empty", &[], 200, &["\r\nContent-Length: 0\r\n"]);
+    example.shows("GET /teapot", &[], 418, &["\r\nX-Spout: yes\r\n"]);
+}
