@@ -9,6 +9,7 @@ use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
 
+use crate::access::Denial;
 use crate::client::Client;
 use crate::limits::{LINGER, LINGER_BYTES};
 use crate::output::Output;
@@ -218,6 +219,10 @@ impl Connection {
                 refuse(status, reason, &[], context, &mut writer)?;
                 None
             }
+            Chosen::Deny(denial) => {
+                denial.answer(context, &mut writer)?;
+                None
+            }
             Chosen::Files(files, path) => files
                 .answer(&head, &path, context, &mut writer)?
                 .map(Next::File),
@@ -388,6 +393,7 @@ enum Chosen<'w, 'b> {
     Redirect(&'w Redirect),
     Forward(usize),
     Refuse(u16, &'static str),
+    Deny(Denial),
 }
 
 /// Finds the request's route, and what it gets there.
@@ -430,6 +436,18 @@ fn choose<'w, 'b>(
             "its answer would have too large a head",
         ));
     }
+    if let Some(access) = &target.access {
+        let asker = Asker {
+            worker,
+            client,
+            stream,
+            passage,
+        };
+        match access.enter(head, asker) {
+            Ok(ticket) => passage.hold(ticket, worker),
+            Err(denial) => return Ok(Chosen::Deny(denial)),
+        }
+    }
     Ok(match &target.answer {
         Answer::Fixed(fixed) => Chosen::Fixed(fixed),
         Answer::Synthetic => Chosen::Synthetic,
@@ -465,6 +483,7 @@ fn without_prefix<'b>(path: Cow<'b, [u8]>, prefix: &str) -> Cow<'b, [u8]> {
 mod tests {
     use super::*;
     use crate::client::Origin;
+    use crate::server::Shared;
     use onrush_config::plan::{OneLiner, Plan};
     use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
     use onrush_http::forwarded::Scheme;
@@ -473,7 +492,9 @@ mod tests {
     fn an_idle_connection_costs_little_memory() {
         let core = Core::simulated(Simulation::with_seed(1));
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
-        let worker = Worker::new(core.clone(), &plan, &[]).ok().unwrap();
+        let worker = Worker::new(core.clone(), &plan, &Shared::new(&plan))
+            .ok()
+            .unwrap();
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let listener = Listener::new(&core, &claim).unwrap();
         let (address, client) = (claim.address().clone(), core.clone());

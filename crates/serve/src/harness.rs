@@ -13,7 +13,7 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation, Stream};
 
-use crate::server;
+use crate::server::{self, Shared};
 use crate::worker::Worker;
 
 pub(crate) use script::{Step, Upstream, forward, forward_calmly, forward_with, send};
@@ -214,11 +214,11 @@ impl Site {
 
     /// The same, with a look behind the scenes.
     pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
-        let rosters: Vec<_> = plan.upstreams.iter().map(server::roster).collect();
+        let shared = Shared::new(plan);
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);
-        let worker = server::prepare(&self.core, plan, &rosters, claims, &[None])
+        let worker = server::prepare(&self.core, plan, &shared, claims, &[None])
             .expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
         (address, worker)

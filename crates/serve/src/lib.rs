@@ -9,14 +9,15 @@ mod worker;
 
 mod tls;
 
-#[cfg_attr(not(test), expect(dead_code, reason = "routes cannot have limits yet"))]
-mod admit;
 mod client;
 mod connection;
 mod output;
 mod passage;
 mod path;
 mod route;
+
+mod access;
+mod admit;
 
 mod edits;
 mod variables;

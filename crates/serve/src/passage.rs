@@ -9,6 +9,7 @@ use onrush_http::forwarded::Scheme;
 use onrush_http::request::RequestHead;
 use onrush_tls::Transport;
 
+use crate::admit::concurrency::Ticket;
 use crate::client::Client;
 use crate::edits::Applied;
 use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
@@ -43,6 +44,8 @@ pub(crate) struct Kept {
     request_id: [u8; REQUEST_ID_BYTES],
     /// The fields that its route adds to the answer, rendered.
     lines: Vec<u8>,
+    /// Counts for the request in a limit.
+    ticket: Option<Ticket>,
 }
 
 impl Default for Kept {
@@ -50,6 +53,7 @@ impl Default for Kept {
         Self {
             request_id: [b'0'; REQUEST_ID_BYTES],
             lines: Vec::new(),
+            ticket: None,
         }
     }
 }
@@ -67,7 +71,9 @@ impl SpareKept {
         self.0.borrow_mut().pop().unwrap_or_default()
     }
 
-    fn put(&self, kept: Box<Kept>) {
+    fn put(&self, mut kept: Box<Kept>) {
+        kept.ticket = None;
+        kept.lines.clear();
         let mut spare = self.0.borrow_mut();
         if spare.len() < KEPT_SPARE_MAX {
             spare.push(kept);
@@ -123,7 +129,7 @@ impl Passage {
         client: &Client,
         stream: &Transport,
     ) -> Result<(), TooLong> {
-        let kept = self.kept.insert(worker.spare_kept.take());
+        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
         let mut lines = mem::take(&mut kept.lines);
         lines.clear();
         let (first, second) = kept.request_id.split_at_mut(REQUEST_ID_BYTES / 2);
@@ -154,6 +160,14 @@ impl Passage {
             kept.lines = lines;
         }
         if too_long { Err(TooLong) } else { Ok(()) }
+    }
+
+    /// Keeps what counts for the request in a limit until it is answered.
+    pub(crate) fn hold(&mut self, ticket: Option<Ticket>, worker: &Worker) {
+        if let Some(ticket) = ticket {
+            let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+            kept.ticket = Some(ticket);
+        }
     }
 
     fn target<'w>(&self, worker: &'w Worker) -> Option<&'w Target> {

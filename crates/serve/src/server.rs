@@ -18,6 +18,7 @@ use onrush_engine::{
 use onrush_http::forwarded::Scheme;
 use onrush_tls::{Acceptor, Transport, Trouble, Watch};
 
+use crate::access::Ledger;
 use crate::client::{Client, Origin};
 use crate::connection;
 use crate::limits::{
@@ -156,7 +157,7 @@ impl Server {
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let rosters: Vec<Arc<Roster>> = plan.upstreams.iter().map(roster).collect();
+        let shared = Shared::new(&plan);
         let acceptors = tls::acceptors(&plan).map_err(StartError::Tls)?;
         let claims = claim(&plan)?;
         let drain = plan.timeouts.drain;
@@ -164,12 +165,12 @@ impl Server {
             io: choice.io,
             cpus,
         };
-        let shared = Arc::new((plan, rosters));
+        let shared = Arc::new((plan, shared));
         let (ready, readiness) = mpsc::channel();
         let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&acceptors));
         let cores = onrush_engine::start(&setup, move |core| {
-            let (plan, rosters) = &*shared;
-            match prepare(&core, plan, rosters, &listening, &accepting) {
+            let (plan, shared) = &*shared;
+            match prepare(&core, plan, shared, &listening, &accepting) {
                 Ok(worker) => {
                     // The receiver waits for as many reports as there are cores.
                     let _ = ready.send(Ok(()));
@@ -274,8 +275,24 @@ fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
         .collect())
 }
 
+/// What the cores of a server share.
+pub(crate) struct Shared {
+    /// The servers of each group.
+    pub(crate) rosters: Vec<Arc<Roster>>,
+    pub(crate) ledger: Ledger,
+}
+
+impl Shared {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            rosters: plan.upstreams.iter().map(roster).collect(),
+            ledger: Ledger::new(plan),
+        }
+    }
+}
+
 /// The servers of a group, its names resolved. One that cannot be resolved is a server that is down.
-pub(crate) fn roster(upstream: &plan::Upstream) -> Arc<Roster> {
+fn roster(upstream: &plan::Upstream) -> Arc<Roster> {
     let roster = Roster::new(upstream);
     for (index, server) in upstream.servers.iter().enumerate() {
         let ServerAddress::Name { host, port } = &server.address else {
@@ -327,11 +344,11 @@ fn claim_patiently(address: &Address) -> Result<Claim, Error> {
 pub(crate) fn prepare(
     core: &Core,
     plan: &Plan,
-    rosters: &[Arc<Roster>],
+    shared: &Shared,
     claims: &[Claim],
     acceptors: &[Option<Arc<Acceptor>>],
 ) -> Result<Rc<Worker>, StartError> {
-    let worker = Worker::new(core.clone(), plan, rosters)
+    let worker = Worker::new(core.clone(), plan, shared)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     for (claim, acceptor) in claims.iter().zip(acceptors) {
         let listener = Listener::new(core, claim)

@@ -1,6 +1,7 @@
 //! What the server does for its clients, on every driver: connections, and requests that are forwarded to servers which
 //! do right and wrong.
 
+mod access;
 mod bodies;
 mod edits;
 mod failures;
