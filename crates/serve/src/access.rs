@@ -1,6 +1,11 @@
 //! Who is let in: a route's rules about networks, rates and passwords, in this order, each looked at only when those
 //! before it let the request through.
 
+mod login;
+mod users;
+mod verify;
+
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -11,37 +16,55 @@ use onrush_config::Plan;
 use onrush_config::plan::{self, Networks, RateKey};
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
+use onrush_tls::Transport;
 
 use crate::admit::Admission;
 use crate::admit::concurrency::{Concurrency, Entrance, Ticket};
 use crate::admit::key::{Key, Keys};
 use crate::admit::rate::{Rate, Rates};
-use crate::passage::Asker;
+use crate::client::Client;
+use crate::passage::{Asker, Passage};
 use crate::respond::refuse::refuse;
 use crate::respond::{Context, Writer};
 use crate::route::values;
+use crate::worker::Worker;
+use login::{Login, Step};
+use verify::Verifier;
 
-/// What the cores of a server count together. Tables that no route needs are not there.
+pub(crate) use users::Users;
+pub(crate) use verify::{Outcome, Pending};
+
+/// What the cores of a server know together of who comes. What no route needs is not there.
 #[derive(Debug)]
 pub(crate) struct Ledger {
+    /// The users of each route.
+    users: Vec<Option<Arc<Users>>>,
+    verifier: Option<Verifier>,
     keys: Arc<Keys>,
     rates: Option<Arc<Rates>>,
     concurrency: Option<Concurrency>,
 }
 
 impl Ledger {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    /// `users` are those of each route.
+    ///
+    /// # Errors
+    /// When the system has no thread to check passwords with.
+    pub(crate) fn new(plan: &Plan, users: Vec<Option<Arc<Users>>>) -> io::Result<Self> {
         let limits = || {
             let routes = plan.routes.iter();
             routes.filter_map(|route| route.access.rate_limit.as_ref())
         };
         let has_rates = limits().any(|limit| limit.requests.is_some());
         let has_concurrency = limits().any(|limit| limit.concurrent.is_some());
-        Self {
+        let asks_for_passwords = users.iter().any(Option::is_some);
+        Ok(Self {
+            verifier: asks_for_passwords.then(Verifier::start).transpose()?,
+            users,
             keys: Arc::default(),
             rates: has_rates.then(|| Arc::new(Rates::new())),
             concurrency: has_concurrency.then(Concurrency::new),
-        }
+        })
     }
 }
 
@@ -51,6 +74,7 @@ pub(crate) struct Access {
     allow: Networks,
     deny: Networks,
     limit: Option<Limit>,
+    login: Option<Login>,
 }
 
 /// How much of it.
@@ -66,11 +90,24 @@ struct Limit {
 
 /// What a request is told that is not let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Denial {
+pub(crate) enum Denial<'w> {
     /// 403: not from there.
     Network,
     /// 429 (RFC 6585 section 4): too many of them.
     Limit { retry_after: Duration },
+    /// 401 (RFC 9110 15.5.2): who are you?
+    Login { challenge: &'w str },
+    /// 503: too many passwords wait to be checked.
+    Busy,
+}
+
+/// Why a request does not go on.
+#[derive(Debug)]
+pub(crate) enum Halt<'w> {
+    Deny(Denial<'w>),
+    /// Its password has to be checked first. What comes of it goes to [`Passage::verified`], and then the request is
+    /// looked at once more.
+    Verify(Pending),
 }
 
 impl Access {
@@ -80,20 +117,63 @@ impl Access {
             return None;
         }
         let limit = plan.rate_limit.as_ref();
+        let users = ledger.users.get(route).and_then(Option::as_ref);
+        let login = plan
+            .basic_auth
+            .as_ref()
+            .zip(users.zip(ledger.verifier.as_ref()));
         Some(Box::new(Self {
             allow: plan.allow.clone(),
             deny: plan.deny.clone(),
             limit: limit.map(|limit| Limit::new(limit, route, ledger)),
+            login: login.map(|(plan, (users, verifier))| Login::new(&plan.realm, users, verifier)),
         }))
+    }
+
+    /// Lets the request in `passage` in, or says why not.
+    ///
+    /// A login goes on to servers as it came, as nginx does it: they may want to know who it is. A route can take it out
+    /// by its edits.
+    pub(crate) fn let_in(
+        &self,
+        head: &RequestHead<'_, '_>,
+        worker: &Worker,
+        client: &Client,
+        stream: &Transport,
+        passage: &mut Passage,
+    ) -> Result<(), Halt<'_>> {
+        let checked = passage.take_verified();
+        // Whose password has been checked meanwhile has passed, and been counted, before.
+        if checked.is_none() {
+            let asker = Asker {
+                worker,
+                client,
+                stream,
+                passage,
+            };
+            let ticket = self.enter(head, asker).map_err(Halt::Deny)?;
+            passage.hold(ticket, worker);
+        }
+        let Some(login) = &self.login else {
+            return Ok(());
+        };
+        match login.step(head, checked, worker.core.now()) {
+            Step::LetIn => Ok(()),
+            Step::Ask => Err(Halt::Deny(Denial::Login {
+                challenge: login.challenge(),
+            })),
+            Step::Wait(pending) => Err(Halt::Verify(pending)),
+            Step::Busy => Err(Halt::Deny(Denial::Busy)),
+        }
     }
 
     /// Whether the client may come from where it does and as often as it does; the ticket counts for it until it is
     /// answered.
-    pub(crate) fn enter(
+    fn enter(
         &self,
         head: &RequestHead<'_, '_>,
         asker: Asker<'_>,
-    ) -> Result<Option<Ticket>, Denial> {
+    ) -> Result<Option<Ticket>, Denial<'static>> {
         let asks_where = !self.deny.is_empty() || !self.allow.is_empty();
         if asks_where && !self.lets_in(asker.address(head.headers)) {
             return Err(Denial::Network);
@@ -128,7 +208,7 @@ impl Limit {
         &self,
         head: &RequestHead<'_, '_>,
         asker: Asker<'_>,
-    ) -> Result<Option<Ticket>, Denial> {
+    ) -> Result<Option<Ticket>, Denial<'static>> {
         let key = self.key(head, asker);
         // Those at a time first: a ticket can be given back, and what counts for the rate cannot.
         let ticket = match &self.concurrent {
@@ -164,7 +244,7 @@ impl Limit {
     }
 }
 
-impl Denial {
+impl Denial<'_> {
     pub(crate) fn answer(self, context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
         match self {
             Denial::Network => refuse(403, "not from your network", &[], context, writer),
@@ -173,6 +253,20 @@ impl Denial {
                 let seconds = digits.format(seconds_up(retry_after));
                 let fields = [("Retry-After", seconds)];
                 refuse(429, "too many requests", &fields, context, writer)
+            }
+            Denial::Login { challenge } => {
+                let fields = [("WWW-Authenticate", challenge)];
+                refuse(
+                    401,
+                    "a name and a password are needed",
+                    &fields,
+                    context,
+                    writer,
+                )
+            }
+            Denial::Busy => {
+                let fields = [("Retry-After", "1")];
+                refuse(503, "too many logins at a time", &fields, context, writer)
             }
         }
     }
@@ -203,7 +297,8 @@ mod tests {
                 deny: networks(deny),
                 ..plan::Access::default()
             };
-            let ledger = Ledger::new(&Plan::one_liner(plan::OneLiner::Synthetic, Vec::new()));
+            let everything = Plan::one_liner(plan::OneLiner::Synthetic, Vec::new());
+            let ledger = Ledger::new(&everything, Vec::new()).expect("no thread is needed");
             Access::new(&plan, 0, &ledger).expect("it has rules")
         };
         let home = ("10.0.0.0", 8);

@@ -9,7 +9,7 @@ use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
 
-use crate::access::Denial;
+use crate::access::{Denial, Halt, Outcome, Pending};
 use crate::client::Client;
 use crate::limits::{LINGER, LINGER_BYTES};
 use crate::output::Output;
@@ -59,6 +59,8 @@ enum Next {
     Synthetic(Box<Synthetic>),
     /// The answer of a server.
     Forward(Forward),
+    /// Whether its password is right.
+    Verify(Pending),
     /// Nothing will: the last answer is written.
     Close,
 }
@@ -126,6 +128,10 @@ impl Connection {
                 Next::Forward(forward) => {
                     Box::pin(forward::exchange(forward, self)).await?;
                     self.passage.end(&self.worker);
+                }
+                Next::Verify(pending) => {
+                    let outcome = Box::pin(self.verify(pending)).await?;
+                    self.passage.verified(outcome, &self.worker);
                 }
                 Next::Close => {
                     self.flush().await?;
@@ -219,6 +225,7 @@ impl Connection {
                 refuse(status, reason, &[], context, &mut writer)?;
                 None
             }
+            Chosen::Verify(pending) => return Ok(Some(Next::Verify(pending))),
             Chosen::Deny(denial) => {
                 denial.answer(context, &mut writer)?;
                 None
@@ -314,6 +321,15 @@ impl Connection {
         }
     }
 
+    /// Waits until the password of the request in hand has been checked. The request stays where it is, and so does what
+    /// of its body has come; a client that goes away meanwhile is noticed when it is answered.
+    async fn verify(&mut self, pending: &Pending) -> Result<Outcome, Error> {
+        if !self.output.is_empty() {
+            self.flush().await?;
+        }
+        Ok(pending.outcome(&self.worker.core).await)
+    }
+
     /// Sends the answers written so far.
     pub(crate) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.stream
@@ -393,7 +409,8 @@ enum Chosen<'w, 'b> {
     Redirect(&'w Redirect),
     Forward(usize),
     Refuse(u16, &'static str),
-    Deny(Denial),
+    Deny(Denial<'w>),
+    Verify(Pending),
 }
 
 /// Finds the request's route, and what it gets there.
@@ -437,15 +454,10 @@ fn choose<'w, 'b>(
         ));
     }
     if let Some(access) = &target.access {
-        let asker = Asker {
-            worker,
-            client,
-            stream,
-            passage,
-        };
-        match access.enter(head, asker) {
-            Ok(ticket) => passage.hold(ticket, worker),
-            Err(denial) => return Ok(Chosen::Deny(denial)),
+        match access.let_in(head, worker, client, stream, passage) {
+            Ok(()) => {}
+            Err(Halt::Deny(denial)) => return Ok(Chosen::Deny(denial)),
+            Err(Halt::Verify(pending)) => return Ok(Chosen::Verify(pending)),
         }
     }
     Ok(match &target.answer {
@@ -492,7 +504,7 @@ mod tests {
     fn an_idle_connection_costs_little_memory() {
         let core = Core::simulated(Simulation::with_seed(1));
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
-        let worker = Worker::new(core.clone(), &plan, &Shared::new(&plan))
+        let worker = Worker::new(core.clone(), &plan, &Shared::new(&plan).unwrap())
             .ok()
             .unwrap();
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();

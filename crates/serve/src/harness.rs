@@ -214,12 +214,12 @@ impl Site {
 
     /// The same, with a look behind the scenes.
     pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
-        let shared = Shared::new(plan);
+        let shared = Shared::new(plan).expect("the plan can be used");
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);
-        let worker = server::prepare(&self.core, plan, &shared, claims, &[None])
-            .expect("the plan can be served");
+        let worker =
+            server::prepare(&self.core, plan, &shared, claims).expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
         (address, worker)
     }

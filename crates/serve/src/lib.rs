@@ -4,6 +4,7 @@
 //! `connection.rs`, the front page of this crate.
 #![forbid(unsafe_code)]
 
+mod check;
 mod server;
 mod worker;
 
@@ -38,5 +39,6 @@ mod harness;
 #[cfg(test)]
 mod tests;
 
+pub use check::{Unusable, check};
 pub use meter::Totals;
 pub use server::{Server, StartError};

@@ -9,6 +9,7 @@ use onrush_http::forwarded::Scheme;
 use onrush_http::request::RequestHead;
 use onrush_tls::Transport;
 
+use crate::access::Outcome;
 use crate::admit::concurrency::Ticket;
 use crate::client::Client;
 use crate::edits::Applied;
@@ -46,6 +47,8 @@ pub(crate) struct Kept {
     lines: Vec<u8>,
     /// Counts for the request in a limit.
     ticket: Option<Ticket>,
+    /// What came of its password, between the moment that is known and the second look at the request.
+    verified: Option<Outcome>,
 }
 
 impl Default for Kept {
@@ -54,6 +57,7 @@ impl Default for Kept {
             request_id: [b'0'; REQUEST_ID_BYTES],
             lines: Vec::new(),
             ticket: None,
+            verified: None,
         }
     }
 }
@@ -73,6 +77,7 @@ impl SpareKept {
 
     fn put(&self, mut kept: Box<Kept>) {
         kept.ticket = None;
+        kept.verified = None;
         kept.lines.clear();
         let mut spare = self.0.borrow_mut();
         if spare.len() < KEPT_SPARE_MAX {
@@ -168,6 +173,17 @@ impl Passage {
             let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
             kept.ticket = Some(ticket);
         }
+    }
+
+    /// The request's password has been checked.
+    pub(crate) fn verified(&mut self, outcome: Outcome, worker: &Worker) {
+        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        kept.verified = Some(outcome);
+    }
+
+    /// What came of its password, if it was checked.
+    pub(crate) fn take_verified(&mut self) -> Option<Outcome> {
+        self.kept.as_mut()?.verified.take()
     }
 
     fn target<'w>(&self, worker: &'w Worker) -> Option<&'w Target> {

@@ -1,6 +1,7 @@
 //! A running server: claims its addresses, starts its cores, stops them.
 
 use std::fmt;
+use std::io;
 use std::net::ToSocketAddrs;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -16,9 +17,10 @@ use onrush_engine::{
     Stream, choose, cpu, descriptors,
 };
 use onrush_http::forwarded::Scheme;
-use onrush_tls::{Acceptor, Transport, Trouble, Watch};
+use onrush_tls::{Acceptor, Transport, Watch};
 
 use crate::access::Ledger;
+use crate::check::{self, Unusable, cannot_serve};
 use crate::client::{Client, Origin};
 use crate::connection;
 use crate::limits::{
@@ -26,7 +28,7 @@ use crate::limits::{
     DESCRIPTORS_PER_CORE,
 };
 use crate::meter::Totals;
-use crate::proxy::check;
+use crate::proxy::check::watch;
 use crate::proxy::roster::{At, Roster};
 use crate::tls::{self, Acceptors};
 use crate::worker::Worker;
@@ -58,9 +60,11 @@ pub enum StartError {
     },
     /// An address cannot be listened on.
     Listen(Address, Error),
-    /// Certificates or keys cannot be used.
-    Tls(Vec<Trouble>),
-    /// A directory cannot be opened.
+    /// Files of the plan cannot be used.
+    Unusable(Unusable),
+    /// There is no thread to check passwords with.
+    Thread(io::Error),
+    /// A directory that could be opened a moment ago cannot be opened any more.
     Directory(String, Error),
     /// This process may not have as many open files as its cores need before the first connection comes.
     Descriptors {
@@ -90,18 +94,10 @@ impl fmt::Display for StartError {
                     None => error.fmt(f),
                 }
             }
-            StartError::Tls(wrong) => {
-                let wrong: Vec<String> = wrong.iter().map(Trouble::to_string).collect();
-                f.write_str(&wrong.join("\n"))
-            }
-            StartError::Directory(path, error) => {
-                write!(f, "cannot serve the directory {path}: ")?;
-                match error.kind {
-                    Kind::Os(Errno::NOENT) => f.write_str("there is none"),
-                    Kind::Os(Errno::NOTDIR) => f.write_str("it is a file"),
-                    Kind::Os(Errno::ACCESS) => f.write_str("permission denied"),
-                    _ => error.fmt(f),
-                }
+            StartError::Unusable(why) => why.fmt(f),
+            StartError::Directory(path, error) => f.write_str(&cannot_serve(path, error)),
+            StartError::Thread(error) => {
+                write!(f, "cannot start a thread to check passwords: {error}")
             }
             StartError::Descriptors { needed, limit } => write!(
                 f,
@@ -157,20 +153,20 @@ impl Server {
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let shared = Shared::new(&plan);
-        let acceptors = tls::acceptors(&plan).map_err(StartError::Tls)?;
+        let shared = Shared::new(&plan)?;
         let claims = claim(&plan)?;
         let drain = plan.timeouts.drain;
         let setup = Setup {
             io: choice.io,
             cpus,
         };
+        let acceptors = Arc::clone(&shared.acceptors);
         let shared = Arc::new((plan, shared));
         let (ready, readiness) = mpsc::channel();
-        let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&acceptors));
+        let listening = Arc::clone(&claims);
         let cores = onrush_engine::start(&setup, move |core| {
             let (plan, shared) = &*shared;
-            match prepare(&core, plan, shared, &listening, &accepting) {
+            match prepare(&core, plan, shared, &listening) {
                 Ok(worker) => {
                     // The receiver waits for as many reports as there are cores.
                     let _ = ready.send(Ok(()));
@@ -280,14 +276,21 @@ pub(crate) struct Shared {
     /// The servers of each group.
     pub(crate) rosters: Vec<Arc<Roster>>,
     pub(crate) ledger: Ledger,
+    acceptors: Acceptors,
 }
 
 impl Shared {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        Self {
+    pub(crate) fn new(plan: &Plan) -> Result<Self, StartError> {
+        let found = check::read(plan).map_err(StartError::Unusable)?;
+        found
+            .warnings
+            .iter()
+            .for_each(|warning| tracing::warn!("{warning}"));
+        Ok(Self {
+            ledger: Ledger::new(plan, found.users).map_err(StartError::Thread)?,
             rosters: plan.upstreams.iter().map(roster).collect(),
-            ledger: Ledger::new(plan),
-        }
+            acceptors: found.acceptors,
+        })
     }
 }
 
@@ -346,11 +349,10 @@ pub(crate) fn prepare(
     plan: &Plan,
     shared: &Shared,
     claims: &[Claim],
-    acceptors: &[Option<Arc<Acceptor>>],
 ) -> Result<Rc<Worker>, StartError> {
     let worker = Worker::new(core.clone(), plan, shared)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
-    for (claim, acceptor) in claims.iter().zip(acceptors) {
+    for (claim, acceptor) in claims.iter().zip(&*shared.acceptors) {
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
         core.spawn(accept(listener, acceptor.clone(), Rc::clone(&worker)));
@@ -363,7 +365,7 @@ pub(crate) fn prepare(
         // One core's checks are for all.
         if core.id() == 0 && group.plan.health.is_some() {
             for server in 0..group.servers().len() as u32 {
-                core.spawn(check::watch(Rc::clone(group), server, Rc::clone(&worker)));
+                core.spawn(watch(Rc::clone(group), server, Rc::clone(&worker)));
             }
         }
     }

@@ -7,8 +7,8 @@ use onrush_config::Plan;
 use onrush_config::plan::{Certificate, ClientCertificates, Tls, TlsProfile};
 use onrush_engine::Stream;
 use onrush_tls::{
-    Acceptor, Clients, HandshakeError, Identity, Profile, Reloaded, ServerSetup, Transport,
-    Trouble, Watch, Watched,
+    Acceptor, Clients, HandshakeError, Identity, Profile, Reloaded, ServerSetup, Transport, Watch,
+    Watched,
 };
 
 use crate::client::Client;
@@ -18,37 +18,27 @@ use crate::worker::Worker;
 /// What the addresses of a plan accept connections with; `None` where TLS is not spoken.
 pub(crate) type Acceptors = Arc<[Option<Arc<Acceptor>>]>;
 
-/// Reads all certificates of a plan.
-///
-/// # Errors
-/// All that is wrong with them.
-pub(crate) fn acceptors(plan: &Plan) -> Result<Acceptors, Vec<Trouble>> {
-    let mut wrong = Vec::new();
-    let mut acceptors = Vec::new();
-    for listen in &plan.listen {
-        acceptors.push(
-            listen
-                .tls
-                .as_ref()
-                .and_then(|tls| match Acceptor::new(setup(tls)) {
-                    Ok((acceptor, warnings)) => {
-                        warnings
-                            .iter()
-                            .for_each(|warning| tracing::warn!("{warning}"));
-                        Some(Arc::new(acceptor))
-                    }
-                    Err(troubles) => {
-                        wrong.extend(troubles);
-                        None
-                    }
-                }),
-        );
-    }
-    if wrong.is_empty() {
-        Ok(acceptors.into())
-    } else {
-        Err(wrong)
-    }
+/// Reads all certificates of a plan. Addresses whose certificates cannot be used have none; what is wrong with them goes
+/// to `wrong`.
+pub(crate) fn acceptors(
+    plan: &Plan,
+    warnings: &mut Vec<String>,
+    wrong: &mut Vec<String>,
+) -> Acceptors {
+    let mut acceptor = |tls: &Tls| match Acceptor::new(setup(tls)) {
+        Ok((acceptor, said)) => {
+            warnings.extend(said.iter().map(ToString::to_string));
+            Some(Arc::new(acceptor))
+        }
+        Err(troubles) => {
+            wrong.extend(troubles.iter().map(ToString::to_string));
+            None
+        }
+    };
+    let listen = plan.listen.iter();
+    listen
+        .map(|listen| listen.tls.as_ref().and_then(&mut acceptor))
+        .collect()
 }
 
 fn setup(tls: &Tls) -> ServerSetup {

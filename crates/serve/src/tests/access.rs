@@ -1,14 +1,14 @@
-//! Who is let in: networks and limits.
+//! Who is let in: networks, limits and passwords.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use onrush_config::plan::{
-    Access, Action, Network, Networks, OneLiner, Piece, Plan, Rate, RateKey, RateLimit, Template,
-    Variable,
+    Access, Action, BasicAuth, Network, Networks, OneLiner, Piece, Plan, Rate, RateKey, RateLimit,
+    Template, Variable,
 };
 
-use crate::harness::{Step, exchange_text, on_every_driver, send};
+use crate::harness::{Step, exchange_text, on_every_driver, on_kernel_cores, send};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -190,5 +190,113 @@ fn a_client_that_goes_away_does_not_count_any_more() {
             }
             site.core.sleep(Duration::from_millis(1)).await;
         }
+    });
+}
+
+/// Lets in ali, whose password is "open sesame".
+fn password() -> Access {
+    let hash = "$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8";
+    Access {
+        basic_auth: Some(BasicAuth {
+            realm: "the cave".into(),
+            users: vec![("ali".into(), hash.into())],
+            file: None,
+        }),
+        ..Access::default()
+    }
+}
+
+const ALI: &str = "Basic YWxpOm9wZW4gc2VzYW1l";
+
+fn get_as(login: &str) -> String {
+    format!("GET / HTTP/1.1\r\nHost: h\r\nAuthorization: {login}\r\n\r\n")
+}
+
+#[test]
+fn who_shows_no_login_is_asked_for_one() {
+    let answer = exchange_text(&plan(password()), &GET.repeat(2));
+    assert_eq!(statuses(&answer), ["401", "401"]);
+    let challenge = "\r\nWWW-Authenticate: Basic realm=\"the cave\", charset=\"UTF-8\"\r\n";
+    assert_eq!(answer.matches(challenge).count(), 2, "{answer}");
+}
+
+#[test]
+fn the_rate_is_looked_at_before_the_password() {
+    let access = Access {
+        rate_limit: hourly(RateKey::Route, 1).rate_limit,
+        ..password()
+    };
+    let answers = exchange_text(&plan(access), &GET.repeat(2));
+    assert_eq!(statuses(&answers), ["401", "429"]);
+}
+
+// A thread checks passwords, and simulated time does not wait for threads: hence on drivers of the kernel only.
+
+#[test]
+fn the_right_password_lets_in_and_no_other() {
+    on_kernel_cores(|site| async move {
+        let address = site.serve(&plan(password()));
+        let mut client = site.connect(&address).await;
+        for (login, status) in [
+            ("Basic YWxpOmNsb3NlIHNlc2FtZQ==", "401"),
+            ("Basic YmFiYTpvcGVuIHNlc2FtZQ==", "401"),
+            (ALI, "200"),
+            (ALI, "200"),
+            ("Basic YWxpOmNsb3NlIHNlc2FtZQ==", "401"),
+            ("Bearer YWxpOm9wZW4gc2VzYW1l", "401"),
+            (ALI, "200"),
+        ] {
+            client.send(get_as(login).as_bytes()).await;
+            let answer = client.receive_message().await;
+            assert_eq!(statuses(&answer), [status], "{login}");
+        }
+        let mut client = site.connect(&address).await;
+        let answers = client.exchange(get_as(ALI).repeat(3).as_bytes()).await;
+        let answers = String::from_utf8(answers).expect("text");
+        assert_eq!(statuses(&answers), ["200"; 3]);
+    });
+}
+
+#[test]
+fn a_request_waits_for_its_password_once_and_whole() {
+    on_kernel_cores(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let mut plan = upstream.plan();
+        // One request would be too many if the second look at it counted.
+        plan.routes[0].access = Access {
+            rate_limit: hourly(RateKey::Route, 1).rate_limit,
+            ..password()
+        };
+        let address = site.serve(&plan);
+        let mut client = site.connect(&address).await;
+        let body = "b".repeat(100_000);
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: h\r\nAuthorization: {ALI}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        client.send(request.as_bytes()).await;
+        let answer = client.receive_text().await;
+        assert_eq!(statuses(&answer), ["200"]);
+        let seen = &upstream.requests()[0][0];
+        assert!(
+            seen.contains(&format!("\nAuthorization: {ALI}\n")),
+            "{seen}"
+        );
+        assert!(seen.ends_with(&body), "{} bytes", seen.len());
+    });
+}
+
+#[test]
+fn a_client_that_does_not_wait_for_its_password_keeps_nobody_from_theirs() {
+    on_kernel_cores(|site| async move {
+        let address = site.serve(&plan(password()));
+        let gone = site.connect(&address).await;
+        gone.send(get_as(ALI).as_bytes()).await;
+        gone.stream.reset_when_dropped();
+        drop(gone);
+        let mut client = site.connect(&address).await;
+        client.send(get_as(ALI).as_bytes()).await;
+        let answer = client.receive_message().await;
+        assert_eq!(statuses(&answer), ["200"]);
     });
 }
