@@ -65,17 +65,18 @@ enum Next {
     Close,
 }
 
-/// Serves the `client` at the other end of `stream` until either side has had enough.
+/// Serves the `client` at the other end of `stream` until either side has had enough. `input` has come of it already.
 ///
 /// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
 /// idle connection costs.
 pub(crate) fn serve(
     stream: Transport,
+    input: Input,
     client: Client,
     worker: Rc<Worker>,
 ) -> impl Future<Output = ()> {
     worker.meter.connection();
-    let mut connection = Connection::new(stream, client, worker);
+    let mut connection = Connection::new(stream, input, client, worker);
     async move {
         // Why a client went away is its own business; what it was answered has been counted.
         let _: Result<(), Error> = connection.run().await;
@@ -83,14 +84,14 @@ pub(crate) fn serve(
 }
 
 impl Connection {
-    fn new(stream: Transport, client: Client, worker: Rc<Worker>) -> Self {
+    fn new(stream: Transport, input: Input, client: Client, worker: Rc<Worker>) -> Self {
         let head_since = Some(worker.core.now());
         Self {
             stream,
             worker,
             client,
             passage: Passage::default(),
-            input: Input::default(),
+            input,
             output: Output::default(),
             unread: BodyReader::new(Framing::None),
             head_since,
@@ -514,7 +515,12 @@ mod tests {
             let _client = Stream::connect(&client, &address, None).await.unwrap();
             let stream = listener.accept().await.unwrap();
             let client = Client::new(Scheme::Http, Origin::OfSocket);
-            let bytes = size_of_val(&serve(Transport::plain(stream), client, worker));
+            let bytes = size_of_val(&serve(
+                Transport::plain(stream),
+                Input::default(),
+                client,
+                worker,
+            ));
             // 1 KiB per idle connection leaves room for this, the socket's slot (200), its timer and its task entry.
             assert!(
                 bytes <= 480,

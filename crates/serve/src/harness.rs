@@ -16,7 +16,7 @@ use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation
 use crate::server::{self, Shared};
 use crate::worker::Worker;
 
-pub(crate) use script::{Step, Upstream, forward, forward_calmly, forward_with, send};
+pub(crate) use script::{Outcome, Step, Upstream, forward, forward_calmly, forward_with, send};
 
 /// Seeds of the simulated networks; each has its own short reads, delays and reordering.
 const SEEDS: Range<u64> = 0..16;

@@ -8,6 +8,7 @@ mod check;
 mod server;
 mod worker;
 
+mod listen;
 mod tls;
 
 mod client;

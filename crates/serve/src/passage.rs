@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::mem;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use onrush_http::Header;
 use onrush_http::forwarded::Scheme;
+use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
 use onrush_tls::Transport;
 
@@ -244,6 +245,21 @@ impl<'a> Asker<'a> {
     pub(crate) fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
         let (peer, port) = self.client.peer(self.stream)?;
         (self.address(headers) == Some(peer)).then_some(port)
+    }
+
+    /// Whom a connection for this request is made for, in the words of the PROXY protocol.
+    pub(crate) fn origin(&self, headers: &[Header<'_>]) -> Origin<'static> {
+        let Some(address) = self.address(headers) else {
+            return Origin::Unix {
+                source: b"",
+                destination: b"",
+            };
+        };
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        Origin::Ip {
+            source: SocketAddr::new(address, self.port(headers).unwrap_or(0)),
+            destination: self.stream.local().unwrap_or(nowhere),
+        }
     }
 
     /// The scheme of the client's request.

@@ -14,19 +14,17 @@ use onrush_config::plan::{
 };
 use onrush_engine::{
     Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Instant, Io, Kind, Listener, Setup,
-    Stream, choose, cpu, descriptors,
+    choose, cpu, descriptors,
 };
-use onrush_http::forwarded::Scheme;
-use onrush_tls::{Acceptor, Transport, Watch};
+use onrush_tls::Watch;
 
 use crate::access::Ledger;
 use crate::check::{self, Unusable, cannot_serve};
-use crate::client::{Client, Origin};
-use crate::connection;
 use crate::limits::{
     ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, DESCRIPTORS_OF_PROGRAM,
     DESCRIPTORS_PER_CORE,
 };
+use crate::listen::{self, Place};
 use crate::meter::Totals;
 use crate::proxy::check::watch;
 use crate::proxy::roster::{At, Roster};
@@ -352,10 +350,12 @@ pub(crate) fn prepare(
 ) -> Result<Rc<Worker>, StartError> {
     let worker = Worker::new(core.clone(), plan, shared)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
-    for (claim, acceptor) in claims.iter().zip(&*shared.acceptors) {
+    let places = plan.listen.iter().zip(&*shared.acceptors);
+    for (claim, (listen, acceptor)) in claims.iter().zip(places) {
+        let place = Place::new(listen, acceptor.as_ref());
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
-        core.spawn(accept(listener, acceptor.clone(), Rc::clone(&worker)));
+        core.spawn(accept(listener, place, Rc::clone(&worker)));
     }
     for group in &worker.groups {
         core.spawn(Rc::clone(group).look_after(core.clone(), worker.timeouts.upstream_idle));
@@ -378,11 +378,11 @@ pub(crate) fn prepare(
     Ok(worker)
 }
 
-async fn accept(listener: Listener, acceptor: Option<Arc<Acceptor>>, worker: Rc<Worker>) {
+async fn accept(listener: Listener, place: Rc<Place>, worker: Rc<Worker>) {
     let mut in_a_row = 0;
     loop {
         match listener.accept().await {
-            Ok(stream) => greet(stream, acceptor.as_ref(), &worker),
+            Ok(stream) => listen::greet(stream, &place, &worker),
             Err(Error {
                 kind: Kind::Stopping,
                 ..
@@ -403,23 +403,6 @@ async fn accept(listener: Listener, acceptor: Option<Arc<Acceptor>>, worker: Rc<
         if in_a_row == ACCEPTS_PER_TURN {
             in_a_row = 0;
             worker.core.pause().await;
-        }
-    }
-}
-
-/// Gives a connection a task of its own.
-fn greet(stream: Stream, acceptor: Option<&Arc<Acceptor>>, worker: &Rc<Worker>) {
-    let core = &worker.core;
-    match acceptor {
-        None => {
-            let client = Client::new(Scheme::Http, Origin::OfSocket);
-            let stream = Transport::plain(stream);
-            core.spawn(connection::serve(stream, client, Rc::clone(worker)));
-        }
-        Some(acceptor) => {
-            let client = Client::new(Scheme::Https, Origin::OfSocket);
-            let acceptor = Arc::clone(acceptor);
-            core.spawn(tls::serve(stream, acceptor, client, Rc::clone(worker)));
         }
     }
 }

@@ -10,6 +10,7 @@ mod forwarded;
 mod garbage;
 mod groups;
 mod pools;
+mod proxy_protocol;
 mod retries;
 mod routes;
 mod stopping;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{Certificate, ClientCertificates, Tls, TlsProfile};
-use onrush_engine::Stream;
+use onrush_engine::{Input, Stream};
 use onrush_tls::{
     Acceptor, Clients, HandshakeError, Identity, Profile, Reloaded, ServerSetup, Transport, Watch,
     Watched,
@@ -87,18 +87,19 @@ pub(crate) fn watch(acceptors: &Acceptors) -> Option<Watch> {
     })
 }
 
-/// Shakes hands with a client and serves it.
+/// Shakes hands with a client, of whom `received` has come already, and serves it.
 pub(crate) async fn serve(
     stream: Stream,
+    received: Input,
     acceptor: Arc<Acceptor>,
     client: Client,
     worker: Rc<Worker>,
 ) {
     let deadline = worker.core.now() + worker.timeouts.tls_handshake;
-    let accepted = Transport::accept(stream, &acceptor, deadline).await;
+    let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
-        Ok(transport) => connection::serve(transport, client, worker).await,
+        Ok(transport) => connection::serve(transport, Input::default(), client, worker).await,
         Err(error) => {
             worker.meter.handshake_failed();
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
