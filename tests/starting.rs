@@ -271,6 +271,34 @@ fn a_mistake_in_a_file_is_named_with_its_place() {
 }
 
 #[test]
+fn files_that_a_configuration_names_are_looked_at_before_anything_starts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let place = directory.path().display().to_string();
+    let text = "[[route]]\npath = \"/a/\"\nfiles = { root = \"nowhere\" }\n\
+        [[route]]\nbasic_auth = { file = \"htpasswd\" }\nsynthetic = true\n";
+    fs::write(&path, text).expect("it is ours");
+    let path = path.display().to_string();
+    let users = directory.path().join("htpasswd");
+    fs::write(&users, "# staff\nali:open sesame\n").expect("it is ours");
+    let run = |arguments: &[&str]| run_onrush(arguments);
+    for finished in [run(&["check", &path]), run(&["serve", "--config", &path])] {
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.out, "", "{finished:?}");
+        let missing = format!("cannot serve the directory {place}/nowhere: there is none");
+        assert!(finished.err.contains(&missing), "{finished:?}");
+        let malformed = format!("{place}/htpasswd:2: ali: this is no hash of a password");
+        assert!(finished.err.contains(&malformed), "{finished:?}");
+        assert!(!finished.err.contains("sesame"), "{finished:?}");
+    }
+    fs::create_dir(directory.path().join("nowhere")).expect("it is ours");
+    let hash = "$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8";
+    fs::write(&users, format!("ali:{hash}\n")).expect("it is ours");
+    let finished = run(&["check", &path]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+}
+
+#[test]
 fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
     let under = |limit: &str, arguments: &[&str]| {
         let mut command = Command::new("prlimit");

@@ -1,7 +1,7 @@
 //! `onrush check`: what `onrush serve` would say of a configuration before anything is bound.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use onrush_config::Plan;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 /// Looks at everything and starts nothing.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match read(&args.file) {
+    match check(&args.file) {
         Ok(plan) => {
             // The exit code says it, too.
             let _ = writeln!(
@@ -38,6 +38,15 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+/// The plan of a file that can be used; warnings are said.
+fn check(file: &Path) -> anyhow::Result<Plan> {
+    let plan = read(file)?;
+    onrush_serve::check(&plan)?
+        .iter()
+        .for_each(|warning| say(format_args!("warning: {warning}")));
+    Ok(plan)
 }
 
 fn summary(plan: &Plan) -> String {

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, getpeername, recv};
+use rustix::net::{RecvFlags, getpeername, getsockname, recv};
 
 use crate::address::Address;
 use crate::clock::Instant;
@@ -248,6 +248,17 @@ impl Stream {
         }
         let descriptor = socket.descriptor.as_ref()?;
         SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
+    }
+
+    /// The TCP address of this side, which the peer connected to; `None` for Unix sockets.
+    pub fn local(&self) -> Option<SocketAddr> {
+        let state = self.core.inner().state.borrow();
+        let socket = &state.sockets[self.key];
+        if socket.simulated.is_some() {
+            return Some(([127, 0, 0, 1], 80).into());
+        }
+        let descriptor = socket.descriptor.as_ref()?;
+        SocketAddr::try_from(getsockname(descriptor).ok()?).ok()
     }
 
     /// Whether the peer has ended its side, the connection failed, or bytes have arrived that nobody asked for; all of

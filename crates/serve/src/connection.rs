@@ -10,6 +10,7 @@ use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
 
+use crate::access::{Denial, Halt, Outcome, Pending};
 use crate::client::Client;
 use crate::limits::{HOPS_MAX, LINGER, LINGER_BYTES};
 use crate::output::Output;
@@ -59,21 +60,24 @@ enum Next {
     Synthetic(Box<Synthetic>),
     /// The answer of a server.
     Forward(Forward),
+    /// Whether its password is right.
+    Verify(Pending),
     /// Nothing will: the last answer is written.
     Close,
 }
 
-/// Serves the `client` at the other end of `stream` until either side has had enough.
+/// Serves the `client` at the other end of `stream` until either side has had enough. `input` has come of it already.
 ///
 /// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
 /// idle connection costs.
 pub(crate) fn serve(
     stream: Transport,
+    input: Input,
     client: Client,
     worker: Rc<Worker>,
 ) -> impl Future<Output = ()> {
     worker.meter.connection();
-    let mut connection = Connection::new(stream, client, worker);
+    let mut connection = Connection::new(stream, input, client, worker);
     async move {
         // Why a client went away is its own business; what it was answered has been counted.
         let _: Result<(), Error> = connection.run().await;
@@ -81,14 +85,14 @@ pub(crate) fn serve(
 }
 
 impl Connection {
-    fn new(stream: Transport, client: Client, worker: Rc<Worker>) -> Self {
+    fn new(stream: Transport, input: Input, client: Client, worker: Rc<Worker>) -> Self {
         let head_since = Some(worker.core.now());
         Self {
             stream,
             worker,
             client,
             passage: Passage::default(),
-            input: Input::default(),
+            input,
             output: Output::default(),
             unread: BodyReader::new(Framing::None),
             head_since,
@@ -130,6 +134,10 @@ impl Connection {
                         return Box::pin(tunnel.run(self)).await;
                     }
                     self.passage.end(&self.worker);
+                }
+                Next::Verify(pending) => {
+                    let outcome = Box::pin(self.verify(pending)).await?;
+                    self.passage.verified(outcome, &self.worker);
                 }
                 Next::Close => {
                     self.flush().await?;
@@ -223,6 +231,11 @@ impl Connection {
                 refuse(status, reason, &[], context, &mut writer)?;
                 None
             }
+            Chosen::Verify(pending) => return Ok(Some(Next::Verify(pending))),
+            Chosen::Deny(denial) => {
+                denial.answer(context, &mut writer)?;
+                None
+            }
             Chosen::Files(files, path) => files
                 .answer(&head, &path, context, &mut writer)?
                 .map(Next::File),
@@ -314,6 +327,15 @@ impl Connection {
         }
     }
 
+    /// Waits until the password of the request in hand has been checked. The request stays where it is, and so does what
+    /// of its body has come; a client that goes away meanwhile is noticed when it is answered.
+    async fn verify(&mut self, pending: &Pending) -> Result<Outcome, Error> {
+        if !self.output.is_empty() {
+            self.flush().await?;
+        }
+        Ok(pending.outcome(&self.worker.core).await)
+    }
+
     /// Sends the answers written so far.
     pub(crate) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.stream
@@ -393,6 +415,8 @@ enum Chosen<'w, 'b> {
     Redirect(&'w Redirect),
     Forward(usize),
     Refuse(u16, &'static str),
+    Deny(Denial<'w>),
+    Verify(Pending),
 }
 
 /// Finds the request's route, and what it gets there.
@@ -435,6 +459,13 @@ fn choose<'w, 'b>(
             "its answer would have too large a head",
         ));
     }
+    if let Some(access) = &target.access {
+        match access.let_in(head, worker, client, stream, passage) {
+            Ok(()) => {}
+            Err(Halt::Deny(denial)) => return Ok(Chosen::Deny(denial)),
+            Err(Halt::Verify(pending)) => return Ok(Chosen::Verify(pending)),
+        }
+    }
     Ok(match &target.answer {
         Answer::Fixed(fixed) => Chosen::Fixed(fixed),
         Answer::Synthetic => Chosen::Synthetic,
@@ -473,6 +504,7 @@ fn without_prefix<'b>(path: Cow<'b, [u8]>, prefix: &str) -> Cow<'b, [u8]> {
 mod tests {
     use super::*;
     use crate::client::Origin;
+    use crate::server::Shared;
     use onrush_config::plan::{OneLiner, Plan};
     use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
     use onrush_http::forwarded::Scheme;
@@ -481,7 +513,9 @@ mod tests {
     fn an_idle_connection_costs_little_memory() {
         let core = Core::simulated(Simulation::with_seed(1));
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
-        let worker = Worker::new(core.clone(), &plan, &[], &[]).ok().unwrap();
+        let worker = Worker::new(core.clone(), &plan, &Shared::new(&plan).unwrap())
+            .ok()
+            .unwrap();
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let listener = Listener::new(&core, &claim).unwrap();
         let (address, client) = (claim.address().clone(), core.clone());
@@ -489,7 +523,12 @@ mod tests {
             let _client = Stream::connect(&client, &address, None).await.unwrap();
             let stream = listener.accept().await.unwrap();
             let client = Client::new(Scheme::Http, Origin::OfSocket);
-            let bytes = size_of_val(&serve(Transport::plain(stream), client, worker));
+            let bytes = size_of_val(&serve(
+                Transport::plain(stream),
+                Input::default(),
+                client,
+                worker,
+            ));
             // 1 KiB per idle connection leaves room for this, the socket's slot (200), its timer and its task entry.
             assert!(
                 bytes <= 496,

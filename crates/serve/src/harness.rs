@@ -14,12 +14,10 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation, Stream};
 
-use crate::proxy::roster::Roster;
-use crate::server;
-use crate::tls::Encryption;
+use crate::server::{self, Shared};
 use crate::worker::Worker;
 
-pub(crate) use script::{Step, Upstream, forward, forward_calmly, forward_with, send};
+pub(crate) use script::{Outcome, Step, Upstream, forward, forward_calmly, forward_with, send};
 
 /// Seeds of the simulated networks; each has its own short reads, delays and reordering.
 const SEEDS: Range<u64> = 0..16;
@@ -217,15 +215,12 @@ impl Site {
 
     /// The same, with a look behind the scenes.
     pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
-        let rosters: Vec<_> = (plan.upstreams.iter())
-            .map(|upstream| Arc::new(Roster::new(upstream)))
-            .collect();
+        let shared = Shared::new(plan).expect("the plan can be used");
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);
-        let encryption = Encryption::of(plan).expect("its certificates are good");
-        let worker = server::prepare(&self.core, plan, &rosters, claims, &encryption)
-            .expect("the plan can be served");
+        let worker =
+            server::prepare(&self.core, plan, &shared, claims).expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
         (address, worker)
     }

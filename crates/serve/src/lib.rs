@@ -4,19 +4,22 @@
 //! `connection.rs`, the front page of this crate.
 #![forbid(unsafe_code)]
 
+mod check;
 mod server;
 mod worker;
 
+mod listen;
 mod tls;
 
-#[cfg_attr(not(test), expect(dead_code, reason = "routes cannot have limits yet"))]
-mod admit;
 mod client;
 mod connection;
 mod output;
 mod passage;
 mod path;
 mod route;
+
+mod access;
+mod admit;
 
 mod edits;
 mod variables;
@@ -39,5 +42,6 @@ mod harness;
 #[cfg(test)]
 mod tests;
 
+pub use check::{Unusable, check};
 pub use meter::Totals;
 pub use server::{Server, StartError};

@@ -180,6 +180,25 @@ pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// was; so often in a row only if every core of the largest machine were at it.
 pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
 
+/// A file of users; they are all held in memory. Each has about a hundred bytes: 160,000 of them fit, and who has more
+/// has a directory of users to ask.
+pub(crate) const USERS_FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Passwords that wait to be checked, of all cores together: at a tenth of a second each the last of them waits six
+/// seconds. Further requests are turned away, or whoever tries passwords would keep everybody else waiting for ever.
+pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
+
+/// How often a request looks whether its password has been checked, which takes 20 to 300 ms: nobody notices this much
+/// more, and it costs no way for another thread to wake a task.
+pub(crate) const PASSWORD_LOOK: Duration = Duration::from_millis(2);
+
+/// Logins that a core remembers for each route, 32 KiB: the users of a few seconds. One that is forgotten is checked
+/// again.
+pub(crate) const LOGINS_MAX: usize = 1024;
+
+/// How long a login that is not used is remembered: longer than people pause. Users do not change while the server runs.
+pub(crate) const LOGIN_IDLE: Duration = Duration::from_secs(300);
+
 /// Addresses of one name that become servers of its group. Names with more are those of content networks, which nobody
 /// balances over by hand; each takes a place on every core.
 pub(crate) const ADDRESSES_PER_NAME: usize = 16;

@@ -2,13 +2,16 @@
 
 use std::cell::RefCell;
 use std::mem;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use onrush_http::Header;
 use onrush_http::forwarded::Scheme;
+use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
 use onrush_tls::Transport;
 
+use crate::access::Outcome;
+use crate::admit::concurrency::Ticket;
 use crate::client::Client;
 use crate::compress::Offer;
 use crate::edits::Applied;
@@ -44,6 +47,10 @@ pub(crate) struct Kept {
     request_id: [u8; REQUEST_ID_BYTES],
     /// The fields that its route adds to the answer, rendered.
     lines: Vec<u8>,
+    /// Counts for the request in a limit.
+    ticket: Option<Ticket>,
+    /// What came of its password, between the moment that is known and the second look at the request.
+    verified: Option<Outcome>,
 }
 
 impl Default for Kept {
@@ -51,6 +58,8 @@ impl Default for Kept {
         Self {
             request_id: [b'0'; REQUEST_ID_BYTES],
             lines: Vec::new(),
+            ticket: None,
+            verified: None,
         }
     }
 }
@@ -68,7 +77,10 @@ impl SpareKept {
         self.0.borrow_mut().pop().unwrap_or_default()
     }
 
-    fn put(&self, kept: Box<Kept>) {
+    fn put(&self, mut kept: Box<Kept>) {
+        kept.ticket = None;
+        kept.verified = None;
+        kept.lines.clear();
         let mut spare = self.0.borrow_mut();
         if spare.len() < KEPT_SPARE_MAX {
             spare.push(kept);
@@ -124,7 +136,7 @@ impl Passage {
         client: &Client,
         stream: &Transport,
     ) -> Result<(), TooLong> {
-        let kept = self.kept.insert(worker.spare_kept.take());
+        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
         let mut lines = mem::take(&mut kept.lines);
         lines.clear();
         let (first, second) = kept.request_id.split_at_mut(REQUEST_ID_BYTES / 2);
@@ -155,6 +167,25 @@ impl Passage {
             kept.lines = lines;
         }
         if too_long { Err(TooLong) } else { Ok(()) }
+    }
+
+    /// Keeps what counts for the request in a limit until it is answered.
+    pub(crate) fn hold(&mut self, ticket: Option<Ticket>, worker: &Worker) {
+        if let Some(ticket) = ticket {
+            let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+            kept.ticket = Some(ticket);
+        }
+    }
+
+    /// The request's password has been checked.
+    pub(crate) fn verified(&mut self, outcome: Outcome, worker: &Worker) {
+        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        kept.verified = Some(outcome);
+    }
+
+    /// What came of its password, if it was checked.
+    pub(crate) fn take_verified(&mut self) -> Option<Outcome> {
+        self.kept.as_mut()?.verified.take()
     }
 
     fn target<'w>(&self, worker: &'w Worker) -> Option<&'w Target> {
@@ -221,6 +252,21 @@ impl<'a> Asker<'a> {
     pub(crate) fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
         let (peer, port) = self.client.peer(self.stream)?;
         (self.address(headers) == Some(peer)).then_some(port)
+    }
+
+    /// Whom a connection for this request is made for, in the words of the PROXY protocol.
+    pub(crate) fn origin(&self, headers: &[Header<'_>]) -> Origin<'static> {
+        let Some(address) = self.address(headers) else {
+            return Origin::Unix {
+                source: b"",
+                destination: b"",
+            };
+        };
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        Origin::Ip {
+            source: SocketAddr::new(address, self.port(headers).unwrap_or(0)),
+            destination: self.stream.local().unwrap_or(nowhere),
+        }
     }
 
     /// The scheme of the client's request.

@@ -10,23 +10,23 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_config::plan::{Action, Address as PlanAddress, Io as PlanIo, Threads};
 use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Io, Kind, Listener, Setup, Stream,
-    choose, cpu, descriptors,
+    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Io, Kind, Listener, Setup, choose,
+    cpu, descriptors,
 };
-use onrush_http::forwarded::Scheme;
-use onrush_tls::{Acceptor, Transport, Trouble, Watch};
+use onrush_tls::Watch;
 
-use crate::client::{Client, Origin};
-use crate::connection;
+use crate::access::Ledger;
+use crate::check::{self, Unusable, cannot_serve};
 use crate::limits::{
     ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, DESCRIPTORS_OF_PROGRAM,
     DESCRIPTORS_PER_CORE,
 };
+use crate::listen::{self, Place};
 use crate::meter::Totals;
-use crate::proxy::check;
+use crate::proxy::check::watch;
 use crate::proxy::roster::Roster;
 use crate::resolve::{self, Resolver};
-use crate::tls::{self, Encryption};
+use crate::tls::Encryption;
 use crate::worker::Worker;
 
 /// A server that accepts connections.
@@ -57,9 +57,11 @@ pub enum StartError {
     },
     /// An address cannot be listened on.
     Listen(Address, Error),
-    /// Certificates or keys cannot be used.
-    Tls(Vec<Trouble>),
-    /// A directory cannot be opened.
+    /// Files of the plan cannot be used.
+    Unusable(Unusable),
+    /// There is no thread to check passwords with.
+    Thread(io::Error),
+    /// A directory that could be opened a moment ago cannot be opened any more.
     Directory(String, Error),
     /// This process may not have as many open files as its cores need before the first connection comes.
     Descriptors {
@@ -91,18 +93,10 @@ impl fmt::Display for StartError {
                     None => error.fmt(f),
                 }
             }
-            StartError::Tls(wrong) => {
-                let wrong: Vec<String> = wrong.iter().map(Trouble::to_string).collect();
-                f.write_str(&wrong.join("\n"))
-            }
-            StartError::Directory(path, error) => {
-                write!(f, "cannot serve the directory {path}: ")?;
-                match error.kind {
-                    Kind::Os(Errno::NOENT) => f.write_str("there is none"),
-                    Kind::Os(Errno::NOTDIR) => f.write_str("it is a file"),
-                    Kind::Os(Errno::ACCESS) => f.write_str("permission denied"),
-                    _ => error.fmt(f),
-                }
+            StartError::Unusable(why) => why.fmt(f),
+            StartError::Directory(path, error) => f.write_str(&cannot_serve(path, error)),
+            StartError::Thread(error) => {
+                write!(f, "cannot start a thread to check passwords: {error}")
             }
             StartError::Descriptors { needed, limit } => write!(
                 f,
@@ -161,25 +155,22 @@ impl Server {
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let encryption = Encryption::of(&plan).map_err(StartError::Tls)?;
-        let rosters: Vec<Arc<Roster>> = plan
-            .upstreams
-            .iter()
-            .map(|upstream| Arc::new(Roster::new(upstream)))
-            .collect();
-        let resolver = Resolver::start(&plan.upstreams, &rosters).map_err(StartError::Resolver)?;
+        let shared = Shared::new(&plan)?;
+        let resolver =
+            Resolver::start(&plan.upstreams, &shared.rosters).map_err(StartError::Resolver)?;
         let claims = claim(&plan)?;
         let drain = plan.timeouts.drain;
         let setup = Setup {
             io: choice.io,
             cpus,
         };
-        let shared = Arc::new((plan, rosters));
+        let encryption = Arc::clone(&shared.encryption);
+        let shared = Arc::new((plan, shared));
         let (ready, readiness) = mpsc::channel();
-        let (listening, accepting) = (Arc::clone(&claims), Arc::clone(&encryption));
+        let listening = Arc::clone(&claims);
         let cores = onrush_engine::start(&setup, move |core| {
-            let (plan, rosters) = &*shared;
-            match prepare(&core, plan, rosters, &listening, &accepting) {
+            let (plan, shared) = &*shared;
+            match prepare(&core, plan, shared, &listening) {
                 Ok(worker) => {
                     // The receiver waits for as many reports as there are cores.
                     let _ = ready.send(Ok(()));
@@ -286,6 +277,30 @@ fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
         .collect())
 }
 
+/// What the cores of a server share.
+pub(crate) struct Shared {
+    /// The servers of each group.
+    pub(crate) rosters: Vec<Arc<Roster>>,
+    pub(crate) ledger: Ledger,
+    pub(crate) encryption: Arc<Encryption>,
+}
+
+impl Shared {
+    pub(crate) fn new(plan: &Plan) -> Result<Self, StartError> {
+        let found = check::read(plan).map_err(StartError::Unusable)?;
+        found
+            .warnings
+            .iter()
+            .for_each(|warning| tracing::warn!("{warning}"));
+        let rosters = plan.upstreams.iter().map(Roster::new).map(Arc::new);
+        Ok(Self {
+            ledger: Ledger::new(plan, found.users).map_err(StartError::Thread)?,
+            rosters: rosters.collect(),
+            encryption: Arc::new(found.encryption),
+        })
+    }
+}
+
 fn claim(plan: &Plan) -> Result<Arc<Vec<Claim>>, StartError> {
     let claims = plan.listen.iter().map(|listen| {
         let address = match &listen.address {
@@ -316,16 +331,17 @@ fn claim_patiently(address: &Address) -> Result<Claim, Error> {
 pub(crate) fn prepare(
     core: &Core,
     plan: &Plan,
-    rosters: &[Arc<Roster>],
+    shared: &Shared,
     claims: &[Claim],
-    encryption: &Encryption,
 ) -> Result<Rc<Worker>, StartError> {
-    let worker = Worker::new(core.clone(), plan, rosters, &encryption.connectors)
+    let worker = Worker::new(core.clone(), plan, shared)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
-    for (claim, acceptor) in claims.iter().zip(&encryption.acceptors) {
+    let places = plan.listen.iter().zip(&shared.encryption.acceptors);
+    for (claim, (listen, acceptor)) in claims.iter().zip(places) {
+        let place = Place::new(listen, acceptor.as_ref());
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
-        core.spawn(accept(listener, acceptor.clone(), Rc::clone(&worker)));
+        core.spawn(accept(listener, place, Rc::clone(&worker)));
     }
     for group in &worker.groups {
         core.spawn(Rc::clone(group).look_after(core.clone(), worker.timeouts.upstream_idle));
@@ -335,7 +351,7 @@ pub(crate) fn prepare(
         // One core's checks are for all.
         if core.id() == 0 && group.plan.health.is_some() {
             for server in 0..group.servers().len() as u32 {
-                core.spawn(check::watch(Rc::clone(group), server, Rc::clone(&worker)));
+                core.spawn(watch(Rc::clone(group), server, Rc::clone(&worker)));
             }
         }
     }
@@ -348,11 +364,11 @@ pub(crate) fn prepare(
     Ok(worker)
 }
 
-async fn accept(listener: Listener, acceptor: Option<Arc<Acceptor>>, worker: Rc<Worker>) {
+async fn accept(listener: Listener, place: Rc<Place>, worker: Rc<Worker>) {
     let mut in_a_row = 0;
     loop {
         match listener.accept().await {
-            Ok(stream) => greet(stream, acceptor.as_ref(), &worker),
+            Ok(stream) => listen::greet(stream, &place, &worker),
             Err(Error {
                 kind: Kind::Stopping,
                 ..
@@ -373,23 +389,6 @@ async fn accept(listener: Listener, acceptor: Option<Arc<Acceptor>>, worker: Rc<
         if in_a_row == ACCEPTS_PER_TURN {
             in_a_row = 0;
             worker.core.pause().await;
-        }
-    }
-}
-
-/// Gives a connection a task of its own.
-fn greet(stream: Stream, acceptor: Option<&Arc<Acceptor>>, worker: &Rc<Worker>) {
-    let core = &worker.core;
-    match acceptor {
-        None => {
-            let client = Client::new(Scheme::Http, Origin::OfSocket);
-            let stream = Transport::plain(stream);
-            core.spawn(connection::serve(stream, client, Rc::clone(worker)));
-        }
-        Some(acceptor) => {
-            let client = Client::new(Scheme::Https, Origin::OfSocket);
-            let acceptor = Arc::clone(acceptor);
-            core.spawn(tls::serve(stream, acceptor, client, Rc::clone(worker)));
         }
     }
 }

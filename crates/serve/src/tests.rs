@@ -1,6 +1,7 @@
 //! What the server does for its clients, on every driver: connections, and requests that are forwarded to servers which
 //! do right and wrong.
 
+mod access;
 mod bodies;
 mod edits;
 mod encoding;
@@ -10,6 +11,7 @@ mod forwarded;
 mod garbage;
 mod groups;
 mod pools;
+mod proxy_protocol;
 mod retries;
 mod routes;
 mod stopping;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{self, Certificate, ClientCertificates, Tls, TlsProfile, UpstreamTls};
-use onrush_engine::{Error, Instant, Kind, Op, Stream};
+use onrush_engine::{Error, Input, Instant, Kind, Op, Stream};
 use onrush_tls::{
     Acceptor, ClientSetup, Clients, Connector, HandshakeError, Identity, Profile, Reloaded,
     ServerSetup, Transport, Trouble, Verify, Watch, Watched,
@@ -23,29 +23,22 @@ pub(crate) struct Encryption {
 }
 
 impl Encryption {
-    /// Reads all certificates of a plan.
-    ///
-    /// # Errors
-    /// All that is wrong with them.
-    pub(crate) fn of(plan: &Plan) -> Result<Arc<Encryption>, Vec<Trouble>> {
-        let mut wrong = Vec::new();
+    /// Reads all certificates of a plan. Where they cannot be used there is nothing; what is wrong with them goes to
+    /// `wrong`.
+    pub(crate) fn of(plan: &Plan, warnings: &mut Vec<String>, wrong: &mut Vec<String>) -> Self {
         let acceptors = plan.listen.iter().map(|listen| {
             let tls = listen.tls.as_ref()?;
-            keep(Acceptor::new(server_setup(tls)), &mut wrong)
+            keep(Acceptor::new(server_setup(tls)), warnings, wrong)
         });
         let acceptors = acceptors.collect();
         let connectors = plan.upstreams.iter().map(|upstream| {
             let tls = upstream.tls.as_ref()?;
-            keep(Connector::new(client_setup(tls)), &mut wrong)
+            keep(Connector::new(client_setup(tls)), warnings, wrong)
         });
-        let connectors = connectors.collect();
-        if !wrong.is_empty() {
-            return Err(wrong);
-        }
-        Ok(Arc::new(Encryption {
+        Self {
             acceptors,
-            connectors,
-        }))
+            connectors: connectors.collect(),
+        }
     }
 
     /// Follows changes of the files.
@@ -58,7 +51,9 @@ impl Encryption {
         Watch::start(watched.collect(), |reloaded| match reloaded {
             Reloaded::Taken(warnings) => {
                 tracing::info!("certificates have changed; new connections get the new ones");
-                warn(&warnings);
+                for warning in &warnings {
+                    tracing::warn!("{warning}");
+                }
             }
             Reloaded::Refused(wrong) => {
                 for trouble in wrong {
@@ -73,24 +68,20 @@ impl Encryption {
 
 fn keep<T>(
     made: Result<(T, Vec<Trouble>), Vec<Trouble>>,
-    wrong: &mut Vec<Trouble>,
+    warnings: &mut Vec<String>,
+    wrong: &mut Vec<String>,
 ) -> Option<Arc<T>> {
+    let lines = |troubles: Vec<Trouble>| troubles.into_iter().map(|trouble| trouble.to_string());
     match made {
-        Ok((made, warnings)) => {
-            warn(&warnings);
+        Ok((made, said)) => {
+            warnings.extend(lines(said));
             Some(Arc::new(made))
         }
         Err(troubles) => {
-            wrong.extend(troubles);
+            wrong.extend(lines(troubles));
             None
         }
     }
-}
-
-fn warn(warnings: &[Trouble]) {
-    warnings
-        .iter()
-        .for_each(|warning| tracing::warn!("{warning}"));
 }
 
 fn server_setup(tls: &Tls) -> ServerSetup {
@@ -129,18 +120,19 @@ fn client_setup(tls: &UpstreamTls) -> ClientSetup {
     }
 }
 
-/// Shakes hands with a client and serves it.
+/// Shakes hands with a client, of whom `received` has come already, and serves it.
 pub(crate) async fn serve(
     stream: Stream,
+    received: Input,
     acceptor: Arc<Acceptor>,
     client: Client,
     worker: Rc<Worker>,
 ) {
     let deadline = worker.core.now() + worker.timeouts.tls_handshake;
-    let accepted = Transport::accept(stream, &acceptor, deadline).await;
+    let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
-        Ok(transport) => connection::serve(transport, client, worker).await,
+        Ok(transport) => connection::serve(transport, Input::default(), client, worker).await,
         Err(error) => {
             worker.meter.handshake_failed();
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.

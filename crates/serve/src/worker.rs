@@ -2,14 +2,13 @@
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{self, Action, Piece, Timeouts, Variable};
 use onrush_engine::{Core, Error, Instant, Root};
 use onrush_http::date::{self, DATE_BYTES};
-use onrush_tls::Connector;
 
+use crate::access::{Access, Ledger};
 use crate::client::Trust;
 use crate::compress::{self, Offer};
 use crate::edits::AnswerEdits;
@@ -19,15 +18,17 @@ use crate::meter::Meter;
 use crate::passage::SpareKept;
 use crate::proxy::Group;
 use crate::proxy::rewrite::Rules;
-use crate::proxy::roster::Roster;
 use crate::proxy::split::Split;
 use crate::respond::file::Files;
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::route::{Route, Routes};
+use crate::server::Shared;
 
 /// How a route treats its requests, prepared for one core.
 pub(crate) struct Target {
+    /// Who is let in, unless everybody is.
+    pub(crate) access: Option<Box<Access>>,
     pub(crate) answer: Answer,
     /// What changes in requests that are forwarded.
     pub(crate) rules: Rules,
@@ -79,18 +80,18 @@ impl Worker {
     pub(crate) fn new(
         core: Core,
         plan: &Plan,
-        rosters: &[Arc<Roster>],
-        connectors: &[Option<Arc<Connector>>],
+        shared: &Shared,
     ) -> Result<Rc<Self>, (String, Error)> {
         let mut routes = Vec::new();
-        for route in &plan.routes {
+        for (index, route) in plan.routes.iter().enumerate() {
             routes.push(Route {
                 when: route.when.clone(),
-                target: Target::new(route, plan)?,
+                target: Target::new(index, route, plan, &shared.ledger)?,
             });
         }
         let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
-        let groups = plan.upstreams.iter().zip(rosters).zip(connectors);
+        let groups = plan.upstreams.iter().zip(&shared.rosters);
+        let groups = groups.zip(&shared.encryption.connectors);
         let groups = groups.map(|((upstream, roster), connector)| {
             Rc::new(Group::new(upstream, roster, connector, seed, core.now()))
         });
@@ -162,7 +163,12 @@ fn mixed(state: u64) -> u64 {
 }
 
 impl Target {
-    fn new(route: &plan::Route, plan: &Plan) -> Result<Self, (String, Error)> {
+    fn new(
+        index: usize,
+        route: &plan::Route,
+        plan: &Plan,
+        ledger: &Ledger,
+    ) -> Result<Self, (String, Error)> {
         let rules = Rules::new(route, &plan.forwarded);
         let answer_edits = AnswerEdits::new(&route.edits.response);
         let is_varying = answer_edits.as_ref().is_some_and(AnswerEdits::are_varying);
@@ -173,6 +179,7 @@ impl Target {
         );
         let offer = route.compress.as_ref().map(Offer::new).map(Rc::new);
         Ok(Self {
+            access: Access::new(&route.access, index, ledger),
             answer: Answer::new(&route.action, offer.as_ref())?,
             keeps: is_varying || rules.needs_request_id() || redirects_by_id,
             rules,

@@ -27,12 +27,13 @@ const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     \r\n\
     this port speaks TLS: try https://...";
 
-/// Shakes hands with a client, by the stream's deadline.
+/// Shakes hands with a client, of whom `received` has come already, by the stream's deadline.
 ///
 /// # Errors
 /// See [`HandshakeError`]; the client has been told as far as it can understand.
 pub(crate) async fn accept(
     stream: &Stream,
+    received: Input,
     config: Arc<ServerConfig>,
 ) -> Result<Session, HandshakeError> {
     let connection = UnbufferedServerConnection::new(config).map_err(HandshakeError::Tls)?;
@@ -40,7 +41,7 @@ pub(crate) async fn accept(
         connection,
         name: None,
     };
-    shake(stream, side).await
+    shake(stream, received, side).await
 }
 
 /// Shakes hands with the server `name`, by the stream's deadline.
@@ -53,11 +54,18 @@ pub(crate) async fn connect(
     name: ServerName<'static>,
 ) -> Result<Session, HandshakeError> {
     let connection = UnbufferedClientConnection::new(config, name).map_err(HandshakeError::Tls)?;
-    shake(stream, Side::Client(connection)).await
+    shake(stream, Input::default(), Side::Client(connection)).await
 }
 
-async fn shake(stream: &Stream, mut side: Side) -> Result<Session, HandshakeError> {
-    let mut incoming = Incoming::default();
+async fn shake(
+    stream: &Stream,
+    received: Input,
+    mut side: Side,
+) -> Result<Session, HandshakeError> {
+    let mut incoming = Incoming {
+        input: received,
+        ..Incoming::default()
+    };
     let mut outbox = Outbox::new(stream);
     loop {
         match side.step(&mut incoming, &mut outbox)? {

@@ -46,18 +46,20 @@ impl Transport {
         Self { stream, tls: None }
     }
 
-    /// Shakes hands with a client that has connected, by `deadline`. The deadline of the connection is unset afterwards.
+    /// Shakes hands with a client that has connected, by `deadline`; `received` has come of it already. The deadline of
+    /// the connection is unset afterwards.
     ///
     /// # Errors
     /// See [`HandshakeError`].
     pub async fn accept(
         stream: Stream,
+        received: Input,
         acceptor: &Acceptor,
         deadline: Instant,
     ) -> Result<Self, HandshakeError> {
         stream.set_deadline(Some(deadline));
         // Boxed: a handshake needs more memory than a connection, and not for long.
-        let session = Box::pin(handshake::accept(&stream, acceptor.config())).await?;
+        let session = Box::pin(handshake::accept(&stream, received, acceptor.config())).await?;
         Ok(Self::of(stream, session))
     }
 
@@ -230,6 +232,11 @@ impl Transport {
     /// See [`Stream::peer`].
     pub fn peer(&self) -> Option<SocketAddr> {
         self.stream.peer()
+    }
+
+    /// See [`Stream::local`].
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.stream.local()
     }
 
     /// See [`Stream::is_spent`]. With TLS, what has arrived is looked at: a ticket or a new key spends nothing.

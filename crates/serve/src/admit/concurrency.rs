@@ -1,6 +1,8 @@
 //! Requests at the same time, by key.
 
 use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,9 +17,12 @@ use crate::limits::{ADMIT_ATTEMPTS_MAX, CONCURRENCY_KEYS_MAX, CONCURRENCY_RETRY_
 ///
 /// Counts are exact over all cores, unless two cores remember a key at the same moment and see different places free;
 /// then it has two counts until one of them is empty.
-#[derive(Debug)]
+///
+/// Clones are the same table: each core has one of its own, so that tickets can count on it without an atomic count of
+/// its owners.
+#[derive(Clone, Debug)]
 pub(crate) struct Concurrency {
-    sets: Box<[Set]>,
+    sets: Arc<[Set]>,
 }
 
 /// ```text
@@ -36,9 +41,9 @@ const COUNT: u64 = 0xff_ffff;
 
 /// What a limit says of a request.
 #[derive(Debug)]
-pub(crate) enum Entrance<'a> {
+pub(crate) enum Entrance {
     /// It counts until the ticket is dropped.
-    Admit(Ticket<'a>),
+    Admit(Ticket),
     /// 429 (RFC 6585 section 4); when there will be room nobody knows.
     Refuse { retry_after: Duration },
 }
@@ -46,9 +51,9 @@ pub(crate) enum Entrance<'a> {
 /// A request that counts.
 #[derive(Debug)]
 #[must_use = "the request counts only as long as its ticket lives"]
-pub(crate) struct Ticket<'a> {
-    /// `None` when its key could not be remembered.
-    place: Option<&'a AtomicU64>,
+pub(crate) struct Ticket {
+    /// Where it counts: the table, its set and the place there. `None` when its key could not be remembered.
+    place: Option<(Rc<Concurrency>, u32, u8)>,
 }
 
 impl Concurrency {
@@ -66,55 +71,70 @@ impl Concurrency {
 
     /// Counts a request unless its key has `requests_max` already. More than 2^24 is no limit that could be reached: each
     /// request has a connection.
-    pub(crate) fn enter(&self, key: Key, requests_max: NonZeroU32) -> Entrance<'_> {
+    pub(crate) fn enter(self: &Rc<Self>, key: Key, requests_max: NonZeroU32) -> Entrance {
         let requests_max = u64::from(requests_max.get()).min(COUNT);
-        let set = &self.sets[key.number() as usize & (self.sets.len() - 1)];
+        let set = key.number() as usize & (self.sets.len() - 1);
         for _ in 0..ADMIT_ATTEMPTS_MAX {
-            if let Some(entrance) = set.try_enter(key.number() & !COUNT, requests_max) {
-                return entrance;
-            }
+            let place = match self.sets[set].try_enter(key.number() & !COUNT, requests_max) {
+                Some(Counted::At(place)) => Some((Rc::clone(self), set as u32, place)),
+                Some(Counted::Nowhere) => None,
+                Some(Counted::TooMany) => {
+                    return Entrance::Refuse {
+                        retry_after: CONCURRENCY_RETRY_AFTER,
+                    };
+                }
+                None => continue,
+            };
+            return Entrance::Admit(Ticket { place });
         }
         // Other cores were quicker each time, for their requests.
         Entrance::Admit(Ticket { place: None })
     }
 }
 
+/// What a set makes of a request.
+enum Counted {
+    /// It counts in this place.
+    At(u8),
+    /// There is no place for its key.
+    Nowhere,
+    TooMany,
+}
+
 impl Set {
     /// `None` when another core has changed the place meanwhile.
-    fn try_enter(&self, tag: u64, requests_max: u64) -> Option<Entrance<'_>> {
+    fn try_enter(&self, tag: u64, requests_max: u64) -> Option<Counted> {
         let mut free = None;
-        for place in &self.places {
-            let value = place.load(Relaxed);
+        for (place, value) in (0..).zip(self.places.iter().map(|place| place.load(Relaxed))) {
             let is_free = value & COUNT == 0;
             if value & !COUNT == tag && !is_free {
                 if value & COUNT >= requests_max {
-                    return Some(Entrance::Refuse {
-                        retry_after: CONCURRENCY_RETRY_AFTER,
-                    });
+                    return Some(Counted::TooMany);
                 }
-                return take(place, value, value + 1);
+                return self.take(place, value, value + 1);
             }
             if is_free && free.is_none() {
                 free = Some((place, value));
             }
         }
         match free {
-            Some((place, value)) => take(place, value, tag | 1),
-            None => Some(Entrance::Admit(Ticket { place: None })),
+            Some((place, value)) => self.take(place, value, tag | 1),
+            None => Some(Counted::Nowhere),
         }
+    }
+
+    fn take(&self, place: u8, from: u64, to: u64) -> Option<Counted> {
+        let value = &self.places[usize::from(place)];
+        value.compare_exchange(from, to, Relaxed, Relaxed).ok()?;
+        Some(Counted::At(place))
     }
 }
 
-fn take(place: &AtomicU64, from: u64, to: u64) -> Option<Entrance<'_>> {
-    place.compare_exchange(from, to, Relaxed, Relaxed).ok()?;
-    Some(Entrance::Admit(Ticket { place: Some(place) }))
-}
-
-impl Drop for Ticket<'_> {
+impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
+        if let Some((table, set, place)) = &self.place {
             // The count is at least 1: this request's. So the key's bits stay as they are.
-            place.fetch_sub(1, Relaxed);
+            table.sets[*set as usize].places[usize::from(*place)].fetch_sub(1, Relaxed);
         }
     }
 }
@@ -127,7 +147,7 @@ mod tests {
     const THREE: NonZeroU32 = NonZeroU32::new(3).expect("it is not 0");
 
     /// The tickets of as many requests of a key as get in.
-    fn fill(table: &Concurrency, key: Key, requests_max: u32) -> Vec<Ticket<'_>> {
+    fn fill(table: &Rc<Concurrency>, key: Key, requests_max: u32) -> Vec<Ticket> {
         let requests_max = NonZeroU32::new(requests_max).expect("tests let somebody in");
         let entrances = (0..1000).map_while(|_| match table.enter(key, requests_max) {
             Entrance::Admit(ticket) => Some(ticket),
@@ -138,7 +158,7 @@ mod tests {
 
     #[test]
     fn so_many_requests_of_a_key_run_at_once_and_no_more() {
-        let (table, keys) = (Concurrency::new(), Keys::default());
+        let (table, keys) = (Rc::new(Concurrency::new()), Keys::default());
         for limit in 1..20 {
             let key = keys.route(limit);
             let mut tickets = fill(&table, key, limit);
@@ -153,7 +173,7 @@ mod tests {
 
     #[test]
     fn refused_requests_learn_when_to_come_back() {
-        let (table, key) = (Concurrency::new(), Keys::default().route(1));
+        let (table, key) = (Rc::new(Concurrency::new()), Keys::default().route(1));
         let _tickets = fill(&table, key, 3);
         let Entrance::Refuse { retry_after } = table.enter(key, THREE) else {
             panic!("three are in");
@@ -163,10 +183,10 @@ mod tests {
 
     #[test]
     fn made_up_keys_neither_refuse_others_nor_free_those_at_their_limit() {
-        let (table, keys) = (Concurrency::with_room_for(64), Keys::default());
+        let (table, keys) = (Rc::new(Concurrency::with_room_for(64)), Keys::default());
         let greedy = keys.header(1, b"greedy");
         let held = fill(&table, greedy, 5);
-        let made_up: Vec<Ticket<'_>> = (0..1000_u32)
+        let made_up: Vec<Ticket> = (0..1000_u32)
             .filter_map(|number| fill(&table, keys.header(1, &number.to_be_bytes()), 1).pop())
             .collect();
         assert_eq!(made_up.len(), 1000, "each was alone with its key");
@@ -183,7 +203,7 @@ mod tests {
 
     #[test]
     fn cores_count_together_exactly() {
-        let (table, key) = (Concurrency::new(), Keys::default().route(1));
+        let (table, key) = (Rc::new(Concurrency::new()), Keys::default().route(1));
         let running = AtomicU64::new(0);
         // Remembered before the others come.
         let Entrance::Admit(first) = table.enter(key, THREE) else {
@@ -191,7 +211,9 @@ mod tests {
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| {
+                let (table, running) = ((*table).clone(), &running);
+                scope.spawn(move || {
+                    let table = Rc::new(table);
                     for _ in 0..20_000 {
                         if let Entrance::Admit(_ticket) = table.enter(key, THREE) {
                             assert!(running.fetch_add(1, Relaxed) < 2);

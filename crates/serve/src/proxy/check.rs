@@ -6,6 +6,7 @@ use std::rc::Rc;
 use onrush_config::plan::{Check, Pattern};
 use onrush_engine::{Address, Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
+use onrush_http::proxy_protocol::Origin;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
 use onrush_tls::Transport;
 
@@ -81,7 +82,14 @@ async fn check(
     };
     let until = worker.core.now_exact() + rules.timeout;
     let transport = group
-        .connect_to(address, group.server(server), worker, until, until)
+        .connect_to(
+            address,
+            group.server(server),
+            &Origin::Local,
+            worker,
+            until,
+            until,
+        )
         .await
         .map_err(|error| Fault::Exchange(Failure::Connect(error)))?;
     let Check::Http {
@@ -91,6 +99,9 @@ async fn check(
         body,
     } = &rules.check
     else {
+        // What is sent, if anything is, makes no difference: it is connected.
+        transport.set_deadline(Some(until));
+        let _ = transport.flush().await;
         return Ok(());
     };
     let authority = host.as_ref().unwrap_or(&group.server(server).authority);

@@ -16,6 +16,7 @@ use std::time::Duration;
 use onrush_config::plan::Reuse;
 use onrush_engine::{Core, Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
+use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Version};
@@ -433,8 +434,9 @@ async fn try_on(
                 }
             }
             None => {
+                let origin = origin(group, client);
                 let transport = group
-                    .connect(server, &client.worker, forward.until)
+                    .connect(server, &origin, &client.worker, forward.until)
                     .await
                     .map_err(Failure::Connect)?;
                 let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
@@ -558,13 +560,32 @@ fn queue_request(
 
 /// [`queue_request`] from the client's input, where the head still stands.
 fn queue_again(client: &Connection, stream: &Transport, server: &Server) -> Result<Queued, Error> {
-    let worker = &client.worker;
-    let input = client.input.bytes();
     let mut slots = HeaderSlots::new();
-    let Parsed::Complete(head) = request::parse(input, &mut slots, &worker.limits) else {
-        unreachable!("it was complete when its route was chosen, and is still there");
-    };
-    queue_request(&head, input, stream, server, client.asker())
+    let head = head_again(client, &mut slots);
+    queue_request(&head, client.input.bytes(), stream, server, client.asker())
+}
+
+/// Whom a connection to a server is made for, where servers want to know.
+fn origin(group: &Group, client: &Connection) -> Origin<'static> {
+    if group.plan.proxy_protocol.is_none() {
+        return Origin::Local;
+    }
+    let mut slots = HeaderSlots::new();
+    let head = head_again(client, &mut slots);
+    client.asker().origin(head.headers)
+}
+
+/// The request's head, which still stands in the client's input.
+fn head_again<'h, 'b>(
+    client: &'b Connection,
+    slots: &'h mut HeaderSlots<'b>,
+) -> RequestHead<'h, 'b> {
+    match request::parse(client.input.bytes(), slots, &client.worker.limits) {
+        Parsed::Complete(head) => head,
+        Parsed::Partial | Parsed::Refused(_) => {
+            unreachable!("it was complete when its route was chosen, and is still there")
+        }
+    }
 }
 
 /// Both directions at once: a server may answer before it has read the whole request.

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_config::plan::{self, Balance, HashKey, ServerAddress, Upstream};
+use onrush_config::plan::{self, Balance, HashKey, ProxyVersion, ServerAddress, Upstream};
 use onrush_engine::{Address, Core, Errno, Error, Instant, Kind, Op, Stream};
+use onrush_http::proxy_protocol::{self, Origin};
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
 use onrush_http::{cookie, header_is};
@@ -399,13 +400,14 @@ impl Group {
         seats.filter_map(member_at).collect()
     }
 
-    /// Connects to a server, by `until` and as fast as the configuration asks.
+    /// Connects to a server on behalf of `origin`, by `until` and as fast as the configuration asks.
     ///
     /// # Errors
     /// As those of connecting; and when the server's name has lost its address.
     pub(crate) async fn connect(
         &self,
         server: &Server,
+        origin: &Origin<'_>,
         worker: &Worker,
         until: Instant,
     ) -> Result<Transport, Error> {
@@ -413,12 +415,13 @@ impl Group {
             return Err(Error::new(Op::Connect, Kind::Os(Errno::ADDRNOTAVAIL)));
         };
         let connected_by = until.min(worker.core.now_exact() + worker.timeouts.connect);
-        self.connect_to(&address, server, worker, connected_by, until)
+        self.connect_to(&address, server, origin, worker, connected_by, until)
             .await
     }
 
     /// Connects to an address as to `server`, by `connected_by`, and is done with all that comes before the first
-    /// request by `until`.
+    /// request by `until`. Where the PROXY protocol is spoken, what says whom it is for leaves with the first bytes that
+    /// are sent.
     ///
     /// # Errors
     /// As those of connecting.
@@ -426,11 +429,15 @@ impl Group {
         &self,
         address: &Address,
         server: &Server,
+        origin: &Origin<'_>,
         worker: &Worker,
         connected_by: Instant,
         until: Instant,
     ) -> Result<Transport, Error> {
         let stream = Stream::connect(&worker.core, address, Some(connected_by)).await?;
+        if let Some(version) = self.plan.proxy_protocol {
+            stream.queue(introduction(version, origin));
+        }
         match &self.connector {
             None => Ok(Transport::plain(stream)),
             // Boxed: requests to servers without TLS need not have room for it.
@@ -457,7 +464,7 @@ impl Group {
                     && server.address().is_some()
                     && server.pool.len() < self.plan.connections_ready
                 {
-                    match self.connect(server, &worker, FOREVER).await {
+                    match self.connect(server, &Origin::Local, &worker, FOREVER).await {
                         Ok(transport) => server.pool.put(transport, core.now()),
                         // Requests and checks say what is wrong; here it is tried again in a moment.
                         Err(_) => break,
@@ -505,6 +512,19 @@ fn member(index: usize, seat: &Seat, at: &At, weight: u32) -> Member {
         identity: identity(&at.address),
     }
 }
+
+/// A header of the PROXY protocol.
+fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
+    let mut room = [0; INTRODUCTION_BYTES_MAX];
+    let bytes = match version {
+        ProxyVersion::V1 => proxy_protocol::write_v1(origin, &mut room),
+        ProxyVersion::V2 => proxy_protocol::write_v2(origin, None, &mut room),
+    };
+    room[..bytes.expect("there is room for the longest")].into()
+}
+
+/// The longest header that we write: version 2 with the paths of Unix sockets has 232 bytes.
+const INTRODUCTION_BYTES_MAX: usize = 256;
 
 /// The same on every core and after every restart.
 fn identity(address: &Address) -> u64 {

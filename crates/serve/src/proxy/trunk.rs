@@ -22,6 +22,7 @@ use std::task::{Poll, Waker};
 
 use onrush_engine::{BUFFER_BYTES, Buffer, Error, Input, Instant};
 use onrush_http::body::BodyReader;
+use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
 use onrush_tls::Transport;
@@ -280,7 +281,7 @@ async fn run(trunk: Rc<Trunk>, group: Rc<Group>, server: u32, worker: Rc<Worker>
 /// Carries requests and answers until the connection is of no more use, and says why the oldest request has none; `None`
 /// when that is not known to be worse than the end of an idle connection.
 async fn carry(trunk: &Trunk, group: &Group, server: &Server, worker: &Worker) -> Option<Failure> {
-    let mut transport = match group.connect(server, worker, FOREVER).await {
+    let mut transport = match group.connect(server, &Origin::Local, worker, FOREVER).await {
         Ok(transport) => Some(transport),
         Err(error) => return Some(Failure::Connect(error)),
     };

@@ -121,7 +121,7 @@ impl Site {
             ));
         });
         let stream = self.listener.accept().await.unwrap();
-        let accepted = Transport::accept(stream, acceptor, deadline).await;
+        let accepted = Transport::accept(stream, Input::default(), acceptor, deadline).await;
         loop {
             match connected.take() {
                 Some(connected) => return (accepted, connected),
@@ -402,7 +402,13 @@ fn a_silent_client_is_given_up_at_the_deadline() {
             .unwrap();
         let stream = site.listener.accept().await.unwrap();
         let deadline = site.core.now_exact() + Duration::from_millis(5);
-        let refused = Transport::accept(stream, &acceptor(Profile::Modern), deadline).await;
+        let refused = Transport::accept(
+            stream,
+            Input::default(),
+            &acceptor(Profile::Modern),
+            deadline,
+        )
+        .await;
         let said = refused.err().unwrap().to_string();
         assert_eq!(said, "the TLS handshake took too long");
         drop(client);
@@ -424,7 +430,13 @@ fn plain_http_gets_an_answer_that_it_can_read() {
         site.core.spawn(async move {
             let stream = listener.accept().await.unwrap();
             let deadline = core.now_exact() + PATIENCE;
-            let refused = Transport::accept(stream, &acceptor(Profile::Modern), deadline).await;
+            let refused = Transport::accept(
+                stream,
+                Input::default(),
+                &acceptor(Profile::Modern),
+                deadline,
+            )
+            .await;
             assert!(matches!(refused, Err(HandshakeError::PlainHttp)));
         });
         let answer = String::from_utf8(receive_all(&client).await.unwrap()).unwrap();

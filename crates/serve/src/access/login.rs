@@ -1,0 +1,221 @@
+//! The Basic scheme (RFC 7617): who has shown a name and a password, and which of them have been seen to be right.
+//!
+//! Checking a password takes long by design, so it happens on a thread of its own ([`verify`](super::verify)), and each
+//! core remembers what came out well. The steady path is one decoding, two keyed hashes and a look into four places.
+
+use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use onrush_engine::Instant;
+use onrush_http::basic_auth::{self, Credentials};
+use onrush_http::limits::BASIC_CREDENTIALS_BYTES_MAX;
+use onrush_http::request::RequestHead;
+
+use super::users::Users;
+use super::verify::{Outcome, Pending, Verifier};
+use crate::limits::{LOGIN_IDLE, LOGINS_MAX};
+
+/// What a route asks for, prepared for one core.
+#[derive(Debug)]
+pub(super) struct Login {
+    challenge: String,
+    users: Arc<Users>,
+    verifier: Verifier,
+    known: Known,
+}
+
+/// What has to happen for a request.
+#[derive(Debug)]
+pub(super) enum Step {
+    LetIn,
+    /// 401, with the challenge.
+    Ask,
+    /// The password is being checked.
+    Wait(Pending),
+    /// 503: too many passwords wait to be checked.
+    Busy,
+}
+
+impl Login {
+    pub(super) fn new(realm: &str, users: &Arc<Users>, verifier: &Verifier) -> Self {
+        Self {
+            // RFC 7617 2.1: what is behind the realm makes clients send UTF-8.
+            challenge: format!("Basic realm=\"{realm}\", charset=\"UTF-8\""),
+            users: Arc::clone(users),
+            verifier: verifier.clone(),
+            known: Known::default(),
+        }
+    }
+
+    /// The value of WWW-Authenticate.
+    pub(super) fn challenge(&self) -> &str {
+        &self.challenge
+    }
+
+    /// What becomes of a request; `checked` is what came of its password when it has waited for that.
+    pub(super) fn step(
+        &self,
+        head: &RequestHead<'_, '_>,
+        checked: Option<Outcome>,
+        now: Instant,
+    ) -> Step {
+        let mut room = [0; BASIC_CREDENTIALS_BYTES_MAX];
+        let Some(credentials) = basic_auth::credentials(head.headers, &mut room) else {
+            return Step::Ask;
+        };
+        let mark = self.known.mark(credentials);
+        match checked {
+            Some(Outcome::Right) => {
+                self.known.remember(mark, now);
+                Step::LetIn
+            }
+            Some(Outcome::Wrong) => Step::Ask,
+            Some(Outcome::Unknown) => Step::Busy,
+            None if self.known.contains(mark, now) => Step::LetIn,
+            None => match self.verifier.submit(&self.users, credentials) {
+                Some(pending) => Step::Wait(pending),
+                None => Step::Busy,
+            },
+        }
+    }
+}
+
+/// Logins that were right: a table of four places for each mark.
+struct Known {
+    secret: RandomState,
+    /// Empty until the first one comes.
+    places: RefCell<Vec<Place>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    mark: Mark,
+    until: Instant,
+}
+
+/// Stands for a name and a password: two hashes of 64 bits with a secret (SipHash), so that nobody can look for another
+/// pair with the same mark but by asking us, and one in 2^128 is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Mark(u64, u64);
+
+const WAYS: usize = 4;
+
+/// Neither the marks nor the secret, which together would tell passwords from others.
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Known({})", self.places.borrow().len())
+    }
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            secret: RandomState::new(),
+            places: RefCell::default(),
+        }
+    }
+}
+
+impl Known {
+    fn mark(&self, credentials: Credentials<'_>) -> Mark {
+        let half =
+            |which: u8| (self.secret).hash_one((which, credentials.user, credentials.password));
+        Mark(half(0), half(1))
+    }
+
+    /// Whether it is known; it is remembered anew then.
+    fn contains(&self, mark: Mark, now: Instant) -> bool {
+        let mut places = self.places.borrow_mut();
+        if places.is_empty() {
+            return false;
+        }
+        let set = &mut places[set_of(mark)];
+        let found = set
+            .iter_mut()
+            .find(|place| place.mark == mark && place.until > now);
+        if let Some(place) = found {
+            place.until = now + LOGIN_IDLE;
+            return true;
+        }
+        false
+    }
+
+    /// In the place of the one that was used least recently.
+    fn remember(&self, mark: Mark, now: Instant) {
+        let mut places = self.places.borrow_mut();
+        if places.is_empty() {
+            places.resize(LOGINS_MAX, Place::default());
+        }
+        let set = &mut places[set_of(mark)];
+        let oldest = set
+            .iter_mut()
+            .min_by_key(|place| (place.mark != mark, place.until));
+        if let Some(place) = oldest {
+            let until = now + LOGIN_IDLE;
+            *place = Place { mark, until };
+        }
+    }
+}
+
+fn set_of(mark: Mark) -> std::ops::Range<usize> {
+    let set = mark.0 as usize % (LOGINS_MAX / WAYS);
+    set * WAYS..(set + 1) * WAYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(known: &Known, user: &str, password: &str) -> Mark {
+        known.mark(Credentials {
+            user: user.as_bytes(),
+            password: password.as_bytes(),
+        })
+    }
+
+    #[test]
+    fn a_login_is_known_while_it_is_used() {
+        let known = Known::default();
+        let ali = mark(&known, "ali", "open sesame");
+        let start = Instant::from_nanoseconds(1);
+        assert!(!known.contains(ali, start));
+        known.remember(ali, start);
+        let mut now = start;
+        for _ in 0..3 {
+            now = now + LOGIN_IDLE / 2;
+            assert!(known.contains(ali, now));
+        }
+        assert!(!known.contains(ali, now + LOGIN_IDLE));
+    }
+
+    #[test]
+    fn only_the_same_name_and_password_are_the_same_login() {
+        let known = Known::default();
+        let now = Instant::from_nanoseconds(1);
+        known.remember(mark(&known, "ali", "baba"), now);
+        for (user, password) in [("ali", "bab"), ("alib", "aba"), ("baba", "ali"), ("", "")] {
+            assert!(
+                !known.contains(mark(&known, user, password), now),
+                "{user} {password}"
+            );
+        }
+        assert_ne!(
+            mark(&known, "ali", "baba").0,
+            mark(&Known::default(), "ali", "baba").0
+        );
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_is_in_use_stays() {
+        let known = Known::default();
+        let ali = mark(&known, "ali", "open sesame");
+        for number in 0..10 * LOGINS_MAX as u64 {
+            let now = Instant::from_nanoseconds(1 + number);
+            known.remember(ali, now);
+            known.remember(mark(&known, &number.to_string(), ""), now);
+            assert!(known.contains(ali, now));
+        }
+        assert_eq!(known.places.borrow().len(), LOGINS_MAX);
+    }
+}

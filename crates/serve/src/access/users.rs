@@ -1,0 +1,236 @@
+//! Names and the hashes of their passwords: those of the configuration and those of a file as `htpasswd` writes it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use argon2::Argon2;
+use argon2::password_hash::PasswordVerifier;
+use argon2::password_hash::phc::PasswordHash;
+use onrush_config::plan::BasicAuth;
+use onrush_config::value::check_password_hash;
+use sha_crypt::ShaCrypt;
+
+use crate::limits::USERS_FILE_BYTES_MAX;
+
+/// Who may be let in by a password.
+#[derive(Debug)]
+pub(crate) struct Users {
+    hashes: HashMap<Box<[u8]>, Hash>,
+    /// What the passwords of unknown users are compared with, so that they take as long as others.
+    decoy: Hash,
+}
+
+/// A hash that [`check_password_hash`] takes.
+#[derive(Clone)]
+struct Hash(Box<str>);
+
+/// A hash is half of a password.
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hash")
+    }
+}
+
+impl Users {
+    /// Reads the file, if there is one. What is worth a warning goes to `warnings`.
+    ///
+    /// # Errors
+    /// All that is wrong with it, each with its line.
+    pub(crate) fn read(plan: &BasicAuth, warnings: &mut Vec<String>) -> Result<Self, Vec<String>> {
+        let mut hashes = HashMap::new();
+        for (name, hash) in &plan.users {
+            hashes.insert(name.as_bytes().into(), Hash(hash.as_str().into()));
+        }
+        if let Some(path) = &plan.file {
+            let text = read(path, warnings).map_err(|wrong| vec![wrong])?;
+            let mut wrong = Vec::new();
+            for (line, number) in text.lines().zip(1..) {
+                if let Err(why) = add(line, &mut hashes) {
+                    wrong.push(format!("{}:{number}: {why}", path.display()));
+                }
+            }
+            if !wrong.is_empty() {
+                return Err(wrong);
+            }
+        }
+        let Some(decoy) = hashes.values().next().cloned() else {
+            let file = plan.file.as_deref().unwrap_or(Path::new(""));
+            return Err(vec![format!(
+                "{}: no user is in it: expected lines such as those of \"htpasswd -nB NAME\"",
+                file.display()
+            )]);
+        };
+        Ok(Self { hashes, decoy })
+    }
+
+    /// Whether it is this user's password. Takes its time: up to seconds, whether there is such a user or not.
+    pub(super) fn verify(&self, user: &[u8], password: &[u8]) -> bool {
+        let known = self.hashes.get(user);
+        known.unwrap_or(&self.decoy).verify(password) && known.is_some()
+    }
+}
+
+fn read(path: &Path, warnings: &mut Vec<String>) -> Result<String, String> {
+    let cannot =
+        |error: std::io::Error| format!("cannot read the users of {}: {error}", path.display());
+    let file = File::open(path).map_err(cannot)?;
+    let mode = file.metadata().map_err(cannot)?.permissions().mode();
+    if mode & 0o004 != 0 {
+        warnings.push(format!(
+            "{}: everybody on this machine can read the hashes in it: chmod o-r",
+            path.display()
+        ));
+    }
+    let mut text = String::new();
+    file.take(USERS_FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(cannot)?;
+    if text.len() as u64 > USERS_FILE_BYTES_MAX {
+        return Err(format!(
+            "{}: more than {} MiB",
+            path.display(),
+            USERS_FILE_BYTES_MAX >> 20
+        ));
+    }
+    Ok(text)
+}
+
+/// Takes in one line of a file. Neither hashes nor lines are repeated in what is said about them.
+fn add(line: &str, hashes: &mut HashMap<Box<[u8]>, Hash>) -> Result<(), String> {
+    let line = line.trim_end();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(());
+    }
+    let (name, hash) = line
+        .split_once(':')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or("expected NAME:HASH")?;
+    check_password_hash(hash).map_err(|error| format!("{name}: {error}"))?;
+    let before = hashes.insert(name.as_bytes().into(), Hash(hash.into()));
+    match before {
+        None => Ok(()),
+        Some(_) => Err(format!("{name} has a password already")),
+    }
+}
+
+impl Hash {
+    fn verify(&self, password: &[u8]) -> bool {
+        let hash = &*self.0;
+        if hash.starts_with("$2") {
+            // What stands behind 72 bytes does not count, as with every bcrypt.
+            return bcrypt::verify(password, hash).unwrap_or(false);
+        }
+        if hash.starts_with("$argon2") {
+            // The parameters are those of the hash.
+            let verify = |hash| Argon2::default().verify_password(password, &hash).is_ok();
+            return PasswordHash::new(hash).is_ok_and(verify);
+        }
+        ShaCrypt::default().verify_password(password, hash).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    /// Hashes and their passwords, made by others: `htpasswd -nbB`, the reference implementation of argon2 (one of its
+    /// tests), and `openssl passwd`.
+    const HASHES: [(&str, &str); 4] = [
+        (
+            "$2y$04$OHAE55zIL4MRpPMejEHWd.CHlaz5DZ.pT2BdZvVLfzzFm5YCWH92.",
+            "open sesame",
+        ),
+        (
+            "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+            "password",
+        ),
+        (
+            "$6$0123456789abcdef$HIBJgb6YTodyDIqA8MEivxB1lSweny3OwEelpvbz3JRZvUaTWOvmKLkwP3sw6YUxoDaTCN4gGIaTh4/9KjjVt/",
+            "open sesame",
+        ),
+        (CHEAP, "open sesame"),
+    ];
+
+    const CHEAP: &str = "$5$0123456789abcdef$kRRqmK2ssHVZPWI94vRaV6.r0wGYmKw8tTF.iTYJ6Z/";
+
+    fn users(written: &[(&str, &str)], file: Option<&str>) -> Result<Users, Vec<String>> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("htpasswd");
+        if let Some(text) = file {
+            std::fs::write(&path, text).expect("a file");
+        }
+        let plan = BasicAuth {
+            realm: "r".into(),
+            users: written
+                .iter()
+                .map(|(name, hash)| (name.to_string(), hash.to_string()))
+                .collect(),
+            file: file.map(|_| path),
+        };
+        let told = Users::read(&plan, &mut Vec::new());
+        told.map_err(|wrong| {
+            let place = format!("{}/", directory.path().display());
+            wrong.iter().map(|line| line.replace(&place, "")).collect()
+        })
+    }
+
+    #[test]
+    fn hashes_that_others_made_are_checked() {
+        for (hash, password) in HASHES {
+            let users = users(&[("ali", hash)], None).expect("a hash");
+            assert!(users.verify(b"ali", password.as_bytes()), "{hash}");
+            assert!(!users.verify(b"ali", &password.as_bytes()[1..]), "{hash}");
+            assert!(!users.verify(b"baba", password.as_bytes()), "{hash}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_a_user_in_each_line() {
+        let text = format!("# staff\r\n\nali:{}\nb\u{e4}r:{}\r\n", CHEAP, HASHES[2].0);
+        let users = users(&[("inline", CHEAP)], Some(&text)).expect("three users");
+        for name in ["ali", "b\u{e4}r", "inline"] {
+            assert!(users.verify(name.as_bytes(), b"open sesame"), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_with_its_line() {
+        let twice = format!("ali:{0}\nali:{0}\n", CHEAP);
+        for (text, said) in [
+            ("ali", "htpasswd:1: expected NAME:HASH"),
+            (":x", "htpasswd:1: expected NAME:HASH"),
+            ("\nali:secret", "htpasswd:2: ali: this is no hash"),
+            (&*twice, "htpasswd:2: ali has a password already"),
+            ("# nobody\n", "htpasswd: no user is in it"),
+        ] {
+            let wrong = users(&[], Some(text)).expect_err(text);
+            assert!(wrong.len() == 1 && wrong[0].starts_with(said), "{wrong:?}");
+        }
+        let both = users(&[], Some("a\nb\n")).expect_err("two lines");
+        assert_eq!(both.len(), 2);
+    }
+
+    #[test]
+    fn a_file_that_everybody_can_read_is_warned_of() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (mode, count) in [(0o640, 0), (0o644, 1)] {
+            let path = directory.path().join(format!("{mode:o}"));
+            let mut options = std::fs::OpenOptions::new();
+            drop(options.create_new(true).write(true).mode(mode).open(&path));
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("its owner");
+            std::fs::write(&path, format!("ali:{}", CHEAP)).expect("a file");
+            let plan = BasicAuth {
+                realm: "r".into(),
+                users: Vec::new(),
+                file: Some(path),
+            };
+            let mut warnings = Vec::new();
+            Users::read(&plan, &mut warnings).expect("a user");
+            assert_eq!(warnings.len(), count, "{warnings:?}");
+        }
+    }
+}

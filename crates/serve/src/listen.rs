@@ -1,0 +1,188 @@
+//! A connection before its first request: who it is from, when a balancer before us says so (PROXY protocol), and whether
+//! TLS comes first.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onrush_config::plan::{self, Networks};
+use onrush_engine::{Error, Input, Kind, Stream};
+use onrush_http::Parsed;
+use onrush_http::forwarded::Scheme;
+use onrush_http::proxy_protocol::{self, ProxyHeader};
+use onrush_tls::{Acceptor, Transport};
+
+use crate::client::{Client, Origin};
+use crate::connection;
+use crate::tls;
+use crate::worker::Worker;
+
+/// One place to accept connections.
+pub(crate) struct Place {
+    acceptor: Option<Arc<Acceptor>>,
+    /// Who begins with the PROXY protocol.
+    introducers: Option<Networks>,
+}
+
+impl Place {
+    pub(crate) fn new(plan: &plan::Listen, acceptor: Option<&Arc<Acceptor>>) -> Rc<Self> {
+        Rc::new(Self {
+            acceptor: acceptor.map(Arc::clone),
+            introducers: plan.proxy_protocol.clone(),
+        })
+    }
+
+    /// Whether a connection must begin with the PROXY protocol. Whoever comes by a Unix socket has no address, and is
+    /// among everybody.
+    fn expects_introduction(&self, stream: &Stream) -> bool {
+        let Some(introducers) = &self.introducers else {
+            return false;
+        };
+        match stream.peer() {
+            Some(peer) => introducers.contain(peer.ip()),
+            None => introducers.cover(&Networks::everybody()),
+        }
+    }
+}
+
+/// Gives a connection a task of its own.
+pub(crate) fn greet(stream: Stream, place: &Rc<Place>, worker: &Rc<Worker>) {
+    let core = &worker.core;
+    if place.expects_introduction(&stream) {
+        core.spawn(greet_introduced(
+            stream,
+            Rc::clone(place),
+            Rc::clone(worker),
+        ));
+        return;
+    }
+    let worker = Rc::clone(worker);
+    match &place.acceptor {
+        None => {
+            let client = Client::new(Scheme::Http, Origin::OfSocket);
+            let stream = Transport::plain(stream);
+            core.spawn(connection::serve(stream, Input::default(), client, worker));
+        }
+        Some(acceptor) => {
+            let client = Client::new(Scheme::Https, Origin::OfSocket);
+            let acceptor = Arc::clone(acceptor);
+            core.spawn(tls::serve(
+                stream,
+                Input::default(),
+                acceptor,
+                client,
+                worker,
+            ));
+        }
+    }
+}
+
+/// The same for one that begins with the PROXY protocol.
+async fn greet_introduced(stream: Stream, place: Rc<Place>, worker: Rc<Worker>) {
+    let introduction = match introduction(&stream, &worker).await {
+        Ok(introduction) => introduction,
+        Err(why) => return why.account(&stream, &worker),
+    };
+    let Introduction {
+        origin,
+        spoke_tls,
+        rest,
+    } = introduction;
+    let scheme = if spoke_tls || place.acceptor.is_some() {
+        Scheme::Https
+    } else {
+        Scheme::Http
+    };
+    let client = Client::new(scheme, origin);
+    match &place.acceptor {
+        None => connection::serve(Transport::plain(stream), rest, client, worker).await,
+        Some(acceptor) => tls::serve(stream, rest, Arc::clone(acceptor), client, worker).await,
+    }
+}
+
+/// What the header at the start of a connection says.
+struct Introduction {
+    origin: Origin,
+    /// The client spoke TLS with the balancer.
+    spoke_tls: bool,
+    /// What has arrived behind it.
+    rest: Input,
+}
+
+/// Why a connection has no such header.
+enum Unintroduced {
+    /// It ended before it said anything, as health checks do, or this server is about to.
+    Silent,
+    Connection(Error),
+    Refused(&'static str),
+}
+
+/// Reads the header, which must come as fast as a TLS handshake.
+async fn introduction(stream: &Stream, worker: &Worker) -> Result<Introduction, Unintroduced> {
+    stream.set_deadline(Some(worker.core.now() + worker.timeouts.tls_handshake));
+    let mut input = Input::default();
+    loop {
+        match proxy_protocol::parse(input.bytes()) {
+            Parsed::Complete(header) => {
+                let (origin, spoke_tls, bytes) =
+                    (origin(&header), spoke_tls(&header), header.bytes);
+                input.consume(bytes);
+                stream.set_deadline(None);
+                return Ok(Introduction {
+                    origin,
+                    spoke_tls,
+                    rest: input,
+                });
+            }
+            Parsed::Partial => {}
+            Parsed::Refused(refusal) => return Err(Unintroduced::Refused(refusal.reason)),
+        }
+        let is_silent = input.is_empty();
+        let received = if is_silent {
+            stream.recv_unless_stopping(&mut input).await
+        } else {
+            stream.recv(&mut input).await
+        };
+        match received {
+            Ok(0) if is_silent => return Err(Unintroduced::Silent),
+            Ok(0) => {
+                return Err(Unintroduced::Refused("it ended within its header"));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind == Kind::Stopping => return Err(Unintroduced::Silent),
+            Err(error) => return Err(Unintroduced::Connection(error)),
+        }
+    }
+}
+
+fn origin(header: &ProxyHeader<'_>) -> Origin {
+    match header.origin {
+        proxy_protocol::Origin::Local | proxy_protocol::Origin::Unknown => Origin::OfSocket,
+        proxy_protocol::Origin::Ip { source, .. } => {
+            Origin::Address(source.ip().to_canonical(), source.port())
+        }
+        proxy_protocol::Origin::Unix { .. } => Origin::Nowhere,
+    }
+}
+
+fn spoke_tls(header: &ProxyHeader<'_>) -> bool {
+    header.origin != proxy_protocol::Origin::Local && header.tls.is_some_and(|tls| tls.spoken)
+}
+
+impl Unintroduced {
+    /// Tells the meter, and the log what its reader may have to mend. Nobody is answered: it is a proxy that has spoken.
+    fn account(self, stream: &Stream, worker: &Worker) {
+        worker.meter.connection();
+        let why = match &self {
+            Unintroduced::Silent => return,
+            Unintroduced::Connection(error) => error.to_string(),
+            Unintroduced::Refused(why) => (*why).to_owned(),
+        };
+        worker.meter.refusal();
+        let peer = stream.peer().map(|peer| peer.ip().to_canonical());
+        let peer = peer.map_or("a Unix socket".to_owned(), |peer| peer.to_string());
+        worker.log.failure(
+            &worker.core,
+            format_args!("a connection from {peer} did not begin with the PROXY protocol: {why}"),
+        );
+    }
+}
