@@ -4,6 +4,7 @@ pub(crate) mod forward;
 
 mod download;
 mod failure;
+pub(crate) mod mirror;
 mod relay;
 pub(crate) mod rewrite;
 mod upload;
