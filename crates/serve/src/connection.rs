@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::passage::{Asker, Passage, TooLong};
 use crate::path;
 use crate::proxy::forward::{self, Forward, Way};
-use crate::proxy::rewrite;
+use crate::proxy::{mirror, rewrite};
 use crate::respond::file::{Files, Pieces};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
@@ -253,6 +253,9 @@ impl Connection {
                     is_first: *is_first,
                     key: worker.groups[group].key(&head, asker),
                 };
+                if let Some(mirror) = asker.target().and_then(|target| target.mirror) {
+                    mirror::duplicate(mirror, &head, input.bytes(), asker);
+                }
                 let forward = Forward::new(asker, way, &head, input.bytes())?;
                 *is_first = false;
                 return Ok(Some(Next::Forward(forward)));

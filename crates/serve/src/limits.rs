@@ -180,6 +180,13 @@ pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// was; so often in a row only if every core of the largest machine were at it.
 pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
 
+/// Copies of requests under way at a time on each core: what a group that answers within a tenth of a second takes of
+/// 2,500 requests/s. Each has a task, a connection and its request; if the group is slow, clients must not pay for it.
+pub(crate) const MIRRORED_MAX: usize = 256;
+
+/// Bytes of the answer to a copy that are read so that its connection stays good; a longer one costs the connection.
+pub(crate) const MIRROR_ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
 /// A file of users; they are all held in memory. Each has about a hundred bytes: 160,000 of them fit, and who has more
 /// has a directory of users to ask.
 pub(crate) const USERS_FILE_BYTES_MAX: u64 = 16 << 20;

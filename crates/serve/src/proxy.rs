@@ -5,6 +5,7 @@ pub(crate) mod forward;
 mod download;
 mod encode;
 mod failure;
+pub(crate) mod mirror;
 mod relay;
 pub(crate) mod rewrite;
 mod tunnel;

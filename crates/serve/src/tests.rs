@@ -10,6 +10,7 @@ mod fields;
 mod forwarded;
 mod garbage;
 mod groups;
+mod mirrors;
 mod pools;
 mod proxy_protocol;
 mod retries;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use onrush_config::Plan;
-use onrush_config::plan::{self, Action, Piece, Timeouts, Variable};
+use onrush_config::plan::{self, Action, Mirror, Piece, Timeouts, Variable};
 use onrush_engine::{Core, Error, Instant, Root};
 use onrush_http::date::{self, DATE_BYTES};
 
@@ -30,6 +30,8 @@ pub(crate) struct Target {
     /// Who is let in, unless everybody is.
     pub(crate) access: Option<Box<Access>>,
     pub(crate) answer: Answer,
+    /// Another group that gets copies.
+    pub(crate) mirror: Option<Mirror>,
     /// What changes in requests that are forwarded.
     pub(crate) rules: Rules,
     /// What changes in answers.
@@ -65,6 +67,8 @@ pub(crate) struct Worker {
     /// Set once the core was asked to stop: answers then end their connections.
     pub(crate) stopping: Cell<bool>,
     pub(crate) spare_kept: SpareKept,
+    /// Copies of requests that are under way.
+    pub(crate) mirrored: Cell<usize>,
     chance: Cell<u64>,
     myself: Weak<Worker>,
     date: Cell<[u8; DATE_BYTES]>,
@@ -106,6 +110,7 @@ impl Worker {
                 .collect(),
             trust: Trust::new(&plan.forwarded),
             spare_kept: SpareKept::default(),
+            mirrored: Cell::new(0),
             chance: Cell::new(mixed(seed)),
             groups,
             timeouts: plan.timeouts,
@@ -181,6 +186,10 @@ impl Target {
         Ok(Self {
             access: Access::new(&route.access, index, ledger),
             answer: Answer::new(&route.action, offer.as_ref())?,
+            mirror: match route.action {
+                Action::Forward { mirror, .. } => mirror,
+                _ => None,
+            },
             keeps: is_varying || rules.needs_request_id() || redirects_by_id,
             rules,
             answer_edits,

@@ -1,0 +1,240 @@
+//! Copies of requests to another group, whose answers nobody gets to see: to try a new version of an application with
+//! what really comes.
+//!
+//! The client's request knows nothing of its copy. Only a request that is all there is copied, since a body that streams
+//! would have to wait for the slower of two servers. A copy never waits for a place, and what goes wrong with it is logged
+//! and nothing else.
+
+use std::rc::Rc;
+
+use onrush_config::plan::{Mirror, Reuse};
+use onrush_engine::{Error, Input, Instant, Kind};
+use onrush_http::body::BodyReader;
+use onrush_http::proxy_protocol::Origin;
+use onrush_http::request::RequestHead;
+use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
+use onrush_tls::Transport;
+
+use super::failure::Failure;
+use super::group::{FOREVER, Group, Place};
+use super::rewrite;
+use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX};
+use crate::passage::Asker;
+use crate::worker::Worker;
+
+/// A copy on its way. It counts among those of its core until it is dropped.
+struct Duplicate {
+    worker: Rc<Worker>,
+    group: Rc<Group>,
+    place: Place,
+    /// Head and body.
+    request: Rc<[u8]>,
+    method: Method,
+    origin: Origin<'static>,
+}
+
+/// Sends a copy of the request whose `head` stands at the start of `input`, if chance says so and it can be done.
+pub(crate) fn duplicate(
+    mirror: Mirror,
+    head: &RequestHead<'_, '_>,
+    input: &[u8],
+    asker: Asker<'_>,
+) {
+    let worker = asker.worker;
+    if !is_chosen(mirror.share, worker.chance()) {
+        return;
+    }
+    let Some(body) = whole_body(head, &input[head.bytes..], worker) else {
+        return;
+    };
+    let group = &worker.groups[mirror.upstream];
+    let name = &group.plan.name;
+    if worker.mirrored.get() >= MIRRORED_MAX {
+        let what = format_args!("{name} got no copy: {MIRRORED_MAX} are under way");
+        return worker.log.failure(&worker.core, what);
+    }
+    let key = group.key(head, asker);
+    let place = match group.place(key, &[], worker.core.now()) {
+        Ok(place) => place,
+        Err(unplaced) => {
+            let why = Failure::Unplaced(unplaced);
+            let what = format_args!("{name} got no copy: {why}");
+            return worker.log.failure(&worker.core, what);
+        }
+    };
+    // Out of buffers: the client's request needs what there is.
+    let Ok(mut buffer) = worker.core.buffer() else {
+        return;
+    };
+    rewrite::request(head, &place.server().authority, asker, &mut buffer);
+    worker.mirrored.set(worker.mirrored.get() + 1);
+    let duplicate = Duplicate {
+        worker: worker.myself(),
+        group: Rc::clone(group),
+        place,
+        request: [&buffer[..], body].concat().into(),
+        method: head.method,
+        origin: asker.origin(head.headers),
+    };
+    worker.core.spawn(async move { duplicate.run().await });
+}
+
+/// Whether `share` of 10,000 requests are chosen, by 64 even bits.
+fn is_chosen(share: u16, chance: u64) -> bool {
+    (u128::from(chance) * 10_000) >> 64 < u128::from(share)
+}
+
+/// The body, if all of it is in `arrived`.
+fn whole_body<'b>(
+    head: &RequestHead<'_, '_>,
+    arrived: &'b [u8],
+    worker: &Worker,
+) -> Option<&'b [u8]> {
+    if head.framing == Framing::None {
+        return Some(&[]);
+    }
+    let mut body = BodyReader::new(head.framing);
+    let bytes = body.skip(arrived, &worker.limits).ok()?;
+    body.is_complete().then(|| &arrived[..bytes])
+}
+
+impl Drop for Duplicate {
+    fn drop(&mut self) {
+        let mirrored = &self.worker.mirrored;
+        mirrored.set(mirrored.get() - 1);
+    }
+}
+
+impl Duplicate {
+    async fn run(&self) {
+        let Err(failure) = self.exchange().await else {
+            return;
+        };
+        let core = &self.worker.core;
+        if core.is_stopping() {
+            return;
+        }
+        self.group.failed(self.place.index(), &failure, core.now());
+        let name = &self.place.server().name;
+        let what = format_args!("server {name}: {failure}; it had a copy of a request");
+        self.worker.log.failure(core, what);
+    }
+
+    async fn exchange(&self) -> Result<(), Failure> {
+        let server = self.place.server();
+        if self.group.plan.reuse == Reuse::Always
+            && let Some(transport) = server.pool.take()
+        {
+            match self.attempt(transport).await {
+                // The server was closing it just then: see `forward`.
+                Err(failure) if failure.is_stale_connection() && self.method.is_idempotent() => {}
+                outcome => return outcome,
+            }
+        }
+        let transport = self
+            .group
+            .connect(server, &self.origin, &self.worker, FOREVER)
+            .await
+            .map_err(Failure::Connect)?;
+        self.attempt(transport).await
+    }
+
+    /// Sends the copy, and reads the answer as far as that keeps the connection good.
+    async fn attempt(&self, transport: Transport) -> Result<(), Failure> {
+        let (core, timeouts) = (&self.worker.core, &self.worker.timeouts);
+        transport.set_send_patience(timeouts.upstream_body);
+        transport.queue(Rc::clone(&self.request));
+        transport.flush().await.map_err(Failure::Unanswered)?;
+        let sent = core.now_exact();
+        transport.set_deadline(Some(core.now() + timeouts.upstream_first_byte));
+        let mut input = Input::default();
+        let (framing, keep_alive) = loop {
+            if let Some(end) = self.read_head(&mut input, sent)? {
+                break end;
+            }
+            match receive(&transport, &mut input).await {
+                Ok(0) => return Err(Failure::ClosedUnanswered),
+                Ok(_) => {}
+                Err(error) => return Err(Failure::Unanswered(error)),
+            }
+        };
+        let mut body = BodyReader::new(framing);
+        let mut seen = 0;
+        loop {
+            let bytes = body
+                .skip(input.bytes(), &self.worker.limits)
+                .map_err(|refusal| Failure::BadAnswer(refusal.reason))?;
+            input.consume(bytes);
+            seen += bytes;
+            if body.is_complete() {
+                break;
+            }
+            transport.set_deadline(Some(core.now() + timeouts.upstream_body));
+            // Nobody waits for the rest.
+            if seen > MIRROR_ANSWER_BYTES_MAX
+                || !matches!(receive(&transport, &mut input).await, Ok(1..))
+            {
+                return Ok(());
+            }
+        }
+        if keep_alive && input.is_empty() && self.group.plan.reuse != Reuse::Never {
+            self.place.server().pool.put(transport, core.now());
+        }
+        Ok(())
+    }
+
+    /// Takes heads off the input up to that of the final answer: how its body is framed, and whether the connection lives
+    /// on behind it. `None` when it has not arrived.
+    fn read_head(
+        &self,
+        input: &mut Input,
+        sent: Instant,
+    ) -> Result<Option<(Framing, bool)>, Failure> {
+        loop {
+            let mut slots = HeaderSlots::new();
+            let limits = &self.worker.limits;
+            let head = match response::parse(input.bytes(), &mut slots, self.method, limits) {
+                Parsed::Complete(head) => head,
+                Parsed::Partial => return Ok(None),
+                Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
+            };
+            let (status, bytes) = (head.status, head.bytes);
+            let end = (head.framing, head.keep_alive);
+            input.consume(bytes);
+            if status < 200 {
+                continue;
+            }
+            if self.group.measures() {
+                let now = self.worker.core.now_exact();
+                let latency = now.since(sent);
+                self.group
+                    .answered(self.place.index(), status, latency, now);
+            }
+            return Ok(Some(end));
+        }
+    }
+}
+
+/// The next bytes; a server that stops waits for none.
+async fn receive(transport: &Transport, input: &mut Input) -> Result<usize, Error> {
+    match transport.recv_unless_stopping(input).await {
+        Err(error) if error.kind == Kind::Stopping => Ok(0),
+        received => received,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_of_ten_thousand_are_chosen() {
+        for (share, chosen) in [(0, 0), (1, 1), (2_500, 2_500), (10_000, 10_000)] {
+            let step = u64::MAX / 10_000;
+            let count = (0..10_000)
+                .filter(|at| is_chosen(share, at * step + step / 2))
+                .count();
+            assert_eq!(count, chosen);
+        }
+    }
+}
