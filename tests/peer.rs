@@ -1,12 +1,13 @@
 //! Programs of others that ours work with. One that is missing fails its test with the command that installs it.
 
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::program::{Finished, Program, until};
+use crate::program::{End, Finished, Program, until};
 
 /// Each program with the Debian package that has it.
 const PACKAGES: [(&str, &str); 6] = [
@@ -16,6 +17,7 @@ const PACKAGES: [(&str, &str); 6] = [
     ("wrk", "wrk"),
     ("nginx", "nginx-light"),
     ("haproxy", "haproxy"),
+    ("openssl", "openssl"),
 ];
 
 /// A program of others, with these words behind it.
@@ -216,5 +218,51 @@ backend back
     pub(crate) fn log(&self) -> String {
         let path: &Path = &self.directory.path().join("access.log");
         std::fs::read_to_string(path).expect("nginx writes it")
+    }
+}
+
+/// A client's connection over TLS, which openssl keeps.
+#[derive(Debug)]
+pub(crate) struct Secured(Child);
+
+impl Secured {
+    /// Believes whatever certificate it is shown.
+    pub(crate) fn connect(address: &str) -> Secured {
+        let arguments = ["s_client", "-quiet", "-connect", address];
+        let child = peer("openssl", &arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        Secured(child.expect("it is there"))
+    }
+}
+
+impl Read for Secured {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.stdout.as_mut().expect("piped").read(buffer)
+    }
+}
+
+impl Write for Secured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.stdin.as_mut().expect("piped").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.stdin.as_mut().expect("piped").flush()
+    }
+}
+
+impl End for Secured {
+    /// It ends when the server does.
+    fn end(&self) {}
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

@@ -1,7 +1,9 @@
 //! WebSocket through onrush: alone, before HAProxy and behind it, and through several of its own kind.
 
+use std::fs;
+
 use crate::application::{Application, say_hello};
-use crate::peer::Peer;
+use crate::peer::{Peer, Secured};
 use crate::program::{Client, Serve, drivers};
 
 #[test]
@@ -28,6 +30,26 @@ fn a_conversation_over_websocket_goes_through_haproxy_and_several_of_us() {
     let front = Peer::haproxy(&first.address);
     say_hello(&mut first.connect(), "/");
     say_hello(&mut Client::connect(&front.socket), "/");
+}
+
+#[test]
+fn a_conversation_over_websocket_goes_through_tls() {
+    let application = Application::start("chat");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"self-signed\"\n[[route]]\nforward = \"http://{}\"\n",
+        application.address
+    );
+    fs::write(&path, text).expect("it is ours");
+    let path = path.display().to_string();
+    for io in drivers() {
+        let serve = Serve::start(&["--config", &path, "--io", io]);
+        let address = serve.address.trim_end_matches(" with TLS");
+        say_hello(&mut Client(Secured::connect(address)), "/chat");
+        let totals = serve.stop();
+        assert_eq!(totals.number_before(" tunnels"), 1, "{totals:?}");
+    }
 }
 
 #[test]
