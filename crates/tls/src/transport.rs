@@ -94,6 +94,12 @@ impl Transport {
         }
     }
 
+    /// The connection itself when its bytes are sent as they are, for those who pass them on without a look; `None` with
+    /// TLS.
+    pub fn as_plain(&self) -> Option<&Stream> {
+        self.tls.is_none().then_some(&self.stream)
+    }
+
     /// What was agreed on in the handshake; `None` for a plain connection.
     pub fn info(&self) -> Option<Info> {
         let tls = self.tls.as_ref()?;

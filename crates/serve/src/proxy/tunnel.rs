@@ -5,18 +5,20 @@
 //!   client ── recv ──> buffer ── send ──> server
 //!          <── send ── buffer <── recv ──
 //! ```
-//! A direction receives no more before the other end has taken what came last, so a slow reader holds up its peer and not
-//! our memory; and while both wait, there is no buffer at all.
+//! Where neither end speaks TLS, a flow of bulk goes through a pipe of the kernel and never enters our memory (the
+//! engine's `Relay`). A direction receives no more before the other end has taken what came last, so a slow reader holds
+//! up its peer and not our memory; and while both wait, there is no buffer at all.
 //!
 //! WebSocket is the only protocol that passes. A server that speaks another behind a change could take requests there
 //! that no route has seen: `h2c` is one such, and `TLS/1.0` hides what it carries.
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use onrush_engine::{Error, Input};
+use onrush_engine::{Error, Input, Relay};
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::write::HeadWriter;
@@ -91,12 +93,17 @@ impl Tunnel {
     pub(crate) async fn run(mut self: Box<Self>, client: &mut Connection) -> Result<(), Error> {
         client.worker.meter.tunnel();
         let idle_max = client.worker.timeouts.tunnel_idle;
-        let (server, client_input) = (&self.server, &mut client.input);
-        let client_stream = &client.stream;
-        client.output.queue(client_stream);
+        let sent = client.flush().await;
+        let (server, client_stream) = (&self.server, &client.stream);
+        if sent.is_err() {
+            server.reset_when_dropped();
+            return sent;
+        }
+        let from_client = mem::take(&mut client.input);
+        let from_server = mem::take(&mut self.input);
         let mut lanes = [
-            pin!(carry(client_input, client_stream, server, idle_max)),
-            pin!(carry(&mut self.input, server, client_stream, idle_max)),
+            pin!(carry(from_client, client_stream, server, idle_max)),
+            pin!(carry(from_server, server, client_stream, idle_max)),
         ];
         let mut ended = [false; 2];
         let outcome = poll_fn(|context| {
@@ -129,33 +136,48 @@ impl Tunnel {
 
 /// One direction, up to its end, which is passed on.
 async fn carry(
-    input: &mut Input,
+    mut input: Input,
     from: &Transport,
     to: &Transport,
     idle_max: Duration,
 ) -> Result<(), Error> {
+    let plain = from.as_plain().zip(to.as_plain());
+    let mut relay = Relay::default();
+    if plain.is_some() {
+        relay = Relay::new(mem::take(&mut input));
+    }
     loop {
         // A byte in either direction keeps both ends: who only listens is not idle.
         from.set_send_patience(idle_max);
         to.set_send_patience(idle_max);
-        queue_all(input, to)?;
-        to.flush().await?;
-        if from.recv(input).await? == 0 {
+        let bytes = match plain {
+            Some((from, to)) => relay.transfer(from, to).await?,
+            None => transfer(&mut input, from, to).await?,
+        };
+        if bytes == 0 {
             return to.shutdown().await;
         }
     }
 }
 
-/// Hands what has arrived to `to`, without a copy unless it has been put aside.
-fn queue_all(input: &mut Input, to: &Transport) -> Result<(), Error> {
-    if let Some(buffer) = input.take() {
-        to.queue(buffer);
-    } else if !input.is_empty() {
-        let mut buffer = to.core().buffer()?;
-        let fits = buffer.put(input.bytes());
-        assert!(fits, "it came out of a buffer of the same size");
-        input.consume(buffer.len());
-        to.queue(buffer);
+/// What [`Relay::transfer`] does, where one of the two speaks TLS.
+async fn transfer(input: &mut Input, from: &Transport, to: &Transport) -> Result<u64, Error> {
+    if input.is_empty() && from.recv(input).await? == 0 {
+        return Ok(0);
     }
-    Ok(())
+    let buffer = match input.take() {
+        Some(buffer) => buffer,
+        // It has been put aside.
+        None => {
+            let mut buffer = to.core().buffer()?;
+            let fits = buffer.put(input.bytes());
+            assert!(fits, "it came out of a buffer of the same size");
+            input.consume(buffer.len());
+            buffer
+        }
+    };
+    let bytes = buffer.len() as u64;
+    to.queue(buffer);
+    to.flush().await?;
+    Ok(bytes)
 }
