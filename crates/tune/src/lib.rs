@@ -13,4 +13,6 @@ pub mod tree;
 
 pub mod facts;
 
+pub mod advise;
+
 pub use error::Error;
