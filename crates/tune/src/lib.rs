@@ -14,5 +14,6 @@ pub mod tree;
 pub mod facts;
 
 pub mod advise;
+pub mod report;
 
 pub use error::Error;
