@@ -3,8 +3,11 @@
 #[path = "../crates/tune/tests/machine/mod.rs"]
 mod machine;
 
+use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use machine::{Kind, Machine};
 
@@ -97,4 +100,295 @@ fn what_cannot_be_planned_says_why() {
             text(&output.stderr)
         );
     }
+}
+
+/// Waits for a condition, for as long as anybody would.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_was_applied_is_shown_drifts_and_is_undone() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let applied = onrush(&["apply", "--root", &place]);
+    assert!(applied.status.success(), "{}", text(&applied.stderr));
+    assert!(
+        text(&applied.stdout).contains("done     eth0 queue 0 packet steering"),
+        "{}",
+        text(&applied.stdout)
+    );
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "65535\n");
+    assert!(onrush(&["status", "--root", &place]).status.success());
+
+    fs::write(&somaxconn, "9\n").expect("written");
+    let status = onrush(&["status", "--root", &place]);
+    assert_eq!(status.status.code(), Some(3));
+    assert!(
+        text(&status.stdout).contains("9, was set to 65535"),
+        "{}",
+        text(&status.stdout)
+    );
+    let reverted = onrush(&["revert", "--root", &place]);
+    assert_eq!(reverted.status.code(), Some(3));
+    assert!(
+        text(&reverted.stdout)
+            .contains("conflict net.core.somaxconn: somebody else has set it to 9")
+    );
+    assert!(
+        onrush(&["revert", "--root", &place, "--force"])
+            .status
+            .success()
+    );
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+    assert_eq!(
+        text(&onrush(&["revert", "--root", &place]).stdout),
+        "nothing is applied\n"
+    );
+}
+
+#[test]
+fn what_is_not_confirmed_is_undone() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let output = onrush(&["apply", "--root", &place, "--confirm-within", "1ms"]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("not confirmed: undoing"));
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+}
+
+#[test]
+fn what_is_confirmed_in_time_stays() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let child = Command::new(env!("CARGO_BIN_EXE_onrush"))
+        .args(["tune", "apply", "--root", &place, "--confirm-within", "10m"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // It waits for us once everything is applied; before, there is a lock on the journal.
+    wait_until("nothing was applied", || {
+        onrush(&["status", "--root", &place])
+            .stdout
+            .starts_with(b"in force")
+    });
+    wait_until("it was not confirmed", || {
+        onrush(&["confirm", "--root", &place]).status.success()
+    });
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).ends_with("confirmed\n"));
+    assert!(onrush(&["status", "--root", &place]).status.success());
+}
+
+#[test]
+fn changes_for_a_command_last_as_long_as_it_runs() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let command = format!("cat {}; exit 7", somaxconn.display());
+    let output = onrush(&["apply", "--root", &place, "--for", &command]);
+    assert_eq!(
+        output.status.code(),
+        Some(7),
+        "the command's own code; {}",
+        text(&output.stderr)
+    );
+    assert!(
+        text(&output.stdout).contains("\n65535\n"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+}
+
+/// A network namespace with a pair of interfaces of four queues; gone with the value.
+struct Namespace(String);
+
+impl Namespace {
+    /// `None`, with a line that says why, where that is not permitted.
+    fn with_veth() -> Option<Namespace> {
+        let namespace = Namespace(format!("onrush-tune-{}", std::process::id()));
+        let steps: [&[&str]; 4] = [
+            &["netns", "add", &namespace.0],
+            &[
+                "-n",
+                &namespace.0,
+                "link",
+                "add",
+                "v0",
+                "numrxqueues",
+                "4",
+                "numtxqueues",
+                "4",
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "v1",
+            ],
+            &["-n", &namespace.0, "link", "set", "v0", "up"],
+            &["-n", &namespace.0, "link", "set", "v1", "up"],
+        ];
+        for step in steps {
+            let output = Command::new("ip").args(step).output();
+            if !output.as_ref().is_ok_and(|output| output.status.success()) {
+                eprintln!(
+                    "skipped: `ip {}` failed ({output:?}); this takes root and iproute2",
+                    step.join(" ")
+                );
+                return None;
+            }
+        }
+        Some(namespace)
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.0, program])
+            .args(arguments);
+        command
+    }
+
+    fn onrush(&self, arguments: &[&str]) -> Output {
+        let mut all = vec!["tune"];
+        all.extend(arguments);
+        self.command(env!("CARGO_BIN_EXE_onrush"), &all)
+            .output()
+            .expect("ip runs")
+    }
+
+    /// Everything that a plan may change here.
+    fn values(&self) -> String {
+        let script = "cd /sys/class/net/v0/queues && grep -H . */rps_cpus */rps_flow_cnt */xps_cpus; \
+                      cd /proc/sys/net && grep -H . core/somaxconn ipv4/tcp_* ipv4/ip_local_port_range";
+        let output = self
+            .command("sh", &["-c", script])
+            .output()
+            .expect("sh runs");
+        // These count or follow from memory, and change by themselves.
+        let lines = text(&output.stdout);
+        lines
+            .lines()
+            .filter(|line| !line.contains("tcp_fastopen_key"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
+    }
+}
+
+#[test]
+fn a_live_interface_is_changed_read_back_and_restored() {
+    let Some(namespace) = Namespace::with_veth() else {
+        return;
+    };
+    let before = namespace.values();
+    assert!(before.contains("rx-3/rps_cpus"), "{before}");
+    let wish = ["--interface", "v0"];
+
+    let plan = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
+    let actions = json["actions"].as_array().expect("actions");
+    assert!(actions.len() >= 8, "{}", text(&plan.stdout));
+    assert_eq!(namespace.values(), before, "a plan changes nothing");
+    let applied = namespace.onrush(&["apply", wish[0], wish[1]]);
+    assert!(
+        !text(&applied.stdout).contains("/queues/"),
+        "{}",
+        text(&applied.stdout)
+    );
+    assert!(namespace.onrush(&["status"]).status.success());
+    let again = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let left: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    let is_queue = |action: &&serde_json::Value| {
+        action["path"]
+            .as_str()
+            .is_some_and(|path| path.contains("/queues/"))
+    };
+    assert_eq!(
+        left["actions"]
+            .as_array()
+            .expect("actions")
+            .iter()
+            .filter(is_queue)
+            .count(),
+        0
+    );
+
+    // Somebody else turns steering off.
+    let file = "/sys/class/net/v0/queues/rx-1/rps_cpus";
+    let theirs = namespace
+        .command("sh", &["-c", &format!("echo 0 >{file}")])
+        .status()
+        .expect("sh runs");
+    assert!(theirs.success());
+    let status = namespace.onrush(&["status"]);
+    assert_eq!(status.status.code(), Some(3), "{}", text(&status.stdout));
+    assert!(
+        text(&status.stdout).contains("drifted  v0 queue 1 packet steering"),
+        "{}",
+        text(&status.stdout)
+    );
+    namespace.onrush(&["revert"]);
+    assert!(namespace.onrush(&["revert", "--force"]).status.success());
+    assert_eq!(namespace.values(), before);
+
+    for lines in [1, 3, 5, 8] {
+        kill_in_the_middle(&namespace, &wish, lines);
+        let reverted = namespace.onrush(&["revert"]);
+        assert!(
+            reverted.status.success(),
+            "{}{}",
+            text(&reverted.stdout),
+            text(&reverted.stderr)
+        );
+        assert_eq!(
+            namespace.values(),
+            before,
+            "killed after {lines} lines of the journal"
+        );
+    }
+}
+
+/// Kills an apply as soon as its journal has some lines, or after it has ended, which is as good.
+fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
+    let identity = namespace
+        .command("readlink", &["/proc/self/ns/net"])
+        .output()
+        .expect("readlink runs");
+    let digits: String = text(&identity.stdout)
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    let journal = format!("/run/onrush-tune.{digits}.journal");
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let mut child = namespace
+        .command(program, &[&["tune", "apply"], wish].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("ip runs");
+    wait_until("it neither wrote its journal nor ended", || {
+        let written = fs::read_to_string(&journal)
+            .unwrap_or_default()
+            .lines()
+            .count();
+        written >= lines || child.try_wait().expect("a child").is_some()
+    });
+    // `ip netns exec` becomes the program, so this is its process.
+    child.kill().expect("a child");
+    child.wait().expect("a child");
 }

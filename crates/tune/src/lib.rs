@@ -16,4 +16,6 @@ pub mod facts;
 pub mod advise;
 pub mod report;
 
+pub mod apply;
+
 pub use error::Error;

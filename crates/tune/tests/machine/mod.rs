@@ -49,6 +49,8 @@ pub(crate) struct Machine {
     pub(crate) isolated: Vec<usize>,
     /// Interfaces.
     pub(crate) interfaces: Vec<Card>,
+    /// The number of their first interrupt.
+    pub(crate) irq_first: usize,
 }
 
 /// An interface to generate.
@@ -96,6 +98,7 @@ impl Machine {
             slow_cores: 0,
             isolated: Vec::new(),
             interfaces: Vec::new(),
+            irq_first: 40,
         }
     }
 
@@ -270,7 +273,7 @@ impl Machine {
             .map(|cpu| format!("       CPU{cpu}"))
             .collect();
         let mut interrupts = format!("    {header}\n");
-        let mut number = 40;
+        let mut number = self.irq_first;
         for (at, card) in self.interfaces.iter().enumerate() {
             let device = format!("sys/devices/pci0000:00/0000:00:{:02x}.0", at + 1);
             let holder = match card.kind {
