@@ -18,4 +18,8 @@ pub mod report;
 
 pub mod apply;
 
+pub mod diagnose;
+pub mod search;
+pub mod show;
+
 pub use error::Error;

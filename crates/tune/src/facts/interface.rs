@@ -177,6 +177,21 @@ fn interface(
     })
 }
 
+/// The counters of every interface but the loopback.
+pub(super) fn counters(tree: &Tree) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let names = tree.names(NET).into_iter().filter(|name| name != "lo");
+    let of = |name: String| {
+        let path = format!("{NET}/{name}/statistics");
+        let files = tree.names(&path).into_iter();
+        let counters = files.filter_map(|file| {
+            let count = tree.text(&format!("{path}/{file}"))?.trim().parse().ok()?;
+            Some((file, count))
+        });
+        (name, counters.collect())
+    };
+    names.take(INTERFACES_MAX).map(of).collect()
+}
+
 fn receive_queues(tree: &Tree, path: &str) -> Vec<ReceiveQueue> {
     let indexes = tree
         .numbers(&format!("{path}/queues"), "rx-")

@@ -51,6 +51,10 @@ pub struct Counts {
     /// Counters of TCP and IP by their names in /proc/net/snmp and /proc/net/netstat: `TcpRetransSegs`,
     /// `TcpExtListenOverflows`.
     pub network: BTreeMap<String, u64>,
+    /// Packets, errors and drops of each interface, by its name and that of the counter.
+    pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
+    /// How often this control group was stopped because its share of CPU time was used up.
+    pub throttled: u64,
     /// Seconds since the start of the machine: what rates are made with.
     pub uptime: f64,
 }
@@ -162,6 +166,8 @@ pub fn counts(tree: &Tree) -> Counts {
         ),
         softirqs: softirqs(&tree.text("/proc/softirqs").unwrap_or_default()),
         network,
+        interfaces: interface::counters(tree),
+        throttled: system::throttled(tree).unwrap_or(0),
         uptime: uptime
             .split_whitespace()
             .next()

@@ -131,8 +131,6 @@ pub struct System {
     pub virtualization: Option<String>,
     /// The share of CPU time this control group may have: quota and period in microseconds.
     pub cpu_quota: Option<(u64, u64)>,
-    /// How often this control group was throttled.
-    pub throttled: Option<u64>,
     /// Programs that wake up or manage, that are running.
     pub daemons: Vec<(String, Daemon)>,
     /// Lines of /etc/sysctl.conf and /etc/sysctl.d that set something, as `(file, key, value)`.
@@ -179,7 +177,6 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
         memory_bytes: memory(tree),
         virtualization: virtualization(tree),
         cpu_quota: cpu_quota(tree),
-        throttled: throttled(tree),
         daemons: daemons(tree),
         configured: configured(tree),
         mitigations: mitigations(tree),
@@ -294,7 +291,7 @@ fn cpu_quota(tree: &Tree) -> Option<(u64, u64)> {
     Some((quota.parse().ok()?, period.trim().parse().ok()?))
 }
 
-fn throttled(tree: &Tree) -> Option<u64> {
+pub(super) fn throttled(tree: &Tree) -> Option<u64> {
     let text = tree.text(&format!("{}/cpu.stat", group(tree)))?;
     text.lines()
         .find_map(|line| line.strip_prefix("nr_throttled "))?
