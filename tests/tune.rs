@@ -210,6 +210,67 @@ fn changes_for_a_command_last_as_long_as_it_runs() {
     assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
 }
 
+#[test]
+fn a_machine_is_shown_diagnosed_and_searched() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let picture = root.path().join("machine.svg");
+    let shown = onrush(&["show", "--root", &place, "--planned"]);
+    assert!(
+        text(&shown.stdout).contains("CPU 17  steers eth0"),
+        "{}",
+        text(&shown.stdout)
+    );
+    assert!(
+        onrush(&["show", "--root", &place, "--svg", path(&picture)])
+            .status
+            .success()
+    );
+    assert!(
+        fs::read_to_string(&picture)
+            .expect("read")
+            .starts_with("<svg")
+    );
+    let diagnosed = onrush(&["diagnose", "--root", &place]);
+    assert!(
+        text(&diagnosed.stdout).contains("nothing here was full"),
+        "{}",
+        text(&diagnosed.stdout)
+    );
+
+    // The best is the mask with the fewest digits that are zero.
+    let measure =
+        format!("cat {place}/sys/class/net/eth0/queues/rx-0/rps_cpus | tr -d '0,\\n' | wc -c");
+    let command = format!("expr 100 + 10 '*' $({measure})");
+    let searched = onrush(&[
+        "search",
+        "--root",
+        &place,
+        "--measure",
+        &command,
+        "--turns",
+        "2",
+    ]);
+    assert!(searched.status.success(), "{}", text(&searched.stderr));
+    let table = text(&searched.stdout);
+    let kept = table
+        .lines()
+        .rfind(|line| line.ends_with("kept"))
+        .unwrap_or_default();
+    assert!(
+        kept.starts_with("packet steering to all 32 CPUs"),
+        "{table}"
+    );
+    assert!(onrush(&["revert", "--root", &place]).status.success());
+    let failed = onrush(&["search", "--root", &place, "--measure", "echo nothing"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(
+        text(&failed.stderr).contains("last word is no number: \"nothing\""),
+        "{}",
+        text(&failed.stderr)
+    );
+}
+
 /// A network namespace with a pair of interfaces of four queues; gone with the value.
 struct Namespace(String);
 

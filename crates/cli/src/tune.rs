@@ -13,8 +13,11 @@ use clap::{Subcommand, ValueEnum};
 use onrush_config::value::parse_duration;
 use onrush_tune::advise::{self, Goal, Queues, Request, Role};
 use onrush_tune::apply::{self, Applied, Back, Force, Journal, Machine, Outcome, Reverted, Root};
-use onrush_tune::facts;
+use onrush_tune::diagnose::{self, Confidence};
+use onrush_tune::facts::{self, Counts, Facts};
 use onrush_tune::report;
+use onrush_tune::search;
+use onrush_tune::show::{self, View};
 use onrush_tune::tree::{self, Tree};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -36,6 +39,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
   onrush tune apply --for 'onrush serve …'    do it for as long as a program runs
   onrush tune status                          what is in force, and what somebody else has changed
   onrush tune revert                          undo it
+  onrush tune show --svg machine.svg          a picture: which CPU does what, coloured by load
+  onrush tune diagnose --for 10s              while load runs: what is full, and what would help
+  onrush tune search --measure ./measure.sh   try what matters, keep what is better
 
 Exit codes: 0 done, 1 nothing could be done, 3 something was refused, is in conflict or is not in force.")]
 pub(crate) struct Args {
@@ -57,6 +63,12 @@ enum Verb {
     Revert(Revert),
     /// Say what is in force and what is not any more
     Status(Status),
+    /// Draw the machine: nodes, cores, siblings, and what each CPU does for the network
+    Show(Show),
+    /// Say what is full while load runs
+    Diagnose(Diagnose),
+    /// Try settings one at a time with a measurement of yours, and keep what is better
+    Search(Search),
 }
 
 /// Where facts come from.
@@ -189,6 +201,55 @@ struct Status {
     json: bool,
 }
 
+#[derive(clap::Args)]
+struct Show {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    wish: Wish,
+    /// As the plan would have it instead of as it is
+    #[arg(long)]
+    planned: bool,
+    /// Draw it into this file instead of printing it
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// How long to look at the load
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    time: Duration,
+}
+
+#[derive(clap::Args)]
+struct Diagnose {
+    #[command(flatten)]
+    place: Place,
+    /// How long to look
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    time: Duration,
+    /// Look until this process ends, if that is sooner
+    #[arg(long, value_name = "PID")]
+    pid: Option<i32>,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Search {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    wish: Wish,
+    /// A command whose last word printed is a number that is better when larger
+    #[arg(long, value_name = "COMMAND")]
+    measure: String,
+    /// How often each change is measured beside the best so far
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
+    turns: u8,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+}
+
 /// Runs a verb, and says how it went.
 pub(crate) fn run(args: Args) -> ExitCode {
     let outcome = match args.verb {
@@ -198,6 +259,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Verb::Confirm(place) => confirm(&place),
         Verb::Revert(args) => revert(&args),
         Verb::Status(args) => status(&args),
+        Verb::Show(args) => show(&args),
+        Verb::Diagnose(args) => diagnose(&args),
+        Verb::Search(args) => search(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("onrush tune: {error:#}");
@@ -374,22 +438,7 @@ fn wait_for_confirmation(machine: &Root, time: Duration, stop: &Stop) -> anyhow:
 /// Waits until a process ends, or runs a command and waits for it; its exit code is ours.
 fn wait_for_program(during: &str, stop: &Stop) -> anyhow::Result<ExitCode> {
     if let Ok(number) = during.parse::<i32>() {
-        let process = Pid::from_raw(number).with_context(|| format!("{number} is no process"))?;
-        let descriptor = pidfd_open(process, PidfdFlags::empty())
-            .with_context(|| format!("there is no process {number} to wait for"))?;
-        let mut ended = [rustix::event::PollFd::new(
-            &descriptor,
-            rustix::event::PollFlags::IN,
-        )];
-        while !stop.is_asked() && ended[0].revents().is_empty() {
-            let timeout = LOOK_EVERY
-                .try_into()
-                .context("a tenth of a second is a time")?;
-            match rustix::event::poll(&mut ended, Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(io::Error::from(error).into()),
-            }
-        }
+        wait_for_process(number, stop, None)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut child = Command::new("sh")
@@ -409,6 +458,28 @@ fn wait_for_program(during: &str, stop: &Stop) -> anyhow::Result<ExitCode> {
         }
         thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Waits until a process of somebody else ends, a time has come, or we are told to stop.
+fn wait_for_process(number: i32, stop: &Stop, deadline: Option<Instant>) -> anyhow::Result<()> {
+    let process = Pid::from_raw(number).with_context(|| format!("{number} is no process"))?;
+    let descriptor = pidfd_open(process, PidfdFlags::empty())
+        .with_context(|| format!("there is no process {number} to wait for"))?;
+    let mut ended = [rustix::event::PollFd::new(
+        &descriptor,
+        rustix::event::PollFlags::IN,
+    )];
+    let timeout = LOOK_EVERY
+        .try_into()
+        .context("a tenth of a second is a time")?;
+    let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    while !stop.is_asked() && !is_over() && ended[0].revents().is_empty() {
+        match rustix::event::poll(&mut ended, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+    }
+    Ok(())
 }
 
 fn tell_to_end(child: &Child) {
@@ -500,6 +571,104 @@ fn standing_line(change: &apply::Standing) -> String {
         (Some(now), false) => format!("drifted  {target:<44} {now}, was set to {}\n", change.ours),
         (None, false) => format!("gone     {target}\n"),
     }
+}
+
+fn show(args: &Show) -> anyhow::Result<ExitCode> {
+    let tree = Tree::open(&args.place.root)?;
+    let facts = facts::read(&tree, None)?;
+    let view = match args.planned {
+        true => View::planned(&advise::plan(&facts, &args.wish.request())?.placement),
+        false => View::now(&facts),
+    };
+    let (before, after) = readings(&tree, &facts, args.time, None)?;
+    let loads = diagnose::loads(&before, &after);
+    let Some(file) = &args.svg else {
+        return print(&show::text(&facts, &view, &loads));
+    };
+    std::fs::write(file, show::svg(&facts, &view, &loads))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was counted at the beginning and the end of a time. A recorded machine stands still: its counts are those since
+/// its start.
+fn readings(
+    tree: &Tree,
+    facts: &Facts,
+    time: Duration,
+    process: Option<i32>,
+) -> anyhow::Result<(Counts, Counts)> {
+    if !tree.is_live() {
+        return Ok((Counts::default(), facts.counts.clone()));
+    }
+    let before = facts::counts(tree);
+    match process {
+        Some(process) => {
+            wait_for_process(process, &Stop::listen(false)?, Some(Instant::now() + time))?
+        }
+        None => thread::sleep(time),
+    }
+    Ok((before, facts::counts(tree)))
+}
+
+fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
+    let tree = Tree::open(&args.place.root)?;
+    let facts = facts::read(&tree, None)?;
+    let (before, after) = readings(&tree, &facts, args.time, args.pid)?;
+    let findings = diagnose::judge(&facts, &before, &after);
+    if args.json {
+        return print(&format!("{}\n", serde_json::to_string_pretty(&findings)?));
+    }
+    let lines = findings.iter().map(|finding| {
+        let confidence = match finding.confidence {
+            Confidence::High => "sure    ",
+            Confidence::Medium => "likely  ",
+            Confidence::Low => "possible",
+        };
+        format!(
+            "{confidence} {}\n         what helps: {}\n",
+            finding.evidence, finding.remedy
+        )
+    });
+    print(&lines.collect::<String>())
+}
+
+fn search(args: &Search) -> anyhow::Result<ExitCode> {
+    let mut machine = Root::open(&args.place.root)?;
+    let mut journal = open_journal(&machine)?;
+    let mut measure = || measured(&args.measure);
+    let turns = usize::from(args.turns);
+    let road = search::search(
+        &mut machine,
+        &args.wish.request(),
+        turns,
+        &mut journal,
+        &mut measure,
+    )?;
+    print(&match args.json {
+        true => format!("{}\n", serde_json::to_string_pretty(&road)?),
+        false => search::table(&road),
+    })?;
+    eprintln!("what was kept is in force; `onrush tune revert` undoes it");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a command and reads the last word it prints as a number.
+fn measured(command: &str) -> Result<f64, String> {
+    let output = Command::new("sh").arg("-c").arg(command).output();
+    let output = output.map_err(|error| format!("cannot run a shell: {error}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "the measurement failed ({}): {}",
+            output.status,
+            words.trim()
+        ));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.split_whitespace().next_back().unwrap_or_default();
+    let number = last.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| format!("the measurement's last word is no number: {last:?}"))
 }
 
 fn code(is_done: bool) -> ExitCode {

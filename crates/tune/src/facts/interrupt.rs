@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::limits::QUEUES_MAX;
 use crate::tree::Tree;
 
 /// One numbered interrupt.
@@ -140,7 +141,7 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
         .and_then(|(_, after)| after.strip_prefix('-'))
         .map(str::parse)
     {
-        Some(Ok(queue)) => (Purpose::Both, Some(queue)),
+        Some(Ok(queue)) if queue < QUEUES_MAX => (Purpose::Both, Some(queue)),
         _ => (Purpose::Control, None),
     }
 }
@@ -151,7 +152,7 @@ fn first_number(text: &str) -> Option<usize> {
     let end = digits
         .find(|letter: char| !letter.is_ascii_digit())
         .unwrap_or(digits.len());
-    digits[..end].parse().ok()
+    digits[..end].parse().ok().filter(|queue| *queue < QUEUES_MAX)
 }
 
 #[cfg(test)]

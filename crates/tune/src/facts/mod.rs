@@ -77,7 +77,9 @@ pub struct CpuTime {
 impl CpuTime {
     /// All of it.
     pub fn total(&self) -> u64 {
-        self.user + self.system + self.interrupts + self.idle + self.steal
+        let parts = [self.user, self.system, self.interrupts, self.idle, self.steal];
+        // What was read from a file may be any number.
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -183,10 +185,10 @@ fn cpu_time(line: &str) -> Option<(usize, CpuTime)> {
     let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
     let tick = |at: usize| ticks.get(at).copied().unwrap_or(0);
     let time = CpuTime {
-        user: tick(0) + tick(1),
+        user: tick(0).saturating_add(tick(1)),
         system: tick(2),
-        idle: tick(3) + tick(4),
-        interrupts: tick(5) + tick(6),
+        idle: tick(3).saturating_add(tick(4)),
+        interrupts: tick(5).saturating_add(tick(6)),
         steal: tick(7),
     };
     (!line.starts_with("cpu ")).then_some((cpu, time))
