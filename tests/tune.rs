@@ -75,6 +75,26 @@ fn a_plan_as_a_script_does_what_it_proposes() {
 }
 
 #[test]
+fn the_limits_of_a_process_are_among_the_notes() {
+    let root = cloud().write();
+    let limits = root.path().join("proc/77/limits");
+    fs::create_dir_all(limits.parent().expect("a directory")).expect("a directory");
+    let row = |soft: &str| {
+        format!(
+            "Limit                     Soft Limit           Hard Limit           Units     \n\
+                 Max open files            {soft:<20} 524288               files     \n"
+        )
+    };
+    for (soft, is_noted) in [("1024", true), ("65536", false), ("unlimited", false)] {
+        fs::write(&limits, row(soft)).expect("written");
+        let plan = onrush(&["plan", "--root", path(root.path()), "--pid", "77"]);
+        let found = text(&plan.stdout)
+            .contains("the process may have 1024 files open, and could be given 524288");
+        assert_eq!(found, is_noted, "{}", text(&plan.stdout));
+    }
+}
+
+#[test]
 fn what_cannot_be_planned_says_why() {
     let root = cloud().write();
     let nothing = tempfile::tempdir().expect("a directory");
@@ -271,6 +291,39 @@ fn a_machine_is_shown_diagnosed_and_searched() {
     );
 }
 
+/// On the machine the tests run on: what is recommended exists, and no limit is lowered.
+#[test]
+fn settings_that_are_recommended_here_exist_and_are_not_lowered() {
+    for (goal, role) in [
+        ("throughput", "server"),
+        ("latency", "proxy"),
+        ("throughput", "client"),
+    ] {
+        let plan = onrush(&["plan", "--json", "--goal", goal, "--role", role]);
+        let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
+        for action in json["actions"].as_array().expect("actions") {
+            let path = action["path"].as_str().expect("a path");
+            if !path.starts_with("/proc/sys/") {
+                continue;
+            }
+            assert!(Path::new(path).exists(), "{path}");
+            let number = |key: &str| {
+                action[key]
+                    .as_str()
+                    .expect("a value")
+                    .split(' ')
+                    .next_back()?
+                    .parse::<u64>()
+                    .ok()
+            };
+            // Switches are 0 and 1; everything else is a limit.
+            if number("proposed") > Some(1) {
+                assert!(number("proposed") > number("current"), "{action}");
+            }
+        }
+    }
+}
+
 /// A network namespace with a pair of interfaces of four queues; gone with the value.
 struct Namespace(String);
 
@@ -407,6 +460,25 @@ fn a_live_interface_is_changed_read_back_and_restored() {
     namespace.onrush(&["revert"]);
     assert!(namespace.onrush(&["revert", "--force"]).status.success());
     assert_eq!(namespace.values(), before);
+
+    // A measurement that is always the same keeps nothing, and everything is put back.
+    let searched = namespace.onrush(&[
+        "search",
+        wish[0],
+        wish[1],
+        "--turns",
+        "1",
+        "--measure",
+        "echo 1",
+    ]);
+    assert!(searched.status.success(), "{}", text(&searched.stderr));
+    assert!(
+        text(&searched.stdout).contains("put back"),
+        "{}",
+        text(&searched.stdout)
+    );
+    assert_eq!(namespace.values(), before);
+    assert!(namespace.onrush(&["revert"]).status.success());
 
     for lines in [1, 3, 5, 8] {
         kill_in_the_middle(&namespace, &wish, lines);

@@ -149,6 +149,9 @@ struct Plan {
     place: Place,
     #[command(flatten)]
     wish: Wish,
+    /// Look at the limits of this process, too
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
     /// For programs
     #[arg(long, conflicts_with = "script")]
     json: bool,
@@ -279,7 +282,7 @@ fn snapshot(args: &Snapshot) -> anyhow::Result<ExitCode> {
 
 fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     let tree = Tree::open(&args.place.root)?;
-    let facts = facts::read(&tree, None)?;
+    let facts = facts::read(&tree, args.pid)?;
     let plan = advise::plan(&facts, &args.wish.request())?;
     print(&match (args.json, args.script) {
         (true, _) => format!("{}\n", serde_json::to_string_pretty(&plan)?),

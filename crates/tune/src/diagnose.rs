@@ -186,7 +186,13 @@ impl Case<'_> {
     }
 
     fn softnet(&self, part: fn(&Softnet) -> u64) -> u64 {
-        let sum = |counts: &Counts| counts.softnet.values().map(part).sum::<u64>();
+        let sum = |counts: &Counts| {
+            counts
+                .softnet
+                .values()
+                .map(part)
+                .fold(0, u64::saturating_add)
+        };
         sum(self.after).saturating_sub(sum(self.before))
     }
 
@@ -232,7 +238,7 @@ impl Case<'_> {
             self.grew("TcpExtListenOverflows"),
             self.grew("TcpExtTCPReqQFullDoCookies"),
         );
-        (overflows + cookies > 0).then_some(())?;
+        (overflows > 0 || cookies > 0).then_some(())?;
         finding(
             Limiter::AcceptQueue,
             Confidence::High,
@@ -260,7 +266,7 @@ impl Case<'_> {
         let number = |name: &str| self.facts.system.setting(name)?.parse::<u64>().ok();
         let count = number("net/netfilter/nf_conntrack_count")?;
         let most = number("net/netfilter/nf_conntrack_max")?;
-        (count * 100 >= most * 95).then_some(())?;
+        (count as f64 >= most as f64 * 0.95).then_some(())?;
         finding(
             Limiter::Conntrack,
             Confidence::High,
@@ -272,7 +278,9 @@ impl Case<'_> {
     }
 
     fn memory(&self) -> Option<Finding> {
-        let times = self.grew("TcpExtTCPMemoryPressures") + self.grew("TcpExtTCPAbortOnMemory");
+        let times = self
+            .grew("TcpExtTCPMemoryPressures")
+            .saturating_add(self.grew("TcpExtTCPAbortOnMemory"));
         (times > 0).then_some(())?;
         finding(
             Limiter::Memory,

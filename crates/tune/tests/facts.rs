@@ -6,10 +6,14 @@ mod machine;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use machine::{Kind, Machine, RECORDED, recorded};
-use onrush_tune::facts::{self, Facts, Purpose};
-use onrush_tune::tree::{self, Tree};
+use onrush_tune::advise::{self, Request};
+use onrush_tune::facts::{self, Counts, Facts, Purpose};
+use onrush_tune::tree::{self, Snapshot, Tree};
+use onrush_tune::{diagnose, report, show};
+use proptest::prelude::*;
 
 fn read(root: &Path) -> Facts {
     facts::read(&Tree::open(root).expect("a root"), None).expect("facts")
@@ -267,6 +271,70 @@ fn links_of_a_recording_do_not_lead_out_of_it() {
     fs::remove_file(&link).expect("it was there");
     std::os::unix::fs::symlink(secret.path(), &link).expect("a link");
     assert_eq!(read(root.path()).system.setting("net/core/somaxconn"), None);
+}
+
+/// What may stand in a file of a broken or hostile recording.
+fn anything() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just("18446744073709551615".to_owned()),
+        Just("-1".to_owned()),
+        Just("0-8191".to_owned()),
+        Just("ffffffff,ffffffff,ffffffff".to_owned()),
+        Just("CPU0 CPU1\n 40: 1 2 PCI-MSI 1-edge eth0-TxRx-99999999999\n".to_owned()),
+        "[0-9,\\-: a-zA-Z\n]{0,60}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Facts, plan, picture and diagnosis of a machine some of whose files say anything at all.
+    #[test]
+    fn no_text_in_any_file_is_more_than_a_note(
+        changed in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..6)
+    ) {
+        let mut snapshot = sample();
+        let paths: Vec<String> = snapshot.files.keys().cloned().collect();
+        for (at, text) in changed {
+            snapshot.files.insert(at.get(&paths).clone(), text);
+        }
+        let Ok(facts) = facts::read(&Tree::of_snapshot(snapshot), None) else {
+            return Ok(());
+        };
+        let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+        let _ = (report::text(&plan), report::script(&plan));
+        let findings = diagnose::judge(&facts, &Counts::default(), &facts.counts);
+        prop_assert!(!findings.is_empty());
+        let _ = show::svg(&facts, &show::View::now(&facts), &diagnose::loads(&Counts::default(), &facts.counts));
+    }
+}
+
+/// A recording of this machine's counters and of a generated machine's CPUs and interfaces.
+fn sample() -> Snapshot {
+    static SAMPLE: OnceLock<Snapshot> = OnceLock::new();
+    let make = || {
+        let root = Machine::new(2, 3, 2)
+            .with("eth0", Kind::Virtio, 0, 2, 1)
+            .write();
+        let [generated, live] = [root.path(), Path::new("/")].map(|root| {
+            let tree = Tree::open(root).expect("a root");
+            tree.record();
+            facts::read(&tree, None).expect("facts");
+            tree.recorded()
+        });
+        let mut sample = generated;
+        for (path, text) in live.files {
+            let is_wanted = path.starts_with("/proc/net")
+                || path.starts_with("/proc/s")
+                || path == "/proc/meminfo";
+            if is_wanted {
+                sample.files.entry(path).or_insert(text);
+            }
+        }
+        sample
+    };
+    SAMPLE.get_or_init(make).clone()
 }
 
 /// Every file of a generated machine is cut in half, one after the other: facts are still read, or their absence is an

@@ -425,7 +425,7 @@ fn places(machine: &Machine, plan: &Plan) -> Vec<Vec<BTreeSet<usize>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_plan_holds_and_is_done_when_it_is_done(machine in machines()) {

@@ -352,6 +352,9 @@ fn chosen<'facts>(
     Ok(chosen)
 }
 
+/// Open files that a server for thirty thousand connections, or a proxy for half as many, needs.
+const FILES_MIN: u64 = 32_768;
+
 /// Programs that would work against the plan, and limits that no plan can move.
 fn surroundings(
     facts: &Facts,
@@ -399,6 +402,15 @@ fn surroundings(
             quota as f64 / period.max(1) as f64
         );
         notes.push(Note::new("cpu.max", &text));
+    }
+    // A connection is an open file, two in a proxy; `unlimited` is no number.
+    if let Some((soft, hard)) = facts.system.process_limits.get("Max open files")
+        && soft.parse::<u64>().is_ok_and(|soft| soft < FILES_MIN)
+    {
+        let text = format!(
+            "may have {soft} files open, and could be given {hard}: LimitNOFILE in its unit, or ulimit -n before it"
+        );
+        notes.push(Note::new("the process", &text));
     }
     if facts.system.taps > 0 {
         notes.push(Note::new(

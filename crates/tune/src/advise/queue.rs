@@ -19,11 +19,11 @@ pub(super) fn wished(facts: &Facts, interface: &Interface, request: &Request) ->
         return now;
     };
     let quota = interrupt_cores(facts, interface);
-    match () {
-        () if now > 2 * quota => quota,
-        () if now < quota => most.min(quota).max(now),
-        () => now,
+    if now > 2 * quota {
+        return quota;
     }
+    // Never fewer than now: that many are not too many.
+    most.min(quota).max(now)
 }
 
 /// Receive queues there are. Drivers of mlx5 in Linux 5.3 to 6.0 show each twice.
@@ -84,7 +84,7 @@ pub(super) fn advise(
     advice.steering(actions);
     advice.flows(actions);
     advice.senders(actions);
-    allowances(interface, notes);
+    allowances(facts, interface, notes);
 }
 
 struct Advice<'here> {
@@ -173,10 +173,11 @@ impl Advice<'_> {
             return;
         };
         let lost = ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"];
-        let lost: u64 = lost
+        let counters = self.facts.counts.interfaces.get(&self.interface.name);
+        let lost = lost
             .iter()
-            .filter_map(|name| self.interface.counters.get(*name))
-            .sum();
+            .filter_map(|name| counters?.get(*name))
+            .fold(0, |sum: u64, count| sum.saturating_add(*count));
         if let (Some(rings), true) = (said.rings, lost > 0) {
             let (now, most) = (rings.receive.unwrap_or(0), rings.receive_max.unwrap_or(0));
             let wished = most.min(now.saturating_mul(2).max(2_048));
@@ -466,8 +467,14 @@ fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> V
 }
 
 /// Limits of clouds, which no setting moves.
-fn allowances(interface: &Interface, notes: &mut Vec<Note>) {
-    for (counter, count) in &interface.counters {
+fn allowances(facts: &Facts, interface: &Interface, notes: &mut Vec<Note>) {
+    for (counter, count) in facts
+        .counts
+        .interfaces
+        .get(&interface.name)
+        .into_iter()
+        .flatten()
+    {
         if counter.ends_with("_allowance_exceeded") && *count > 0 {
             let text = format!(
                 "{counter} is {count}: the provider limits this, and only a larger machine or a further interface helps"

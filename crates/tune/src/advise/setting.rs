@@ -164,11 +164,11 @@ const WISHES: &[Wish] = &[
                 facts
                     .system
                     .setting(name)
-                    .and_then(|text| text.parse::<u64>().ok())
-                    .unwrap_or(0)
+                    .and_then(|text| text.parse::<f64>().ok())
+                    .unwrap_or(0.0)
             };
-            number("net/netfilter/nf_conntrack_count") * 4
-                > number("net/netfilter/nf_conntrack_max") * 3
+            number("net/netfilter/nf_conntrack_count")
+                > number("net/netfilter/nf_conntrack_max") * 0.75
         },
         reason: "the table of tracked connections is more than three quarters full; when it is full, packets are dropped",
         source: "kernel: Documentation/networking/nf_conntrack-sysctl.rst",
@@ -324,10 +324,10 @@ fn counted(facts: &Facts, name: &str) -> bool {
 
 fn is_squeezed(facts: &Facts, _: &Placement) -> bool {
     let rows = facts.counts.softnet.values();
-    let (squeezed, processed) = rows.fold((0, 0), |sum, row| {
-        (sum.0 + row.squeezed, sum.1 + row.processed)
+    let (squeezed, processed) = rows.fold((0.0, 0.0), |sum, row| {
+        (sum.0 + row.squeezed as f64, sum.1 + row.processed as f64)
     });
-    squeezed * 10_000 > processed
+    squeezed * 10_000.0 > processed
 }
 
 /// Settings to change, and notes on those that do not exist here.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -96,13 +97,7 @@ impl Journal {
         if let Some(directory) = directory {
             fs::create_dir(directory).map_err(failed)?;
         }
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(failed)?;
+        let file = open_locked(path).map_err(failed)?;
         let made = directory.map(Path::to_owned);
         let mut journal = Journal {
             path: path.to_owned(),
@@ -110,8 +105,6 @@ impl Journal {
             lines: Vec::new(),
             made,
         };
-        rustix::fs::flock(&journal.file, FlockOperation::LockExclusive)
-            .map_err(|error| failed(error.into()))?;
         journal
             .load()
             .map_err(|error| Error::Read(path.to_owned(), error))?;
@@ -325,6 +318,23 @@ impl Journal {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Opens the file and waits for those who have it. Whoever had it may have removed it: a file that nobody finds any more
+/// is no journal, so it is opened again.
+fn open_locked(path: &Path) -> io::Result<File> {
+    loop {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).append(true).create(true).open(path)?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        let is_found = path.metadata().is_ok_and(|found| {
+            file.metadata()
+                .is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino()))
+        });
+        if is_found {
+            return Ok(file);
+        }
     }
 }
 

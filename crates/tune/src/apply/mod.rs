@@ -249,6 +249,9 @@ fn words(error: &io::Error, target: &Target) -> String {
             }
         },
         Some(Errno::ROFS) => "the file system is mounted read-only, as in most containers: do it on the host".to_owned(),
+        Some(Errno::NOENT) if matches!(target, Target::Service { .. }) => {
+            "there is no systemctl here: stop it by hand".to_owned()
+        }
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => "is gone, or this kernel does not have it".to_owned(),
         Some(Errno::IO) => match target {
             Target::Interrupt { .. } => "the kernel manages this interrupt itself and does not let it be moved (EIO)".to_owned(),

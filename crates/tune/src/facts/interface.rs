@@ -35,8 +35,6 @@ pub struct Interface {
     pub transmit: Vec<TransmitQueue>,
     /// Interrupts of its device, by queue, those that serve none last.
     pub irqs: Vec<Irq>,
-    /// Packets, bytes, errors and drops since it came up.
-    pub counters: BTreeMap<String, u64>,
     /// What the driver says; none when it was not asked.
     pub ethtool: Option<Ethtool>,
     /// Nanoseconds that packets may wait for company after an interrupt.
@@ -150,7 +148,6 @@ fn interface(
         tree.text(&format!("{path}/{file}"))
             .and_then(|text| text.trim().parse().ok())
     };
-    let counters = tree.names(&format!("{path}/statistics")).into_iter();
     Some(Interface {
         driver: tree.link(&format!("{path}/device/driver")),
         is_device,
@@ -165,9 +162,6 @@ fn interface(
         } else {
             Vec::new()
         },
-        counters: counters
-            .filter_map(|file| Some((file.clone(), number(&format!("statistics/{file}"))?)))
-            .collect(),
         ethtool: tree.ethtool(&name, ethtool::ask),
         gro_flush_timeout: number("gro_flush_timeout"),
         napi_defer_hard_irqs: number("napi_defer_hard_irqs"),

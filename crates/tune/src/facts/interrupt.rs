@@ -152,7 +152,10 @@ fn first_number(text: &str) -> Option<usize> {
     let end = digits
         .find(|letter: char| !letter.is_ascii_digit())
         .unwrap_or(digits.len());
-    digits[..end].parse().ok().filter(|queue| *queue < QUEUES_MAX)
+    digits[..end]
+        .parse()
+        .ok()
+        .filter(|queue| *queue < QUEUES_MAX)
 }
 
 #[cfg(test)]

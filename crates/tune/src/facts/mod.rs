@@ -77,7 +77,13 @@ pub struct CpuTime {
 impl CpuTime {
     /// All of it.
     pub fn total(&self) -> u64 {
-        let parts = [self.user, self.system, self.interrupts, self.idle, self.steal];
+        let parts = [
+            self.user,
+            self.system,
+            self.interrupts,
+            self.idle,
+            self.steal,
+        ];
         // What was read from a file may be any number.
         parts.into_iter().fold(0, u64::saturating_add)
     }

@@ -231,7 +231,11 @@ fn memory(tree: &Tree) -> Option<u64> {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1_024)
+    line.split_whitespace()
+        .next()?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_024)
 }
 
 fn virtualization(tree: &Tree) -> Option<String> {
