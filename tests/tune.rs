@@ -185,6 +185,37 @@ fn what_is_not_confirmed_is_undone() {
 }
 
 #[test]
+fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
+    let root = Machine::new(1, 8, 1).write();
+    let place = path(root.path()).to_owned();
+    assert!(onrush(&["apply", "--root", &place]).status.success());
+    let again = onrush(&["apply", "--root", &place]);
+    assert_eq!(
+        (again.status.code(), text(&again.stdout)),
+        (Some(0), String::new())
+    );
+    assert!(onrush(&["revert", "--root", &place]).status.success());
+
+    // What is as it should be before there is a journal leaves none behind.
+    let set = onrush(&["plan", "--root", &place, "--script"]);
+    let script = text(&set.stdout).replace(" /", &format!(" {place}/"));
+    assert!(
+        Command::new("sh")
+            .arg("-c")
+            .arg(&script)
+            .status()
+            .expect("sh")
+            .success()
+    );
+    let idle = onrush(&["apply", "--root", &place, "--confirm-within", "10m"]);
+    assert!(idle.status.success(), "{}", text(&idle.stderr));
+    assert_eq!(
+        text(&onrush(&["status", "--root", &place]).stdout),
+        "nothing is applied\n"
+    );
+}
+
+#[test]
 fn what_is_confirmed_in_time_stays() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();

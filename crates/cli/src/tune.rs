@@ -321,11 +321,15 @@ fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     if args.persist {
         persist(&machine, &plan, &journal)?;
     }
-    drop(journal);
+    let is_changed = !journal.changes().is_empty();
+    match is_changed {
+        true => drop(journal),
+        false => journal.remove()?,
+    }
     let is_done = applied
         .iter()
         .all(|change| !matches!(change.outcome, Outcome::Refused(_)));
-    if let Some(time) = args.confirm_within {
+    if let Some(time) = args.confirm_within.filter(|_| is_changed) {
         eprintln!("undone in {time:?} unless you run `onrush tune confirm`");
         if wait_for_confirmation(&machine, time, &stop)? {
             eprintln!("confirmed");
@@ -525,6 +529,9 @@ fn undo(machine: &mut Root, force: Force, json: bool) -> anyhow::Result<bool> {
         return Ok(true);
     };
     let reverted = apply::revert(machine, journal, force)?;
+    if reverted.is_empty() && !json {
+        println!("nothing is applied");
+    }
     print(&match json {
         true => format!("{}\n", serde_json::to_string_pretty(&reverted)?),
         false => reverted.iter().map(reverted_line).collect(),

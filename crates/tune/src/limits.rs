@@ -4,6 +4,8 @@
 pub const CPUS_MAX: usize = 8_192;
 /// One file of /proc or /sys. The largest is /proc/interrupts: 256 CPUs and 2,000 interrupts make 6 MB of it.
 pub const FILE_BYTES_MAX: u64 = 32 << 20;
+/// How often a file is read again that says "try again": some of an interface's do while somebody changes it.
+pub const READ_TRIES: usize = 20;
 /// A snapshot: some thousand small files and one large one.
 pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
 /// Interfaces that are read; a host of containers has some thousand virtual ones.

@@ -11,13 +11,14 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::thread;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::facts::ethtool::Ethtool;
-use crate::limits::{FILE_BYTES_MAX, SNAPSHOT_BYTES_MAX};
+use crate::limits::{FILE_BYTES_MAX, READ_TRIES, SNAPSHOT_BYTES_MAX};
 
 /// Version of the format of snapshots; within one, keys are only added.
 pub const SNAPSHOT_SCHEMA: u32 = 1;
@@ -317,8 +318,16 @@ pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Resul
 }
 
 pub(crate) fn read_below(root: &OwnedFd, path: &str) -> io::Result<String> {
-    let file = open_below(root, path, OFlags::RDONLY | OFlags::NONBLOCK)?;
-    read_bounded(File::from(file), FILE_BYTES_MAX)
+    // Not to wait for ever at a pipe that a recording has in the place of a file.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let read = || read_bounded(File::from(open_below(root, path, flags)?), FILE_BYTES_MAX);
+    for _ in 1..READ_TRIES {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
+            outcome => return outcome,
+        }
+    }
+    read()
 }
 
 fn read_bounded(file: File, bytes_max: u64) -> io::Result<String> {
