@@ -185,6 +185,26 @@ fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
 }
 
 #[test]
+fn without_a_table_of_the_device_its_interrupts_are_found_by_their_names() {
+    for kind in [Kind::Ixgbevf, Kind::Ena, Kind::Mlx5, Kind::Virtio] {
+        let machine = Machine::new(1, 4, 1)
+            .with("ens5", kind, 0, 2, 3)
+            .with("ens6", kind, 0, 2, 1);
+        let root = machine.write();
+        let with_table = read(root.path());
+        for slot in ["01", "02"] {
+            let table = format!("sys/devices/pci0000:00/0000:00:{slot}.0/msi_irqs");
+            fs::remove_dir_all(root.path().join(table)).expect("it was there");
+        }
+        let without = read(root.path());
+        for name in ["ens5", "ens6"] {
+            let irqs = |facts: &Facts| facts.interface(name).expect("an interface").irqs.clone();
+            assert_eq!(irqs(&without), irqs(&with_table), "{kind:?}");
+        }
+    }
+}
+
+#[test]
 fn node_minus_one_is_unknown() {
     let root = Machine::new(2, 2, 1)
         .with("eth0", Kind::Ena, -1, 2, 0)

@@ -239,7 +239,7 @@ fn irqs(tree: &Tree, path: &str, name: &str, interrupts: &BTreeMap<usize, &Inter
     irqs
 }
 
-/// Interrupts whose name has the interface's or, for virtio, the device's: `virtio2-input.0`.
+/// Interrupts whose name has the interface's or the device's: `virtio2-input.0`, `mlx5_comp0@pci:0000:81:00.0`.
 fn named_after(
     tree: &Tree,
     path: &str,
@@ -251,7 +251,7 @@ fn named_after(
         Some(name),
         device
             .as_deref()
-            .filter(|device| device.starts_with("virtio")),
+            .filter(|device| device.starts_with("virtio") || device.contains(':')),
     ];
     let has = |text: &str, part: &str| {
         let is_word =
