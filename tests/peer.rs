@@ -17,7 +17,6 @@ const PACKAGES: [(&str, &str); 6] = [
     ("wrk", "wrk"),
     ("nginx", "nginx-light"),
     ("haproxy", "haproxy"),
-    ("openssl", "openssl"),
 ];
 
 /// A program of others, with these words behind it.

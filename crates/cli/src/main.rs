@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod load;
 mod serve;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,8 @@ enum Verb {
     Load(load::Args),
     /// Run a whole experiment and write a report
     Bench(bench::Args),
+    /// Say what the machine needs to serve fast, change it, and undo it
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -55,5 +58,6 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Load(args) => load::run(args),
         Verb::Bench(args) => bench::run(args),
+        Verb::Tune(args) => tune::run(args),
     }
 }

@@ -1,0 +1,690 @@
+//! `onrush tune`: what a machine needs to serve fast, below any root or from a snapshot; and changing it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::{Subcommand, ValueEnum};
+use onrush_config::value::parse_duration;
+use onrush_tune::advise::{self, Goal, Queues, Request, Role};
+use onrush_tune::apply::{self, Applied, Back, Force, Journal, Machine, Outcome, Reverted, Root};
+use onrush_tune::diagnose::{self, Confidence};
+use onrush_tune::facts::{self, Counts, Facts};
+use onrush_tune::report;
+use onrush_tune::search;
+use onrush_tune::show::{self, View};
+use onrush_tune::tree::{self, Tree};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Something was refused, is in conflict, or is not in force.
+const PARTLY: u8 = 3;
+
+/// How often a waiting `apply` looks whether it was confirmed, told to stop, or its program has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Reads the machine, plans, and changes nothing unless it is told to.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush tune plan                            what to change for a server on this machine, and why
+  onrush tune plan --goal latency --json      the same for short waits, for programs
+  onrush tune snapshot -o machine.json        one file with everything that was read
+  onrush tune plan --root machine.json        the plan for that machine, anywhere
+  onrush tune apply --confirm-within 60s      do it, and undo it unless `onrush tune confirm` says in time that all is well
+  onrush tune apply --for 'onrush serve …'    do it for as long as a program runs
+  onrush tune status                          what is in force, and what somebody else has changed
+  onrush tune revert                          undo it
+  onrush tune show --svg machine.svg          a picture: which CPU does what, coloured by load
+  onrush tune diagnose --for 10s              while load runs: what is full, and what would help
+  onrush tune search --measure ./measure.sh   try what matters, keep what is better
+
+Exit codes: 0 done, 1 nothing could be done, 3 something was refused, is in conflict or is not in force.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Save everything that was read of the machine in one file
+    Snapshot(Snapshot),
+    /// Say what to change and why; change nothing
+    Plan(Plan),
+    /// Change what the plan says, with a journal that can undo it
+    Apply(Apply),
+    /// Say in time that an apply that waits for it may stay
+    Confirm(Place),
+    /// Undo what was applied
+    Revert(Revert),
+    /// Say what is in force and what is not any more
+    Status(Status),
+    /// Draw the machine: nodes, cores, siblings, and what each CPU does for the network
+    Show(Show),
+    /// Say what is full while load runs
+    Diagnose(Diagnose),
+    /// Try settings one at a time with a measurement of yours, and keep what is better
+    Search(Search),
+}
+
+/// Where facts come from.
+#[derive(clap::Args)]
+struct Place {
+    /// The root directory of a machine, or a snapshot of one
+    #[arg(long, value_name = "DIR|SNAPSHOT", default_value = "/")]
+    root: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct Snapshot {
+    #[command(flatten)]
+    place: Place,
+    /// Write it here; it holds names of processes and interfaces, no addresses
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Include the limits of this process
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+}
+
+/// What is wished for.
+#[derive(clap::Args)]
+struct Wish {
+    /// What matters more
+    #[arg(long, value_enum, default_value = "throughput")]
+    goal: GoalName,
+    /// What the application does
+    #[arg(long, value_enum, default_value = "server")]
+    role: RoleName,
+    /// Plan for this interface; repeatable. A bond or VLAN stands for its devices [default: every device that is up]
+    #[arg(long = "interface", value_name = "NAME")]
+    interfaces: Vec<String>,
+    /// Leave the number of queues as it is: changing it resets the interface for a moment
+    #[arg(long)]
+    keep_queues: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum GoalName {
+    Throughput,
+    Latency,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleName {
+    Server,
+    Proxy,
+    Client,
+}
+
+impl Wish {
+    fn request(&self) -> Request {
+        Request {
+            goal: match self.goal {
+                GoalName::Throughput => Goal::Throughput,
+                GoalName::Latency => Goal::Latency,
+            },
+            role: match self.role {
+                RoleName::Server => Role::Server,
+                RoleName::Proxy => Role::Proxy,
+                RoleName::Client => Role::Client,
+            },
+            interfaces: self.interfaces.clone(),
+            queues: if self.keep_queues {
+                Queues::Keep
+            } else {
+                Queues::Change
+            },
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct Plan {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    wish: Wish,
+    /// Look at the limits of this process, too
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// For programs
+    #[arg(long, conflicts_with = "script")]
+    json: bool,
+    /// As a shell script
+    #[arg(long)]
+    script: bool,
+}
+
+#[derive(clap::Args)]
+struct Apply {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    wish: Wish,
+    /// Undo everything after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "during")]
+    confirm_within: Option<Duration>,
+    /// Undo everything when this process ends, or run this command and undo everything when it ends
+    #[arg(long = "for", id = "during", value_name = "PID|COMMAND")]
+    during: Option<String>,
+    /// Do it at every boot, too: write a file of settings and a systemd unit, and list them
+    #[arg(long, conflicts_with_all = ["confirm_within", "during"])]
+    persist: bool,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Revert {
+    #[command(flatten)]
+    place: Place,
+    /// Overwrite what somebody else has changed since
+    #[arg(long)]
+    force: bool,
+    /// Remove the files that `apply --persist` wrote, too
+    #[arg(long)]
+    persist: bool,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Status {
+    #[command(flatten)]
+    place: Place,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Show {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    wish: Wish,
+    /// As the plan would have it instead of as it is
+    #[arg(long)]
+    planned: bool,
+    /// Draw it into this file instead of printing it
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// How long to look at the load
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    time: Duration,
+}
+
+#[derive(clap::Args)]
+struct Diagnose {
+    #[command(flatten)]
+    place: Place,
+    /// How long to look
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    time: Duration,
+    /// Look until this process ends, if that is sooner
+    #[arg(long, value_name = "PID")]
+    pid: Option<i32>,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Search {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    wish: Wish,
+    /// A command whose last word printed is a number that is better when larger
+    #[arg(long, value_name = "COMMAND")]
+    measure: String,
+    /// How often each change is measured beside the best so far
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
+    turns: u8,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs a verb, and says how it went.
+pub(crate) fn run(args: Args) -> ExitCode {
+    let outcome = match args.verb {
+        Verb::Snapshot(args) => snapshot(&args),
+        Verb::Plan(args) => plan(&args),
+        Verb::Apply(args) => apply(&args),
+        Verb::Confirm(place) => confirm(&place),
+        Verb::Revert(args) => revert(&args),
+        Verb::Status(args) => status(&args),
+        Verb::Show(args) => show(&args),
+        Verb::Diagnose(args) => diagnose(&args),
+        Verb::Search(args) => search(&args),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("onrush tune: {error:#}");
+        ExitCode::from(1)
+    })
+}
+
+fn snapshot(args: &Snapshot) -> anyhow::Result<ExitCode> {
+    let tree = Tree::open(&args.place.root)?;
+    tree.record();
+    facts::read(&tree, args.pid)?;
+    tree::write_snapshot(&tree.recorded(), &args.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
+    let tree = Tree::open(&args.place.root)?;
+    let facts = facts::read(&tree, args.pid)?;
+    let plan = advise::plan(&facts, &args.wish.request())?;
+    print(&match (args.json, args.script) {
+        (true, _) => format!("{}\n", serde_json::to_string_pretty(&plan)?),
+        (_, true) => report::script(&plan),
+        _ => report::text(&plan),
+    })
+}
+
+/// Prints to standard output. A reader that has seen enough (`| head`) is no failure.
+fn print(text: &str) -> anyhow::Result<ExitCode> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
+    let mut machine = Root::open(&args.place.root)?;
+    let request = args.wish.request();
+    let plan = advise::plan(&machine.facts()?, &request)?;
+    spare_the_session(args, &plan)?;
+    let mut journal = match open_journal(&machine) {
+        Ok(journal) => journal,
+        Err(error) => {
+            // What it would have done is worth knowing all the same.
+            print(&report::text(&plan))?;
+            return Err(error);
+        }
+    };
+    let stop = Stop::listen(args.confirm_within.is_some() || args.during.is_some())?;
+    let applied = apply::apply(&mut machine, &request, &mut journal)?;
+    print(&match args.json {
+        true => format!("{}\n", serde_json::to_string_pretty(&applied)?),
+        false => applied.iter().map(applied_line).collect(),
+    })?;
+    if args.persist {
+        persist(&machine, &plan, &journal)?;
+    }
+    let is_changed = !journal.changes().is_empty();
+    match is_changed {
+        true => drop(journal),
+        false => journal.remove()?,
+    }
+    let is_done = applied
+        .iter()
+        .all(|change| !matches!(change.outcome, Outcome::Refused(_)));
+    if let Some(time) = args.confirm_within.filter(|_| is_changed) {
+        eprintln!("undone in {time:?} unless you run `onrush tune confirm`");
+        if wait_for_confirmation(&machine, time, &stop)? {
+            eprintln!("confirmed");
+            return Ok(code(is_done));
+        }
+        eprintln!("not confirmed: undoing");
+        return undo(&mut machine, Force::Leave, false).map(|_| ExitCode::from(PARTLY));
+    }
+    if let Some(during) = &args.during {
+        let ended = wait_for_program(during, &stop);
+        let undone = undo(&mut machine, Force::Leave, false)?;
+        return ended.map(|code| if undone { code } else { ExitCode::from(PARTLY) });
+    }
+    Ok(code(is_done))
+}
+
+/// A plan that resets interfaces may cut the session off that would undo it.
+fn spare_the_session(args: &Apply, plan: &advise::Plan) -> anyhow::Result<()> {
+    let resets = apply::resets(plan);
+    let is_remote =
+        std::env::var_os("SSH_CONNECTION").is_some() && args.place.root == Path::new("/");
+    let has_guard = args.confirm_within.is_some() || args.during.is_some();
+    if resets.is_empty() || !is_remote || has_guard {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "this resets {} for a moment, and this session is remote: use --confirm-within 60s, so that it is undone if you \
+         are cut off, or --keep-queues",
+        resets.join(", ")
+    )
+}
+
+fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
+    let path = Journal::path_below(machine.path());
+    Journal::open(&path, &apply::boot_id(machine)).context(
+        "changing the machine takes root (CAP_NET_ADMIN for queues and the network's settings, root for interrupts); \
+         a plan does not",
+    )
+}
+
+/// The journal, if anything is applied.
+fn known_journal(machine: &Root) -> anyhow::Result<Option<Journal>> {
+    match Journal::exists(&Journal::path_below(machine.path())) {
+        true => open_journal(machine).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn applied_line(change: &Applied) -> String {
+    let values = format!("{} -> {}", change.before, change.proposed);
+    match &change.outcome {
+        Outcome::Done => format!("done     {:<44} {values}\n", change.target.to_string()),
+        Outcome::Adjusted(kept) => {
+            format!(
+                "adjusted {:<44} {values}, the kernel kept {kept}\n",
+                change.target.to_string()
+            )
+        }
+        Outcome::Refused(why) => format!(
+            "refused  {:<44} {values}: {why}\n",
+            change.target.to_string()
+        ),
+    }
+}
+
+fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Result<()> {
+    let in_force = apply::status(machine, journal)?;
+    let setting = |change: &apply::Standing| match &change.target {
+        advise::Target::Setting { file } => Some((file.clone(), change.ours.clone())),
+        _ => None,
+    };
+    let settings: Vec<_> = in_force.iter().filter_map(setting).collect();
+    let program =
+        std::env::current_exe().context("cannot find this program's own file for the unit")?;
+    for path in apply::persist(machine.path(), plan, &settings, &program)? {
+        println!("written  {}", path.display());
+    }
+    Ok(())
+}
+
+/// Signals that mean stop, where something has to be undone first.
+struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    fn listen(is_needed: bool) -> io::Result<Stop> {
+        let asked = Arc::new(AtomicBool::new(false));
+        if is_needed {
+            for signal in [SIGINT, SIGTERM, SIGHUP] {
+                signal_hook::flag::register(signal, Arc::clone(&asked))?;
+            }
+        }
+        Ok(Stop(asked))
+    }
+
+    fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether the changes were confirmed in time. When the journal goes, somebody has undone them already.
+fn wait_for_confirmation(machine: &Root, time: Duration, stop: &Stop) -> anyhow::Result<bool> {
+    let deadline = Instant::now() + time;
+    while Instant::now() < deadline && !stop.is_asked() {
+        match known_journal(machine)? {
+            Some(journal) if journal.is_confirmed() => return Ok(true),
+            Some(_) => thread::sleep(LOOK_EVERY),
+            None => return Ok(false),
+        }
+    }
+    Ok(false)
+}
+
+/// Waits until a process ends, or runs a command and waits for it; its exit code is ours.
+fn wait_for_program(during: &str, stop: &Stop) -> anyhow::Result<ExitCode> {
+    if let Ok(number) = during.parse::<i32>() {
+        wait_for_process(number, stop, None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut child = Command::new("sh")
+        .arg("-c")
+        .arg(during)
+        .spawn()
+        .context("cannot run a shell")?;
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for the command")? {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            return Ok(ExitCode::from(code.unwrap_or(1)));
+        }
+        if stop.is_asked() && !is_told {
+            is_told = true;
+            tell_to_end(&child);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Waits until a process of somebody else ends, a time has come, or we are told to stop.
+fn wait_for_process(number: i32, stop: &Stop, deadline: Option<Instant>) -> anyhow::Result<()> {
+    let process = Pid::from_raw(number).with_context(|| format!("{number} is no process"))?;
+    let descriptor = pidfd_open(process, PidfdFlags::empty())
+        .with_context(|| format!("there is no process {number} to wait for"))?;
+    let mut ended = [rustix::event::PollFd::new(
+        &descriptor,
+        rustix::event::PollFlags::IN,
+    )];
+    let timeout = LOOK_EVERY
+        .try_into()
+        .context("a tenth of a second is a time")?;
+    let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    while !stop.is_asked() && !is_over() && ended[0].revents().is_empty() {
+        match rustix::event::poll(&mut ended, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+    }
+    Ok(())
+}
+
+fn tell_to_end(child: &Child) {
+    if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended in this moment; then the next look says so.
+        let _ = kill_process(process, Signal::TERM);
+    }
+}
+
+fn confirm(place: &Place) -> anyhow::Result<ExitCode> {
+    let machine = Root::open(&place.root)?;
+    let Some(mut journal) = known_journal(&machine)? else {
+        anyhow::bail!("nothing is applied, so there is nothing to confirm");
+    };
+    journal.confirm()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn revert(args: &Revert) -> anyhow::Result<ExitCode> {
+    let mut machine = Root::open(&args.place.root)?;
+    if args.persist {
+        for path in apply::unpersist(machine.path())? {
+            println!("removed  {}", path.display());
+        }
+    }
+    let force = if args.force {
+        Force::Overwrite
+    } else {
+        Force::Leave
+    };
+    undo(&mut machine, force, args.json).map(code)
+}
+
+/// Undoes what the journal says, and prints how it went; whether nothing is left to undo.
+fn undo(machine: &mut Root, force: Force, json: bool) -> anyhow::Result<bool> {
+    let Some(journal) = known_journal(machine)? else {
+        if !json {
+            println!("nothing is applied");
+        }
+        return Ok(true);
+    };
+    let reverted = apply::revert(machine, journal, force)?;
+    if reverted.is_empty() && !json {
+        println!("nothing is applied");
+    }
+    print(&match json {
+        true => format!("{}\n", serde_json::to_string_pretty(&reverted)?),
+        false => reverted.iter().map(reverted_line).collect(),
+    })?;
+    Ok(reverted.iter().all(Reverted::is_settled))
+}
+
+fn reverted_line(change: &Reverted) -> String {
+    let target = change.target.to_string();
+    match &change.outcome {
+        Back::Restored => format!("restored {target}\n"),
+        Back::Unchanged => format!("as it was {target}\n"),
+        Back::Gone => format!("gone     {target}\n"),
+        Back::Conflict(theirs) => {
+            format!(
+                "conflict {target}: somebody else has set it to {theirs}; --force overwrites that\n"
+            )
+        }
+        Back::Refused(why) => format!("refused  {target}: {why}\n"),
+    }
+}
+
+fn status(args: &Status) -> anyhow::Result<ExitCode> {
+    let machine = Root::open(&args.place.root)?;
+    let standing = match known_journal(&machine)? {
+        Some(journal) => apply::status(&machine, &journal)?,
+        None => Vec::new(),
+    };
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&standing)?))?;
+    } else {
+        print(&standing.iter().map(standing_line).collect::<String>())?;
+        if standing.is_empty() {
+            println!("nothing is applied");
+        }
+        for path in apply::persisted(machine.path()) {
+            println!("at boot  {}", path.display());
+        }
+    }
+    Ok(code(standing.iter().all(|change| change.is_in_force)))
+}
+
+fn standing_line(change: &apply::Standing) -> String {
+    let target = change.target.to_string();
+    match (&change.now, change.is_in_force) {
+        (_, true) => format!("in force {target:<44} {}\n", change.ours),
+        (Some(now), false) => format!("drifted  {target:<44} {now}, was set to {}\n", change.ours),
+        (None, false) => format!("gone     {target}\n"),
+    }
+}
+
+fn show(args: &Show) -> anyhow::Result<ExitCode> {
+    let tree = Tree::open(&args.place.root)?;
+    let facts = facts::read(&tree, None)?;
+    let view = match args.planned {
+        true => View::planned(&advise::plan(&facts, &args.wish.request())?.placement),
+        false => View::now(&facts),
+    };
+    let (before, after) = readings(&tree, &facts, args.time, None)?;
+    let loads = diagnose::loads(&before, &after);
+    let Some(file) = &args.svg else {
+        return print(&show::text(&facts, &view, &loads));
+    };
+    std::fs::write(file, show::svg(&facts, &view, &loads))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was counted at the beginning and the end of a time. A recorded machine stands still: its counts are those since
+/// its start.
+fn readings(
+    tree: &Tree,
+    facts: &Facts,
+    time: Duration,
+    process: Option<i32>,
+) -> anyhow::Result<(Counts, Counts)> {
+    if !tree.is_live() {
+        return Ok((Counts::default(), facts.counts.clone()));
+    }
+    let before = facts::counts(tree);
+    match process {
+        Some(process) => {
+            wait_for_process(process, &Stop::listen(false)?, Some(Instant::now() + time))?
+        }
+        None => thread::sleep(time),
+    }
+    Ok((before, facts::counts(tree)))
+}
+
+fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
+    let tree = Tree::open(&args.place.root)?;
+    let facts = facts::read(&tree, None)?;
+    let (before, after) = readings(&tree, &facts, args.time, args.pid)?;
+    let findings = diagnose::judge(&facts, &before, &after);
+    if args.json {
+        return print(&format!("{}\n", serde_json::to_string_pretty(&findings)?));
+    }
+    let lines = findings.iter().map(|finding| {
+        let confidence = match finding.confidence {
+            Confidence::High => "sure    ",
+            Confidence::Medium => "likely  ",
+            Confidence::Low => "possible",
+        };
+        format!(
+            "{confidence} {}\n         what helps: {}\n",
+            finding.evidence, finding.remedy
+        )
+    });
+    print(&lines.collect::<String>())
+}
+
+fn search(args: &Search) -> anyhow::Result<ExitCode> {
+    let mut machine = Root::open(&args.place.root)?;
+    let mut journal = open_journal(&machine)?;
+    let mut measure = || measured(&args.measure);
+    let turns = usize::from(args.turns);
+    let road = search::search(
+        &mut machine,
+        &args.wish.request(),
+        turns,
+        &mut journal,
+        &mut measure,
+    )?;
+    print(&match args.json {
+        true => format!("{}\n", serde_json::to_string_pretty(&road)?),
+        false => search::table(&road),
+    })?;
+    eprintln!("what was kept is in force; `onrush tune revert` undoes it");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a command and reads the last word it prints as a number.
+fn measured(command: &str) -> Result<f64, String> {
+    let output = Command::new("sh").arg("-c").arg(command).output();
+    let output = output.map_err(|error| format!("cannot run a shell: {error}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "the measurement failed ({}): {}",
+            output.status,
+            words.trim()
+        ));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.split_whitespace().next_back().unwrap_or_default();
+    let number = last.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| format!("the measurement's last word is no number: {last:?}"))
+}
+
+fn code(is_done: bool) -> ExitCode {
+    if is_done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(PARTLY)
+    }
+}

@@ -1,0 +1,466 @@
+//! Settings below /proc/sys: what is worth changing for which role and goal, and old advice that no longer holds.
+//!
+//! Limits are only ever raised. A value that was good advice once may be below today's default.
+
+use super::placement::Placement;
+use super::{Action, Goal, Note, Request, Revert, Role, Target};
+use crate::facts::Facts;
+
+/// One setting and what it should be.
+struct Wish {
+    /// The file below /proc/sys.
+    file: &'static str,
+    value: Value,
+    roles: &'static [Role],
+    goals: &'static [Goal],
+    /// Whether it is worth it on this machine.
+    when: fn(&Facts, &Placement) -> bool,
+    reason: &'static str,
+    source: &'static str,
+    risk: &'static str,
+    effect: &'static str,
+}
+
+enum Value {
+    /// A limit: raised when it is lower.
+    AtLeast(u64),
+    /// Three sizes, the last of which is a limit: `min default max`.
+    LastAtLeast(u64),
+    /// A range that should reach this far on both sides.
+    Range(u64, u64),
+    /// A switch.
+    Switch(&'static str),
+}
+
+const ALL: &[Role] = &[Role::Server, Role::Proxy, Role::Client];
+const ACCEPTS: &[Role] = &[Role::Server, Role::Proxy];
+const CONNECTS: &[Role] = &[Role::Proxy, Role::Client];
+const ANY: &[Goal] = &[Goal::Throughput, Goal::Latency];
+const THROUGHPUT: &[Goal] = &[Goal::Throughput];
+const LATENCY: &[Goal] = &[Goal::Latency];
+
+const IP_SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
+const NET_SYSCTL: &str = "kernel: Documentation/admin-guide/sysctl/net.rst";
+const KERNEL_SYSCTL: &str = "kernel: Documentation/admin-guide/sysctl/kernel.rst";
+
+const WISHES: &[Wish] = &[
+    Wish {
+        file: "net/core/somaxconn",
+        value: Value::AtLeast(65_535),
+        roles: ACCEPTS,
+        goals: ANY,
+        when: always,
+        reason: "connections that wait to be accepted beyond this are dropped, and come again a second later",
+        source: "The Low Latency Web 2012 (nginx); kernel: Documentation/networking/ip-sysctl.rst",
+        risk: "none; programs must ask for as much in listen()",
+        effect: "no ListenOverflows during bursts of new connections",
+    },
+    Wish {
+        file: "net/ipv4/tcp_max_syn_backlog",
+        value: Value::AtLeast(65_536),
+        roles: ACCEPTS,
+        goals: ANY,
+        when: always,
+        reason: "handshakes in progress beyond this are answered with cookies or dropped",
+        source: "The Low Latency Web 2012 (nginx); kernel: Documentation/networking/ip-sysctl.rst",
+        risk: "300 bytes of memory for each handshake in progress",
+        effect: "no TCPReqQFullDoCookies during bursts of new connections",
+    },
+    Wish {
+        file: "net/ipv4/tcp_slow_start_after_idle",
+        value: Value::Switch("0"),
+        roles: ACCEPTS,
+        goals: ANY,
+        when: always,
+        reason: "a kept connection that was idle would start its next large answer slowly",
+        source: "TuneD, profile network-throughput; kernel: Documentation/networking/ip-sysctl.rst",
+        risk: "a burst into a path that has become narrower while the connection was idle",
+        effect: "large answers on kept connections take fewer round trips",
+    },
+    Wish {
+        file: "net/ipv4/ip_local_port_range",
+        value: Value::Range(10_000, 65_535),
+        roles: CONNECTS,
+        goals: ANY,
+        when: always,
+        reason: "each connection to the same server needs a local port of its own",
+        source: IP_SYSCTL,
+        risk: "a service that listens above port 10000 may find its port taken; ip_local_reserved_ports keeps it",
+        effect: "55,536 connections to one address instead of 28,232 before connect() fails",
+    },
+    Wish {
+        file: "net/ipv4/tcp_tw_reuse",
+        value: Value::Switch("1"),
+        roles: CONNECTS,
+        goals: ANY,
+        when: always,
+        reason: "ports of connections that were closed a moment ago can be used again for new ones",
+        source: IP_SYSCTL,
+        risk: "none with time stamps on, which are the default; it does nothing for accepted connections",
+        effect: "new connections do not run out of local ports",
+    },
+    Wish {
+        file: "net/ipv4/tcp_max_tw_buckets",
+        value: Value::AtLeast(262_144),
+        roles: ALL,
+        goals: ANY,
+        when: |facts, _| counted(facts, "TcpExtTCPTimeWaitOverflow"),
+        reason: "closed connections were forgotten too early for lack of room (TCPTimeWaitOverflow)",
+        source: IP_SYSCTL,
+        risk: "64 MB when all are in use",
+        effect: "TCPTimeWaitOverflow stands still",
+    },
+    Wish {
+        file: "net/ipv4/tcp_wmem",
+        value: Value::LastAtLeast(16 << 20),
+        roles: ACCEPTS,
+        goals: THROUGHPUT,
+        when: always,
+        reason: "a connection over a long path cannot have more bytes in flight than its buffer holds",
+        source: "TuneD, profile network-throughput",
+        risk: "memory, for slow readers of large answers",
+        effect: "large answers over long paths; nothing for small ones",
+    },
+    Wish {
+        file: "net/ipv4/tcp_rmem",
+        value: Value::LastAtLeast(16 << 20),
+        roles: ALL,
+        goals: THROUGHPUT,
+        when: always,
+        reason: "a connection over a long path cannot have more bytes in flight than its buffer holds",
+        source: "TuneD, profile network-throughput",
+        risk: "memory, for programs that read slowly",
+        effect: "large bodies over long paths; nothing for small ones",
+    },
+    Wish {
+        file: "net/core/netdev_max_backlog",
+        value: Value::AtLeast(16_384),
+        roles: ALL,
+        goals: ANY,
+        when: |facts, _| facts.counts.softnet.values().any(|row| row.dropped > 0),
+        reason: "CPUs dropped packets that other CPUs had handed them (second column of /proc/net/softnet_stat)",
+        source: NET_SYSCTL,
+        risk: "packets may wait longer instead of being dropped",
+        effect: "the second column of softnet_stat stands still",
+    },
+    Wish {
+        file: "net/core/netdev_budget",
+        value: Value::AtLeast(600),
+        roles: ALL,
+        goals: THROUGHPUT,
+        when: is_squeezed,
+        reason: "CPUs had to stop with packets left more than once in 10,000 (third column of /proc/net/softnet_stat)",
+        source: NET_SYSCTL,
+        risk: "programs on CPUs that take interrupts wait longer",
+        effect: "the third column of softnet_stat grows more slowly",
+    },
+    Wish {
+        file: "net/netfilter/nf_conntrack_max",
+        value: Value::AtLeast(1 << 20),
+        roles: ALL,
+        goals: ANY,
+        when: |facts, _| {
+            let number = |name| {
+                facts
+                    .system
+                    .setting(name)
+                    .and_then(|text| text.parse::<f64>().ok())
+                    .unwrap_or(0.0)
+            };
+            number("net/netfilter/nf_conntrack_count")
+                > number("net/netfilter/nf_conntrack_max") * 0.75
+        },
+        reason: "the table of tracked connections is more than three quarters full; when it is full, packets are dropped",
+        source: "kernel: Documentation/networking/nf_conntrack-sysctl.rst",
+        risk: "300 MB when it is full; not tracking the service's connections at all is better",
+        effect: "no \"table full, dropping packet\" in the kernel's log",
+    },
+    Wish {
+        file: "fs/nr_open",
+        value: Value::AtLeast(1 << 20),
+        roles: ALL,
+        goals: ANY,
+        when: always,
+        reason: "a connection is an open file, two in a proxy, and no process may have more than this",
+        source: "kernel: Documentation/admin-guide/sysctl/fs.rst",
+        risk: "none; the limit of each process still has to be raised",
+        effect: "limits of processes can be raised up to it",
+    },
+    Wish {
+        file: "fs/file-max",
+        value: Value::AtLeast(1 << 20),
+        roles: ALL,
+        goals: ANY,
+        when: always,
+        reason: "a connection is an open file, two in a proxy, and the machine may not have more than this",
+        source: "kernel: Documentation/admin-guide/sysctl/fs.rst",
+        risk: "a kilobyte of memory for each that is open",
+        effect: "no \"too many open files in system\"",
+    },
+    Wish {
+        file: "kernel/numa_balancing",
+        value: Value::Switch("0"),
+        roles: ALL,
+        goals: ANY,
+        when: |facts, _| facts.topology.nodes.len() > 1,
+        reason: "programs that are pinned gain nothing from moved pages, and pay for the faults that find them",
+        source: KERNEL_SYSCTL,
+        risk: "programs that are not pinned keep their memory in the wrong node",
+        effect: "fewer page faults in the kernel's profile",
+    },
+    Wish {
+        file: "net/core/busy_poll",
+        value: Value::AtLeast(50),
+        roles: ALL,
+        goals: LATENCY,
+        when: |_, placement| placement.sharing == super::Sharing::Nothing,
+        reason: "a program that waits in poll() looks at the queue itself for 50 microseconds before it sleeps",
+        source: "TuneD, profile network-latency; kernel: Documentation/networking/napi.rst",
+        risk: "CPUs look busy while they wait, and a machine whose CPUs are full loses throughput",
+        effect: "some 10 microseconds less at low load",
+    },
+    Wish {
+        file: "kernel/nmi_watchdog",
+        value: Value::Switch("0"),
+        roles: ALL,
+        goals: LATENCY,
+        when: always,
+        reason: "it interrupts every CPU and takes a performance counter",
+        source: "TuneD, profile network-latency",
+        risk: "a CPU that hangs in the kernel is not reported",
+        effect: "a few microseconds, rarely",
+    },
+    Wish {
+        file: "vm/stat_interval",
+        value: Value::AtLeast(10),
+        roles: ALL,
+        goals: LATENCY,
+        when: always,
+        reason: "every CPU is woken once in this many seconds to sum up counters of memory",
+        source: "TuneD, profile network-latency",
+        risk: "/proc/vmstat lags behind",
+        effect: "fewer wake-ups of CPUs that are set aside",
+    },
+];
+
+/// Advice that is found in many places and does nothing, or harm, today: the file below /proc/sys, the value that is
+/// recommended there (any, when empty), and what is true.
+const OBSOLETE: &[(&str, &str, &str)] = &[
+    (
+        "net/ipv4/tcp_tw_recycle",
+        "",
+        "was removed in Linux 4.12: it dropped connections of clients behind one address. tcp_tw_reuse is for who connects; \
+         who accepts needs nothing",
+    ),
+    (
+        "net/ipv4/tcp_low_latency",
+        "",
+        "has had no effect since Linux 4.14",
+    ),
+    (
+        "net/ipv4/tcp_fack",
+        "",
+        "has had no effect since Linux 4.15",
+    ),
+    (
+        "net/ipv4/tcp_adv_win_scale",
+        "",
+        "is obsolete since Linux 6.6: the kernel measures the overhead of buffers itself",
+    ),
+    (
+        "net/ipv4/tcp_timestamps",
+        "0",
+        "turning time stamps off saves 12 bytes a packet and breaks tcp_tw_reuse, the protection against old packets, and \
+         good round trip times",
+    ),
+    (
+        "net/ipv4/tcp_sack",
+        "0",
+        "turning selective acknowledgement off makes every loss cost a round trip more",
+    ),
+    (
+        "net/ipv4/tcp_fin_timeout",
+        "",
+        "does not shorten TIME_WAIT, which is 60 seconds always; it is about connections that wait for the other side's end",
+    ),
+    (
+        "net/ipv4/tcp_syncookies",
+        "0",
+        "without cookies a flood of handshakes shuts out everybody; with them they cost nothing until one comes",
+    ),
+    (
+        "net/ipv4/tcp_abort_on_overflow",
+        "1",
+        "answers a burst with resets where waiting a moment would do; raise the accept queue instead",
+    ),
+    (
+        "kernel/sched_min_granularity_ns",
+        "",
+        "is no sysctl since Linux 5.13, and the scheduler it was for is gone since 6.6",
+    ),
+    (
+        "kernel/sched_wakeup_granularity_ns",
+        "",
+        "is no sysctl since Linux 5.13, and the scheduler it was for is gone since 6.6",
+    ),
+    (
+        "kernel/sched_migration_cost_ns",
+        "",
+        "is no sysctl since Linux 5.13",
+    ),
+];
+
+fn always(_: &Facts, _: &Placement) -> bool {
+    true
+}
+
+fn counted(facts: &Facts, name: &str) -> bool {
+    facts
+        .counts
+        .network
+        .get(name)
+        .is_some_and(|count| *count > 0)
+}
+
+fn is_squeezed(facts: &Facts, _: &Placement) -> bool {
+    let rows = facts.counts.softnet.values();
+    let (squeezed, processed) = rows.fold((0.0, 0.0), |sum, row| {
+        (sum.0 + row.squeezed as f64, sum.1 + row.processed as f64)
+    });
+    squeezed * 10_000.0 > processed
+}
+
+/// Settings to change, and notes on those that do not exist here.
+pub(super) fn advise(
+    facts: &Facts,
+    placement: &Placement,
+    request: &Request,
+    actions: &mut Vec<Action>,
+    notes: &mut Vec<Note>,
+) {
+    for wish in WISHES {
+        let is_asked = wish.roles.contains(&request.role) && wish.goals.contains(&request.goal);
+        if !is_asked || !(wish.when)(facts, placement) {
+            continue;
+        }
+        let Some(current) = facts.system.setting(wish.file) else {
+            notes.push(Note::new(
+                wish.file,
+                "is absent here: this kernel or network namespace does not have it, or it cannot be read",
+            ));
+            continue;
+        };
+        let Some(proposed) = wish.value.beyond(current) else {
+            continue;
+        };
+        actions.push(Action {
+            target: Target::Setting {
+                file: wish.file.to_owned(),
+            },
+            path: format!("/proc/sys/{}", wish.file),
+            current: current.to_owned(),
+            proposed,
+            reason: wish.reason.to_owned(),
+            source: wish.source.to_owned(),
+            risk: wish.risk.to_owned(),
+            revert: Revert::WriteBack,
+            effect: wish.effect.to_owned(),
+        });
+    }
+}
+
+impl Value {
+    /// What to write; `None` when the current value is as good, or is not understood.
+    fn beyond(&self, current: &str) -> Option<String> {
+        let numbers: Option<Vec<u64>> = current
+            .split_whitespace()
+            .map(|word| word.parse().ok())
+            .collect();
+        match (self, numbers?.as_slice()) {
+            (Value::AtLeast(least), [now]) => (now < least).then(|| least.to_string()),
+            (Value::LastAtLeast(least), [first, middle, last]) => {
+                (last < least).then(|| format!("{first} {middle} {least}"))
+            }
+            (Value::Range(low, high), [first, last]) => (first > low || last < high)
+                .then(|| format!("{} {}", first.min(low), last.max(high))),
+            (Value::Switch(wished), [now]) => {
+                (now.to_string() != *wished).then(|| (*wished).to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Old advice that somebody followed here, in files that are read at boot or in the running kernel.
+pub(super) fn obsolete(facts: &Facts, notes: &mut Vec<Note>) {
+    for (file, advice, truth) in OBSOLETE {
+        let is_advice = |value: &str| advice.is_empty() || value == *advice;
+        for (place, key, value) in &facts.system.configured {
+            if key == file && is_advice(value) {
+                notes.push(Note::new(
+                    file,
+                    &format!("is set to {value} in {place}, but {truth}"),
+                ));
+            }
+        }
+        // Being there says nothing of a setting that is not gone; only its value does.
+        if let Some(value) = facts.system.setting(file).filter(|value| value == advice) {
+            notes.push(Note::new(file, &format!("is {value}, but {truth}")));
+        }
+    }
+    if let Some("1") = facts.system.setting("net/ipv4/tcp_tw_recycle") {
+        notes.push(Note::new(
+            "net/ipv4/tcp_tw_recycle",
+            "is 1: connections of clients behind one address are dropped; turn it off",
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_raised_and_never_lowered() {
+        for (value, current, expected) in [
+            (Value::AtLeast(4_096), "128", Some("4096")),
+            (Value::AtLeast(4_096), "4096", None),
+            (Value::AtLeast(4_096), "65535", None),
+            (Value::AtLeast(4_096), "9223372036854775807", None),
+            (Value::AtLeast(4_096), "many", None),
+            (Value::LastAtLeast(100), "4 10 50", Some("4 10 100")),
+            (Value::LastAtLeast(100), "4 10 200", None),
+            (
+                Value::Range(10_000, 65_535),
+                "32768 60999",
+                Some("10000 65535"),
+            ),
+            (
+                Value::Range(10_000, 65_535),
+                "1024 60999",
+                Some("1024 65535"),
+            ),
+            (Value::Range(10_000, 65_535), "1024 65535", None),
+            (Value::Switch("0"), "1", Some("0")),
+            (Value::Switch("0"), "0", None),
+        ] {
+            assert_eq!(value.beyond(current).as_deref(), expected, "{current}");
+        }
+    }
+
+    #[test]
+    fn no_wish_is_obsolete_advice() {
+        for wish in WISHES {
+            assert!(
+                !OBSOLETE.iter().any(|(file, ..)| *file == wish.file),
+                "{}",
+                wish.file
+            );
+            assert!(
+                crate::facts::system::SETTINGS.contains(&wish.file),
+                "{} is never read",
+                wish.file
+            );
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The places a plan changes, and the machine that has them.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use crate::Error;
+use crate::advise::Target;
+use crate::facts::ethtool::{self, Knob};
+use crate::facts::interface::AffinityFile;
+use crate::facts::{self, Facts};
+use crate::tree::{self, Tree};
+
+/// Where a value is now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// A file, from the root.
+    File(String),
+    /// A number of a driver.
+    Driver(String, Knob),
+    /// A service.
+    Service(String),
+}
+
+impl Place {
+    /// Where a target is, by the facts of this moment: interrupts change their numbers. `None` when it is gone.
+    pub fn of(target: &Target, facts: &Facts) -> Option<Place> {
+        let queue_file = |interface: &str, direction: &str, queue: usize, file: &str| {
+            let path = format!("/sys/class/net/{interface}/queues/{direction}-{queue}/{file}");
+            facts.interface(interface).map(|_| Place::File(path))
+        };
+        match target {
+            Target::Driver { interface, knob } => facts
+                .interface(interface)
+                .map(|_| Place::Driver(interface.clone(), *knob)),
+            Target::Interrupt {
+                interface,
+                queue,
+                purpose,
+            } => {
+                let irqs = facts.interface(interface)?;
+                let irq = irqs.irqs_of(*queue).find(|irq| irq.purpose == *purpose)?;
+                let file = match irq.file.as_ref()? {
+                    AffinityFile::List(_) => "smp_affinity_list",
+                    AffinityFile::Mask(_) => "smp_affinity",
+                };
+                Some(Place::File(format!("/proc/irq/{}/{file}", irq.number)))
+            }
+            Target::Steering { interface, queue } => {
+                queue_file(interface, "rx", *queue, "rps_cpus")
+            }
+            Target::Flows { interface, queue } => {
+                queue_file(interface, "rx", *queue, "rps_flow_cnt")
+            }
+            Target::Senders { interface, queue } => queue_file(interface, "tx", *queue, "xps_cpus"),
+            Target::Setting { file } => Some(Place::File(format!("/proc/sys/{file}"))),
+            Target::File { path } => Some(Place::File(path.clone())),
+            Target::Service { unit } => Some(Place::Service(unit.clone())),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File(path) => f.write_str(path),
+            Place::Driver(interface, knob) => write!(f, "ethtool:{interface}/{}", knob.name()),
+            Place::Service(unit) => write!(f, "service:{unit}"),
+        }
+    }
+}
+
+/// Something whose values can be read and changed: this machine, a directory that looks like one, a model in tests.
+pub trait Machine {
+    /// Its facts, read anew.
+    fn facts(&self) -> Result<Facts, Error>;
+    /// The value at a place, byte for byte.
+    fn get(&self, place: &Place) -> io::Result<String>;
+    /// Changes a value. What the kernel makes of it is read by [`Machine::get`].
+    fn put(&mut self, place: &Place, value: &str) -> io::Result<()>;
+}
+
+/// A machine below a root directory.
+pub struct Root {
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens the root directory. A snapshot has none: it cannot be changed.
+    pub fn open(path: &Path) -> Result<Root, Error> {
+        if path.is_file() {
+            return Err(Error::Request(format!(
+                "{} is a snapshot: plans can be made of it, but only a machine can be changed",
+                path.display()
+            )));
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())
+            .map_err(|error| Error::Read(path.to_owned(), error.into()))?;
+        Ok(Root {
+            directory,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The root directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn is_live(&self) -> bool {
+        self.path == Path::new("/")
+    }
+
+    fn only_live<T>(&self, what: &str, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match self.is_live() {
+            true => act(),
+            false => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!("{what} are only changed on this machine itself, not below another root"),
+            )),
+        }
+    }
+}
+
+impl Machine for Root {
+    fn facts(&self) -> Result<Facts, Error> {
+        facts::read(&Tree::open(&self.path)?, None)
+    }
+
+    fn get(&self, place: &Place) -> io::Result<String> {
+        match place {
+            Place::File(path) => tree::read_below(&self.directory, path),
+            Place::Driver(interface, knob) => self.only_live("drivers", || {
+                let said = ethtool::ask(interface);
+                let value = knob.value(&said).map(|value| value.to_string());
+                value.ok_or_else(|| io::Error::other(said.refusals.join("; ")))
+            }),
+            Place::Service(unit) => self.only_live("services", || service_state(unit)),
+        }
+    }
+
+    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+        match place {
+            Place::File(path) => {
+                let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK;
+                let mut file = File::from(tree::open_below(&self.directory, path, flags)?);
+                // In one call: the kernel takes each as a value of its own.
+                match file.write(value.as_bytes())? {
+                    written if written < value.len() => Err(io::Error::new(
+                        io::ErrorKind::WriteZero,
+                        "only a part of it was taken",
+                    )),
+                    _ => Ok(()),
+                }
+            }
+            Place::Driver(interface, knob) => self.only_live("drivers", || {
+                let number = value.trim().parse().map_err(io::Error::other)?;
+                ethtool::set(interface, *knob, number)
+            }),
+            Place::Service(unit) => self.only_live("services", || {
+                let verb = if value.trim() == "active" {
+                    "start"
+                } else {
+                    "stop"
+                };
+                let output = Command::new("systemctl")
+                    .args([verb, unit])
+                    .stdin(Stdio::null())
+                    .output()?;
+                match output.status.success() {
+                    true => Ok(()),
+                    false => Err(io::Error::other(
+                        String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+                    )),
+                }
+            }),
+        }
+    }
+}
+
+/// `active` or `inactive`.
+fn service_state(unit: &str) -> io::Result<String> {
+    let output = Command::new("systemctl")
+        .args(["is-active", unit])
+        .stdin(Stdio::null())
+        .output()?;
+    let state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Ok(if state == "active" {
+        state
+    } else {
+        "inactive".to_owned()
+    })
+}

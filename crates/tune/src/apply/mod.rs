@@ -1,0 +1,278 @@
+//! Changing a machine as a plan says, and changing it back.
+//!
+//! Each value is read, noted in the journal, written, and read again, since the kernel may keep something else. What is
+//! refused is reported and the rest goes on. Reverting compares before it swaps: a value that somebody else has changed
+//! since is theirs.
+
+mod journal;
+mod machine;
+mod persist;
+mod revert;
+
+use std::io;
+
+use serde::Serialize;
+
+pub use journal::{Change, Journal};
+pub use machine::{Machine, Place, Root};
+pub use persist::{persist, persisted, unpersist};
+pub use revert::{Back, Force, Reverted, Standing, revert, status};
+
+use crate::Error;
+use crate::advise::{self, Action, Plan, Request, Spelling, Target};
+use crate::facts::ethtool::Knob;
+use crate::facts::{Interface, Purpose};
+
+/// What became of one change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// What was to be changed.
+    #[serde(skip)]
+    pub target: Target,
+    /// Where it was.
+    pub path: String,
+    /// What was there.
+    pub before: String,
+    /// What was written.
+    pub proposed: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a change ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is as proposed.
+    Done,
+    /// The kernel took it and kept something else.
+    Adjusted(String),
+    /// The kernel refused it, or it is gone; the sentence says why and what can be done.
+    Refused(String),
+}
+
+/// The boot id of a machine, which tells whether a journal is about what still is.
+pub fn boot_id(machine: &impl Machine) -> String {
+    let place = Place::File("/proc/sys/kernel/random/boot_id".to_owned());
+    machine
+        .get(&place)
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// Makes a plan of the machine as it is and applies it, step by step in the safe order.
+///
+/// After changes that reset a device the machine is read and planned for again, since its interrupts have other numbers
+/// then. An error means that the journal could not be written or facts could not be read; what was changed until then
+/// stands in the journal.
+pub fn apply(
+    machine: &mut impl Machine,
+    request: &Request,
+    journal: &mut Journal,
+) -> Result<Vec<Applied>, Error> {
+    journal.wish(request)?;
+    let mut applied: Vec<Applied> = Vec::new();
+    let mut plan = advise::plan(&machine.facts()?, request)?;
+    let drivers: Vec<Action> = plan
+        .actions
+        .iter()
+        .filter(|action| is_driver(&action.target))
+        .cloned()
+        .collect();
+    if !drivers.is_empty() {
+        for action in &drivers {
+            keep_what_a_reset_loses(machine, &action.target, journal)?;
+            applied.push(change(machine, action, journal)?);
+        }
+        plan = advise::plan(&machine.facts()?, request)?;
+    }
+    for action in plan
+        .actions
+        .iter()
+        .filter(|action| !is_driver(&action.target))
+    {
+        applied.push(change(machine, action, journal)?);
+    }
+    Ok(applied)
+}
+
+/// Applies the actions of a plan that was made before, as they stand.
+pub fn apply_actions(
+    machine: &mut impl Machine,
+    plan: &Plan,
+    journal: &mut Journal,
+) -> Result<Vec<Applied>, Error> {
+    journal.wish(&plan.request)?;
+    let mut applied = Vec::new();
+    for action in &plan.actions {
+        keep_what_a_reset_loses(machine, &action.target, journal)?;
+        applied.push(change(machine, action, journal)?);
+    }
+    Ok(applied)
+}
+
+fn is_driver(target: &Target) -> bool {
+    matches!(target, Target::Driver { .. })
+}
+
+fn change(
+    machine: &mut impl Machine,
+    action: &Action,
+    journal: &mut Journal,
+) -> Result<Applied, Error> {
+    let applied = |before: &str, outcome: Outcome| Applied {
+        target: action.target.clone(),
+        path: action.path.clone(),
+        before: before.trim().to_owned(),
+        proposed: action.proposed.clone(),
+        outcome,
+    };
+    let place = place_of(action);
+    let before = match machine.get(&place) {
+        Ok(before) => before,
+        Err(error) => return Ok(applied("", Outcome::Refused(words(&error, &action.target)))),
+    };
+    journal.change(&action.target, &before, &action.proposed)?;
+    let written = machine.put(&place, &format!("{}\n", action.proposed));
+    let kept = machine.get(&place);
+    let spelling = Spelling::of(&action.path);
+    let outcome = match (written, kept) {
+        (Err(error), kept) => {
+            // A refusal changes nothing, but only looking says so.
+            match kept {
+                Ok(kept) if !spelling.is_same(&kept, &before) => {
+                    journal.kept(&action.target, &kept)?
+                }
+                _ => journal.refused(&action.target)?,
+            }
+            Outcome::Refused(words(&error, &action.target))
+        }
+        (Ok(()), Ok(kept)) => {
+            journal.kept(&action.target, &kept)?;
+            match spelling.is_same(&kept, &action.proposed) {
+                true => Outcome::Done,
+                false => Outcome::Adjusted(kept.trim().to_owned()),
+            }
+        }
+        // It was taken and cannot be seen: that is for revert to find out.
+        (Ok(()), Err(_)) => Outcome::Done,
+    };
+    Ok(applied(&before, outcome))
+}
+
+fn place_of(action: &Action) -> Place {
+    match &action.target {
+        Target::Driver { interface, knob } => Place::Driver(interface.clone(), *knob),
+        Target::Service { unit } => Place::Service(unit.clone()),
+        _ => Place::File(action.path.clone()),
+    }
+}
+
+/// Other numbers of queues empty the masks of queues and give their interrupts all CPUs again: what they were is noted
+/// first.
+fn keep_what_a_reset_loses(
+    machine: &impl Machine,
+    target: &Target,
+    journal: &mut Journal,
+) -> Result<(), Error> {
+    let Target::Driver {
+        interface,
+        knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
+    } = target
+    else {
+        return Ok(());
+    };
+    let facts = machine.facts()?;
+    let Some(interface) = facts.interface(interface) else {
+        return Ok(());
+    };
+    for target in of_queues(interface) {
+        let place = Place::of(&target, &facts);
+        if let Some(before) = place.and_then(|place| machine.get(&place).ok()) {
+            journal.keep(&target, &before)?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything that is set for queues of an interface.
+fn of_queues(interface: &Interface) -> Vec<Target> {
+    let name = || interface.name.clone();
+    let mut targets = Vec::new();
+    for irq in interface
+        .irqs
+        .iter()
+        .filter(|irq| irq.purpose != Purpose::Control)
+    {
+        if let Some(queue) = irq.queue {
+            targets.push(Target::Interrupt {
+                interface: name(),
+                queue,
+                purpose: irq.purpose,
+            });
+        }
+    }
+    for queue in &interface.receive {
+        targets.push(Target::Steering {
+            interface: name(),
+            queue: queue.index,
+        });
+        targets.push(Target::Flows {
+            interface: name(),
+            queue: queue.index,
+        });
+    }
+    let senders = interface
+        .transmit
+        .iter()
+        .filter(|queue| queue.senders.is_some());
+    targets.extend(senders.map(|queue| Target::Senders {
+        interface: name(),
+        queue: queue.index,
+    }));
+    targets
+}
+
+/// Why the kernel refused, and what can be done.
+fn words(error: &io::Error, target: &Target) -> String {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        Some(Errno::ACCESS | Errno::PERM) => match target {
+            Target::Driver { .. } | Target::Steering { .. } | Target::Flows { .. } | Target::Senders { .. } => {
+                "not permitted: it takes root, or the capability CAP_NET_ADMIN".to_owned()
+            }
+            Target::Setting { file } if file.starts_with("net/") => {
+                "not permitted: it takes root, or the capability CAP_NET_ADMIN in this network namespace".to_owned()
+            }
+            Target::Interrupt { .. } | Target::Setting { .. } | Target::File { .. } | Target::Service { .. } => {
+                "not permitted: it takes root, outside of a container".to_owned()
+            }
+        },
+        Some(Errno::ROFS) => "the file system is mounted read-only, as in most containers: do it on the host".to_owned(),
+        Some(Errno::NOENT) if matches!(target, Target::Service { .. }) => {
+            "there is no systemctl here: stop it by hand".to_owned()
+        }
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => "is gone, or this kernel does not have it".to_owned(),
+        Some(Errno::IO) => match target {
+            Target::Interrupt { .. } => "the kernel manages this interrupt itself and does not let it be moved (EIO)".to_owned(),
+            _ => "the device refused it (EIO)".to_owned(),
+        },
+        Some(Errno::INVAL) => "the kernel does not take this value (EINVAL)".to_owned(),
+        Some(Errno::OPNOTSUPP) => "the driver cannot do it".to_owned(),
+        Some(Errno::BUSY) => "the device is busy; somebody else is changing it".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// The interfaces that a plan resets for a moment. A session that came in by one of them may be cut off.
+pub fn resets(plan: &Plan) -> Vec<&str> {
+    let is_reset = |action: &&Action| action.revert == advise::Revert::WriteBackWithReset;
+    let mut names: Vec<&str> = plan
+        .actions
+        .iter()
+        .filter(is_reset)
+        .filter_map(|action| action.target.interface())
+        .collect();
+    names.dedup();
+    names
+}

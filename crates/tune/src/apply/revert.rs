@@ -1,0 +1,196 @@
+//! Changing a machine back, and saying what is in force.
+
+use serde::Serialize;
+
+use super::journal::{Change, Journal};
+use super::machine::{Machine, Place};
+use super::words;
+use crate::Error;
+use crate::advise::{Spelling, Target};
+use crate::facts::Facts;
+use crate::facts::ethtool::Knob;
+
+/// What to do about values that somebody else has changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// They are theirs: reported and left alone.
+    Leave,
+    /// They are overwritten with what was there before us.
+    Overwrite,
+}
+
+/// What became of one change when it was reverted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reverted {
+    /// What was changed.
+    #[serde(skip)]
+    pub target: Target,
+    /// Where it is, or what it is called when it is gone.
+    pub path: String,
+    /// How it ended.
+    pub outcome: Back,
+}
+
+/// How going back ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Back {
+    /// It is as it was before.
+    Restored,
+    /// It was as before already.
+    Unchanged,
+    /// Somebody else changed it to this; it was left alone.
+    Conflict(String),
+    /// The device is gone, and its values with it.
+    Gone,
+    /// The kernel refused; the sentence says why.
+    Refused(String),
+}
+
+impl Reverted {
+    /// Whether nothing is left to do about it.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.outcome, Back::Restored | Back::Unchanged | Back::Gone)
+    }
+}
+
+/// How one change stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// What was changed.
+    #[serde(skip)]
+    pub target: Target,
+    /// Where it is, or what it is called when it is gone.
+    pub path: String,
+    /// What was there before.
+    pub before: String,
+    /// What we put there.
+    pub ours: String,
+    /// What is there now; none when it is gone.
+    pub now: Option<String>,
+    /// Whether that is what we put there.
+    pub is_in_force: bool,
+}
+
+/// Restores what the journal says was changed, and removes the journal when nothing is left.
+///
+/// Everything is compared before anything is written, since giving a device its old number of queues changes what there
+/// is to compare. Changes that could not be restored stay in the journal.
+pub fn revert(
+    machine: &mut impl Machine,
+    journal: Journal,
+    force: Force,
+) -> Result<Vec<Reverted>, Error> {
+    let mut changes = journal.changes();
+    changes.sort_by_key(|change| step_back(&change.target));
+    let facts = machine.facts()?;
+    let theirs: Vec<Option<String>> = changes
+        .iter()
+        .map(|change| conflict(machine, &facts, change))
+        .collect();
+    let resets = |target: &Target| {
+        matches!(
+            target,
+            Target::Driver {
+                knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
+                ..
+            }
+        )
+    };
+    let mut reverted = Vec::new();
+    let mut facts = facts;
+    let mut has_reset = false;
+    for (change, theirs) in changes.iter().zip(theirs) {
+        if has_reset && !resets(&change.target) {
+            facts = machine.facts()?;
+            has_reset = false;
+        }
+        let outcome = match theirs {
+            Some(theirs) if force == Force::Leave => Back::Conflict(theirs),
+            _ => restore(machine, &facts, change),
+        };
+        has_reset |= resets(&change.target) && outcome == Back::Restored;
+        reverted.push(Reverted {
+            target: change.target.clone(),
+            path: name(&change.target, &facts),
+            outcome,
+        });
+    }
+    if reverted.iter().all(Reverted::is_settled) {
+        journal.remove()?;
+    }
+    Ok(reverted)
+}
+
+/// The order of going back is that of going there, since numbers of queues come first both times; but a program that
+/// moves interrupts starts again only when they are back.
+fn step_back(target: &Target) -> u8 {
+    match target {
+        Target::Service { .. } => u8::MAX,
+        other => other.step(),
+    }
+}
+
+fn name(target: &Target, facts: &Facts) -> String {
+    Place::of(target, facts).map_or_else(|| target.to_string(), |place| place.to_string())
+}
+
+/// What somebody else put where we had put something.
+fn conflict(machine: &impl Machine, facts: &Facts, change: &Change) -> Option<String> {
+    let place = Place::of(&change.target, facts)?;
+    let now = machine.get(&place).ok()?;
+    // What a reset lost has no value of ours to compare with, and of what was not seen nobody knows what the kernel kept.
+    let ours = change.ours.as_ref().filter(|_| change.is_seen)?;
+    let spelling = Spelling::of(&place.to_string());
+    let is_known = spelling.is_same(&now, ours) || spelling.is_same(&now, &change.before);
+    (!is_known).then(|| now.trim().to_owned())
+}
+
+fn restore(machine: &mut impl Machine, facts: &Facts, change: &Change) -> Back {
+    let Some(place) = Place::of(&change.target, facts) else {
+        return Back::Gone;
+    };
+    let now = match machine.get(&place) {
+        Ok(now) => now,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Back::Gone,
+        Err(error) => return Back::Refused(words(&error, &change.target)),
+    };
+    if now == change.before {
+        return Back::Unchanged;
+    }
+    if let Err(error) = machine.put(&place, &change.before) {
+        return Back::Refused(words(&error, &change.target));
+    }
+    match machine.get(&place) {
+        Ok(now) if Spelling::of(&place.to_string()).is_same(&now, &change.before) => Back::Restored,
+        Ok(now) => Back::Refused(format!(
+            "the kernel keeps {} instead of {}",
+            now.trim(),
+            change.before.trim()
+        )),
+        Err(error) => Back::Refused(words(&error, &change.target)),
+    }
+}
+
+/// How each change of a journal stands.
+pub fn status(machine: &impl Machine, journal: &Journal) -> Result<Vec<Standing>, Error> {
+    let facts = machine.facts()?;
+    let standing = |change: Change| {
+        let ours = change.ours?;
+        let place = Place::of(&change.target, &facts);
+        let now = place.as_ref().and_then(|place| machine.get(place).ok());
+        let path = name(&change.target, &facts);
+        let is_in_force = now
+            .as_ref()
+            .is_some_and(|now| Spelling::of(&path).is_same(now, &ours));
+        Some(Standing {
+            target: change.target,
+            path,
+            before: change.before.trim().to_owned(),
+            ours: ours.trim().to_owned(),
+            now: now.map(|now| now.trim().to_owned()),
+            is_in_force,
+        })
+    };
+    Ok(journal.changes().into_iter().filter_map(standing).collect())
+}

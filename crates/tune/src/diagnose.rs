@@ -1,0 +1,529 @@
+//! What was full while load ran: two readings of what the kernel counts, and the words for it. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::cpus::CpuSet;
+use crate::facts::{Counts, CpuTime, Facts, Softnet};
+
+/// A CPU this busy has nothing left.
+const FULL: f64 = 0.9;
+/// A CPU this idle could take more.
+const FREE: f64 = 0.5;
+/// A share of CPU time that others took which shows in every figure.
+const STEAL: f64 = 0.02;
+/// A share of packets sent again which shows in the slowest answers.
+const LOSS: f64 = 0.001;
+
+/// What was full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limiter {
+    /// One CPU handles packets, and is full, while others idle.
+    OneCpuOfSoftirq,
+    /// Every CPU that handles packets is full.
+    Softirq,
+    /// The CPUs that run programs are full.
+    Application,
+    /// The provider allows no more packets or bytes.
+    Allowance,
+    /// The device had no room for packets.
+    Ring,
+    /// CPUs had no room for packets that others handed them.
+    Backlog,
+    /// Connections were not accepted in time.
+    AcceptQueue,
+    /// Packets were lost on the way.
+    Loss,
+    /// Others on the same hardware took CPU time.
+    Steal,
+    /// The control group's share of CPU time was used up.
+    Quota,
+    /// The table of tracked connections was full.
+    Conntrack,
+    /// The memory for TCP was used up.
+    Memory,
+    /// Local ports ran out, or closed connections had no place to wait.
+    Ports,
+    /// Pacing without a queue that does it.
+    Pacing,
+    /// Nothing here was full.
+    Elsewhere,
+}
+
+/// How sure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The kernel counted it.
+    High,
+    /// It explains what was seen.
+    Medium,
+    /// It is possible.
+    Low,
+}
+
+/// A limiter with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// What was full.
+    pub limiter: Limiter,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// What was seen, as a sentence.
+    pub evidence: String,
+    /// What would help.
+    pub remedy: String,
+}
+
+/// Where the time of a CPU went between two readings, as shares of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Load {
+    /// Not idle.
+    pub busy: f64,
+    /// Handling interrupts and packets.
+    pub interrupts: f64,
+    /// Taken by others.
+    pub steal: f64,
+}
+
+/// The load of each CPU between two readings; CPUs that did not count are left out.
+pub fn loads(before: &Counts, after: &Counts) -> BTreeMap<usize, Load> {
+    let load = |(cpu, now): (&usize, &CpuTime)| {
+        let then = before.cpus.get(cpu).copied().unwrap_or_default();
+        let total = now.total().saturating_sub(then.total());
+        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / total as f64;
+        let load = Load {
+            busy: (1.0 - share(now.idle, then.idle)).clamp(0.0, 1.0),
+            interrupts: share(now.interrupts, then.interrupts),
+            steal: share(now.steal, then.steal),
+        };
+        (total > 0).then_some((*cpu, load))
+    };
+    after.cpus.iter().filter_map(load).collect()
+}
+
+/// Names what was full between two readings, the surest first. There is always a finding.
+pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
+    let case = Case {
+        facts,
+        before,
+        after,
+        loads: loads(before, after),
+    };
+    let mut findings: Vec<Finding> = [
+        case.allowance(),
+        case.ring(),
+        case.backlog(),
+        case.accept_queue(),
+        case.quota(),
+        case.conntrack(),
+        case.memory(),
+        case.ports(),
+        case.steal(),
+        case.loss(),
+        case.cpus(),
+        case.pacing(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if findings
+        .iter()
+        .all(|finding| finding.confidence == Confidence::Low)
+    {
+        findings.push(case.elsewhere());
+    }
+    findings.sort_by_key(|finding| finding.confidence);
+    findings
+}
+
+struct Case<'here> {
+    facts: &'here Facts,
+    before: &'here Counts,
+    after: &'here Counts,
+    loads: BTreeMap<usize, Load>,
+}
+
+fn finding(
+    limiter: Limiter,
+    confidence: Confidence,
+    evidence: String,
+    remedy: &str,
+) -> Option<Finding> {
+    Some(Finding {
+        limiter,
+        confidence,
+        evidence,
+        remedy: remedy.to_owned(),
+    })
+}
+
+impl Case<'_> {
+    /// How much a counter of TCP or IP grew.
+    fn grew(&self, name: &str) -> u64 {
+        let count = |counts: &Counts| counts.network.get(name).copied().unwrap_or(0);
+        count(self.after).saturating_sub(count(self.before))
+    }
+
+    /// The interfaces on which counters grew, with how much: `eth0 17`.
+    fn interfaces(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut grown = Vec::new();
+        for (name, counters) in &self.after.interfaces {
+            let then = self.before.interfaces.get(name);
+            for (counter, now) in counters.iter().filter(|(counter, _)| is_meant(counter)) {
+                let then = then
+                    .and_then(|counters| counters.get(counter))
+                    .copied()
+                    .unwrap_or(0);
+                if *now > then {
+                    grown.push(format!("{name} {counter} by {}", now - then));
+                }
+            }
+        }
+        grown
+    }
+
+    fn softnet(&self, part: fn(&Softnet) -> u64) -> u64 {
+        let sum = |counts: &Counts| {
+            counts
+                .softnet
+                .values()
+                .map(part)
+                .fold(0, u64::saturating_add)
+        };
+        sum(self.after).saturating_sub(sum(self.before))
+    }
+
+    fn allowance(&self) -> Option<Finding> {
+        let grown = self.interfaces(|counter| counter.ends_with("_allowance_exceeded"));
+        (!grown.is_empty()).then_some(())?;
+        finding(
+            Limiter::Allowance,
+            Confidence::High,
+            format!("the provider held packets back: {}", grown.join(", ")),
+            "no setting moves this: a larger machine, or a further interface where each has its own allowance",
+        )
+    }
+
+    fn ring(&self) -> Option<Finding> {
+        let grown = self.interfaces(|counter| {
+            ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"].contains(&counter)
+        });
+        (!grown.is_empty()).then_some(())?;
+        finding(
+            Limiter::Ring,
+            Confidence::High,
+            format!("the device had no room for packets: {}", grown.join(", ")),
+            "a CPU of its own for each queue's interrupts first, larger rings then (onrush tune plan)",
+        )
+    }
+
+    fn backlog(&self) -> Option<Finding> {
+        let dropped = self.softnet(|row| row.dropped);
+        (dropped > 0).then_some(())?;
+        finding(
+            Limiter::Backlog,
+            Confidence::High,
+            format!(
+                "{dropped} packets were dropped on their way from one CPU to another (softnet_stat, second column)"
+            ),
+            "net.core.netdev_max_backlog, or more CPUs to steer to",
+        )
+    }
+
+    fn accept_queue(&self) -> Option<Finding> {
+        let (overflows, cookies) = (
+            self.grew("TcpExtListenOverflows"),
+            self.grew("TcpExtTCPReqQFullDoCookies"),
+        );
+        (overflows > 0 || cookies > 0).then_some(())?;
+        finding(
+            Limiter::AcceptQueue,
+            Confidence::High,
+            format!(
+                "connections were not accepted in time: ListenOverflows {overflows}, TCPReqQFullDoCookies {cookies}"
+            ),
+            "a program that accepts faster, a larger backlog in its listen(), and net.core.somaxconn above that",
+        )
+    }
+
+    fn quota(&self) -> Option<Finding> {
+        let times = self.after.throttled.saturating_sub(self.before.throttled);
+        (times > 0).then_some(())?;
+        finding(
+            Limiter::Quota,
+            Confidence::High,
+            format!(
+                "this control group was stopped {times} times because its share of CPU time was used up"
+            ),
+            "a larger cpu.max, or fewer threads",
+        )
+    }
+
+    fn conntrack(&self) -> Option<Finding> {
+        let number = |name: &str| self.facts.system.setting(name)?.parse::<u64>().ok();
+        let count = number("net/netfilter/nf_conntrack_count")?;
+        let most = number("net/netfilter/nf_conntrack_max")?;
+        (count as f64 >= most as f64 * 0.95).then_some(())?;
+        finding(
+            Limiter::Conntrack,
+            Confidence::High,
+            format!(
+                "{count} of {most} connections are tracked: new ones are dropped when the table is full"
+            ),
+            "rules that do not track the service's connections (notrack), or nf_conntrack_max and its hash size",
+        )
+    }
+
+    fn memory(&self) -> Option<Finding> {
+        let times = self
+            .grew("TcpExtTCPMemoryPressures")
+            .saturating_add(self.grew("TcpExtTCPAbortOnMemory"));
+        (times > 0).then_some(())?;
+        finding(
+            Limiter::Memory,
+            Confidence::High,
+            format!("TCP ran out of memory {times} times"),
+            "net.ipv4.tcp_mem, or smaller buffers for each connection",
+        )
+    }
+
+    fn ports(&self) -> Option<Finding> {
+        let waiting = self.grew("TcpExtTCPTimeWaitOverflow");
+        (waiting > 0).then_some(())?;
+        finding(
+            Limiter::Ports,
+            Confidence::Medium,
+            format!("{waiting} closed connections had no place to wait (TCPTimeWaitOverflow)"),
+            "connections that are kept open; net.ipv4.tcp_max_tw_buckets and ip_local_port_range where they cannot be",
+        )
+    }
+
+    fn steal(&self) -> Option<Finding> {
+        let total: f64 = self.loads.values().map(|load| load.steal).sum();
+        let share = total / self.loads.len().max(1) as f64;
+        (share > STEAL).then_some(())?;
+        finding(
+            Limiter::Steal,
+            Confidence::High,
+            format!(
+                "others on the same hardware took {:.0} % of the CPU time",
+                share * 100.0
+            ),
+            "another machine, or a dedicated one: no figure measured beside others repeats",
+        )
+    }
+
+    fn loss(&self) -> Option<Finding> {
+        let (again, sent) = (self.grew("TcpRetransSegs"), self.grew("TcpOutSegs"));
+        (again as f64 > sent as f64 * LOSS && again > 10).then_some(())?;
+        finding(
+            Limiter::Loss,
+            Confidence::Medium,
+            format!(
+                "{again} of {sent} segments were sent again: each makes an answer wait for 200 ms or more"
+            ),
+            "the drops of the devices between; on one machine, its own rings and backlogs",
+        )
+    }
+
+    /// The limiters that are seen in the load of CPUs.
+    fn cpus(&self) -> Option<Finding> {
+        let with = |is_so: &dyn Fn(&Load) -> bool| -> CpuSet {
+            self.loads
+                .iter()
+                .filter(|(_, load)| is_so(load))
+                .map(|(cpu, _)| *cpu)
+                .collect()
+        };
+        let full_of_softirq = with(&|load| load.interrupts >= FULL);
+        let full = with(&|load| load.busy >= FULL);
+        let free = with(&|load| load.busy < FREE);
+        if full_of_softirq.len() == 1 && !free.is_empty() {
+            return finding(
+                Limiter::OneCpuOfSoftirq,
+                Confidence::High,
+                format!(
+                    "CPU {full_of_softirq} is full of softirq while CPUs {free} are less than half busy{}",
+                    self.one_queue()
+                ),
+                "packet steering, or more queues, each with a CPU of its own (onrush tune plan)",
+            );
+        }
+        if !full_of_softirq.is_empty() {
+            return finding(
+                Limiter::Softirq,
+                Confidence::High,
+                format!("CPUs {full_of_softirq} are full of softirq"),
+                "more CPUs for packets: more queues or more CPUs to steer to; then fewer packets, by larger ones",
+            );
+        }
+        let programs: CpuSet = full.iter().collect();
+        if programs.is_empty() {
+            return None;
+        }
+        if free.is_empty() {
+            return finding(
+                Limiter::Application,
+                Confidence::High,
+                format!("CPUs {programs} are full, mostly with programs, and none is free"),
+                "the programs are the limit, which is as it should be: profile them, or give them more CPUs",
+            );
+        }
+        finding(
+            Limiter::Application,
+            Confidence::Medium,
+            format!(
+                "CPUs {programs} are full with programs while CPUs {free} are less than half busy"
+            ),
+            "a thread for each CPU, or an even share of connections between them (SO_REUSEPORT)",
+        )
+    }
+
+    fn one_queue(&self) -> String {
+        let devices = self
+            .facts
+            .interfaces
+            .iter()
+            .filter(|interface| interface.is_device && interface.receive.len() == 1);
+        let names: Vec<&str> = devices.map(|interface| interface.name.as_str()).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("; {} has a single receive queue", names.join(", ")),
+        }
+    }
+
+    fn pacing(&self) -> Option<Finding> {
+        let control = self
+            .facts
+            .system
+            .setting("net/ipv4/tcp_congestion_control")?;
+        let queue = self.facts.system.setting("net/core/default_qdisc")?;
+        (control == "bbr" && queue != "fq").then_some(())?;
+        finding(
+            Limiter::Pacing,
+            Confidence::Low,
+            format!(
+                "congestion control is bbr and the default queue is {queue}: each connection is paced by a timer of its own"
+            ),
+            "fq as default queue, or cubic where the network is short and does not lose packets",
+        )
+    }
+
+    fn elsewhere(&self) -> Finding {
+        let busiest = self
+            .loads
+            .values()
+            .map(|load| load.busy)
+            .fold(0.0, f64::max);
+        Finding {
+            limiter: Limiter::Elsewhere,
+            confidence: Confidence::Medium,
+            evidence: format!("nothing here was full: the busiest CPU was {:.0} % busy", busiest * 100.0),
+            remedy: "look at the client first: if its CPUs are full, it is what was measured; then at the network, and at locks \
+                     inside the program"
+                .to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second of CPUs: for each, percent in interrupts, in programs and stolen.
+    fn second(cpus: &[(u64, u64, u64)]) -> Counts {
+        let time = |(cpu, (interrupts, user, steal)): (usize, &(u64, u64, u64))| {
+            let idle = 100 - interrupts - user - steal;
+            (
+                cpu,
+                CpuTime {
+                    interrupts: *interrupts,
+                    user: *user,
+                    steal: *steal,
+                    idle,
+                    system: 0,
+                },
+            )
+        };
+        Counts {
+            cpus: cpus.iter().enumerate().map(time).collect(),
+            ..Counts::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(after: Counts, expected: &[Limiter]) {
+        let facts = Facts::default();
+        let findings = judge(&facts, &Counts::default(), &after);
+        let limiters: Vec<Limiter> = findings.iter().map(|finding| finding.limiter).collect();
+        assert_eq!(limiters, expected, "{findings:#?}");
+    }
+
+    #[test]
+    fn the_load_of_cpus_names_the_limiter() {
+        use Limiter::{Application, Elsewhere, OneCpuOfSoftirq, Softirq, Steal};
+        check(
+            second(&[(99, 1, 0), (5, 20, 0), (5, 20, 0)]),
+            &[OneCpuOfSoftirq],
+        );
+        check(second(&[(95, 5, 0), (95, 5, 0), (5, 20, 0)]), &[Softirq]);
+        check(second(&[(30, 69, 0), (30, 70, 0)]), &[Application]);
+        check(second(&[(5, 95, 0), (5, 5, 0)]), &[Application]);
+        check(second(&[(20, 30, 0), (20, 30, 0)]), &[Elsewhere]);
+        check(second(&[(20, 30, 20), (20, 30, 20)]), &[Steal]);
+        check(Counts::default(), &[Elsewhere]);
+    }
+
+    #[test]
+    fn what_the_kernel_counted_names_the_limiter() {
+        use Limiter::{AcceptQueue, Allowance, Backlog, Loss, Memory, Quota, Ring};
+        let network = |name: &str, count: u64| Counts {
+            network: [(name.to_owned(), count)].into(),
+            ..Counts::default()
+        };
+        let interface = |counter: &str| Counts {
+            interfaces: [("eth0".to_owned(), [(counter.to_owned(), 17)].into())].into(),
+            ..Counts::default()
+        };
+        check(network("TcpExtListenOverflows", 3), &[AcceptQueue]);
+        check(network("TcpExtTCPMemoryPressures", 1), &[Memory]);
+        check(network("TcpRetransSegs", 1000), &[Loss]);
+        check(interface("pps_allowance_exceeded"), &[Allowance]);
+        check(interface("rx_missed_errors"), &[Ring]);
+        let softnet = [(
+            0,
+            Softnet {
+                dropped: 1,
+                ..Softnet::default()
+            },
+        )]
+        .into();
+        check(
+            Counts {
+                softnet,
+                ..Counts::default()
+            },
+            &[Backlog],
+        );
+        check(
+            Counts {
+                throttled: 2,
+                ..Counts::default()
+            },
+            &[Quota],
+        );
+    }
+
+    #[test]
+    fn what_was_counted_before_is_no_evidence() {
+        let counts = Counts {
+            network: [("TcpExtListenOverflows".to_owned(), 3)].into(),
+            ..Counts::default()
+        };
+        let findings = judge(&Facts::default(), &counts, &counts);
+        assert_eq!(findings[0].limiter, Limiter::Elsewhere);
+    }
+}

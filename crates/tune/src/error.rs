@@ -1,0 +1,43 @@
+//! Why nothing could be read, planned or undone. A single file that cannot be read is a fact, and a single value that
+//! cannot be written an outcome; neither is here.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a command on the machine could not begin or finish.
+#[derive(Debug)]
+pub enum Error {
+    /// A file or directory could not be read.
+    Read(PathBuf, io::Error),
+    /// A file or directory could not be written.
+    Write(PathBuf, io::Error),
+    /// A snapshot that is none, is cut off, or is of a version this program does not know.
+    Snapshot(PathBuf, String),
+    /// Facts without which there is no plan.
+    Facts(String),
+    /// The request makes no sense on this machine.
+    Request(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Read(path, _) => write!(f, "cannot read {}", path.display()),
+            Error::Write(path, _) => write!(f, "cannot write {}", path.display()),
+            Error::Snapshot(path, why) => {
+                write!(f, "{} is not a usable snapshot: {why}", path.display())
+            }
+            Error::Facts(what) | Error::Request(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Read(_, source) | Error::Write(_, source) => Some(source),
+            Error::Snapshot(..) | Error::Facts(_) | Error::Request(_) => None,
+        }
+    }
+}

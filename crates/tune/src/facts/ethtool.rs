@@ -1,0 +1,470 @@
+//! What drivers say of their interfaces and let be changed: channels, rings, coalescing, offloads, the spreading table.
+//! By the kernel's ethtool netlink family (Documentation/networking/ethtool-netlink.rst), not by the program.
+
+use std::io;
+
+use netlink_packet_core::{
+    DecodeError, DefaultNla, Emitable, NLA_F_NESTED, NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload, NlasIterator, ParseableParametrized,
+};
+use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
+use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
+use netlink_packet_generic::{GenlFamily, GenlHeader, GenlMessage};
+use netlink_sys::protocols::NETLINK_GENERIC;
+use netlink_sys::{Socket, SocketAddr};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::NETLINK_BYTES_MAX;
+
+/// What a driver says of its interface. What it does not know is `None`, and `refusals` says why.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ethtool {
+    /// Queues: how many of each kind there are, and how many there can be.
+    pub channels: Option<Channels>,
+    /// Packets a queue can hold.
+    pub rings: Option<Rings>,
+    /// How long interrupts wait for more packets.
+    pub coalescing: Option<Coalescing>,
+    /// Work that is on: `tx-checksum-ipv4`, `rx-gro` …
+    pub features: Vec<String>,
+    /// The receive queue of each slot of the table that spreads packets by their hash; none when it cannot be read.
+    pub spreading: Option<Vec<u32>>,
+    /// What could not be asked, and why: a virtual device has no rings.
+    pub refusals: Vec<String>,
+}
+
+/// Numbers of queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Channels {
+    /// For received packets only.
+    pub receive: Option<u32>,
+    /// See `receive`.
+    pub receive_max: Option<u32>,
+    /// For packets to be sent only.
+    pub transmit: Option<u32>,
+    /// See `transmit`.
+    pub transmit_max: Option<u32>,
+    /// For both.
+    pub combined: Option<u32>,
+    /// See `combined`.
+    pub combined_max: Option<u32>,
+}
+
+/// Packets a queue can hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rings {
+    /// Received.
+    pub receive: Option<u32>,
+    /// The most the device can.
+    pub receive_max: Option<u32>,
+    /// To be sent.
+    pub transmit: Option<u32>,
+    /// The most the device can.
+    pub transmit_max: Option<u32>,
+}
+
+/// How long interrupts wait for more packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Coalescing {
+    /// Microseconds after a packet was received.
+    pub receive_microseconds: Option<u32>,
+    /// Microseconds after a packet was sent.
+    pub transmit_microseconds: Option<u32>,
+    /// Whether the driver chooses the first by itself.
+    pub receive_adaptive: Option<bool>,
+    /// Whether the driver chooses the second by itself.
+    pub transmit_adaptive: Option<bool>,
+}
+
+/// One number of a driver that can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knob {
+    /// Queues for received packets.
+    ChannelsReceive,
+    /// Queues for packets to be sent.
+    ChannelsTransmit,
+    /// Queues for both.
+    ChannelsCombined,
+    /// Packets that wait to be received.
+    RingReceive,
+    /// Whether the driver chooses how long interrupts of received packets wait: 0 or 1.
+    AdaptiveReceive,
+    /// Microseconds that interrupts of received packets wait.
+    MicrosecondsReceive,
+}
+
+impl Knob {
+    /// Every knob.
+    pub const ALL: [Knob; 6] = [
+        Knob::ChannelsReceive,
+        Knob::ChannelsTransmit,
+        Knob::ChannelsCombined,
+        Knob::RingReceive,
+        Knob::AdaptiveReceive,
+        Knob::MicrosecondsReceive,
+    ];
+
+    /// How it is spelt in paths and journals, after the options of the program `ethtool`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Knob::ChannelsReceive => "channels/rx",
+            Knob::ChannelsTransmit => "channels/tx",
+            Knob::ChannelsCombined => "channels/combined",
+            Knob::RingReceive => "rings/rx",
+            Knob::AdaptiveReceive => "coalesce/adaptive-rx",
+            Knob::MicrosecondsReceive => "coalesce/rx-usecs",
+        }
+    }
+
+    /// The command of the program `ethtool` that does the same.
+    pub fn command(self, interface: &str, value: &str) -> String {
+        let on = if value == "0" { "off" } else { "on" };
+        match self {
+            Knob::ChannelsReceive => format!("ethtool -L {interface} rx {value}"),
+            Knob::ChannelsTransmit => format!("ethtool -L {interface} tx {value}"),
+            Knob::ChannelsCombined => format!("ethtool -L {interface} combined {value}"),
+            Knob::RingReceive => format!("ethtool -G {interface} rx {value}"),
+            Knob::AdaptiveReceive => format!("ethtool -C {interface} adaptive-rx {on}"),
+            Knob::MicrosecondsReceive => format!("ethtool -C {interface} rx-usecs {value}"),
+        }
+    }
+
+    /// Its value among what the driver said.
+    pub fn value(self, said: &Ethtool) -> Option<u32> {
+        match self {
+            Knob::ChannelsReceive => said.channels?.receive,
+            Knob::ChannelsTransmit => said.channels?.transmit,
+            Knob::ChannelsCombined => said.channels?.combined,
+            Knob::RingReceive => said.rings?.receive,
+            Knob::AdaptiveReceive => said.coalescing?.receive_adaptive.map(u32::from),
+            Knob::MicrosecondsReceive => said.coalescing?.receive_microseconds,
+        }
+    }
+
+    /// The message that sets it and the attribute it has there (include/uapi/linux/ethtool_netlink.h).
+    fn attribute(self) -> (u8, u16) {
+        match self {
+            Knob::ChannelsReceive => (CHANNELS_SET, 6),
+            Knob::ChannelsTransmit => (CHANNELS_SET, 7),
+            Knob::ChannelsCombined => (CHANNELS_SET, 9),
+            Knob::RingReceive => (RINGS_SET, 6),
+            Knob::AdaptiveReceive => (COALESCE_SET, 11),
+            Knob::MicrosecondsReceive => (COALESCE_SET, 2),
+        }
+    }
+}
+
+// Commands of include/uapi/linux/ethtool_netlink.h.
+const FEATURES_GET: u8 = 11;
+const RINGS_GET: u8 = 15;
+const RINGS_SET: u8 = 16;
+const CHANNELS_GET: u8 = 17;
+const CHANNELS_SET: u8 = 18;
+const COALESCE_GET: u8 = 19;
+const COALESCE_SET: u8 = 20;
+const RSS_GET: u8 = 38;
+
+/// In every message: which interface is meant.
+const HEADER: u16 = 1;
+const HEADER_NAME: u16 = 2;
+
+/// Asks the kernel about an interface of this machine.
+pub fn ask(interface: &str) -> Ethtool {
+    let mut said = Ethtool::default();
+    let mut talk = match Talk::new() {
+        Ok(talk) => talk,
+        Err(error) => {
+            said.refusals.push(format!("ethtool: {error}"));
+            return said;
+        }
+    };
+    let mut question = |what: &str, command: u8| match talk.exchange(command, interface, None) {
+        Ok(reply) => Some(reply),
+        Err(error) => {
+            said.refusals.push(format!("{what}: {error}"));
+            None
+        }
+    };
+    let channels = question("channels", CHANNELS_GET);
+    let rings = question("rings", RINGS_GET);
+    let coalescing = question("coalescing", COALESCE_GET);
+    let features = question("features", FEATURES_GET);
+    let spreading = question("spreading", RSS_GET);
+    said.channels = channels.map(|reply| Channels {
+        receive_max: reply.number(2),
+        transmit_max: reply.number(3),
+        combined_max: reply.number(5),
+        receive: reply.number(6),
+        transmit: reply.number(7),
+        combined: reply.number(9),
+    });
+    said.rings = rings.map(|reply| Rings {
+        receive_max: reply.number(2),
+        transmit_max: reply.number(5),
+        receive: reply.number(6),
+        transmit: reply.number(9),
+    });
+    said.coalescing = coalescing.map(|reply| Coalescing {
+        receive_microseconds: reply.number(2),
+        transmit_microseconds: reply.number(6),
+        receive_adaptive: reply.number(11).map(|on| on != 0),
+        transmit_adaptive: reply.number(12).map(|on| on != 0),
+    });
+    said.features = features
+        .map(|reply| reply.names_of_bits(4))
+        .unwrap_or_default();
+    said.spreading = spreading.and_then(|reply| reply.numbers(4));
+    said
+}
+
+/// Changes one number of an interface of this machine. The kernel's refusal is the error.
+pub fn set(interface: &str, knob: Knob, value: u32) -> io::Result<()> {
+    let (command, attribute) = knob.attribute();
+    let bytes = match knob {
+        Knob::AdaptiveReceive => vec![u8::from(value != 0)],
+        _ => value.to_ne_bytes().to_vec(),
+    };
+    let mut talk = Talk::new()?;
+    talk.exchange(command, interface, Some(DefaultNla::new(attribute, bytes)))?;
+    Ok(())
+}
+
+/// A socket to the ethtool family.
+struct Talk {
+    socket: Socket,
+    family: u16,
+}
+
+impl Talk {
+    fn new() -> io::Result<Talk> {
+        let mut socket = Socket::new(NETLINK_GENERIC)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        let mut talk = Talk { socket, family: 0 };
+        let question = GenlMessage::from_payload(GenlCtrl {
+            cmd: GenlCtrlCmd::GetFamily,
+            nlas: vec![GenlCtrlAttrs::FamilyName(Message::family_name().to_owned())],
+        });
+        let replies = talk.send(NetlinkMessage::from(question))?;
+        let families = replies.into_iter().flat_map(|reply| reply.payload.nlas);
+        let id = families.into_iter().find_map(|attribute| match attribute {
+            GenlCtrlAttrs::FamilyId(id) => Some(id),
+            _ => None,
+        });
+        talk.family =
+            id.ok_or_else(|| io::Error::other("this kernel has no ethtool netlink family"))?;
+        Ok(talk)
+    }
+
+    /// Sends a command about an interface, and returns the reply; an empty one when there is none but "done".
+    fn exchange(
+        &mut self,
+        command: u8,
+        interface: &str,
+        attribute: Option<DefaultNla>,
+    ) -> io::Result<Message> {
+        let mut name = interface.as_bytes().to_vec();
+        name.push(0);
+        let name = DefaultNla::new(HEADER_NAME, name);
+        let mut header = vec![0; name.buffer_len()];
+        name.emit(&mut header);
+        let mut attributes = vec![DefaultNla::new(HEADER | NLA_F_NESTED, header)];
+        attributes.extend(attribute);
+        let mut message = GenlMessage::from_payload(Message {
+            command,
+            attributes,
+            bytes: Vec::new(),
+        });
+        message.set_resolved_family_id(self.family);
+        let replies = self.send(NetlinkMessage::from(message))?;
+        Ok(replies
+            .into_iter()
+            .next()
+            .map(|reply| reply.payload)
+            .unwrap_or_default())
+    }
+
+    /// One question and everything that is said until the kernel's "done" or "no".
+    fn send<F>(
+        &mut self,
+        mut question: NetlinkMessage<GenlMessage<F>>,
+    ) -> io::Result<Vec<GenlMessage<F>>>
+    where
+        F: GenlFamily + Emitable + ParseableParametrized<[u8], GenlHeader> + std::fmt::Debug,
+    {
+        question.header.flags = NLM_F_REQUEST | NLM_F_ACK;
+        question.finalize();
+        let mut bytes = vec![0; question.buffer_len()];
+        question.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut replies = Vec::new();
+        loop {
+            let mut buffer = Vec::with_capacity(NETLINK_BYTES_MAX);
+            self.socket.recv(&mut buffer, 0)?;
+            let mut rest = &buffer[..];
+            while !rest.is_empty() {
+                let message = NetlinkMessage::<GenlMessage<F>>::deserialize(rest)
+                    .map_err(io::Error::other)?;
+                // Messages are padded to four bytes; a length of nothing would never end.
+                let length = (message.header.length as usize).next_multiple_of(4).max(4);
+                rest = rest.get(length..).unwrap_or_default();
+                match message.payload {
+                    NetlinkPayload::InnerMessage(reply) => replies.push(reply),
+                    NetlinkPayload::Error(error) if error.raw_code() == 0 => return Ok(replies),
+                    NetlinkPayload::Error(error) => return Err(error.to_io()),
+                    NetlinkPayload::Done(_) => return Ok(replies),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// A message of the ethtool family: its command and attributes to be sent, or the bytes of those received.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Message {
+    command: u8,
+    attributes: Vec<DefaultNla>,
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    /// The bytes of an attribute.
+    fn attribute(&self, kind: u16) -> Option<&[u8]> {
+        find(&self.bytes, kind)
+    }
+
+    /// A number of one byte or four.
+    fn number(&self, kind: u16) -> Option<u32> {
+        match self.attribute(kind)? {
+            [byte] => Some(u32::from(*byte)),
+            [one, two, three, four] => Some(u32::from_ne_bytes([*one, *two, *three, *four])),
+            _ => None,
+        }
+    }
+
+    fn numbers(&self, kind: u16) -> Option<Vec<u32>> {
+        let word = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_ne_bytes);
+        self.attribute(kind)?.chunks(4).map(word).collect()
+    }
+
+    /// The names in a bit set that is a list of those that are on.
+    fn names_of_bits(&self, kind: u16) -> Vec<String> {
+        const BITS: u16 = 3;
+        const NAME: u16 = 2;
+        let bits = self
+            .attribute(kind)
+            .and_then(|set| find(set, BITS))
+            .unwrap_or_default();
+        let name = |bit: &[u8]| {
+            let name = find(bit, NAME)?.strip_suffix(&[0])?;
+            Some(String::from_utf8_lossy(name).into_owned())
+        };
+        NlasIterator::new(bits)
+            .filter_map(|bit| name(bit.ok()?.value()))
+            .collect()
+    }
+}
+
+fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    let mut rest = bytes;
+    while let Some(Ok(attribute)) = NlasIterator::new(rest).next() {
+        let length = attribute.length() as usize;
+        if attribute.kind() == kind {
+            return rest.get(4..length);
+        }
+        rest = rest.get(length.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+impl GenlFamily for Message {
+    fn family_name() -> &'static str {
+        "ethtool"
+    }
+
+    fn command(&self) -> u8 {
+        self.command
+    }
+
+    fn version(&self) -> u8 {
+        1
+    }
+}
+
+impl Emitable for Message {
+    fn buffer_len(&self) -> usize {
+        self.attributes.as_slice().buffer_len()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) {
+        self.attributes.as_slice().emit(buffer);
+    }
+}
+
+impl ParseableParametrized<[u8], GenlHeader> for Message {
+    fn parse_with_param(bytes: &[u8], header: GenlHeader) -> Result<Message, DecodeError> {
+        Ok(Message {
+            command: header.cmd,
+            attributes: Vec::new(),
+            bytes: bytes.to_vec(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let attribute = DefaultNla::new(kind, value.to_vec());
+        let mut bytes = vec![0; attribute.buffer_len()];
+        attribute.emit(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn numbers_and_names_are_found_among_attributes() {
+        let bit = attribute(
+            1,
+            &[attribute(1, &3u32.to_ne_bytes()), attribute(2, b"rx-gro\0")].concat(),
+        );
+        let bytes = [
+            attribute(2, &8u32.to_ne_bytes()),
+            attribute(11, &[1]),
+            attribute(4, &attribute(3, &[bit.clone(), bit].concat())),
+        ];
+        let message = Message {
+            bytes: bytes.concat(),
+            ..Message::default()
+        };
+        assert_eq!(
+            (message.number(2), message.number(11), message.number(3)),
+            (Some(8), Some(1), None)
+        );
+        assert_eq!(message.names_of_bits(4), ["rx-gro", "rx-gro"]);
+    }
+
+    #[test]
+    fn an_attribute_that_is_cut_off_is_not_there() {
+        let whole = attribute(2, &8u32.to_ne_bytes());
+        for end in 0..whole.len() {
+            let message = Message {
+                bytes: whole[..end].to_vec(),
+                ..Message::default()
+            };
+            assert_eq!(message.number(2), None, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_refuses_everything() {
+        let said = ask("no-such-if0");
+        assert!(said.channels.is_none() && said.refusals.len() >= 4 || !said.refusals.is_empty());
+    }
+}

@@ -1,0 +1,331 @@
+//! Network interfaces: device, node, queues, interrupts, masks, counters, and what bonds and VLANs stand on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::ethtool::{self, Ethtool};
+use super::interrupt::{Interrupt, Purpose, meaning};
+use crate::cpus::CpuSet;
+use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
+use crate::tree::Tree;
+
+const NET: &str = "/sys/class/net";
+
+/// A network interface.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Interface {
+    /// `eth0`.
+    pub name: String,
+    /// The driver of its device; none for virtual ones.
+    pub driver: Option<String>,
+    /// Whether it is a device of its own rather than something built on others.
+    pub is_device: bool,
+    /// What the kernel says of its link: `up`, `down`, `unknown` …
+    pub state: Option<String>,
+    /// Megabits per second; none when it does not say.
+    pub speed_mbps: Option<u64>,
+    /// The node its device is attached to; `None` is unknown, which firmware and clouds spell -1.
+    pub node: Option<usize>,
+    /// Interfaces it stands on: the members of a bond, the device of a VLAN.
+    pub lower: Vec<String>,
+    /// Queues for received packets, by index.
+    pub receive: Vec<ReceiveQueue>,
+    /// Queues for packets to be sent, by index.
+    pub transmit: Vec<TransmitQueue>,
+    /// Interrupts of its device, by queue, those that serve none last.
+    pub irqs: Vec<Irq>,
+    /// What the driver says; none when it was not asked.
+    pub ethtool: Option<Ethtool>,
+    /// Nanoseconds that packets may wait for company after an interrupt.
+    pub gro_flush_timeout: Option<u64>,
+    /// How many empty polls come before interrupts are on again.
+    pub napi_defer_hard_irqs: Option<u64>,
+    /// The largest packet.
+    pub mtu: Option<u64>,
+    /// Width and rate of the slot, where it has less than the device can use: `x4 of x8`.
+    pub slot_downgrade: Option<String>,
+}
+
+/// A queue for received packets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ReceiveQueue {
+    /// Its index.
+    pub index: usize,
+    /// CPUs that packets are handed to (`rps_cpus`), as the kernel spells it; none when it cannot be read.
+    pub steering: Option<String>,
+    /// Entries of its flow table (`rps_flow_cnt`).
+    pub flows: Option<u64>,
+}
+
+/// A queue for packets to be sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TransmitQueue {
+    /// Its index.
+    pub index: usize,
+    /// CPUs that send through it (`xps_cpus`), as the kernel spells it; none when there is only one queue.
+    pub senders: Option<String>,
+}
+
+/// An interrupt of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Irq {
+    /// The number it has now.
+    pub number: usize,
+    /// Its name in /proc/interrupts; empty when there is none.
+    pub name: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The queue it serves; none for control, or when its name does not say.
+    pub queue: Option<usize>,
+    /// CPUs it may go to.
+    pub affinity: Option<CpuSet>,
+    /// The CPU it does go to.
+    pub effective: Option<CpuSet>,
+    /// The file that takes its CPUs, and whether that is spelt as a list or a mask; none when there is no such file.
+    pub file: Option<AffinityFile>,
+}
+
+/// How an interrupt is moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum AffinityFile {
+    /// `smp_affinity_list`, and what it says.
+    List(String),
+    /// `smp_affinity`, and what it says.
+    Mask(String),
+}
+
+impl Interface {
+    /// Whether packets can come in: a link that is down has none. What does not say is taken to be up.
+    pub fn is_up(&self) -> bool {
+        !matches!(
+            self.state.as_deref(),
+            Some("down" | "notpresent" | "lowerlayerdown")
+        )
+    }
+
+    /// The interrupts that bring packets of a receive queue.
+    pub fn irqs_of(&self, queue: usize) -> impl Iterator<Item = &Irq> {
+        self.irqs.iter().filter(move |irq| irq.queue == Some(queue))
+    }
+}
+
+/// Reads all interfaces, by name.
+pub(crate) fn read(tree: &Tree, interrupts: &[Interrupt]) -> Vec<Interface> {
+    let by_number: BTreeMap<usize, &Interrupt> =
+        interrupts.iter().map(|row| (row.number, row)).collect();
+    let names = tree
+        .names(NET)
+        .into_iter()
+        .filter(|name| name != "lo" && name != "bonding_masters");
+    names
+        .take(INTERFACES_MAX)
+        .filter_map(|name| interface(tree, name, &by_number))
+        .collect()
+}
+
+/// `None` for a name that leads to nothing, as in a recording that left virtual interfaces out.
+fn interface(
+    tree: &Tree,
+    name: String,
+    interrupts: &BTreeMap<usize, &Interrupt>,
+) -> Option<Interface> {
+    let path = format!("{NET}/{name}");
+    let entries = tree.names(&path);
+    if entries.is_empty() {
+        return None;
+    }
+    let is_device = entries.iter().any(|entry| entry == "device");
+    let node: Option<i64> = tree
+        .value(&format!("{path}/device/numa_node"))
+        .or_else(|| tree.value(&format!("{path}/device/../numa_node")));
+    let lower = entries
+        .iter()
+        .filter_map(|entry| entry.strip_prefix("lower_"))
+        .map(str::to_owned)
+        .collect();
+    let number = |file: &str| {
+        tree.text(&format!("{path}/{file}"))
+            .and_then(|text| text.trim().parse().ok())
+    };
+    Some(Interface {
+        driver: tree.link(&format!("{path}/device/driver")),
+        is_device,
+        state: tree.text(&format!("{path}/operstate")),
+        speed_mbps: number("speed"),
+        node: node.and_then(|node| usize::try_from(node).ok()),
+        lower,
+        receive: receive_queues(tree, &path),
+        transmit: transmit_queues(tree, &path),
+        irqs: if is_device {
+            irqs(tree, &path, &name, interrupts)
+        } else {
+            Vec::new()
+        },
+        ethtool: tree.ethtool(&name, ethtool::ask),
+        gro_flush_timeout: number("gro_flush_timeout"),
+        napi_defer_hard_irqs: number("napi_defer_hard_irqs"),
+        mtu: number("mtu"),
+        slot_downgrade: slot_downgrade(tree, &format!("{path}/device")),
+        name,
+    })
+}
+
+/// The counters of every interface but the loopback.
+pub(super) fn counters(tree: &Tree) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let names = tree.names(NET).into_iter().filter(|name| name != "lo");
+    let of = |name: String| {
+        let path = format!("{NET}/{name}/statistics");
+        let files = tree.names(&path).into_iter();
+        let counters = files.filter_map(|file| {
+            let count = tree.text(&format!("{path}/{file}"))?.trim().parse().ok()?;
+            Some((file, count))
+        });
+        (name, counters.collect())
+    };
+    names.take(INTERFACES_MAX).map(of).collect()
+}
+
+fn receive_queues(tree: &Tree, path: &str) -> Vec<ReceiveQueue> {
+    let indexes = tree
+        .numbers(&format!("{path}/queues"), "rx-")
+        .into_iter()
+        .take(QUEUES_MAX);
+    let queue = |index| ReceiveQueue {
+        index,
+        steering: tree.text(&format!("{path}/queues/rx-{index}/rps_cpus")),
+        flows: tree.value(&format!("{path}/queues/rx-{index}/rps_flow_cnt")),
+    };
+    indexes.map(queue).collect()
+}
+
+fn transmit_queues(tree: &Tree, path: &str) -> Vec<TransmitQueue> {
+    let indexes = tree
+        .numbers(&format!("{path}/queues"), "tx-")
+        .into_iter()
+        .take(QUEUES_MAX);
+    let queue = |index| TransmitQueue {
+        index,
+        senders: tree.text(&format!("{path}/queues/tx-{index}/xps_cpus")),
+    };
+    indexes.map(queue).collect()
+}
+
+/// The interrupts of a device: those of its message-signalled table, of its single line, or with its name.
+fn irqs(tree: &Tree, path: &str, name: &str, interrupts: &BTreeMap<usize, &Interrupt>) -> Vec<Irq> {
+    let device = format!("{path}/device");
+    let mut numbers: BTreeSet<usize> = tree
+        .numbers(&format!("{device}/msi_irqs"), "")
+        .into_iter()
+        .collect();
+    if numbers.is_empty() {
+        numbers = named_after(tree, path, name, interrupts);
+    }
+    if numbers.is_empty() {
+        numbers.extend(
+            tree.value::<usize>(&format!("{device}/irq"))
+                .filter(|number| *number > 0),
+        );
+    }
+    let mut irqs: Vec<Irq> = numbers
+        .into_iter()
+        .map(|number| irq(tree, number, name, interrupts))
+        .collect();
+    if let [only] = &mut irqs[..] {
+        // A device with one interrupt receives by it, whatever it is called.
+        (only.purpose, only.queue) = (Purpose::Both, Some(0));
+    }
+    irqs.sort_by_key(|irq| (irq.queue.unwrap_or(usize::MAX), irq.purpose, irq.number));
+    irqs
+}
+
+/// Interrupts whose name has the interface's or the device's: `virtio2-input.0`, `mlx5_comp0@pci:0000:81:00.0`.
+fn named_after(
+    tree: &Tree,
+    path: &str,
+    name: &str,
+    interrupts: &BTreeMap<usize, &Interrupt>,
+) -> BTreeSet<usize> {
+    let device = tree.link(&format!("{path}/device"));
+    let names = [
+        Some(name),
+        device
+            .as_deref()
+            .filter(|device| device.starts_with("virtio") || device.contains(':')),
+    ];
+    let has = |text: &str, part: &str| {
+        let is_word =
+            |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
+        text.match_indices(part).any(|(at, _)| {
+            !text[..at].ends_with(is_word) && !text[at + part.len()..].starts_with(is_word)
+        })
+    };
+    let named = interrupts
+        .values()
+        .filter(|row| names.iter().flatten().any(|name| has(&row.name, name)));
+    named.map(|row| row.number).collect()
+}
+
+fn irq(
+    tree: &Tree,
+    number: usize,
+    interface: &str,
+    interrupts: &BTreeMap<usize, &Interrupt>,
+) -> Irq {
+    let path = format!("/proc/irq/{number}");
+    let name = match interrupts.get(&number) {
+        Some(row) => row.name.clone(),
+        // Each handler has a directory of its name here.
+        None => tree
+            .names(&path)
+            .into_iter()
+            .find(|entry| is_handler(entry))
+            .unwrap_or_default(),
+    };
+    let (purpose, queue) = meaning(&name, interface);
+    let list = tree.text(&format!("{path}/smp_affinity_list"));
+    let file = match list {
+        Some(text) => Some(AffinityFile::List(text)),
+        None => tree
+            .text(&format!("{path}/smp_affinity"))
+            .map(AffinityFile::Mask),
+    };
+    Irq {
+        number,
+        purpose,
+        queue,
+        affinity: file.as_ref().and_then(|file| match file {
+            AffinityFile::List(text) => CpuSet::parse_list(text),
+            AffinityFile::Mask(text) => CpuSet::parse_mask(text),
+        }),
+        effective: tree
+            .text(&format!("{path}/effective_affinity_list"))
+            .and_then(|text| CpuSet::parse_list(&text)),
+        file,
+        name,
+    }
+}
+
+fn is_handler(entry: &str) -> bool {
+    const FILES: [&str; 8] = [
+        "smp_affinity",
+        "smp_affinity_list",
+        "effective_affinity",
+        "effective_affinity_list",
+        "affinity_hint",
+        "node",
+        "spurious",
+        "actions",
+    ];
+    !FILES.contains(&entry)
+}
+
+fn slot_downgrade(tree: &Tree, device: &str) -> Option<String> {
+    let pair = |what: &str| {
+        let now = tree.text(&format!("{device}/current_link_{what}"))?;
+        let most = tree.text(&format!("{device}/max_link_{what}"))?;
+        (now != most && now != "Unknown" && now != "0").then(|| format!("{now} of {most}"))
+    };
+    let found: Vec<String> = ["width", "speed"].into_iter().filter_map(pair).collect();
+    (!found.is_empty()).then(|| found.join(", "))
+}

@@ -1,0 +1,233 @@
+//! /proc/interrupts: which interrupt was taken where, and how often; and what the names of interrupts say.
+
+use serde::Serialize;
+
+use crate::limits::QUEUES_MAX;
+use crate::tree::Tree;
+
+/// One numbered interrupt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Interrupt {
+    /// As the kernel numbers it; it changes when a device gets other queues.
+    pub number: usize,
+    /// The names of those who handle it, separated by commas.
+    pub name: String,
+    /// How often it was taken since the start, on each CPU, as `(cpu, count)` where that is not zero.
+    pub counts: Vec<(usize, u64)>,
+}
+
+/// What an interrupt of a network device is for.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    /// Packets in both directions of a queue pair.
+    Both,
+    /// Received packets of a queue.
+    Receive,
+    /// Sent packets of a queue.
+    Transmit,
+    /// Link changes, management, errors.
+    Control,
+}
+
+/// The numbered rows of /proc/interrupts, in their order. Rows that make no sense, as in a file that was cut off, are
+/// left out.
+pub(crate) fn read(tree: &Tree) -> Vec<Interrupt> {
+    let text = tree.text("/proc/interrupts").unwrap_or_default();
+    let mut lines = text.lines();
+    let cpu_of = |word: &str| word.strip_prefix("CPU")?.parse::<usize>().ok();
+    let cpus: Vec<usize> = lines
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .filter_map(cpu_of)
+        .collect();
+    lines.filter_map(|line| row(line, &cpus)).collect()
+}
+
+fn row(line: &str, cpus: &[usize]) -> Option<Interrupt> {
+    let (number, rest) = line.split_once(':')?;
+    let number = number.trim().parse().ok()?;
+    let mut words = rest.split_whitespace();
+    let mut counts = Vec::new();
+    for cpu in cpus {
+        let count = words.next()?.parse::<u64>().ok()?;
+        if count > 0 {
+            counts.push((*cpu, count));
+        }
+    }
+    Some(Interrupt {
+        number,
+        name: handlers(&words.collect::<Vec<_>>()),
+        counts,
+    })
+}
+
+/// Behind the counts stand the controller, the number there and the trigger, in one word or several, and then the names.
+/// The names begin after the last word that is about the hardware.
+fn handlers(words: &[&str]) -> String {
+    let is_hardware = |word: &&str| {
+        let trigger = [
+            "-edge",
+            "-level",
+            "-fasteoi",
+            "-msi",
+            "Edge",
+            "Level",
+            "-edge-pirq",
+        ];
+        trigger.iter().any(|end| word.ends_with(end))
+            || word
+                .trim_start_matches("0x")
+                .chars()
+                .all(|letter| letter.is_ascii_hexdigit() && letter != '-')
+                && word.chars().any(|letter| letter.is_ascii_digit())
+            || word.starts_with("PCI-MSI")
+            || word.starts_with("xen-")
+            || [
+                "IO-APIC", "GICv3", "GICv2", "ITS-MSI", "ITS-MSIX", "XIVE-IRQ", "XICS", "MSI",
+            ]
+            .contains(word)
+    };
+    let names = words
+        .iter()
+        .rposition(is_hardware)
+        .map_or(1.min(words.len()), |at| at + 1);
+    words[names..].join(" ")
+}
+
+/// What the name of an interrupt says: its purpose and the queue it serves. Drivers agree on little, so this knows the
+/// spellings: `eth0-TxRx-3`, `eth0-Tx-Rx-3`, `eth0-rx-3`, `virtio2-input.3`, `mlx5_comp3@pci:…`, `mana_q3@pci:…`,
+/// `eth0-q3-rx`, `eth0-3`.
+pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
+    // Behind the @ stands the address of the device, whose digits are no queue. The interface's own name may contain
+    // any of these words, and digits.
+    let name = name.split('@').next().unwrap_or(name).to_lowercase();
+    let rest = name.replace(&interface.to_lowercase(), "\u{1}");
+    const CONTROL: [&str; 11] = [
+        "mgmnt", "async", "config", "fdir", "misc", "event", "admin", "ctrl", "mbx", "err", "pages",
+    ];
+    if CONTROL.iter().any(|word| rest.contains(word)) {
+        return (Purpose::Control, None);
+    }
+    const PURPOSES: [(&str, Purpose); 14] = [
+        ("tx-rx", Purpose::Both),
+        ("rx-tx", Purpose::Both),
+        ("txrx", Purpose::Both),
+        ("rxtx", Purpose::Both),
+        ("comp", Purpose::Both),
+        ("input", Purpose::Receive),
+        ("output", Purpose::Transmit),
+        ("-fp-", Purpose::Both),
+        ("_q", Purpose::Both),
+        ("queue", Purpose::Both),
+        ("rx", Purpose::Receive),
+        ("tx", Purpose::Transmit),
+        ("-q", Purpose::Both),
+        ("ntfy-blk", Purpose::Both),
+    ];
+    for (word, purpose) in PURPOSES {
+        let Some((before, after)) = rest.split_once(word) else {
+            continue;
+        };
+        // The number stands behind the word, or before it: `q3-rx`.
+        let queue = first_number(after).or_else(|| first_number(before));
+        return (purpose, queue);
+    }
+    match rest
+        .split_once('\u{1}')
+        .and_then(|(_, after)| after.strip_prefix('-'))
+        .map(str::parse)
+    {
+        Some(Ok(queue)) if queue < QUEUES_MAX => (Purpose::Both, Some(queue)),
+        _ => (Purpose::Control, None),
+    }
+}
+
+fn first_number(text: &str) -> Option<usize> {
+    let start = text.find(|letter: char| letter.is_ascii_digit())?;
+    let digits = &text[start..];
+    let end = digits
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(digits.len());
+    digits[..end]
+        .parse()
+        .ok()
+        .filter(|queue| *queue < QUEUES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Snapshot;
+
+    fn rows(text: &str) -> Vec<(usize, String, u64)> {
+        let files = [("/proc/interrupts".to_owned(), text.to_owned())].into();
+        let interrupts = read(&Tree::of_snapshot(Snapshot {
+            files,
+            ..Snapshot::default()
+        }));
+        let sum = |interrupt: &Interrupt| interrupt.counts.iter().map(|(_, count)| count).sum();
+        interrupts
+            .iter()
+            .map(|row| (row.number, row.name.clone(), sum(row)))
+            .collect()
+    }
+
+    #[test]
+    fn rows_are_read_in_the_spellings_of_many_controllers() {
+        let text = "           CPU0       CPU2\n\
+            \x20 0:         47          0   IO-APIC   2-edge      timer\n\
+            \x2038:          0     111097 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0\n\
+            \x2040:          1          2   PCI-MSI 524289-edge      eth0-TxRx-0\n\
+            120:          1          2   PCI-MSI-edge      eth0, uhci hcd\n\
+            \x2072:          5          5   xen-dyn-event     eth0-q0-rx\n\
+            \x2013:          5          5   ITS-MSI 16384 Edge      eth1-Tx-Rx-0\n\
+            \x2016:          0          0\n\
+            NMI:          0          0   Non-maskable interrupts\n\
+            \x2099:          1";
+        let expected = [
+            (0, "timer", 47),
+            (38, "virtio2-input.0", 111097),
+            (40, "eth0-TxRx-0", 3),
+            (120, "eth0, uhci hcd", 3),
+            (72, "eth0-q0-rx", 10),
+            (13, "eth1-Tx-Rx-0", 10),
+            (16, "", 0),
+        ];
+        let expected: Vec<_> = expected
+            .map(|(number, name, sum)| (number, name.to_owned(), sum))
+            .into();
+        assert_eq!(rows(text), expected);
+    }
+
+    #[test]
+    fn names_say_purpose_and_queue() {
+        use Purpose::{Both, Control, Receive, Transmit};
+        for (name, expected) in [
+            ("eth0-TxRx-3", (Both, Some(3))),
+            ("i40e-eth0-TxRx-12", (Both, Some(12))),
+            ("eth0-Tx-Rx-3", (Both, Some(3))),
+            ("eth0-rx-3", (Receive, Some(3))),
+            ("eth0-tx-0", (Transmit, Some(0))),
+            ("eth0-fp-2", (Both, Some(2))),
+            ("eth0-q3-rx", (Receive, Some(3))),
+            ("eth0-7", (Both, Some(7))),
+            ("virtio2-input.3", (Receive, Some(3))),
+            ("virtio2-output.3", (Transmit, Some(3))),
+            ("virtio2-config", (Control, None)),
+            ("mlx5_comp17@pci:0000:81:00.0", (Both, Some(17))),
+            ("mlx5_async0@pci:0000:81:00.0", (Control, None)),
+            ("mana_q5@pci:7870:00:00.0", (Both, Some(5))),
+            ("ena-mgmnt@pci:0000:00:05.0", (Control, None)),
+            ("eth0:fdir-TxRx-0", (Control, None)),
+            ("eth0", (Control, None)),
+        ] {
+            assert_eq!(meaning(name, "eth0"), expected, "{name}");
+        }
+        assert_eq!(meaning("enp1s0f1-TxRx-4", "enp1s0f1"), (Both, Some(4)));
+        assert_eq!(meaning("rxtx5-rx-1", "rxtx5"), (Receive, Some(1)));
+    }
+}

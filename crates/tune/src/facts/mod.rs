@@ -1,0 +1,288 @@
+//! Everything about a machine that matters to network servers, read and never changed.
+//!
+//! What cannot be read is absent rather than wrong, and [`Facts::troubles`] says why. Only without any CPU there are no
+//! facts.
+
+pub mod ethtool;
+pub mod interface;
+pub mod interrupt;
+pub mod system;
+pub mod topology;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::Error;
+use crate::cpus::CpuSet;
+use crate::tree::Tree;
+
+pub use interface::Interface;
+pub use interrupt::{Interrupt, Purpose};
+pub use system::System;
+pub use topology::Topology;
+
+/// Everything that was read of a machine.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Facts {
+    /// CPUs.
+    pub topology: Topology,
+    /// Network interfaces but the loopback, by name.
+    pub interfaces: Vec<Interface>,
+    /// Interrupts with a number.
+    pub interrupts: Vec<Interrupt>,
+    /// Everything else.
+    pub system: System,
+    /// What the kernel counted until now.
+    pub counts: Counts,
+    /// Files that exist and could not be read or understood, with the reason.
+    pub troubles: BTreeMap<String, String>,
+}
+
+/// What the kernel counted since the start of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Time of each CPU in ticks of a hundredth of a second, by CPU.
+    pub cpus: BTreeMap<usize, CpuTime>,
+    /// Packets handled by each CPU, by CPU.
+    pub softnet: BTreeMap<usize, Softnet>,
+    /// Softirqs of received and sent packets of each CPU, by CPU.
+    pub softirqs: BTreeMap<usize, (u64, u64)>,
+    /// Counters of TCP and IP by their names in /proc/net/snmp and /proc/net/netstat: `TcpRetransSegs`,
+    /// `TcpExtListenOverflows`.
+    pub network: BTreeMap<String, u64>,
+    /// Packets, errors and drops of each interface, by its name and that of the counter.
+    pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
+    /// How often this control group was stopped because its share of CPU time was used up.
+    pub throttled: u64,
+    /// Seconds since the start of the machine: what rates are made with.
+    pub uptime: f64,
+}
+
+/// Where the time of a CPU went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CpuTime {
+    /// In programs.
+    pub user: u64,
+    /// In the kernel, for programs.
+    pub system: u64,
+    /// In the kernel, for interrupts and for packets.
+    pub interrupts: u64,
+    /// Nothing to do.
+    pub idle: u64,
+    /// Taken by others on the same hardware.
+    pub steal: u64,
+}
+
+impl CpuTime {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        let parts = [
+            self.user,
+            self.system,
+            self.interrupts,
+            self.idle,
+            self.steal,
+        ];
+        // What was read from a file may be any number.
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+/// What one CPU did with packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Softnet {
+    /// Packets handled.
+    pub processed: u64,
+    /// Packets dropped because its queue was full.
+    pub dropped: u64,
+    /// Times it had to stop with packets left.
+    pub squeezed: u64,
+    /// Times another CPU handed it packets.
+    pub steered: u64,
+}
+
+/// Reads the facts of the machine below a root directory, or of a snapshot. With a process, its limits too.
+pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
+    let topology = topology::read(tree);
+    let Some(first) = topology.online.first() else {
+        return Err(Error::Facts(
+            "there are no CPUs here: neither sys/devices/system/cpu nor proc/stat names one; is it the root directory \
+             of a machine?"
+                .to_owned(),
+        ));
+    };
+    let interrupts = interrupt::read(tree);
+    let interfaces = interface::read(tree, &interrupts);
+    let system = system::read(tree, first, process);
+    let counts = counts(tree);
+    Ok(Facts {
+        interfaces,
+        system,
+        counts,
+        troubles: tree.troubles(),
+        topology,
+        interrupts,
+    })
+}
+
+impl Facts {
+    /// An interface, by its name.
+    pub fn interface(&self, name: &str) -> Option<&Interface> {
+        self.interfaces
+            .iter()
+            .find(|interface| interface.name == name)
+    }
+
+    /// The devices an interface stands on, down through bonds and VLANs; itself when it is one.
+    pub fn devices_of(&self, name: &str) -> Vec<&Interface> {
+        let mut devices = Vec::new();
+        let mut names = vec![name.to_owned()];
+        let mut seen: Vec<String> = Vec::new();
+        while let Some(name) = names.pop() {
+            // Nothing stands on itself, but a recording may say so.
+            if seen.contains(&name) {
+                continue;
+            }
+            let Some(interface) = self.interface(&name) else {
+                continue;
+            };
+            match interface.lower.is_empty() || interface.is_device {
+                true => devices.push(interface),
+                false => names.extend(interface.lower.iter().cloned()),
+            }
+            seen.push(name);
+        }
+        devices.sort_by(|one, two| one.name.cmp(&two.name));
+        devices
+    }
+}
+
+/// Reads what was counted, and nothing else: cheap enough for once a second.
+pub fn counts(tree: &Tree) -> Counts {
+    let stat = tree.text("/proc/stat").unwrap_or_default();
+    let uptime = tree.text("/proc/uptime").unwrap_or_default();
+    let mut network = BTreeMap::new();
+    for path in ["/proc/net/snmp", "/proc/net/netstat"] {
+        pairs(&tree.text(path).unwrap_or_default(), &mut network);
+    }
+    Counts {
+        cpus: stat.lines().filter_map(cpu_time).collect(),
+        softnet: softnet(
+            &tree.text("/proc/net/softnet_stat").unwrap_or_default(),
+            &stat,
+        ),
+        softirqs: softirqs(&tree.text("/proc/softirqs").unwrap_or_default()),
+        network,
+        interfaces: interface::counters(tree),
+        throttled: system::throttled(tree).unwrap_or(0),
+        uptime: uptime
+            .split_whitespace()
+            .next()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0.0),
+    }
+}
+
+/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`
+fn cpu_time(line: &str) -> Option<(usize, CpuTime)> {
+    let mut words = line.strip_prefix("cpu")?.split_whitespace();
+    let cpu = words.next()?.parse().ok()?;
+    let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let tick = |at: usize| ticks.get(at).copied().unwrap_or(0);
+    let time = CpuTime {
+        user: tick(0).saturating_add(tick(1)),
+        system: tick(2),
+        idle: tick(3).saturating_add(tick(4)),
+        interrupts: tick(5).saturating_add(tick(6)),
+        steal: tick(7),
+    };
+    (!line.starts_with("cpu ")).then_some((cpu, time))
+}
+
+/// One row for each CPU that is online, in hexadecimal. The CPU stands in the thirteenth column since Linux 5.10; before,
+/// rows are those of /proc/stat in order.
+fn softnet(text: &str, stat: &str) -> BTreeMap<usize, Softnet> {
+    let online: Vec<usize> = stat
+        .lines()
+        .filter_map(cpu_time)
+        .map(|(cpu, _)| cpu)
+        .collect();
+    let row = |(at, line): (usize, &str)| {
+        let columns: Vec<u64> = line
+            .split_whitespace()
+            .map_while(|word| u64::from_str_radix(word, 16).ok())
+            .collect();
+        let column = |at: usize| columns.get(at).copied();
+        let cpu = column(12)
+            .map(|cpu| cpu as usize)
+            .or_else(|| online.get(at).copied())?;
+        Some((
+            cpu,
+            Softnet {
+                processed: column(0)?,
+                dropped: column(1)?,
+                squeezed: column(2)?,
+                steered: column(9).unwrap_or(0),
+            },
+        ))
+    };
+    text.lines().enumerate().filter_map(row).collect()
+}
+
+fn softirqs(text: &str) -> BTreeMap<usize, (u64, u64)> {
+    let mut lines = text.lines();
+    let header = lines.next().unwrap_or_default();
+    let cpus: Vec<usize> = header
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("CPU")?.parse().ok())
+        .collect();
+    let mut rows: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for line in lines {
+        if let Some((name, counts)) = line.split_once(':') {
+            rows.insert(
+                name.trim(),
+                counts
+                    .split_whitespace()
+                    .filter_map(|word| word.parse().ok())
+                    .collect(),
+            );
+        }
+    }
+    let count = |name: &str, at: usize| {
+        rows.get(name)
+            .and_then(|row| row.get(at))
+            .copied()
+            .unwrap_or(0)
+    };
+    let both = |(at, cpu): (usize, &usize)| (*cpu, (count("NET_RX", at), count("NET_TX", at)));
+    cpus.iter().enumerate().map(both).collect()
+}
+
+/// Lines come in pairs: `Tcp: RtoMin RetransSegs` and `Tcp: 200 17`.
+fn pairs(text: &str, into: &mut BTreeMap<String, u64>) {
+    let lines: Vec<&str> = text.lines().collect();
+    for pair in lines.chunks_exact(2) {
+        let (Some((group, names)), Some((_, values))) =
+            (pair[0].split_once(':'), pair[1].split_once(':'))
+        else {
+            continue;
+        };
+        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+            // Some values are signed; those that are -1 count nothing.
+            if let Ok(value) = value.parse() {
+                into.insert(format!("{group}{name}"), value);
+            }
+        }
+    }
+}
+
+/// CPUs that took interrupts of a device, with how many, from the most to the least.
+pub fn taken_by(interface: &Interface, interrupts: &[Interrupt]) -> CpuSet {
+    let numbers: Vec<usize> = interface.irqs.iter().map(|irq| irq.number).collect();
+    let rows = interrupts
+        .iter()
+        .filter(|row| numbers.contains(&row.number));
+    rows.flat_map(|row| row.counts.iter().map(|(cpu, _)| *cpu))
+        .collect()
+}

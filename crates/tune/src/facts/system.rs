@@ -1,0 +1,372 @@
+//! The rest of the machine: settings, clock, governor, memory, limits, who else is at work, what was counted.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::limits::PROCESSES_MAX;
+use crate::tree::Tree;
+
+/// Settings below /proc/sys that advice or explanations need, by their file there.
+pub const SETTINGS: &[&str] = &[
+    "net/core/somaxconn",
+    "net/core/netdev_max_backlog",
+    "net/core/netdev_budget",
+    "net/core/netdev_budget_usecs",
+    "net/core/dev_weight",
+    "net/core/rps_sock_flow_entries",
+    "net/core/rps_default_mask",
+    "net/core/busy_poll",
+    "net/core/busy_read",
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/core/default_qdisc",
+    "net/core/bpf_jit_enable",
+    "net/ipv4/tcp_max_syn_backlog",
+    "net/ipv4/tcp_syncookies",
+    "net/ipv4/tcp_tw_reuse",
+    "net/ipv4/tcp_tw_recycle",
+    "net/ipv4/tcp_fin_timeout",
+    "net/ipv4/tcp_max_tw_buckets",
+    "net/ipv4/ip_local_port_range",
+    "net/ipv4/tcp_slow_start_after_idle",
+    "net/ipv4/tcp_notsent_lowat",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/tcp_mem",
+    "net/ipv4/tcp_timestamps",
+    "net/ipv4/tcp_sack",
+    "net/ipv4/tcp_low_latency",
+    "net/ipv4/tcp_fastopen",
+    "net/ipv4/tcp_autocorking",
+    "net/ipv4/tcp_abort_on_overflow",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_available_congestion_control",
+    "net/ipv4/neigh/default/gc_thresh1",
+    "net/ipv4/neigh/default/gc_thresh2",
+    "net/ipv4/neigh/default/gc_thresh3",
+    "net/netfilter/nf_conntrack_max",
+    "net/netfilter/nf_conntrack_count",
+    "net/netfilter/nf_conntrack_buckets",
+    "fs/file-max",
+    "fs/nr_open",
+    "kernel/numa_balancing",
+    "kernel/sched_autogroup_enabled",
+    "kernel/sched_min_granularity_ns",
+    "kernel/sched_wakeup_granularity_ns",
+    "kernel/sched_migration_cost_ns",
+    "kernel/nmi_watchdog",
+    "kernel/timer_migration",
+    "kernel/io_uring_disabled",
+    "kernel/pid_max",
+    "kernel/threads-max",
+    "vm/stat_interval",
+    "vm/swappiness",
+    "vm/zone_reclaim_mode",
+    "vm/max_map_count",
+];
+
+/// Programs that wake up by themselves or change what a plan sets, by their name in /proc/PID/comm (15 letters).
+const DAEMONS: [(&str, Daemon); 20] = [
+    ("irqbalance", Daemon::Manages("interrupts")),
+    (
+        "tuned",
+        Daemon::Manages("settings, governor and interrupts"),
+    ),
+    ("bpftune", Daemon::Manages("settings of the network")),
+    ("NetworkManager", Daemon::Manages("interfaces")),
+    ("systemd-network", Daemon::Manages("interfaces")),
+    (
+        "google_guest_ag",
+        Daemon::Manages("queues and their interrupts"),
+    ),
+    ("power-profiles-", Daemon::Manages("the governor")),
+    ("thermald", Daemon::Manages("frequencies")),
+    ("snapd", Daemon::Wakes),
+    ("cron", Daemon::Wakes),
+    ("crond", Daemon::Wakes),
+    ("atd", Daemon::Wakes),
+    ("packagekitd", Daemon::Wakes),
+    ("unattended-upgr", Daemon::Wakes),
+    ("auditd", Daemon::Wakes),
+    ("fwupd", Daemon::Wakes),
+    ("amazon-ssm-agen", Daemon::Wakes),
+    ("waagent", Daemon::Wakes),
+    ("dockerd", Daemon::Wakes),
+    ("kubelet", Daemon::Wakes),
+];
+
+/// Why a program matters to measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Daemon {
+    /// It changes these by itself, and may undo a plan.
+    Manages(&'static str),
+    /// It wakes up now and then and takes a CPU.
+    Wakes,
+}
+
+/// What is not about a CPU or an interface.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct System {
+    /// `uname -r`.
+    pub kernel: Option<String>,
+    /// Files below /proc/sys; `None` for those that this kernel, or this network namespace, does not have.
+    pub settings: BTreeMap<String, Option<String>>,
+    /// What the kernel reads the time from.
+    pub clocksource: Option<String>,
+    /// What it could.
+    pub clocksources: Vec<String>,
+    /// Who chooses the frequencies of the CPUs, by policy (`policy0`); empty in most virtual machines.
+    pub governors: BTreeMap<String, String>,
+    /// Idle states that are on and take longer than a microsecond to leave, with that time.
+    pub idle_states: BTreeMap<String, u64>,
+    /// `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    /// Whether siblings are used: `on`, `off`, `notsupported` …
+    pub siblings_control: Option<String>,
+    /// Total memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Who made the (virtual) machine, when it is virtual.
+    pub virtualization: Option<String>,
+    /// The share of CPU time this control group may have: quota and period in microseconds.
+    pub cpu_quota: Option<(u64, u64)>,
+    /// Programs that wake up or manage, that are running.
+    pub daemons: Vec<(String, Daemon)>,
+    /// Lines of /etc/sysctl.conf and /etc/sysctl.d that set something, as `(file, key, value)`.
+    pub configured: Vec<(String, String, String)>,
+    /// Mitigations of CPU flaws.
+    pub mitigations: BTreeMap<String, String>,
+    /// Parameters the kernel was started with.
+    pub command_line: Option<String>,
+    /// Sockets that see every packet (tcpdump, dhclient).
+    pub taps: usize,
+    /// Limits of a process that was asked for, by their name: `Max open files` gives soft and hard.
+    pub process_limits: BTreeMap<String, (String, String)>,
+}
+
+impl System {
+    /// A setting, by its file below /proc/sys.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name)?.as_deref()
+    }
+}
+
+pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> System {
+    let clock = "/sys/devices/system/clocksource/clocksource0";
+    let words = |path: &str| {
+        let text = tree.text(path).unwrap_or_default();
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    System {
+        kernel: tree.text("/proc/sys/kernel/osrelease"),
+        settings: SETTINGS
+            .iter()
+            .map(|name| ((*name).to_owned(), setting(tree, name)))
+            .collect(),
+        clocksource: tree.text(&format!("{clock}/current_clocksource")),
+        clocksources: words(&format!("{clock}/available_clocksource")),
+        governors: governors(tree),
+        idle_states: idle_states(tree, first_cpu),
+        huge_pages: tree
+            .text("/sys/kernel/mm/transparent_hugepage/enabled")
+            .and_then(|text| chosen(&text)),
+        siblings_control: tree.text("/sys/devices/system/cpu/smt/control"),
+        memory_bytes: memory(tree),
+        virtualization: virtualization(tree),
+        cpu_quota: cpu_quota(tree),
+        daemons: daemons(tree),
+        configured: configured(tree),
+        mitigations: mitigations(tree),
+        command_line: tree.text("/proc/cmdline"),
+        taps: tree
+            .text("/proc/net/packet")
+            .map_or(0, |text| text.lines().count().saturating_sub(1)),
+        process_limits: process
+            .map(|process| limits(tree, process))
+            .unwrap_or_default(),
+    }
+}
+
+fn setting(tree: &Tree, name: &str) -> Option<String> {
+    let text = tree.text(&format!("/proc/sys/{name}"))?;
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The word in brackets: `always [madvise] never`.
+fn chosen(text: &str) -> Option<String> {
+    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+fn governors(tree: &Tree) -> BTreeMap<String, String> {
+    let path = "/sys/devices/system/cpu/cpufreq";
+    let policies = tree
+        .names(path)
+        .into_iter()
+        .filter(|name| name.starts_with("policy"));
+    let governor = |policy: String| {
+        let governor = tree.text(&format!("{path}/{policy}/scaling_governor"))?;
+        Some((policy, governor))
+    };
+    policies.filter_map(governor).collect()
+}
+
+fn idle_states(tree: &Tree, cpu: usize) -> BTreeMap<String, u64> {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle");
+    let state = |name: String| {
+        let is_off = tree
+            .text(&format!("{path}/{name}/disable"))
+            .is_some_and(|text| text.trim() != "0");
+        let latency = tree.value::<u64>(&format!("{path}/{name}/latency"))?;
+        let label = tree.text(&format!("{path}/{name}/name"))?;
+        (!is_off && latency > 1).then_some((label, latency))
+    };
+    tree.names(&path).into_iter().filter_map(state).collect()
+}
+
+fn memory(tree: &Tree) -> Option<u64> {
+    let text = tree.text("/proc/meminfo")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace()
+        .next()?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_024)
+}
+
+fn virtualization(tree: &Tree) -> Option<String> {
+    let cpuinfo = tree.text("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .unwrap_or_default();
+    let is_virtual = flags.split_whitespace().any(|flag| flag == "hypervisor");
+    let kind = tree.text("/sys/hypervisor/type");
+    let maker = tree.text("/sys/class/dmi/id/sys_vendor");
+    let product = tree.text("/sys/class/dmi/id/product_name");
+    const MAKERS: [&str; 8] = [
+        "QEMU",
+        "Xen",
+        "Amazon EC2",
+        "Google",
+        "Microsoft Corporation",
+        "VMware",
+        "innotek",
+        "OpenStack",
+    ];
+    let is_known = maker
+        .as_deref()
+        .is_some_and(|maker| MAKERS.iter().any(|known| maker.starts_with(known)))
+        && !product
+            .as_deref()
+            .is_some_and(|product| product.contains(".metal"));
+    if !is_virtual && kind.is_none() && !is_known {
+        return None;
+    }
+    let named = [kind, maker, product]
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty());
+    let words: Vec<String> = named.collect();
+    Some(if words.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        words.join(", ")
+    })
+}
+
+/// The path of this process's control group of the second version.
+fn group(tree: &Tree) -> String {
+    let text = tree.text("/proc/self/cgroup").unwrap_or_default();
+    let path = text
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))
+        .unwrap_or("/");
+    format!("/sys/fs/cgroup{}", path.trim_end_matches('/'))
+}
+
+fn cpu_quota(tree: &Tree) -> Option<(u64, u64)> {
+    let text = tree.text(&format!("{}/cpu.max", group(tree)))?;
+    let (quota, period) = text.split_once(' ')?;
+    Some((quota.parse().ok()?, period.trim().parse().ok()?))
+}
+
+pub(super) fn throttled(tree: &Tree) -> Option<u64> {
+    let text = tree.text(&format!("{}/cpu.stat", group(tree)))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("nr_throttled "))?
+        .trim()
+        .parse()
+        .ok()
+}
+
+fn daemons(tree: &Tree) -> Vec<(String, Daemon)> {
+    let processes = tree.numbers("/proc", "").into_iter().take(PROCESSES_MAX);
+    let daemon = |process: usize| {
+        let name = tree.text(&format!("/proc/{process}/comm"))?;
+        DAEMONS
+            .iter()
+            .find(|(daemon, _)| name.starts_with(daemon))
+            .copied()
+    };
+    let mut found: Vec<(String, Daemon)> = processes
+        .filter_map(daemon)
+        .map(|(name, why)| (name.to_owned(), why))
+        .collect();
+    found.sort_by(|one, two| one.0.cmp(&two.0));
+    found.dedup();
+    found
+}
+
+fn configured(tree: &Tree) -> Vec<(String, String, String)> {
+    let names = tree
+        .names("/etc/sysctl.d")
+        .into_iter()
+        .filter(|name| name.ends_with(".conf"));
+    let mut files: Vec<String> = names.map(|name| format!("/etc/sysctl.d/{name}")).collect();
+    files.push("/etc/sysctl.conf".to_owned());
+    let mut lines = Vec::new();
+    for file in files {
+        let text = tree.text(&file).unwrap_or_default();
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.starts_with(['#', ';']))
+        {
+            if let Some((key, value)) = line.split_once('=') {
+                let key = key.trim().trim_start_matches('-').replace('.', "/");
+                lines.push((file.clone(), key, value.trim().to_owned()));
+            }
+        }
+    }
+    lines
+}
+
+fn mitigations(tree: &Tree) -> BTreeMap<String, String> {
+    let path = "/sys/devices/system/cpu/vulnerabilities";
+    let state = |name: String| {
+        let text = tree.text(&format!("{path}/{name}"))?;
+        text.starts_with("Mitigation").then_some((name, text))
+    };
+    tree.names(path).into_iter().filter_map(state).collect()
+}
+
+/// `Max open files            1024                 524288               files`: columns are two spaces apart at least.
+fn limits(tree: &Tree, process: u32) -> BTreeMap<String, (String, String)> {
+    let text = tree
+        .text(&format!("/proc/{process}/limits"))
+        .unwrap_or_default();
+    let row = |line: &str| {
+        let mut columns = line
+            .split("  ")
+            .map(str::trim)
+            .filter(|column| !column.is_empty());
+        let (name, soft, hard) = (columns.next()?, columns.next()?, columns.next()?);
+        Some((name.to_owned(), (soft.to_owned(), hard.to_owned())))
+    };
+    text.lines().skip(1).filter_map(row).collect()
+}

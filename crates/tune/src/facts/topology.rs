@@ -1,0 +1,326 @@
+//! CPUs and how they hang together: nodes, packages, cores with their siblings, shared caches, kinds of cores.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::cpus::CpuSet;
+use crate::limits::CPUS_MAX;
+use crate::tree::Tree;
+
+const CPU: &str = "/sys/devices/system/cpu";
+const NODE: &str = "/sys/devices/system/node";
+
+/// CPUs of a machine.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Topology {
+    /// CPUs that run.
+    pub online: CpuSet,
+    /// CPUs that exist and do not run.
+    pub offline: CpuSet,
+    /// CPUs that this program's control group may use; all that are online where there is no limit.
+    pub allowed: CpuSet,
+    /// CPUs that were set aside when the kernel started (`isolcpus`, `nohz_full`): for programs that ask for them, and
+    /// nothing else.
+    pub isolated: CpuSet,
+    /// NUMA nodes that have CPUs, by number. A machine without NUMA has one.
+    pub nodes: Vec<Node>,
+    /// Cores that run, in the order of [`Core::place`].
+    pub cores: Vec<Core>,
+    /// Sockets.
+    pub packages: usize,
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// As the kernel numbers it.
+    pub id: usize,
+    /// Its CPUs that run.
+    pub cpus: CpuSet,
+    /// Its distance to each node, in the order of the kernel's numbers; 10 is here.
+    pub distances: Vec<usize>,
+}
+
+/// A core: one CPU, or several siblings that share its execution units.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Core {
+    /// Its CPUs that run.
+    pub cpus: CpuSet,
+    /// Where it is.
+    pub place: Place,
+    /// CPUs that share its last level of cache; its own when the machine does not say.
+    pub cache: CpuSet,
+    /// How fast it is beside the other cores of a machine with several kinds, 1024 for the fastest.
+    pub capacity: usize,
+}
+
+/// Where a core is, from the outside in. Cores are ordered by it and never by the numbers of their CPUs, which a
+/// firmware hands out as it likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// Its NUMA node; `None` when the machine has nodes and this core is in none of them.
+    pub node: Option<usize>,
+    /// Its socket.
+    pub package: i64,
+    /// Its die, where a socket has several.
+    pub die: i64,
+    /// Its number in the die.
+    pub core: i64,
+    /// Its lowest CPU, for machines that give all cores the same number.
+    pub cpu: usize,
+}
+
+impl Core {
+    /// The CPU that stands for the core where only one sibling is to be used.
+    pub fn cpu(&self) -> usize {
+        self.place.cpu
+    }
+}
+
+impl Topology {
+    /// The node of a CPU.
+    pub fn node_of(&self, cpu: usize) -> Option<usize> {
+        let node = self.nodes.iter().find(|node| node.cpus.contains(cpu))?;
+        Some(node.id)
+    }
+
+    /// The CPUs of a node; none when there is no such node.
+    pub fn node_cpus(&self, id: usize) -> CpuSet {
+        let node = self.nodes.iter().find(|node| node.id == id);
+        node.map(|node| node.cpus.clone()).unwrap_or_default()
+    }
+
+    /// All CPUs of the cores that the given CPUs belong to.
+    pub fn with_siblings(&self, cpus: &CpuSet) -> CpuSet {
+        let touched = self.cores.iter().filter(|core| core.cpus.intersects(cpus));
+        touched.fold(cpus.clone(), |all, core| all.union(&core.cpus))
+    }
+
+    /// Whether cores have siblings.
+    pub fn has_siblings(&self) -> bool {
+        self.cores.iter().any(|core| core.cpus.len() > 1)
+    }
+
+    /// Whether the cores are of several kinds.
+    pub fn is_hybrid(&self) -> bool {
+        self.cores
+            .iter()
+            .any(|core| core.capacity != self.cores[0].capacity)
+    }
+}
+
+/// Reads what the machine says of its CPUs. Without /sys there is one core for each CPU of /proc/stat.
+pub(crate) fn read(tree: &Tree) -> Topology {
+    let present: CpuSet = bounded(tree.numbers(CPU, "cpu"));
+    let online = online(tree, &present);
+    let nodes = nodes(tree, &online);
+    let cores = cores(tree, &online, &nodes);
+    let mut packages: Vec<i64> = cores.iter().map(|core| core.place.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let isolated = list(tree, &format!("{CPU}/isolated"))
+        .unwrap_or_default()
+        .union(&list(tree, &format!("{CPU}/nohz_full")).unwrap_or_default());
+    Topology {
+        offline: present.minus(&online),
+        allowed: allowed(tree, &online),
+        isolated: isolated.intersection(&online),
+        nodes,
+        cores,
+        packages: packages.len(),
+        online,
+    }
+}
+
+fn bounded(numbers: Vec<usize>) -> CpuSet {
+    numbers
+        .into_iter()
+        .filter(|number| *number < CPUS_MAX)
+        .collect()
+}
+
+/// A file that holds a list of CPUs. "(null)" is how some kernels spell the empty `nohz_full`.
+fn list(tree: &Tree, path: &str) -> Option<CpuSet> {
+    let text = tree.text(path).filter(|text| text.trim() != "(null)")?;
+    tree.understood(path, &text, CpuSet::parse_list(&text))
+}
+
+fn mask(tree: &Tree, path: &str) -> Option<CpuSet> {
+    let text = tree.text(path)?;
+    tree.understood(path, &text, CpuSet::parse_mask(&text))
+}
+
+fn online(tree: &Tree, present: &CpuSet) -> CpuSet {
+    if let Some(online) = list(tree, &format!("{CPU}/online")).filter(|online| !online.is_empty()) {
+        return online;
+    }
+    // Before Linux 2.6.26 only each CPU says it of itself; CPU 0 often does not, since it cannot be put offline.
+    let runs = |cpu: &usize| {
+        tree.text(&format!("{CPU}/cpu{cpu}/online"))
+            .is_none_or(|text| text.trim() != "0")
+    };
+    let online: CpuSet = present.iter().filter(runs).collect();
+    if !online.is_empty() {
+        return online;
+    }
+    let stat = tree.text("/proc/stat").unwrap_or_default();
+    let number = |line: &str| {
+        line.strip_prefix("cpu")?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    };
+    bounded(
+        stat.lines()
+            .filter(|line| !line.starts_with("cpu "))
+            .filter_map(number)
+            .collect(),
+    )
+}
+
+/// What the control group allows, else what this process may use, else everything.
+fn allowed(tree: &Tree, online: &CpuSet) -> CpuSet {
+    let group = tree.text("/proc/self/cgroup").unwrap_or_default();
+    let path_of = |line: &str| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let path = path.trim_end_matches('/').to_owned();
+        match controllers {
+            "" => Some(format!("/sys/fs/cgroup{path}/cpuset.cpus.effective")),
+            _ if controllers.split(',').any(|name| name == "cpuset") => {
+                Some(format!("/sys/fs/cgroup/cpuset{path}/cpuset.effective_cpus"))
+            }
+            _ => None,
+        }
+    };
+    let limits = group
+        .lines()
+        .filter_map(path_of)
+        .filter_map(|path| list(tree, &path));
+    let limit = limits
+        .filter(|limit| limit.intersects(online))
+        .reduce(|one, two| one.intersection(&two));
+    match limit {
+        Some(limit) => limit.intersection(online),
+        None => online.clone(),
+    }
+}
+
+fn nodes(tree: &Tree, online: &CpuSet) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for id in tree.numbers(NODE, "node") {
+        let path = format!("{NODE}/node{id}");
+        let cpus = list(tree, &format!("{path}/cpulist"))
+            .or_else(|| mask(tree, &format!("{path}/cpumap")))
+            .unwrap_or_else(|| bounded(tree.numbers(&path, "cpu")))
+            .intersection(online);
+        if cpus.is_empty() {
+            continue; // memory only
+        }
+        let distances = tree.text(&format!("{path}/distance")).unwrap_or_default();
+        let distances = distances
+            .split_whitespace()
+            .filter_map(|text| text.parse().ok())
+            .collect();
+        nodes.push(Node {
+            id,
+            cpus,
+            distances,
+        });
+    }
+    if nodes.is_empty() && !online.is_empty() {
+        nodes.push(Node {
+            id: 0,
+            cpus: online.clone(),
+            distances: vec![10],
+        });
+    }
+    nodes
+}
+
+fn cores(tree: &Tree, online: &CpuSet, nodes: &[Node]) -> Vec<Core> {
+    let node_of = |cpu: usize| {
+        nodes
+            .iter()
+            .find(|node| node.cpus.contains(cpu))
+            .map(|node| node.id)
+    };
+    let kinds = capacities(tree, online);
+    let mut seen = CpuSet::new();
+    let mut caches: Vec<CpuSet> = Vec::new();
+    let mut cores = Vec::new();
+    for cpu in online.iter() {
+        if seen.contains(cpu) {
+            continue;
+        }
+        let path = format!("{CPU}/cpu{cpu}/topology");
+        let siblings = list(tree, &format!("{path}/core_cpus_list"))
+            .or_else(|| list(tree, &format!("{path}/thread_siblings_list")))
+            .or_else(|| mask(tree, &format!("{path}/thread_siblings")))
+            .unwrap_or_default();
+        let mut cpus = siblings.intersection(online).minus(&seen);
+        cpus.insert(cpu);
+        seen = seen.union(&cpus);
+        let number = |name: &str| {
+            tree.text(&format!("{path}/{name}"))
+                .and_then(|text| text.trim().parse().ok())
+        };
+        let place = Place {
+            node: node_of(cpu),
+            package: number("physical_package_id").unwrap_or(0),
+            die: number("die_id").unwrap_or(0),
+            core: number("core_id").unwrap_or(0),
+            cpu,
+        };
+        let cache = caches.iter().find(|cache| cache.contains(cpu)).cloned();
+        let cache = cache.unwrap_or_else(|| {
+            let cache = last_cache(tree, cpu)
+                .unwrap_or_default()
+                .intersection(online)
+                .union(&cpus);
+            caches.push(cache.clone());
+            cache
+        });
+        let capacity = kinds.get(&cpu).copied().unwrap_or(1_024);
+        cores.push(Core {
+            cpus,
+            place,
+            cache,
+            capacity,
+        });
+    }
+    cores.sort_unstable_by_key(|core| core.place);
+    cores
+}
+
+/// The CPUs that share the highest level of cache; usually the third, index 3.
+fn last_cache(tree: &Tree, cpu: usize) -> Option<CpuSet> {
+    let path = format!("{CPU}/cpu{cpu}/cache");
+    let level = |index: &usize| tree.value::<usize>(&format!("{path}/index{index}/level"));
+    let indexes = tree.numbers(&path, "index");
+    let highest = indexes.into_iter().max_by_key(|index| level(index))?;
+    list(tree, &format!("{path}/index{highest}/shared_cpu_list"))
+        .or_else(|| mask(tree, &format!("{path}/index{highest}/shared_cpu_map")))
+}
+
+/// How fast each CPU is beside the others, where they differ: Arm says so itself, x86 by kinds of performance counters.
+fn capacities(tree: &Tree, online: &CpuSet) -> BTreeMap<usize, usize> {
+    let mut capacities = BTreeMap::new();
+    if let Some(slow) = list(tree, "/sys/devices/cpu_atom/cpus") {
+        // The number itself does not matter: slower is what counts.
+        capacities.extend(slow.iter().map(|cpu| (cpu, 512)));
+        return capacities;
+    }
+    let first = online.first().unwrap_or(0);
+    if tree
+        .text(&format!("{CPU}/cpu{first}/cpu_capacity"))
+        .is_none()
+    {
+        return capacities;
+    }
+    let capacity = |cpu: usize| Some((cpu, tree.value(&format!("{CPU}/cpu{cpu}/cpu_capacity"))?));
+    capacities.extend(online.iter().filter_map(capacity));
+    capacities
+}

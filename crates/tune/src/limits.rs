@@ -1,0 +1,18 @@
+//! Every bound of reading and changing a machine, with its reason.
+
+/// Numbers of CPUs: the largest that a Linux kernel can be built for.
+pub const CPUS_MAX: usize = 8_192;
+/// One file of /proc or /sys. The largest is /proc/interrupts: 256 CPUs and 2,000 interrupts make 6 MB of it.
+pub const FILE_BYTES_MAX: u64 = 32 << 20;
+/// How often a file is read again that says "try again": some of an interface's do while somebody changes it.
+pub const READ_TRIES: usize = 20;
+/// A snapshot: some thousand small files and one large one.
+pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
+/// Interfaces that are read; a host of containers has some thousand virtual ones.
+pub const INTERFACES_MAX: usize = 4_096;
+/// Queues of one interface: hardware has up to some hundred, a virtual device may claim 4,096.
+pub const QUEUES_MAX: usize = 4_096;
+/// Processes whose names are read in search of daemons.
+pub const PROCESSES_MAX: usize = 16_384;
+/// A reply of the kernel to one ethtool question; an indirection table of 4,096 entries has 16 KiB.
+pub const NETLINK_BYTES_MAX: usize = 64 << 10;

@@ -1,0 +1,180 @@
+//! A plan as text for people and as a shell script. As JSON it is `serde_json`'s business.
+
+use std::fmt::Write;
+
+use crate::advise::{Action, Plan, Sharing, Target};
+use crate::cpus::CpuSet;
+
+/// A plan for people. Changes with the same reason stand together.
+pub fn text(plan: &Plan) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let mut line = |text: String| writeln!(out, "{text}").unwrap_or_default();
+    for interface in &plan.placement.interfaces {
+        let node = match interface.numa_node {
+            -1 => "node unknown".to_owned(),
+            node => format!("node {node}"),
+        };
+        line(format!("{} ({node})", interface.name));
+        line(format!("  interrupts   {}", cpus(&interface.irq_cpus)));
+        line(format!("  steering     {}", cpus(&interface.steering_cpus)));
+        for reason in &interface.reasons {
+            line(wrapped("  because      ", reason));
+        }
+    }
+    line(format!(
+        "application    {}",
+        cpus(&plan.placement.application_cpus)
+    ));
+    line(format!(
+        "system         {}",
+        cpus(&plan.placement.system_cpus)
+    ));
+    match plan.placement.sharing {
+        Sharing::Nothing => {}
+        Sharing::Steering => {
+            line("  the application shares the CPUs that packets are steered to".to_owned())
+        }
+        Sharing::Everything => line("  the machine is too small to set CPUs aside".to_owned()),
+    }
+    line(String::new());
+    match plan.actions.len() {
+        0 => line("nothing to change".to_owned()),
+        1 => line("1 change".to_owned()),
+        count => line(format!("{count} changes, in this order")),
+    }
+    let mut reason = "";
+    for action in &plan.actions {
+        if action.reason != reason {
+            line(String::new());
+            line(wrapped("  ", &action.reason));
+            line(wrapped("    source  ", &action.source));
+            line(wrapped("    risk    ", &action.risk));
+            line(wrapped("    watch   ", &action.effect));
+            reason = &action.reason;
+        }
+        line(format!(
+            "    {:<44} {} -> {}",
+            action.target.to_string(),
+            shown(&action.current),
+            action.proposed
+        ));
+    }
+    if !plan.notes.is_empty() {
+        line(String::new());
+        line("worth knowing".to_owned());
+    }
+    for note in &plan.notes {
+        line(wrapped("  ", &format!("{} {}", note.about, note.text)));
+    }
+    out
+}
+
+fn cpus(cpus: &CpuSet) -> String {
+    match cpus.len() {
+        0 => "none".to_owned(),
+        1 => format!("CPU {cpus}"),
+        _ => format!("CPUs {cpus}"),
+    }
+}
+
+fn shown(value: &str) -> &str {
+    if value.is_empty() { "nothing" } else { value }
+}
+
+/// Breaks a text at 110 columns, behind a head and below it.
+fn wrapped(head: &str, text: &str) -> String {
+    const COLUMNS: usize = 110;
+    let mut lines = String::from(head);
+    let mut column = head.len();
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > head.len() && column + 1 + length > COLUMNS {
+            lines = format!("{}\n{}", lines.trim_end(), " ".repeat(head.len()));
+            column = head.len();
+        }
+        lines.push_str(word);
+        lines.push(' ');
+        column += length + 1;
+    }
+    lines.trim_end().to_owned()
+}
+
+/// A plan as a script for `sh`. It goes on after a refusal and says so at the end; it does not undo.
+pub fn script(plan: &Plan) -> String {
+    let mut out = String::from(
+        "#!/bin/sh\n# Made by `onrush tune plan --script`. To be run as root. `onrush tune apply` does the same with a\n\
+         # journal, reads back what the kernel kept, and can undo it.\n\nrefused=0\nput() {\n    \
+         printf '%s\\n' \"$1\" >\"$2\" || { echo \"refused: $2\" >&2; refused=1; }\n}\nrun() {\n    \
+         \"$@\" || { echo \"refused: $*\" >&2; refused=1; }\n}\n",
+    );
+    let mut reason = "";
+    for action in &plan.actions {
+        if action.reason != reason {
+            // Reasons are ours, but names of interfaces in them are not: no line may end the comment.
+            out.push_str(&format!("\n# {}\n", action.reason.replace('\n', " ")));
+            reason = &action.reason;
+        }
+        out.push_str(&command(action));
+        out.push('\n');
+    }
+    out.push_str("\nexit $refused\n");
+    out
+}
+
+fn command(action: &Action) -> String {
+    match &action.target {
+        Target::Driver { interface, knob } => {
+            let words = knob.command(interface, &action.proposed);
+            let words: Vec<String> = words.split(' ').map(quoted).collect();
+            format!("run {}", words.join(" "))
+        }
+        Target::Service { unit } => {
+            let verb = if action.proposed == "active" {
+                "start"
+            } else {
+                "stop"
+            };
+            format!("run systemctl {verb} {}", quoted(unit))
+        }
+        _ => format!("put {} {}", quoted(&action.proposed), quoted(&action.path)),
+    }
+}
+
+/// A word as the shell takes it literally.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-,:".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_literal_to_the_shell() {
+        for (word, expected) in [
+            ("eth0", "eth0"),
+            ("10000 65535", "'10000 65535'"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+
+    #[test]
+    fn long_sentences_are_broken_below_their_head() {
+        let text = wrapped("  why ", &"word ".repeat(40));
+        assert_eq!(text.lines().count(), 2);
+        assert!(
+            text.lines()
+                .all(|line| line.len() <= 110 && line.starts_with("  ")),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,361 @@
+//! Where facts are read: /proc, /sys and /etc below a root directory, or the recording of such a reading in one file.
+//!
+//! A snapshot is what was read, file by file, not what was understood of it: whoever receives one can read it again
+//! with a newer program. All paths here are absolute, as the kernel's documents spell them; links of a recorded machine
+//! never lead out of its root.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::thread;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::facts::ethtool::Ethtool;
+use crate::limits::{FILE_BYTES_MAX, READ_TRIES, SNAPSHOT_BYTES_MAX};
+
+/// Version of the format of snapshots; within one, keys are only added.
+pub const SNAPSHOT_SCHEMA: u32 = 1;
+
+/// A place to read facts from.
+pub struct Tree {
+    source: Source,
+    recording: RefCell<Snapshot>,
+    /// Files that exist and could not be read, each once, with the reason.
+    troubles: RefCell<BTreeMap<String, String>>,
+    records: Cell<bool>,
+}
+
+enum Source {
+    Root { directory: OwnedFd, path: PathBuf },
+    Snapshot(Snapshot),
+}
+
+/// What was read of a machine.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// [`SNAPSHOT_SCHEMA`].
+    pub onrush_snapshot: u32,
+    /// Version of the program that took it.
+    pub version: String,
+    /// The text of every file that could be read.
+    pub files: BTreeMap<String, String>,
+    /// The names in every directory that was listed.
+    pub directories: BTreeMap<String, Vec<String>>,
+    /// Where symbolic links lead.
+    pub links: BTreeMap<String, String>,
+    /// Files that exist and could not be read, with the reason.
+    pub troubles: BTreeMap<String, String>,
+    /// What drivers say of their interfaces; only the machine itself can be asked.
+    pub ethtool: BTreeMap<String, Ethtool>,
+}
+
+impl Tree {
+    /// Opens the root directory of a machine, or a snapshot.
+    pub fn open(path: &Path) -> Result<Tree, Error> {
+        let failed = |error: io::Error| Error::Read(path.to_owned(), error);
+        if !path.metadata().map_err(failed)?.is_dir() {
+            return Ok(Tree::of(Source::Snapshot(read_snapshot(path)?)));
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())
+            .map_err(|error| failed(error.into()))?;
+        Ok(Tree::of(Source::Root {
+            directory,
+            path: path.to_owned(),
+        }))
+    }
+
+    fn of(source: Source) -> Tree {
+        Tree {
+            source,
+            recording: RefCell::default(),
+            troubles: RefCell::default(),
+            records: Cell::new(false),
+        }
+    }
+
+    /// A snapshot in memory, as if it had been read from a file.
+    pub fn of_snapshot(snapshot: Snapshot) -> Tree {
+        Tree::of(Source::Snapshot(snapshot))
+    }
+
+    /// From now on everything that is read is kept for [`Tree::recorded`].
+    pub fn record(&self) {
+        self.records.set(true);
+    }
+
+    /// What was read since [`Tree::record`].
+    pub fn recorded(&self) -> Snapshot {
+        Snapshot {
+            onrush_snapshot: SNAPSHOT_SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            troubles: self.troubles(),
+            ..self.recording.borrow().clone()
+        }
+    }
+
+    /// Whether this is the machine the program runs on: drivers can be asked, and settings changed.
+    pub fn is_live(&self) -> bool {
+        matches!(&self.source, Source::Root { path, .. } if path == Path::new("/"))
+    }
+
+    /// The root directory; none for a snapshot, in which nothing can be changed.
+    pub fn root(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Root { path, .. } => Some(path),
+            Source::Snapshot(_) => None,
+        }
+    }
+
+    /// Files that exist and could not be read, with the reason.
+    pub fn troubles(&self) -> BTreeMap<String, String> {
+        let mut troubles = self.troubles.borrow().clone();
+        if let Source::Snapshot(snapshot) = &self.source {
+            troubles.extend(snapshot.troubles.clone());
+        }
+        troubles
+    }
+
+    /// The text of a file without white space at its end; `None` when there is none, or when it cannot be read, which
+    /// is then one of the [`Tree::troubles`].
+    pub fn text(&self, path: &str) -> Option<String> {
+        let text = match &self.source {
+            Source::Snapshot(snapshot) => snapshot.files.get(path).cloned(),
+            Source::Root { directory, .. } => match read_below(directory, path) {
+                Ok(text) => Some(text),
+                Err(error) => {
+                    self.note_trouble(path, &error);
+                    None
+                }
+            },
+        }?;
+        let text = text.trim_end().to_owned();
+        if self.records.get() {
+            self.recording
+                .borrow_mut()
+                .files
+                .insert(path.to_owned(), text.clone());
+        }
+        Some(text)
+    }
+
+    /// The value of a file that holds one; a text that is none is one of the [`Tree::troubles`].
+    pub fn value<T: FromStr>(&self, path: &str) -> Option<T> {
+        let text = self.text(path)?;
+        self.understood(path, &text, text.trim().parse().ok())
+    }
+
+    /// `understood`, or a trouble that says what is there instead.
+    pub fn understood<T>(&self, path: &str, text: &str, understood: Option<T>) -> Option<T> {
+        if understood.is_none() {
+            let start: String = text.chars().take(40).collect();
+            let why = match start.is_empty() {
+                true => "is empty; was it cut off?".to_owned(),
+                false => format!("says {start:?}, which has no meaning here; was it cut off?"),
+            };
+            self.troubles.borrow_mut().insert(path.to_owned(), why);
+        }
+        understood
+    }
+
+    /// The names in a directory, sorted, with numbers in them in the order of numbers; empty when there is none.
+    pub fn names(&self, path: &str) -> Vec<String> {
+        let mut names = match &self.source {
+            Source::Snapshot(snapshot) => {
+                snapshot.directories.get(path).cloned().unwrap_or_default()
+            }
+            Source::Root { directory, .. } => match list_below(directory, path) {
+                Ok(names) => names,
+                Err(error) => {
+                    self.note_trouble(path, &error);
+                    return Vec::new();
+                }
+            },
+        };
+        names.sort_by_cached_key(|name| number_order(name));
+        if self.records.get() && !names.is_empty() {
+            self.recording
+                .borrow_mut()
+                .directories
+                .insert(path.to_owned(), names.clone());
+        }
+        names
+    }
+
+    /// The numbers behind a prefix in the names of a directory, ascending: `cpu` of `cpu0`, `cpu12`, `cpufreq` gives 0
+    /// and 12.
+    pub fn numbers(&self, path: &str, prefix: &str) -> Vec<usize> {
+        let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
+        let mut numbers: Vec<usize> = self.names(path).iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The last part of what a symbolic link leads to.
+    pub fn link(&self, path: &str) -> Option<String> {
+        let target = match &self.source {
+            Source::Snapshot(snapshot) => snapshot.links.get(path).cloned(),
+            Source::Root { directory, .. } => {
+                // The directories above the link may be links themselves, which must not lead out of the root.
+                let (above, name) = path.rsplit_once('/')?;
+                let above = open_below(directory, above, OFlags::PATH | OFlags::DIRECTORY).ok()?;
+                let target = rustix::fs::readlinkat(&above, name, Vec::new()).ok()?;
+                Some(target.to_string_lossy().into_owned())
+            }
+        }?;
+        if self.records.get() {
+            self.recording
+                .borrow_mut()
+                .links
+                .insert(path.to_owned(), target.clone());
+        }
+        target.rsplit('/').next().map(str::to_owned)
+    }
+
+    /// What drivers say of an interface: of this machine from the kernel, of a recorded one from the snapshot.
+    pub fn ethtool(&self, interface: &str, ask: impl FnOnce(&str) -> Ethtool) -> Option<Ethtool> {
+        let answer = match &self.source {
+            Source::Snapshot(snapshot) => snapshot.ethtool.get(interface).cloned(),
+            Source::Root { .. } => self.is_live().then(|| ask(interface)),
+        }?;
+        if self.records.get() {
+            self.recording
+                .borrow_mut()
+                .ethtool
+                .insert(interface.to_owned(), answer.clone());
+        }
+        Some(answer)
+    }
+
+    fn note_trouble(&self, path: &str, error: &io::Error) {
+        // What is not there is a fact. Files of a device that is down, or has no such property, say so by these.
+        let is_fact = matches!(
+            rustix::io::Errno::from_io_error(error),
+            Some(
+                rustix::io::Errno::NOENT
+                    | rustix::io::Errno::NOTDIR
+                    | rustix::io::Errno::INVAL
+                    | rustix::io::Errno::OPNOTSUPP
+                    | rustix::io::Errno::NODEV
+                    | rustix::io::Errno::SRCH
+            )
+        );
+        if !is_fact {
+            self.troubles
+                .borrow_mut()
+                .insert(path.to_owned(), error.to_string());
+        }
+    }
+}
+
+/// Writes a snapshot as one file, readable by its owner only: names of processes and interfaces are in it.
+pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::Write(path.to_owned(), error);
+    let text = serde_json::to_string_pretty(snapshot).map_err(|error| failed(error.into()))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|error| failed(error.into()))?;
+    File::from(file).write_all(text.as_bytes()).map_err(failed)
+}
+
+fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
+    let failed = |error: io::Error| Error::Read(path.to_owned(), error);
+    let unusable = |why: String| Error::Snapshot(path.to_owned(), why);
+    let text =
+        read_bounded(File::open(path).map_err(failed)?, SNAPSHOT_BYTES_MAX).map_err(failed)?;
+    let json: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        unusable(match error.is_eof() {
+            true => "it ends in the middle; was it cut off on its way?".to_owned(),
+            false => format!("it is not JSON ({error}); `onrush tune snapshot -o FILE` makes one"),
+        })
+    })?;
+    match json
+        .get("onrush_snapshot")
+        .and_then(serde_json::Value::as_u64)
+    {
+        Some(schema) if schema == u64::from(SNAPSHOT_SCHEMA) => {}
+        Some(schema) => {
+            let writer = json
+                .get("version")
+                .and_then(|version| version.as_str())
+                .unwrap_or("unknown");
+            return Err(unusable(format!(
+                "its format is {schema}, made by onrush {writer}; this is onrush {} and reads format {SNAPSHOT_SCHEMA}",
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        None => {
+            return Err(unusable(
+                "it does not say `onrush_snapshot`; `onrush tune snapshot -o FILE` makes one"
+                    .to_owned(),
+            ));
+        }
+    }
+    serde_json::from_value(json).map_err(|error| unusable(error.to_string()))
+}
+
+/// Opens a path as if `root` were the root directory: links and `..` stay below it.
+pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC;
+    let relative = match path.trim_start_matches('/') {
+        "" => ".",
+        relative => relative,
+    };
+    match rustix::fs::openat2(root, relative, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+        // Linux before 5.6, or a filter of system calls that does not know it: links of a real machine lead nowhere bad.
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
+            Ok(rustix::fs::openat(root, relative, flags, Mode::empty())?)
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+pub(crate) fn read_below(root: &OwnedFd, path: &str) -> io::Result<String> {
+    // Not to wait for ever at a pipe that a recording has in the place of a file.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let read = || read_bounded(File::from(open_below(root, path, flags)?), FILE_BYTES_MAX);
+    for _ in 1..READ_TRIES {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
+            outcome => return outcome,
+        }
+    }
+    read()
+}
+
+fn read_bounded(file: File, bytes_max: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {bytes_max} bytes"),
+        ));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn list_below(root: &OwnedFd, path: &str) -> io::Result<Vec<String>> {
+    let directory = open_below(root, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(directory)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// A name with its trailing number apart, so that `rx-10` comes after `rx-9`.
+fn number_order(name: &str) -> (String, u64) {
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
+}

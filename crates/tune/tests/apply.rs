@@ -1,0 +1,553 @@
+//! Applying and reverting: exact restoration whatever happens in between, on files and on a model of a kernel.
+
+mod machine;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use machine::{Kind, Machine as Shape};
+use onrush_tune::Error;
+use onrush_tune::advise::{self, Request, Target};
+use onrush_tune::apply::{
+    self, Applied, Back, Force, Journal, Machine, Outcome, Place, Reverted, Root,
+};
+use onrush_tune::cpus::CpuSet;
+use onrush_tune::facts::ethtool::{Channels, Ethtool, Knob};
+use onrush_tune::facts::{self, Facts};
+use onrush_tune::tree::{Snapshot, Tree};
+
+fn cloud() -> Shape {
+    Shape::new(2, 16, 1)
+        .with("eth0", Kind::Ixgbevf, -1, 2, 16)
+        .with("eth1", Kind::Virtio, 0, 8, 3)
+}
+
+/// Every file below a directory, with its bytes.
+fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("a directory") {
+            let entry = entry.expect("an entry");
+            let kind = entry.file_type().expect("a type");
+            if kind.is_dir() {
+                directories.push(entry.path());
+                files.insert(entry.path(), Vec::new());
+            } else if kind.is_file() {
+                files.insert(entry.path(), fs::read(entry.path()).expect("read"));
+            }
+        }
+    }
+    files
+}
+
+fn journal(root: &Path) -> Journal {
+    Journal::open(&Journal::path_below(root), "").expect("a journal")
+}
+
+fn apply_to(root: &Path) -> Vec<Applied> {
+    let mut machine = Root::open(root).expect("a root");
+    apply::apply(&mut machine, &Request::default(), &mut journal(root)).expect("applied")
+}
+
+fn revert(root: &Path, force: Force) -> Vec<Reverted> {
+    let mut machine = Root::open(root).expect("a root");
+    apply::revert(&mut machine, journal(root), force).expect("reverted")
+}
+
+#[test]
+fn reverting_restores_every_byte() {
+    let root = cloud().write();
+    let before = files(root.path());
+    let applied = apply_to(root.path());
+    assert!(
+        applied.len() > 20 && applied.iter().all(|change| change.outcome == Outcome::Done),
+        "{applied:#?}"
+    );
+    assert_ne!(files(root.path()), before);
+    let again = apply_to(root.path());
+    assert_eq!(again, [], "a second time there is nothing to do");
+    let reverted = revert(root.path(), Force::Leave);
+    assert!(
+        reverted
+            .iter()
+            .all(|change| change.outcome == Back::Restored),
+        "{reverted:#?}"
+    );
+    assert_eq!(files(root.path()), before, "the journal is gone, too");
+}
+
+/// A machine below a root, on which something goes wrong.
+struct Trouble {
+    root: Root,
+    /// What happens to a change: it is told the path and how many there were before.
+    happens: Box<Fate>,
+    puts: usize,
+}
+
+type Fate = dyn Fn(&str, usize) -> Event;
+
+enum Event {
+    Nothing,
+    /// The process dies before the kernel hears of the change.
+    DiesBefore,
+    /// The process dies before it can look at what the kernel made of it.
+    DiesAfter,
+    /// The kernel refuses.
+    Refuses(rustix::io::Errno),
+    /// The kernel keeps something else.
+    Keeps(&'static str),
+}
+
+impl Trouble {
+    fn at(root: &Path, happens: impl Fn(&str, usize) -> Event + 'static) -> Trouble {
+        Trouble {
+            root: Root::open(root).expect("a root"),
+            happens: Box::new(happens),
+            puts: 0,
+        }
+    }
+}
+
+impl Machine for Trouble {
+    fn facts(&self) -> Result<Facts, Error> {
+        self.root.facts()
+    }
+
+    fn get(&self, place: &Place) -> io::Result<String> {
+        self.root.get(place)
+    }
+
+    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+        self.puts += 1;
+        match (self.happens)(&place.to_string(), self.puts - 1) {
+            Event::Nothing => self.root.put(place, value),
+            Event::DiesBefore => panic!("killed"),
+            Event::DiesAfter => {
+                self.root.put(place, value).expect("put");
+                panic!("killed")
+            }
+            Event::Refuses(errno) => Err(errno.into()),
+            Event::Keeps(other) => self.root.put(place, other),
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_any_change_can_be_reverted() {
+    let root = cloud().write();
+    let before = files(root.path());
+    let changes = apply_to(root.path()).len();
+    revert(root.path(), Force::Leave);
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    for at in 0..changes {
+        for after in [false, true] {
+            let mut machine =
+                Trouble::at(root.path(), move |_, count| match (count == at, after) {
+                    (true, false) => Event::DiesBefore,
+                    (true, true) => Event::DiesAfter,
+                    (false, _) => Event::Nothing,
+                });
+            let mut journal = journal(root.path());
+            let died = catch_unwind(AssertUnwindSafe(|| {
+                let _ = apply::apply(&mut machine, &Request::default(), &mut journal);
+            }));
+            assert!(died.is_err());
+            drop(journal);
+            let reverted = revert(root.path(), Force::Leave);
+            assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+            assert_eq!(
+                files(root.path()),
+                before,
+                "died at change {at}, after it: {after}"
+            );
+        }
+    }
+    std::panic::set_hook(quiet);
+}
+
+#[test]
+fn a_crash_while_reverting_can_be_reverted() {
+    let root = cloud().write();
+    let before = files(root.path());
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    for at in [0, 5, 11] {
+        apply_to(root.path());
+        let mut machine = Trouble::at(root.path(), move |_, count| {
+            if count == at {
+                Event::DiesAfter
+            } else {
+                Event::Nothing
+            }
+        });
+        let journal_of = journal(root.path());
+        let died = catch_unwind(AssertUnwindSafe(|| {
+            drop(apply::revert(&mut machine, journal_of, Force::Leave))
+        }));
+        assert!(died.is_err());
+        let reverted = revert(root.path(), Force::Leave);
+        assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+        assert_eq!(files(root.path()), before, "died at change {at}");
+    }
+    std::panic::set_hook(quiet);
+}
+
+#[test]
+fn what_is_refused_is_reported_and_the_rest_goes_on() {
+    use rustix::io::Errno;
+    let root = cloud().write();
+    let before = files(root.path());
+    for (errno, expected) in [
+        (Errno::IO, "the kernel manages this interrupt itself"),
+        (Errno::INVAL, "does not take this value (EINVAL)"),
+        (Errno::ACCESS, "not permitted: it takes root"),
+        (Errno::ROFS, "mounted read-only"),
+    ] {
+        let mut machine = Trouble::at(root.path(), move |path, _| {
+            match path.contains("/proc/irq/") {
+                true => Event::Refuses(errno),
+                false => Event::Nothing,
+            }
+        });
+        let applied = apply::apply(&mut machine, &Request::default(), &mut journal(root.path()))
+            .expect("applied");
+        let (refused, done): (Vec<_>, Vec<_>) = applied
+            .iter()
+            .partition(|change| matches!(&change.outcome, Outcome::Refused(_)));
+        assert!(refused.len() > 5 && done.len() > 5);
+        for change in refused {
+            assert!(
+                matches!(&change.outcome, Outcome::Refused(why) if why.contains(expected)),
+                "{change:?}"
+            );
+        }
+        revert(root.path(), Force::Leave);
+        assert_eq!(files(root.path()), before);
+    }
+}
+
+#[test]
+fn what_the_kernel_keeps_is_what_counts() {
+    let root = cloud().write();
+    let before = files(root.path());
+    let mut machine = Trouble::at(root.path(), |path, _| {
+        match path.ends_with("rx-1/rps_cpus") {
+            true => Event::Keeps("00f00000\n"),
+            false => Event::Nothing,
+        }
+    });
+    let applied = apply::apply(&mut machine, &Request::default(), &mut journal(root.path()))
+        .expect("applied");
+    let adjusted = applied
+        .iter()
+        .filter(|change| change.outcome == Outcome::Adjusted("00f00000".to_owned()));
+    assert_eq!(adjusted.count(), 1);
+    let reverted = revert(root.path(), Force::Leave);
+    assert!(
+        reverted.iter().all(Reverted::is_settled),
+        "what it kept is ours, and no conflict: {reverted:#?}"
+    );
+    assert_eq!(files(root.path()), before);
+}
+
+#[test]
+fn a_value_of_somebody_else_is_a_conflict_and_left_alone() {
+    let root = cloud().write();
+    let before = files(root.path());
+    apply_to(root.path());
+    let file = root.path().join("proc/sys/net/core/somaxconn");
+    fs::write(&file, "7777\n").expect("written");
+    let machine = Root::open(root.path()).expect("a root");
+    let standing = apply::status(&machine, &journal(root.path())).expect("status");
+    let drifted: Vec<_> = standing
+        .iter()
+        .filter(|change| !change.is_in_force)
+        .collect();
+    assert_eq!(drifted.len(), 1);
+    assert_eq!(
+        (drifted[0].now.as_deref(), drifted[0].ours.as_str()),
+        (Some("7777"), "65535")
+    );
+
+    let reverted = revert(root.path(), Force::Leave);
+    let conflicts: Vec<_> = reverted
+        .iter()
+        .filter(|change| !change.is_settled())
+        .collect();
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0].outcome, Back::Conflict("7777".to_owned()));
+    assert_eq!(fs::read(&file).expect("read"), b"7777\n");
+
+    let forced = revert(root.path(), Force::Overwrite);
+    assert!(forced.iter().all(Reverted::is_settled), "{forced:#?}");
+    assert_eq!(files(root.path()), before);
+}
+
+#[test]
+fn a_device_that_vanishes_between_plan_and_apply_is_reported() {
+    let root = cloud().write();
+    let mut machine = Root::open(root.path()).expect("a root");
+    let plan = advise::plan(&machine.facts().expect("facts"), &Request::default()).expect("a plan");
+    fs::remove_file(root.path().join("sys/class/net/eth0")).expect("it was there");
+    let applied =
+        apply::apply_actions(&mut machine, &plan, &mut journal(root.path())).expect("applied");
+    let gone = |change: &Applied| matches!(&change.outcome, Outcome::Refused(why) if why.contains("is gone"));
+    let queues: Vec<_> = applied
+        .iter()
+        .filter(|change| change.path.contains("/eth0/queues/"))
+        .collect();
+    assert!(
+        queues.len() >= 3 && queues.iter().all(|change| gone(change)),
+        "{queues:#?}"
+    );
+    let reverted = revert(root.path(), Force::Leave);
+    assert!(reverted.iter().all(Reverted::is_settled));
+}
+
+#[test]
+fn a_device_that_vanishes_before_revert_is_gone_and_not_a_conflict() {
+    let root = cloud().write();
+    apply_to(root.path());
+    fs::remove_file(root.path().join("sys/class/net/eth0")).expect("it was there");
+    let reverted = revert(root.path(), Force::Leave);
+    assert!(reverted.iter().any(|change| change.outcome == Back::Gone));
+    assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+}
+
+/// A kernel with drivers: other numbers of queues give interrupts other numbers, and queues empty masks.
+struct Model {
+    shape: Shape,
+    snapshot: Snapshot,
+}
+
+impl Model {
+    fn new(shape: Shape, combined_max: u32) -> Model {
+        let mut model = Model {
+            snapshot: Snapshot::default(),
+            shape,
+        };
+        let channels = Channels {
+            combined_max: Some(combined_max),
+            ..Channels::default()
+        };
+        let said = Ethtool {
+            channels: Some(channels),
+            ..Ethtool::default()
+        };
+        model.snapshot.ethtool.insert("eth0".to_owned(), said);
+        model.rebuild();
+        model
+    }
+
+    /// Reads the shape's files anew, and keeps what is not about queues.
+    fn rebuild(&mut self) {
+        let root = self.shape.write();
+        let tree = Tree::open(root.path()).expect("a root");
+        tree.record();
+        facts::read(&tree, None).expect("facts");
+        let mut fresh = tree.recorded();
+        let settings = self
+            .snapshot
+            .files
+            .iter()
+            .filter(|(path, _)| path.starts_with("/proc/sys/"));
+        fresh
+            .files
+            .extend(settings.map(|(path, text)| (path.clone(), text.clone())));
+        fresh.ethtool = self.snapshot.ethtool.clone();
+        if let Some(channels) = fresh
+            .ethtool
+            .get_mut("eth0")
+            .and_then(|said| said.channels.as_mut())
+        {
+            channels.combined = Some(self.shape.interfaces[0].queues as u32);
+        }
+        self.snapshot = fresh;
+    }
+}
+
+impl Machine for Model {
+    fn facts(&self) -> Result<Facts, Error> {
+        facts::read(&Tree::of_snapshot(self.snapshot.clone()), None)
+    }
+
+    fn get(&self, place: &Place) -> io::Result<String> {
+        let missing = || io::Error::from(rustix::io::Errno::NOENT);
+        match place {
+            Place::File(path) => self
+                .snapshot
+                .files
+                .get(path)
+                .map(|text| format!("{text}\n"))
+                .ok_or_else(missing),
+            Place::Driver(interface, knob) => {
+                let value = self
+                    .snapshot
+                    .ethtool
+                    .get(interface)
+                    .and_then(|said| knob.value(said));
+                value.map(|value| value.to_string()).ok_or_else(missing)
+            }
+            Place::Service(_) => Err(missing()),
+        }
+    }
+
+    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+        match place {
+            Place::File(path) => {
+                let now = self
+                    .snapshot
+                    .files
+                    .get_mut(path)
+                    .ok_or(rustix::io::Errno::NOENT)?;
+                *now = match CpuSet::parse_mask(value.trim()).filter(|_| path.ends_with("ps_cpus"))
+                {
+                    // The kernel prints masks in its own width.
+                    Some(mask) => mask.mask_like(now),
+                    None => value.trim().to_owned(),
+                };
+            }
+            Place::Driver(_, Knob::ChannelsCombined) => {
+                self.shape.interfaces[0].queues = value.trim().parse().map_err(io::Error::other)?;
+                self.shape.irq_first += 100;
+                self.rebuild();
+            }
+            Place::Driver(..) | Place::Service(_) => {
+                return Err(rustix::io::Errno::OPNOTSUPP.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What of a machine survives other numbers for interrupts: values by device, queue and role.
+fn values(model: &Model) -> Vec<(String, String)> {
+    let facts = model.facts().expect("facts");
+    let mut values = Vec::new();
+    for interface in &facts.interfaces {
+        for irq in &interface.irqs {
+            let name = format!("{} {:?} {:?}", interface.name, irq.queue, irq.purpose);
+            values.push((name, format!("{:?}", irq.affinity)));
+        }
+        for queue in &interface.receive {
+            values.push((
+                format!("{} rx {}", interface.name, queue.index),
+                format!("{queue:?}"),
+            ));
+        }
+        for queue in &interface.transmit {
+            values.push((
+                format!("{} tx {}", interface.name, queue.index),
+                format!("{queue:?}"),
+            ));
+        }
+    }
+    values.extend(
+        facts
+            .system
+            .settings
+            .iter()
+            .map(|(name, value)| (name.clone(), format!("{value:?}"))),
+    );
+    values
+}
+
+#[test]
+fn other_numbers_of_queues_are_reverted_by_queue_and_not_by_interrupt() {
+    for (queues, expected) in [(1, "4"), (20, "4")] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("journal");
+        let mut model = Model::new(
+            Shape::new(1, 16, 1).with("eth0", Kind::Ena, 0, queues, 3),
+            32,
+        );
+        // Somebody had set this by hand; the reset loses it, and reverting gives it back.
+        let by_hand = Place::File("/sys/class/net/eth0/queues/tx-0/xps_cpus".to_owned());
+        model.put(&by_hand, "8001").expect("put");
+        let before = values(&model);
+        let mut journal = Journal::open(&path, "").expect("a journal");
+        let applied = apply::apply(&mut model, &Request::default(), &mut journal).expect("applied");
+        let channels = applied
+            .iter()
+            .find(|change| matches!(change.target, Target::Driver { .. }))
+            .expect("a change");
+        assert_eq!(
+            (channels.proposed.as_str(), &channels.outcome),
+            (expected, &Outcome::Done)
+        );
+        assert!(
+            applied.iter().all(|change| change.outcome == Outcome::Done),
+            "{applied:#?}"
+        );
+        let plan =
+            advise::plan(&model.facts().expect("facts"), &Request::default()).expect("a plan");
+        assert_eq!(plan.actions, []);
+        assert_eq!(plan.placement.interfaces[0].irq_cpus.to_string(), "12-15");
+        let reverted = apply::revert(&mut model, journal, Force::Leave).expect("reverted");
+        assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+        assert_eq!(values(&model), before, "from {queues} queues");
+    }
+}
+
+#[test]
+fn the_plan_at_every_boot_is_written_to_drop_ins_and_removed_again() {
+    let root = cloud().write();
+    let before = files(root.path());
+    let plan = advise::plan(
+        &Root::open(root.path())
+            .expect("a root")
+            .facts()
+            .expect("facts"),
+        &Request::default(),
+    );
+    let plan = plan.expect("a plan");
+    let written =
+        apply::persist(root.path(), &plan, &[], Path::new("/usr/bin/onrush")).expect("written");
+    assert_eq!(written.len(), 3);
+    let settings =
+        fs::read_to_string(root.path().join("etc/sysctl.d/90-onrush.conf")).expect("read");
+    assert!(
+        settings.contains("net.core.somaxconn = 65535\n"),
+        "{settings}"
+    );
+    let unit = fs::read_to_string(root.path().join("etc/systemd/system/onrush-tune.service"))
+        .expect("read");
+    assert!(
+        unit.contains("ExecStart=/usr/bin/onrush tune apply --goal throughput --role server\n"),
+        "{unit}"
+    );
+    assert_eq!(apply::unpersist(root.path()).expect("removed").len(), 3);
+    let after: Vec<_> = files(root.path())
+        .into_iter()
+        .filter(|(_, bytes)| !bytes.is_empty())
+        .collect();
+    let before: Vec<_> = before
+        .into_iter()
+        .filter(|(_, bytes)| !bytes.is_empty())
+        .collect();
+    assert_eq!(after, before);
+
+    fs::write(root.path().join("etc/sysctl.d/90-onrush.conf"), "mine\n").expect("written");
+    let error = apply::persist(root.path(), &plan, &[], Path::new("/usr/bin/onrush"))
+        .expect_err("not ours");
+    assert!(
+        error.to_string().contains("was not written by onrush"),
+        "{error}"
+    );
+    assert_eq!(apply::unpersist(root.path()).expect("nothing").len(), 0);
+}
+
+#[test]
+fn a_snapshot_cannot_be_changed() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let error = Root::open(file.path()).err().expect("refused");
+    assert!(
+        error.to_string().contains("only a machine can be changed"),
+        "{error}"
+    );
+}

@@ -1,0 +1,390 @@
+//! Machines for tests: recorded trees unpacked, and generated ones written as files.
+//!
+//! A generated machine is a directory with the files of /sys and /proc that facts are read from, so that the program is
+//! tested from the files on.
+
+#![allow(dead_code)] // each test program uses its part
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// Unpacks a recorded machine of tests/data.
+pub(crate) fn recorded(name: &str) -> TempDir {
+    let directory = TempDir::new().expect("a temporary directory");
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.tar.gz"));
+    let status = Command::new("tar")
+        .arg("xzf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(directory.path())
+        .status()
+        .expect("tar runs");
+    assert!(status.success(), "cannot unpack {}", archive.display());
+    directory
+}
+
+/// The recorded machines.
+pub(crate) const RECORDED: [&str; 3] =
+    ["16em64t-4s2c2t", "2pa-pcidomain32bits", "32em64t-2n8c+1mic"];
+
+/// A machine to generate.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    /// The number of each CPU, by its place: node-major, then core, then sibling.
+    pub(crate) numbers: Vec<usize>,
+    /// NUMA nodes.
+    pub(crate) nodes: usize,
+    /// Cores of each node.
+    pub(crate) cores: usize,
+    /// Siblings of each core.
+    pub(crate) siblings: usize,
+    /// Places (indexes of `numbers`) that do not run.
+    pub(crate) offline: Vec<usize>,
+    /// How many cores of each node, from the last, are slow ones.
+    pub(crate) slow_cores: usize,
+    /// CPUs set aside at boot.
+    pub(crate) isolated: Vec<usize>,
+    /// Interfaces.
+    pub(crate) interfaces: Vec<Card>,
+    /// The number of their first interrupt.
+    pub(crate) irq_first: usize,
+}
+
+/// An interface to generate.
+#[derive(Debug, Clone)]
+pub(crate) struct Card {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it is like.
+    pub(crate) kind: Kind,
+    /// What numa_node says.
+    pub(crate) node: i64,
+    /// Its queues in each direction.
+    pub(crate) queues: usize,
+    /// The number of the CPU all its interrupts are on now.
+    pub(crate) irq_cpu: usize,
+}
+
+/// What an interface is like: how its interrupts are called and found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `eth0-TxRx-0`, and one for the mailbox.
+    Ixgbevf,
+    /// `eth0-Tx-Rx-0`, and one for management before it.
+    Ena,
+    /// `mlx5_comp0@pci:…` and `mlx5_async0@pci:…`.
+    Mlx5,
+    /// `virtio0-input.0` and `virtio0-output.0`; the table of interrupts is the parent's.
+    Virtio,
+}
+
+impl Machine {
+    /// CPUs numbered in the order of their places, except that siblings come in rounds, as firmware does: first one of
+    /// each core of all nodes, then the others.
+    pub(crate) fn new(nodes: usize, cores: usize, siblings: usize) -> Machine {
+        let number = |place: usize| {
+            let (core, sibling) = (place / siblings, place % siblings);
+            sibling * nodes * cores + core
+        };
+        Machine {
+            numbers: (0..nodes * cores * siblings).map(number).collect(),
+            nodes,
+            cores,
+            siblings,
+            offline: Vec::new(),
+            slow_cores: 0,
+            isolated: Vec::new(),
+            interfaces: Vec::new(),
+            irq_first: 40,
+        }
+    }
+
+    /// With an interface more.
+    pub(crate) fn with(
+        mut self,
+        name: &str,
+        kind: Kind,
+        node: i64,
+        queues: usize,
+        irq_cpu: usize,
+    ) -> Machine {
+        let name = name.to_owned();
+        self.interfaces.push(Card {
+            name,
+            kind,
+            node,
+            queues,
+            irq_cpu,
+        });
+        self
+    }
+
+    /// With other numbers for its CPUs: number `n` becomes `renumbered[n]`.
+    pub(crate) fn renumbered(&self, renumbered: &[usize]) -> Machine {
+        let mut other = self.clone();
+        for number in other.numbers.iter_mut().chain(&mut other.isolated) {
+            *number = renumbered[*number];
+        }
+        for card in &mut other.interfaces {
+            card.irq_cpu = renumbered[card.irq_cpu];
+        }
+        other
+    }
+
+    /// Writes it.
+    pub(crate) fn write(&self) -> TempDir {
+        let directory = TempDir::new().expect("a temporary directory");
+        let root = Root(directory.path().to_owned());
+        self.write_cpus(&root);
+        self.write_interfaces(&root);
+        for (file, value) in [
+            ("net/core/somaxconn", "4096"),
+            ("net/core/netdev_max_backlog", "1000"),
+            ("net/core/rps_sock_flow_entries", "0"),
+            ("net/ipv4/tcp_max_syn_backlog", "2048"),
+            ("net/ipv4/tcp_slow_start_after_idle", "1"),
+            ("net/ipv4/ip_local_port_range", "32768\t60999"),
+            ("net/ipv4/tcp_tw_reuse", "2"),
+            ("kernel/numa_balancing", "1"),
+            ("kernel/osrelease", "6.12.0"),
+        ] {
+            root.write(&format!("proc/sys/{file}"), value);
+        }
+        directory
+    }
+
+    /// The CPUs of a node that run, by number.
+    pub(crate) fn node_cpus(&self, node: usize) -> Vec<usize> {
+        let size = self.cores * self.siblings;
+        let places = node * size..(node + 1) * size;
+        places
+            .filter(|place| !self.offline.contains(place))
+            .map(|place| self.numbers[place])
+            .collect()
+    }
+
+    /// All CPUs that run, by number.
+    pub(crate) fn cpus(&self) -> Vec<usize> {
+        (0..self.nodes)
+            .flat_map(|node| self.node_cpus(node))
+            .collect()
+    }
+
+    /// The siblings of a CPU, itself among them.
+    pub(crate) fn siblings_of(&self, cpu: usize) -> Vec<usize> {
+        let place = self
+            .numbers
+            .iter()
+            .position(|number| *number == cpu)
+            .expect("a CPU of the machine");
+        let first = place / self.siblings * self.siblings;
+        (first..first + self.siblings)
+            .map(|place| self.numbers[place])
+            .collect()
+    }
+
+    /// All masks of a kernel have the same width.
+    fn mask(&self, cpus: &[usize]) -> String {
+        let bits = |word: usize| {
+            let here = cpus.iter().filter(move |cpu| **cpu / 32 == word);
+            here.map(|cpu| 1u32 << (cpu % 32)).sum::<u32>()
+        };
+        let words = (0..self.numbers.len().div_ceil(32)).rev();
+        words
+            .map(|word| format!("{:08x}", bits(word)))
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+
+    fn write_cpus(&self, root: &Root) {
+        let size = self.cores * self.siblings;
+        for (place, cpu) in self.numbers.iter().enumerate() {
+            let path = format!("sys/devices/system/cpu/cpu{cpu}");
+            root.write(&format!("{path}/crash_notes"), "0");
+            if self.offline.contains(&place) {
+                continue;
+            }
+            let core = place / self.siblings;
+            let first = core * self.siblings;
+            let runs = |place: &usize| !self.offline.contains(place);
+            let siblings: Vec<usize> = (first..first + self.siblings)
+                .filter(runs)
+                .map(|place| self.numbers[place])
+                .collect();
+            root.write(
+                &format!("{path}/topology/thread_siblings"),
+                &self.mask(&siblings),
+            );
+            root.write(
+                &format!("{path}/topology/thread_siblings_list"),
+                &list(siblings),
+            );
+            root.write(
+                &format!("{path}/topology/core_siblings"),
+                &self.mask(&self.node_cpus(place / size)),
+            );
+            root.write(
+                &format!("{path}/topology/physical_package_id"),
+                &(place / size).to_string(),
+            );
+            root.write(
+                &format!("{path}/topology/core_id"),
+                &(core % self.cores).to_string(),
+            );
+            root.write(&format!("{path}/cache/index3/level"), "3");
+            root.write(
+                &format!("{path}/cache/index3/shared_cpu_list"),
+                &list(self.node_cpus(place / size)),
+            );
+            if self.slow_cores > 0 {
+                let is_slow = core % self.cores >= self.cores - self.slow_cores;
+                root.write(
+                    &format!("{path}/cpu_capacity"),
+                    if is_slow { "446" } else { "1024" },
+                );
+            }
+        }
+        root.write("sys/devices/system/cpu/online", &list(self.cpus()));
+        if !self.isolated.is_empty() {
+            root.write(
+                "sys/devices/system/cpu/isolated",
+                &list(self.isolated.iter().copied()),
+            );
+        }
+        for node in 0..self.nodes {
+            let distances: Vec<&str> = (0..self.nodes)
+                .map(|other| if other == node { "10" } else { "21" })
+                .collect();
+            let path = format!("sys/devices/system/node/node{node}");
+            root.write(&format!("{path}/cpumap"), &self.mask(&self.node_cpus(node)));
+            root.write(&format!("{path}/cpulist"), &list(self.node_cpus(node)));
+            root.write(&format!("{path}/distance"), &distances.join(" "));
+        }
+    }
+
+    fn write_interfaces(&self, root: &Root) {
+        let mut online = self.cpus();
+        online.sort_unstable();
+        let header: String = online
+            .iter()
+            .map(|cpu| format!("       CPU{cpu}"))
+            .collect();
+        let mut interrupts = format!("    {header}\n");
+        let mut number = self.irq_first;
+        for (at, card) in self.interfaces.iter().enumerate() {
+            let device = format!("sys/devices/pci0000:00/0000:00:{:02x}.0", at + 1);
+            let holder = match card.kind {
+                Kind::Virtio => format!("{device}/virtio{at}"),
+                _ => device.clone(),
+            };
+            root.write(&format!("{device}/numa_node"), &card.node.to_string());
+            let path = format!("{holder}/net/{}", card.name);
+            root.write(&format!("{path}/operstate"), "up");
+            root.link(
+                &format!("sys/class/net/{}", card.name),
+                &format!("../../../{path}"),
+            );
+            let holder = holder.rsplit('/').next().expect("a path");
+            root.link(&format!("{path}/device"), &format!("../../../{holder}"));
+            let mask = mask_of_zeros(self.numbers.len());
+            for queue in 0..card.queues {
+                root.write(&format!("{path}/queues/rx-{queue}/rps_cpus"), &mask);
+                root.write(&format!("{path}/queues/rx-{queue}/rps_flow_cnt"), "0");
+                root.write(&format!("{path}/queues/tx-{queue}/xps_cpus"), &mask);
+            }
+            for name in card.interrupts(at) {
+                fs::create_dir_all(root.0.join(format!("{device}/msi_irqs/{number}")))
+                    .expect("a directory");
+                root.write(
+                    &format!("proc/irq/{number}/smp_affinity_list"),
+                    &card.irq_cpu.to_string(),
+                );
+                root.write(
+                    &format!("proc/irq/{number}/effective_affinity_list"),
+                    &card.irq_cpu.to_string(),
+                );
+                let counts: String = online
+                    .iter()
+                    .map(|cpu| format!(" {:>10}", if *cpu == card.irq_cpu { 1000 } else { 0 }))
+                    .collect();
+                interrupts.push_str(&format!(
+                    "{number:>4}:{counts}   PCI-MSIX-0000:00:{at:02x}.0 {number}-edge      {name}\n"
+                ));
+                number += 1;
+            }
+        }
+        root.write("proc/interrupts", &interrupts);
+    }
+}
+
+impl Card {
+    fn interrupts(&self, at: usize) -> Vec<String> {
+        let name = &self.name;
+        let address = format!("@pci:0000:00:{:02x}.0", at + 1);
+        let each = |name: &dyn Fn(usize) -> String| (0..self.queues).map(name).collect::<Vec<_>>();
+        match self.kind {
+            Kind::Ixgbevf => [
+                each(&|queue| format!("{name}-TxRx-{queue}")),
+                vec![format!("{name}:mbx")],
+            ]
+            .concat(),
+            Kind::Ena => [
+                vec![format!("ena-mgmnt{address}")],
+                each(&|queue| format!("{name}-Tx-Rx-{queue}")),
+            ]
+            .concat(),
+            Kind::Mlx5 => [
+                vec![format!("mlx5_async0{address}")],
+                each(&|queue| format!("mlx5_comp{queue}{address}")),
+            ]
+            .concat(),
+            Kind::Virtio => {
+                let pair = |queue: usize| {
+                    [
+                        format!("virtio{at}-input.{queue}"),
+                        format!("virtio{at}-output.{queue}"),
+                    ]
+                };
+                [
+                    vec![format!("virtio{at}-config")],
+                    (0..self.queues).flat_map(pair).collect(),
+                ]
+                .concat()
+            }
+        }
+    }
+}
+
+struct Root(PathBuf);
+
+impl Root {
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("a directory");
+        fs::write(path, format!("{text}\n")).expect("a file");
+    }
+
+    fn link(&self, path: &str, target: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("a directory");
+        std::os::unix::fs::symlink(target, path).expect("a link");
+    }
+}
+
+/// As the kernel prints lists: ascending, in ranges.
+fn list(cpus: impl IntoIterator<Item = usize>) -> String {
+    cpus.into_iter()
+        .collect::<onrush_tune::cpus::CpuSet>()
+        .to_string()
+}
+
+fn mask_of_zeros(bits: usize) -> String {
+    let words = bits.div_ceil(32);
+    let first = "0".repeat((bits - (words - 1) * 32).div_ceil(4));
+    [vec![first], vec!["00000000".to_owned(); words - 1]]
+        .concat()
+        .join(",")
+}

@@ -1,0 +1,544 @@
+//! Plans for recorded, generated and published machines, and what must hold for every plan.
+
+mod machine;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use machine::{Kind, Machine, RECORDED, recorded};
+use onrush_tune::advise::{self, Goal, Plan, Request, Role, Sharing, Spelling};
+use onrush_tune::cpus::CpuSet;
+use onrush_tune::facts::{self, Facts};
+use onrush_tune::tree::Tree;
+use proptest::prelude::*;
+
+fn read(root: &Path) -> Facts {
+    facts::read(&Tree::open(root).expect("a root"), None).expect("facts")
+}
+
+fn plan_of(root: &Path, request: &Request) -> Plan {
+    advise::plan(&read(root), request).expect("a plan")
+}
+
+fn plan(machine: &Machine) -> Plan {
+    plan_of(machine.write().path(), &Request::default())
+}
+
+/// `irq | steering` of each queue of each interface, in order.
+fn layout(plan: &Plan) -> Vec<String> {
+    let queues = plan
+        .placement
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.queues);
+    let cpu = |cpu: Option<usize>| cpu.map_or("-".to_owned(), |cpu| cpu.to_string());
+    queues
+        .map(|queue| format!("{} | {}", cpu(queue.irq_cpu), queue.steering_cpus))
+        .collect()
+}
+
+/// The values proposed for files with a name, in the order of the plan.
+fn proposed(plan: &Plan, name: &str) -> Vec<String> {
+    let with_name = plan
+        .actions
+        .iter()
+        .filter(|action| action.path.ends_with(name));
+    with_name.map(|action| action.proposed.clone()).collect()
+}
+
+/// Seed of the layouts: two nodes of 16 CPUs each, whose machine does not say where its device is.
+fn cloud(siblings: usize) -> Machine {
+    Machine::new(2, 16 / siblings, siblings)
+}
+
+#[test]
+fn one_queue_interrupts_one_cpu_and_is_steered_to_seven_of_its_node() {
+    // The interrupt was found in the second node; that is all there is to go by.
+    let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 1, 16));
+    assert_eq!(layout(&plan), ["16 | 17-23"]);
+    assert_eq!(proposed(&plan, "rps_cpus"), ["00fe0000"]);
+    assert_eq!(plan.placement.application_cpus.to_string(), "1-15,24-31");
+    assert_eq!(plan.placement.system_cpus.to_string(), "0");
+    assert_eq!(plan.placement.interfaces[0].numa_node, -1);
+    let reasons = plan.placement.interfaces[0].reasons.join("; ");
+    assert!(
+        reasons.contains("does not say which node") && reasons.contains("7 were best"),
+        "{reasons}"
+    );
+}
+
+#[test]
+fn a_known_node_beats_where_the_interrupt_is() {
+    let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, 1, 1, 3));
+    assert_eq!(layout(&plan), ["16 | 17-23"]);
+    assert_eq!(proposed(&plan, "smp_affinity_list"), ["16"]);
+}
+
+#[test]
+fn two_queues_of_an_unknown_node_are_spread_over_both() {
+    let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 2, 0));
+    assert_eq!(layout(&plan), ["0 | 1-7", "16 | 17-23"]);
+    assert_eq!(proposed(&plan, "rps_cpus"), ["000000fe", "00fe0000"]);
+    assert_eq!(plan.placement.sharing, Sharing::Nothing);
+}
+
+#[test]
+fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
+    let one = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 4, 0));
+    assert_eq!(
+        layout(&one),
+        ["0 | 1-7", "16 | 17-23", "8 | 9-15", "24 | 25-31"]
+    );
+    assert_eq!(
+        proposed(&one, "rps_cpus"),
+        ["000000fe", "00fe0000", "0000fe00", "fe000000"]
+    );
+    let both =
+        plan(
+            &cloud(1)
+                .with("eth0", Kind::Ixgbevf, -1, 2, 0)
+                .with("eth1", Kind::Ixgbevf, -1, 2, 0),
+        );
+    assert_eq!(
+        layout(&both),
+        ["0 | 1-7", "16 | 17-23", "8 | 9-15", "24 | 25-31"]
+    );
+    assert_eq!(both.placement.sharing, Sharing::Steering);
+    assert_eq!(
+        both.placement.application_cpus.to_string(),
+        "1-7,9-15,17-23,25-31"
+    );
+}
+
+#[test]
+fn siblings_of_an_interrupted_cpu_are_not_steered_to() {
+    // Eight cores with two siblings each in a node: CPU 16 and 24 were siblings if numbered as in the first test.
+    let mut machine = cloud(2);
+    let number = |place: usize| place / 16 * 16 + place % 2 * 8 + place % 16 / 2;
+    machine.numbers = (0..32).map(number).collect();
+    let plan = plan(&machine.with("eth0", Kind::Ixgbevf, -1, 1, 16));
+    assert_eq!(layout(&plan), ["16 | 17-23"]);
+    assert_eq!(plan.placement.system_cpus.to_string(), "24");
+    assert_eq!(plan.placement.application_cpus.to_string(), "0-15,25-31");
+}
+
+#[test]
+fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
+    let plan = plan(&Machine::new(1, 64, 1).with("ens5", Kind::Ena, 0, 32, 0));
+    let placed = &plan.placement.interfaces[0];
+    assert_eq!(placed.irq_cpus.to_string(), "48-63");
+    assert!(placed.steering_cpus.is_empty());
+    assert_eq!(plan.placement.application_cpus.to_string(), "2-47");
+    assert_eq!(plan.placement.system_cpus.to_string(), "0-1");
+    assert_eq!(layout(&plan)[0], "48 | ");
+    assert_eq!(layout(&plan)[16], "48 | ", "two queues on each");
+    assert!(
+        placed
+            .reasons
+            .join("; ")
+            .contains("a quarter of the node's 64 cores takes interrupts")
+    );
+}
+
+#[test]
+fn recorded_machines_have_plans() {
+    for name in RECORDED {
+        let root = recorded(name);
+        let facts = read(root.path());
+        for (goal, role) in [
+            (Goal::Throughput, Role::Server),
+            (Goal::Latency, Role::Proxy),
+        ] {
+            let plan = advise::plan(
+                &facts,
+                &Request {
+                    goal,
+                    role,
+                    ..Request::default()
+                },
+            )
+            .expect("a plan");
+            check(&facts, &plan);
+        }
+    }
+    let plan = plan_of(recorded("32em64t-2n8c+1mic").path(), &Request::default());
+    let nodes: Vec<i64> = plan
+        .placement
+        .interfaces
+        .iter()
+        .map(|interface| interface.numa_node)
+        .collect();
+    assert_eq!(nodes, [0, 1], "eth1 is down");
+    let irq_cpus: Vec<String> = plan
+        .placement
+        .interfaces
+        .iter()
+        .map(|interface| interface.irq_cpus.to_string())
+        .collect();
+    assert_eq!(
+        irq_cpus,
+        ["6-7", "8"],
+        "two of eight cores for 8 queues; one queue with steering"
+    );
+}
+
+/// What holds for every plan.
+#[track_caller]
+fn check(facts: &Facts, plan: &Plan) {
+    let topology = &facts.topology;
+    let placement = &plan.placement;
+    let sum = |part: fn(&advise::InterfacePlacement) -> &CpuSet| {
+        placement
+            .interfaces
+            .iter()
+            .fold(CpuSet::new(), |all, interface| all.union(part(interface)))
+    };
+    let (irq, steering) = (
+        sum(|interface| &interface.irq_cpus),
+        sum(|interface| &interface.steering_cpus),
+    );
+    let (application, system) = (&placement.application_cpus, &placement.system_cpus);
+    assert!(!application.is_empty(), "the application has CPUs");
+    assert!(
+        irq.union(&steering)
+            .union(application)
+            .union(system)
+            .is_subset(&topology.allowed),
+        "only allowed CPUs"
+    );
+    if topology.allowed != topology.isolated {
+        assert!(
+            !irq.union(&steering).intersects(&topology.isolated),
+            "isolated CPUs are left alone"
+        );
+    }
+    assert!(
+        !topology.with_siblings(&irq).intersects(&steering),
+        "no sibling of an interrupted CPU is steered to"
+    );
+    for core in &topology.cores {
+        assert!(
+            core.cpus.intersection(&irq).len() <= 1,
+            "one interrupted CPU for each core"
+        );
+        assert!(
+            core.cpus.intersection(&steering).len() <= 1,
+            "one steered CPU for each core"
+        );
+    }
+    assert!(
+        !system.intersects(application)
+            && !system.intersects(&irq)
+            && !system.intersects(&steering)
+    );
+    match placement.sharing {
+        Sharing::Nothing => {
+            assert!(!application.intersects(&irq.union(&steering)));
+            assert!(!application.intersects(&topology.with_siblings(&irq)));
+        }
+        Sharing::Steering => assert!(!application.intersects(&irq)),
+        Sharing::Everything => {}
+    }
+    for placed in &placement.interfaces {
+        check_locality(facts, placed);
+    }
+    for action in &plan.actions {
+        assert!(!action.reason.is_empty() && !action.source.is_empty() && !action.risk.is_empty());
+        assert!(
+            !Spelling::of(&action.path).is_same(&action.current, &action.proposed),
+            "{action:?} changes nothing"
+        );
+    }
+}
+
+fn check_locality(facts: &Facts, placed: &advise::InterfacePlacement) {
+    let interface = facts.interface(&placed.name).expect("an interface");
+    let local = interface
+        .node
+        .map(|node| facts.topology.node_cpus(node))
+        .unwrap_or_default();
+    let usable = local
+        .intersection(&facts.topology.allowed)
+        .minus(&facts.topology.isolated);
+    if !usable.is_empty() {
+        assert!(
+            placed
+                .irq_cpus
+                .union(&placed.steering_cpus)
+                .is_subset(&local),
+            "{placed:?} is in its node"
+        );
+    }
+    for queue in &placed.queues {
+        let Some(cpu) = queue.irq_cpu else {
+            continue;
+        };
+        let node = facts
+            .topology
+            .node_of(cpu)
+            .map(|node| facts.topology.node_cpus(node))
+            .unwrap_or_default();
+        assert!(
+            queue.steering_cpus.is_subset(&node),
+            "steering stays in the node of the interrupt: {queue:?}"
+        );
+        assert!(queue.steering_cpus.len() <= 7);
+    }
+}
+
+/// Writes what a plan proposes into its files, as a kernel that takes everything would.
+fn write_down(root: &Path, plan: &Plan) {
+    for action in &plan.actions {
+        if let Some(path) = action.path.strip_prefix('/') {
+            fs::write(root.join(path), format!("{}\n", action.proposed)).expect("written");
+        }
+    }
+}
+
+#[track_caller]
+fn check_whole(machine: &Machine) {
+    let root = machine.write();
+    for (goal, role) in [
+        (Goal::Throughput, Role::Server),
+        (Goal::Latency, Role::Client),
+    ] {
+        let request = Request {
+            goal,
+            role,
+            ..Request::default()
+        };
+        let facts = read(root.path());
+        let first = advise::plan(&facts, &request).expect("a plan");
+        check(&facts, &first);
+        write_down(root.path(), &first);
+        let again = plan_of(root.path(), &request);
+        assert_eq!(again.actions, [], "nothing is left to do on {machine:?}");
+        assert_eq!(again.placement, first.placement);
+    }
+}
+
+#[test]
+fn machines_of_many_shapes_have_plans_that_hold() {
+    let mut hybrid = Machine::new(1, 14, 1).with("eth0", Kind::Virtio, 0, 2, 0);
+    hybrid.slow_cores = 8;
+    let mut sparse = Machine::new(2, 8, 2).with("eth0", Kind::Mlx5, 1, 4, 0);
+    sparse.offline = vec![0, 1, 2, 9, 17, 30];
+    let mut isolated = Machine::new(1, 16, 1).with("eth0", Kind::Ena, 0, 2, 0);
+    isolated.isolated = (8..16).collect();
+    let shapes = [
+        Machine::new(1, 1, 1).with("eth0", Kind::Virtio, 0, 1, 0),
+        Machine::new(1, 2, 1).with("eth0", Kind::Virtio, -1, 2, 0),
+        Machine::new(1, 1, 4).with("eth0", Kind::Virtio, -1, 2, 0),
+        Machine::new(1, 4, 1).with("eth0", Kind::Ena, 0, 4, 0),
+        Machine::new(1, 8, 2).with("eth0", Kind::Ena, 0, 8, 0),
+        Machine::new(2, 1, 1).with("eth0", Kind::Ena, -1, 2, 0),
+        Machine::new(2, 10, 2)
+            .with("eth0", Kind::Mlx5, 0, 40, 0)
+            .with("eth1", Kind::Mlx5, 1, 1, 5),
+        Machine::new(4, 8, 2)
+            .with("eth0", Kind::Ixgbevf, -1, 8, 0)
+            .with("eth1", Kind::Ena, 3, 2, 9),
+        Machine::new(8, 8, 4).with("eth0", Kind::Mlx5, 7, 64, 0),
+        Machine::new(8, 1, 1).with("eth0", Kind::Mlx5, 2, 1, 0),
+        Machine::new(1, 128, 2)
+            .with("eth0", Kind::Ena, 0, 1, 0)
+            .with("eth1", Kind::Ena, 0, 3, 0),
+        Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, 5, 2, 0),
+        Machine::new(2, 12, 1),
+        hybrid,
+        sparse,
+        isolated,
+    ];
+    for machine in shapes {
+        check_whole(&machine);
+    }
+}
+
+fn machines() -> impl Strategy<Value = Machine> {
+    let kinds = prop_oneof![
+        Just(Kind::Ixgbevf),
+        Just(Kind::Ena),
+        Just(Kind::Mlx5),
+        Just(Kind::Virtio)
+    ];
+    let card = (kinds, -1i64..4, 1usize..20);
+    let cards = prop::collection::vec(card, 0..4);
+    (1usize..5, 1usize..13, 1usize..5, cards, any::<u64>()).prop_map(
+        |(nodes, cores, siblings, cards, seed)| {
+            let mut machine = Machine::new(nodes, cores, siblings);
+            let cpus = nodes * cores * siblings;
+            for (at, (kind, node, queues)) in cards.into_iter().enumerate() {
+                let node = if node < nodes as i64 { node } else { -1 };
+                machine = machine.with(
+                    &format!("eth{at}"),
+                    kind,
+                    node,
+                    queues,
+                    (seed as usize + at) % cpus,
+                );
+            }
+            // A few places do not run; never all of them.
+            machine.offline = (1..cpus)
+                .filter(|place| seed.rotate_left(*place as u32) % 11 == 0)
+                .collect();
+            let online = machine.cpus();
+            for card in &mut machine.interfaces {
+                card.irq_cpu = online[card.irq_cpu % online.len()];
+            }
+            machine
+        },
+    )
+}
+
+/// The CPUs of a plan as places of the machine, where a CPU and its siblings are one place: which of them has the lowest
+/// number is the firmware's choice.
+fn places(machine: &Machine, plan: &Plan) -> Vec<Vec<BTreeSet<usize>>> {
+    let core = |cpu: usize| {
+        machine
+            .numbers
+            .iter()
+            .position(|number| *number == cpu)
+            .expect("a CPU")
+            / machine.siblings
+    };
+    let cores = |cpus: &CpuSet| cpus.iter().map(core).collect::<BTreeSet<usize>>();
+    let interfaces = plan.placement.interfaces.iter();
+    let mut all: Vec<_> = interfaces
+        .map(|interface| {
+            let queues = interface.queues.iter();
+            queues
+                .flat_map(|queue| {
+                    [
+                        cores(&queue.irq_cpu.into_iter().collect()),
+                        cores(&queue.steering_cpus),
+                    ]
+                })
+                .collect()
+        })
+        .collect();
+    all.push(vec![
+        cores(&plan.placement.application_cpus),
+        cores(&plan.placement.system_cpus),
+    ]);
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_plan_holds_and_is_done_when_it_is_done(machine in machines()) {
+        check_whole(&machine);
+    }
+
+    #[test]
+    fn renumbering_cpus_permutes_the_plan(
+        (machine, order) in machines().prop_flat_map(|machine| {
+            let cpus: Vec<usize> = (0..machine.numbers.len()).collect();
+            (Just(machine), Just(cpus).prop_shuffle())
+        })
+    ) {
+        let renumbered = machine.renumbered(&order);
+        prop_assert_eq!(places(&machine, &plan(&machine)), places(&renumbered, &plan(&renumbered)));
+    }
+
+    #[test]
+    fn a_far_node_moves_no_interrupt(machine in machines()) {
+        let mut machine = machine;
+        let nodes = machine.nodes as i64;
+        for card in &mut machine.interfaces {
+            card.node = card.node.max(0) % nodes;
+        }
+        let mut larger = Machine { nodes: machine.nodes + 1, ..machine.clone() };
+        let first = machine.numbers.len();
+        larger.numbers.extend(first..first + machine.cores * machine.siblings);
+        let (plan, other) = (plan(&machine), plan(&larger));
+        // A machine of one to three cores shares everything; with a node more it no longer has to.
+        prop_assume!(plan.placement.sharing != Sharing::Everything);
+        for (one, two) in plan.placement.interfaces.iter().zip(&other.placement.interfaces) {
+            prop_assert_eq!(&one.irq_cpus, &two.irq_cpus);
+            prop_assert_eq!(&one.steering_cpus, &two.steering_cpus);
+        }
+    }
+}
+
+#[test]
+fn a_bond_is_planned_by_its_devices_and_an_unknown_name_is_an_error() {
+    let root = cloud(1)
+        .with("eth0", Kind::Ena, 0, 2, 0)
+        .with("eth1", Kind::Ena, 1, 2, 0)
+        .write();
+    let bond = root.path().join("sys/class/net/bond0");
+    fs::create_dir_all(bond.join("lower_eth1")).expect("a directory");
+    let request = |name: &str| Request {
+        interfaces: vec![name.to_owned()],
+        ..Request::default()
+    };
+    let plan = plan_of(root.path(), &request("bond0"));
+    let names: Vec<&str> = plan
+        .placement
+        .interfaces
+        .iter()
+        .map(|interface| interface.name.as_str())
+        .collect();
+    assert_eq!(names, ["eth1"]);
+    let error = advise::plan(&read(root.path()), &request("eth7")).expect_err("there is none");
+    assert_eq!(
+        error.to_string(),
+        "there is no interface eth7; there are bond0, eth0, eth1"
+    );
+}
+
+#[test]
+fn old_advice_is_recognised_and_never_proposed() {
+    let root = cloud(1).write();
+    fs::create_dir_all(root.path().join("etc/sysctl.d")).expect("a directory");
+    fs::write(
+        root.path().join("etc/sysctl.d/99-tuning.conf"),
+        "# found somewhere\nnet.ipv4.tcp_tw_recycle = 1\nnet.ipv4.tcp_timestamps=0\nnet.core.somaxconn=1024\n",
+    )
+    .expect("written");
+    let plan = plan_of(root.path(), &Request::default());
+    let about: Vec<&str> = plan.notes.iter().map(|note| note.about.as_str()).collect();
+    assert!(
+        about.contains(&"net/ipv4/tcp_tw_recycle") && about.contains(&"net/ipv4/tcp_timestamps"),
+        "{about:?}"
+    );
+    assert!(!about.contains(&"net/ipv4/tcp_sack"));
+    assert!(
+        !plan
+            .actions
+            .iter()
+            .any(|action| action.path.contains("tcp_tw_recycle"))
+    );
+}
+
+#[test]
+fn settings_that_are_high_already_are_left_alone() {
+    let root = cloud(1).write();
+    fs::write(root.path().join("proc/sys/net/core/somaxconn"), "1000000\n").expect("written");
+    let plan = plan_of(root.path(), &Request::default());
+    assert_eq!(proposed(&plan, "somaxconn"), [""; 0]);
+    assert_eq!(proposed(&plan, "tcp_max_syn_backlog"), ["65536"]);
+}
+
+#[test]
+fn keys_of_the_json_are_those_that_are_documented() {
+    let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 1, 16));
+    let json = serde_json::to_value(&plan).expect("JSON");
+    let eth0 = &json["interfaces"][0];
+    assert_eq!(eth0["name"], "eth0");
+    assert_eq!(eth0["numa_node"], -1);
+    assert_eq!(eth0["irq_cpus"], serde_json::json!([16]));
+    assert_eq!(
+        eth0["steering_cpus"],
+        serde_json::json!([17, 18, 19, 20, 21, 22, 23])
+    );
+    assert!(json["application_cpus"].is_array() && json["system_cpus"].is_array());
+    for key in [
+        "path", "current", "proposed", "reason", "source", "risk", "revert",
+    ] {
+        assert!(json["actions"][0][key].is_string(), "{key}");
+    }
+}

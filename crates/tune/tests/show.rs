@@ -1,0 +1,46 @@
+//! The picture of a machine: every CPU is there with its work, in words and as a drawing.
+
+mod machine;
+
+use std::collections::BTreeMap;
+
+use machine::{Kind, Machine};
+use onrush_tune::advise::{self, Request};
+use onrush_tune::diagnose::Load;
+use onrush_tune::facts;
+use onrush_tune::show::{self, View};
+use onrush_tune::tree::Tree;
+
+#[test]
+fn a_picture_has_every_cpu_with_its_work() {
+    let root = Machine::new(2, 8, 2)
+        .with("eth0", Kind::Ena, 1, 1, 8)
+        .write();
+    let facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
+    let now = show::text(&facts, &View::now(&facts), &BTreeMap::new());
+    assert!(
+        now.contains("node 1  with eth0\n  core 0   CPU 8   irq eth0 0               | CPU 24\n"),
+        "{now}"
+    );
+
+    let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+    let loads = [(
+        8,
+        Load {
+            busy: 0.97,
+            interrupts: 0.9,
+            steal: 0.0,
+        },
+    )]
+    .into();
+    let planned = show::text(&facts, &View::planned(&plan.placement), &loads);
+    assert!(planned.contains("CPU 8    97 % irq eth0 0"), "{planned}");
+    assert!(planned.contains("CPU 9   steers eth0"), "{planned}");
+    assert!(planned.contains("CPU 24  system"), "{planned}");
+
+    let svg = show::svg(&facts, &View::planned(&plan.placement), &loads);
+    for cpu in 0..32 {
+        assert!(svg.contains(&format!(">CPU {cpu}</text>")), "CPU {cpu}");
+    }
+    assert!(svg.contains("CPU 8, 97 % busy: irq eth0 0") && svg.ends_with("</svg>\n"));
+}

@@ -1,0 +1,558 @@
+//! `onrush tune` as people use it: plans and snapshots of machines below a root directory.
+
+#[path = "../crates/tune/tests/machine/mod.rs"]
+mod machine;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use machine::{Kind, Machine};
+
+fn onrush(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_onrush");
+    Command::new(program)
+        .arg("tune")
+        .args(arguments)
+        .output()
+        .expect("it runs")
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a path of a test")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn cloud() -> Machine {
+    Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, -1, 1, 16)
+}
+
+#[test]
+fn a_plan_of_a_snapshot_is_the_plan_of_its_machine() {
+    let root = cloud().write();
+    let snapshot = root.path().join("machine.json");
+    let saved = onrush(&[
+        "snapshot",
+        "--root",
+        path(root.path()),
+        "-o",
+        path(&snapshot),
+    ]);
+    assert!(saved.status.success(), "{}", text(&saved.stderr));
+    let plans =
+        [root.path(), &snapshot].map(|root| onrush(&["plan", "--root", path(root), "--json"]));
+    assert!(plans[0].status.success(), "{}", text(&plans[0].stderr));
+    assert_eq!(text(&plans[0].stdout), text(&plans[1].stdout));
+    let json: serde_json::Value = serde_json::from_slice(&plans[0].stdout).expect("JSON");
+    assert_eq!(
+        json["interfaces"][0]["steering_cpus"],
+        serde_json::json!([17, 18, 19, 20, 21, 22, 23])
+    );
+}
+
+#[test]
+fn a_plan_as_a_script_does_what_it_proposes() {
+    let root = cloud().write();
+    let script = onrush(&["plan", "--root", path(root.path()), "--script"]);
+    let script = text(&script.stdout).replace(" /", &format!(" {}/", path(root.path())));
+    let ran = Command::new("sh")
+        .arg("-c")
+        .arg(&script)
+        .output()
+        .expect("sh");
+    assert!(ran.status.success(), "{}\n{script}", text(&ran.stderr));
+    let again = onrush(&["plan", "--root", path(root.path())]);
+    assert!(
+        text(&again.stdout).contains("nothing to change"),
+        "{}",
+        text(&again.stdout)
+    );
+}
+
+#[test]
+fn the_limits_of_a_process_are_among_the_notes() {
+    let root = cloud().write();
+    let limits = root.path().join("proc/77/limits");
+    fs::create_dir_all(limits.parent().expect("a directory")).expect("a directory");
+    let row = |soft: &str| {
+        format!(
+            "Limit                     Soft Limit           Hard Limit           Units     \n\
+                 Max open files            {soft:<20} 524288               files     \n"
+        )
+    };
+    for (soft, is_noted) in [("1024", true), ("65536", false), ("unlimited", false)] {
+        fs::write(&limits, row(soft)).expect("written");
+        let plan = onrush(&["plan", "--root", path(root.path()), "--pid", "77"]);
+        let found = text(&plan.stdout)
+            .contains("the process may have 1024 files open, and could be given 524288");
+        assert_eq!(found, is_noted, "{}", text(&plan.stdout));
+    }
+}
+
+#[test]
+fn what_cannot_be_planned_says_why() {
+    let root = cloud().write();
+    let nothing = tempfile::tempdir().expect("a directory");
+    for (arguments, expected) in [
+        (
+            &["plan", "--root", "/no/such/place"][..],
+            "cannot read /no/such/place: No such file or directory",
+        ),
+        (
+            &["plan", "--root", path(nothing.path())],
+            "there are no CPUs here",
+        ),
+        (
+            &["plan", "--root", path(root.path()), "--interface", "wlan7"],
+            "there is no interface wlan7; there are eth0",
+        ),
+    ] {
+        let output = onrush(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(
+            text(&output.stderr).contains(expected),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
+
+/// Waits for a condition, for as long as anybody would.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_was_applied_is_shown_drifts_and_is_undone() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let applied = onrush(&["apply", "--root", &place]);
+    assert!(applied.status.success(), "{}", text(&applied.stderr));
+    assert!(
+        text(&applied.stdout).contains("done     eth0 queue 0 packet steering"),
+        "{}",
+        text(&applied.stdout)
+    );
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "65535\n");
+    assert!(onrush(&["status", "--root", &place]).status.success());
+
+    fs::write(&somaxconn, "9\n").expect("written");
+    let status = onrush(&["status", "--root", &place]);
+    assert_eq!(status.status.code(), Some(3));
+    assert!(
+        text(&status.stdout).contains("9, was set to 65535"),
+        "{}",
+        text(&status.stdout)
+    );
+    let reverted = onrush(&["revert", "--root", &place]);
+    assert_eq!(reverted.status.code(), Some(3));
+    assert!(
+        text(&reverted.stdout)
+            .contains("conflict net.core.somaxconn: somebody else has set it to 9")
+    );
+    assert!(
+        onrush(&["revert", "--root", &place, "--force"])
+            .status
+            .success()
+    );
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+    assert_eq!(
+        text(&onrush(&["revert", "--root", &place]).stdout),
+        "nothing is applied\n"
+    );
+}
+
+#[test]
+fn what_is_not_confirmed_is_undone() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let output = onrush(&["apply", "--root", &place, "--confirm-within", "1ms"]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("not confirmed: undoing"));
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+}
+
+#[test]
+fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
+    let root = Machine::new(1, 8, 1).write();
+    let place = path(root.path()).to_owned();
+    assert!(onrush(&["apply", "--root", &place]).status.success());
+    let again = onrush(&["apply", "--root", &place]);
+    assert_eq!(
+        (again.status.code(), text(&again.stdout)),
+        (Some(0), String::new())
+    );
+    assert!(onrush(&["revert", "--root", &place]).status.success());
+
+    // What is as it should be before there is a journal leaves none behind.
+    let set = onrush(&["plan", "--root", &place, "--script"]);
+    let script = text(&set.stdout).replace(" /", &format!(" {place}/"));
+    assert!(
+        Command::new("sh")
+            .arg("-c")
+            .arg(&script)
+            .status()
+            .expect("sh")
+            .success()
+    );
+    let idle = onrush(&["apply", "--root", &place, "--confirm-within", "10m"]);
+    assert!(idle.status.success(), "{}", text(&idle.stderr));
+    assert_eq!(
+        text(&onrush(&["status", "--root", &place]).stdout),
+        "nothing is applied\n"
+    );
+}
+
+#[test]
+fn what_is_confirmed_in_time_stays() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let child = Command::new(env!("CARGO_BIN_EXE_onrush"))
+        .args(["tune", "apply", "--root", &place, "--confirm-within", "10m"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // It waits for us once everything is applied; before, there is a lock on the journal.
+    wait_until("nothing was applied", || {
+        onrush(&["status", "--root", &place])
+            .stdout
+            .starts_with(b"in force")
+    });
+    wait_until("it was not confirmed", || {
+        onrush(&["confirm", "--root", &place]).status.success()
+    });
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).ends_with("confirmed\n"));
+    assert!(onrush(&["status", "--root", &place]).status.success());
+}
+
+#[test]
+fn changes_for_a_command_last_as_long_as_it_runs() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let command = format!("cat {}; exit 7", somaxconn.display());
+    let output = onrush(&["apply", "--root", &place, "--for", &command]);
+    assert_eq!(
+        output.status.code(),
+        Some(7),
+        "the command's own code; {}",
+        text(&output.stderr)
+    );
+    assert!(
+        text(&output.stdout).contains("\n65535\n"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+}
+
+#[test]
+fn a_machine_is_shown_diagnosed_and_searched() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let picture = root.path().join("machine.svg");
+    let shown = onrush(&["show", "--root", &place, "--planned"]);
+    assert!(
+        text(&shown.stdout).contains("CPU 17  steers eth0"),
+        "{}",
+        text(&shown.stdout)
+    );
+    assert!(
+        onrush(&["show", "--root", &place, "--svg", path(&picture)])
+            .status
+            .success()
+    );
+    assert!(
+        fs::read_to_string(&picture)
+            .expect("read")
+            .starts_with("<svg")
+    );
+    let diagnosed = onrush(&["diagnose", "--root", &place]);
+    assert!(
+        text(&diagnosed.stdout).contains("nothing here was full"),
+        "{}",
+        text(&diagnosed.stdout)
+    );
+
+    // The best is the mask with the fewest digits that are zero.
+    let measure =
+        format!("cat {place}/sys/class/net/eth0/queues/rx-0/rps_cpus | tr -d '0,\\n' | wc -c");
+    let command = format!("expr 100 + 10 '*' $({measure})");
+    let searched = onrush(&[
+        "search",
+        "--root",
+        &place,
+        "--measure",
+        &command,
+        "--turns",
+        "2",
+    ]);
+    assert!(searched.status.success(), "{}", text(&searched.stderr));
+    let table = text(&searched.stdout);
+    let kept = table
+        .lines()
+        .rfind(|line| line.ends_with("kept"))
+        .unwrap_or_default();
+    assert!(
+        kept.starts_with("packet steering to all 32 CPUs"),
+        "{table}"
+    );
+    assert!(onrush(&["revert", "--root", &place]).status.success());
+    let failed = onrush(&["search", "--root", &place, "--measure", "echo nothing"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(
+        text(&failed.stderr).contains("last word is no number: \"nothing\""),
+        "{}",
+        text(&failed.stderr)
+    );
+}
+
+/// On the machine the tests run on: what is recommended exists, and no limit is lowered.
+#[test]
+fn settings_that_are_recommended_here_exist_and_are_not_lowered() {
+    for (goal, role) in [
+        ("throughput", "server"),
+        ("latency", "proxy"),
+        ("throughput", "client"),
+    ] {
+        let plan = onrush(&["plan", "--json", "--goal", goal, "--role", role]);
+        let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
+        for action in json["actions"].as_array().expect("actions") {
+            let path = action["path"].as_str().expect("a path");
+            if !path.starts_with("/proc/sys/") {
+                continue;
+            }
+            assert!(Path::new(path).exists(), "{path}");
+            let number = |key: &str| {
+                action[key]
+                    .as_str()
+                    .expect("a value")
+                    .split(' ')
+                    .next_back()?
+                    .parse::<u64>()
+                    .ok()
+            };
+            // Switches are 0 and 1; everything else is a limit.
+            if number("proposed") > Some(1) {
+                assert!(number("proposed") > number("current"), "{action}");
+            }
+        }
+    }
+}
+
+/// A network namespace with a pair of interfaces of four queues; gone with the value.
+struct Namespace(String);
+
+impl Namespace {
+    /// `None`, with a line that says why, where that is not permitted.
+    fn with_veth() -> Option<Namespace> {
+        let namespace = Namespace(format!("onrush-tune-{}", std::process::id()));
+        let steps: [&[&str]; 4] = [
+            &["netns", "add", &namespace.0],
+            &[
+                "-n",
+                &namespace.0,
+                "link",
+                "add",
+                "v0",
+                "numrxqueues",
+                "4",
+                "numtxqueues",
+                "4",
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "v1",
+            ],
+            &["-n", &namespace.0, "link", "set", "v0", "up"],
+            &["-n", &namespace.0, "link", "set", "v1", "up"],
+        ];
+        for step in steps {
+            let output = Command::new("ip").args(step).output();
+            if !output.as_ref().is_ok_and(|output| output.status.success()) {
+                eprintln!(
+                    "skipped: `ip {}` failed ({output:?}); this takes root and iproute2",
+                    step.join(" ")
+                );
+                return None;
+            }
+        }
+        Some(namespace)
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.0, program])
+            .args(arguments);
+        command
+    }
+
+    fn onrush(&self, arguments: &[&str]) -> Output {
+        let mut all = vec!["tune"];
+        all.extend(arguments);
+        self.command(env!("CARGO_BIN_EXE_onrush"), &all)
+            .output()
+            .expect("ip runs")
+    }
+
+    /// Everything that a plan may change here.
+    fn values(&self) -> String {
+        let script = "cd /sys/class/net/v0/queues && grep -H . */rps_cpus */rps_flow_cnt */xps_cpus; \
+                      cd /proc/sys/net && grep -H . core/somaxconn ipv4/tcp_* ipv4/ip_local_port_range";
+        let output = self
+            .command("sh", &["-c", script])
+            .output()
+            .expect("sh runs");
+        // These count or follow from memory, and change by themselves.
+        let lines = text(&output.stdout);
+        lines
+            .lines()
+            .filter(|line| !line.contains("tcp_fastopen_key"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
+    }
+}
+
+#[test]
+fn a_live_interface_is_changed_read_back_and_restored() {
+    let Some(namespace) = Namespace::with_veth() else {
+        return;
+    };
+    let before = namespace.values();
+    assert!(before.contains("rx-3/rps_cpus"), "{before}");
+    let wish = ["--interface", "v0"];
+
+    let plan = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
+    let actions = json["actions"].as_array().expect("actions");
+    assert!(actions.len() >= 8, "{}", text(&plan.stdout));
+    assert_eq!(namespace.values(), before, "a plan changes nothing");
+    let applied = namespace.onrush(&["apply", wish[0], wish[1]]);
+    assert!(
+        !text(&applied.stdout).contains("/queues/"),
+        "{}",
+        text(&applied.stdout)
+    );
+    assert!(namespace.onrush(&["status"]).status.success());
+    let again = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let left: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    let is_queue = |action: &&serde_json::Value| {
+        action["path"]
+            .as_str()
+            .is_some_and(|path| path.contains("/queues/"))
+    };
+    assert_eq!(
+        left["actions"]
+            .as_array()
+            .expect("actions")
+            .iter()
+            .filter(is_queue)
+            .count(),
+        0
+    );
+
+    // Somebody else turns steering off.
+    let file = "/sys/class/net/v0/queues/rx-1/rps_cpus";
+    let theirs = namespace
+        .command("sh", &["-c", &format!("echo 0 >{file}")])
+        .status()
+        .expect("sh runs");
+    assert!(theirs.success());
+    let status = namespace.onrush(&["status"]);
+    assert_eq!(status.status.code(), Some(3), "{}", text(&status.stdout));
+    assert!(
+        text(&status.stdout).contains("drifted  v0 queue 1 packet steering"),
+        "{}",
+        text(&status.stdout)
+    );
+    namespace.onrush(&["revert"]);
+    assert!(namespace.onrush(&["revert", "--force"]).status.success());
+    assert_eq!(namespace.values(), before);
+
+    // A measurement that is always the same keeps nothing, and everything is put back.
+    let searched = namespace.onrush(&[
+        "search",
+        wish[0],
+        wish[1],
+        "--turns",
+        "1",
+        "--measure",
+        "echo 1",
+    ]);
+    assert!(searched.status.success(), "{}", text(&searched.stderr));
+    assert!(
+        text(&searched.stdout).contains("put back"),
+        "{}",
+        text(&searched.stdout)
+    );
+    assert_eq!(namespace.values(), before);
+    assert!(namespace.onrush(&["revert"]).status.success());
+
+    for lines in [1, 3, 5, 8] {
+        kill_in_the_middle(&namespace, &wish, lines);
+        let reverted = namespace.onrush(&["revert"]);
+        assert!(
+            reverted.status.success(),
+            "{}{}",
+            text(&reverted.stdout),
+            text(&reverted.stderr)
+        );
+        assert_eq!(
+            namespace.values(),
+            before,
+            "killed after {lines} lines of the journal"
+        );
+    }
+}
+
+/// Kills an apply as soon as its journal has some lines, or after it has ended, which is as good.
+fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
+    let identity = namespace
+        .command("readlink", &["/proc/self/ns/net"])
+        .output()
+        .expect("readlink runs");
+    let digits: String = text(&identity.stdout)
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    let journal = format!("/run/onrush-tune.{digits}.journal");
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let mut child = namespace
+        .command(program, &[&["tune", "apply"], wish].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("ip runs");
+    wait_until("it neither wrote its journal nor ended", || {
+        let written = fs::read_to_string(&journal)
+            .unwrap_or_default()
+            .lines()
+            .count();
+        written >= lines || child.try_wait().expect("a child").is_some()
+    });
+    // `ip netns exec` becomes the program, so this is its process.
+    child.kill().expect("a child");
+    child.wait().expect("a child");
+}
