@@ -8,7 +8,6 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_config::Plan;

@@ -67,7 +67,8 @@ pub(crate) fn garbage(input: &[u8]) {
         let stream = listener.accept().await.expect("somebody connects");
         let acceptor = SERVER.with(Arc::clone);
         let deadline = server.now_exact() + PATIENCE;
-        let accepted = Transport::accept(stream, &acceptor, deadline).await;
+        let accepted =
+            Transport::accept(stream, onrush_engine::Input::default(), &acceptor, deadline).await;
         assert!(accepted.is_err(), "nobody can guess a handshake");
     });
     assert_eq!(core.run(), 0, "both ends came to an end");
@@ -110,7 +111,9 @@ pub(crate) fn tampering(changes: &[u8]) {
         let deadline = server.now_exact() + PATIENCE;
         let stream = server_listener.accept().await.expect("the relay connects");
         let acceptor = SERVER.with(Arc::clone);
-        if let Ok(transport) = Transport::accept(stream, &acceptor, deadline).await {
+        if let Ok(transport) =
+            Transport::accept(stream, onrush_engine::Input::default(), &acceptor, deadline).await
+        {
             transport.set_deadline(Some(deadline));
             let mut input = Input::default();
             let mut all = Vec::new();
