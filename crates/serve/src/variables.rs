@@ -5,9 +5,11 @@ use std::net::IpAddr;
 use onrush_config::plan::{Piece, Template, Variable};
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
+use onrush_tls::Info;
 
 use crate::passage::Asker;
 use crate::path;
+use crate::proxy::rewrite::VARIABLE_BYTES_MAX;
 use crate::route::{host_of, values};
 
 /// What is known of a request.
@@ -61,16 +63,34 @@ impl Facts<'_> {
                 }
             }
             Variable::Header(name) => put(values(head.headers, name).next().unwrap_or(b"")),
-            // A connection without TLS has none of them.
-            Variable::TlsVersion
-            | Variable::TlsCipher
-            | Variable::TlsServerName
-            | Variable::TlsClientSubject => {}
+            Variable::TlsVersion => put_of_tls(asker, |info| info.version.name(), put),
+            Variable::TlsCipher => put_of_tls(asker, |info| info.cipher, put),
+            Variable::TlsServerName => {
+                put_of_tls(asker, |info| info.name.as_deref().unwrap_or(""), put);
+            }
+            Variable::TlsClientSubject => {
+                put_of_tls(asker, |info| info.client.as_deref().unwrap_or(""), put);
+            }
             Variable::Upstream => put(asker.group_name().as_bytes()),
             Variable::Server => put(self.server),
             Variable::RequestId => put(asker.request_id()),
         }
     }
+}
+
+/// What was agreed on in the handshake; a connection without TLS has nothing of it.
+fn put_of_tls(
+    asker: &Asker<'_>,
+    part: impl for<'i> Fn(&'i Info) -> &'i str,
+    put: &mut impl FnMut(&[u8]),
+) {
+    asker.stream.with_info(|info| put_line(part(info), put));
+}
+
+/// The subject of a certificate may be of any length and have any letter in it: controls would end the field.
+fn put_line(text: &str, put: &mut impl FnMut(&[u8])) {
+    let text = &text.as_bytes()[..text.len().min(VARIABLE_BYTES_MAX)];
+    text.split(u8::is_ascii_control).for_each(put);
 }
 
 /// The longest address in text, `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
@@ -81,4 +101,20 @@ fn put_address(address: IpAddr, put: &mut impl FnMut(&[u8])) {
     let mut writer = HeadWriter::new(&mut text);
     let length = writer.display(address).finish();
     put(&text[..length.expect("the longest address fits")]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_stays_on_its_line_and_within_its_room() {
+        let line = |text: &str| {
+            let mut line = Vec::new();
+            put_line(text, &mut |part| line.extend_from_slice(part));
+            String::from_utf8(line).expect("it was text")
+        };
+        assert_eq!(line("CN=a\r\nX-Admin: yes\0"), "CN=aX-Admin: yes");
+        assert_eq!(line(&"x".repeat(10_000)).len(), VARIABLE_BYTES_MAX);
+    }
 }

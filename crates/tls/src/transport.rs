@@ -106,6 +106,12 @@ impl Transport {
         Some(tls.borrow().session.info.clone())
     }
 
+    /// [`Transport::info`] for those who only look at it.
+    pub fn with_info<T>(&self, look: impl FnOnce(&Info) -> T) -> Option<T> {
+        let tls = self.tls.as_ref()?;
+        Some(look(&tls.borrow().session.info))
+    }
+
     /// See [`Stream::set_deadline`].
     #[inline]
     pub fn set_deadline(&self, deadline: Option<Instant>) {

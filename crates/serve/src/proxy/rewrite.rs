@@ -107,7 +107,7 @@ impl Rules {
 const HOST_BYTES_MAX: usize = 300;
 
 /// The longest text of a variable that is not part of the head: a group's name, what TLS says.
-const VARIABLE_BYTES_MAX: usize = 512;
+pub(crate) const VARIABLE_BYTES_MAX: usize = 512;
 
 fn extent(template: &Template) -> (usize, usize) {
     let text = |piece: &plan::Piece| match piece {
