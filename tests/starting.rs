@@ -127,10 +127,6 @@ fn what_cannot_be_served_is_refused() {
             "the directory /nonexistent: there is none",
         ),
         (&["/etc/passwd"], "the directory /etc/passwd: it is a file"),
-        (
-            &["--forward", "http://no-such-host.invalid:80"],
-            "no-such-host.invalid",
-        ),
         (&["--forward", "http://h:80/path"], "has a path"),
         (&["--forward", "ftp://h"], "unknown scheme"),
         (

@@ -17,7 +17,7 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
-use super::rewrite;
+use super::{rewrite, tunnel};
 use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX};
 use crate::passage::Asker;
 use crate::worker::Worker;
@@ -41,7 +41,8 @@ pub(crate) fn duplicate(
     asker: Asker<'_>,
 ) {
     let worker = asker.worker;
-    if !is_chosen(mirror.share, worker.chance()) {
+    // What asks for a tunnel would get one, and nobody to talk to.
+    if tunnel::is_asked(head) || !is_chosen(mirror.share, worker.chance()) {
         return;
     }
     let Some(body) = whole_body(head, &input[head.bytes..], worker) else {
