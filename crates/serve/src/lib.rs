@@ -43,5 +43,5 @@ mod harness;
 mod tests;
 
 pub use check::{Unusable, check};
-pub use meter::Totals;
+pub use meter::{Class, Totals};
 pub use server::{Server, StartError};
