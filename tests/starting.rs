@@ -281,9 +281,11 @@ fn files_that_a_configuration_names_are_looked_at_before_anything_starts() {
     for finished in [run(&["check", &path]), run(&["serve", "--config", &path])] {
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert_eq!(finished.out, "", "{finished:?}");
-        let missing = format!("cannot serve the directory {place}/nowhere: there is none");
+        let missing =
+            format!("{path}:3:18: cannot serve the directory {place}/nowhere: there is none");
         assert!(finished.err.contains(&missing), "{finished:?}");
-        let malformed = format!("{place}/htpasswd:2: ali: this is no hash of a password");
+        let malformed =
+            format!("{path}:5:23: {place}/htpasswd:2: ali: this is no hash of a password");
         assert!(finished.err.contains(&malformed), "{finished:?}");
         assert!(!finished.err.contains("sesame"), "{finished:?}");
     }
@@ -292,6 +294,147 @@ fn files_that_a_configuration_names_are_looked_at_before_anything_starts() {
     fs::write(&users, format!("ali:{hash}\n")).expect("it is ours");
     let finished = run(&["check", &path]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
+}
+
+/// A directory with certificates, good and bad, and their keys.
+fn certificates() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        fs::write(directory.path().join(name), text).expect("it is ours");
+    };
+    for (name, last_year) in [("good", 2200), ("other", 2200), ("old", 1999)] {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut params =
+            rcgen::CertificateParams::new(["localhost".to_owned()]).expect("it is a name");
+        params.not_before = rcgen::date_time_ymd(1998, 1, 1);
+        params.not_after = rcgen::date_time_ymd(last_year, 1, 1);
+        let certificate = params.self_signed(&key).expect("its own key");
+        write(&format!("{name}.pem"), &certificate.pem());
+        write(&format!("{name}.key"), &key.serialize_pem());
+    }
+    write("empty.pem", "");
+    write("htpasswd", "ali:open sesame\n");
+    directory
+}
+
+#[test]
+fn what_is_wrong_with_a_certificate_has_its_place_in_the_file() {
+    let directory = certificates();
+    let path = directory.path().join("onrush.toml");
+    let path_text = path.display().to_string();
+    let shown = |pair: &str| format!("[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ {pair} }}");
+    let to_server = |keys: &str| {
+        format!(
+            "[[route]]\nforward = \"a\"\n[upstream.a]\nservers = [\"127.0.0.1:1\"]\ntls = {{ {keys} }}"
+        )
+    };
+    let pair = |certificate: &str, key: &str| {
+        format!("certificate = \"{certificate}.pem\", key = \"{key}.key\"")
+    };
+    let asking = |file: &str| shown(&format!("{}, client_ca = \"{file}\"", pair("good", "good")));
+    let several = "certificates = [\n{ certificate = \"good.pem\", key = \"good.key\" },\n{ certificate = \"other.pem\", key = \"old.key\" }]";
+    for (text, place, part) in [
+        (
+            shown(&pair("good", "other")),
+            "3:41",
+            "this key does not belong to the certificate",
+        ),
+        (
+            shown(&pair("none", "good")),
+            "3:23",
+            "none.pem: it cannot be read",
+        ),
+        (
+            shown(&pair("good", "none")),
+            "3:41",
+            "none.key: it cannot be read",
+        ),
+        (
+            shown(&pair("empty", "good")),
+            "3:23",
+            "there is no certificate in it",
+        ),
+        (shown(several), "5:36", "old.key: this key does not belong"),
+        (asking("none.pem"), "3:65", "none.pem: it cannot be read"),
+        (asking("good.key"), "3:65", "there is no certificate in it"),
+        (
+            to_server("ca = \"empty.pem\""),
+            "5:14",
+            "there is no certificate in it",
+        ),
+        (
+            to_server(&pair("none", "good")),
+            "5:23",
+            "none.pem: it cannot be read",
+        ),
+        (
+            to_server(&pair("good", "other")),
+            "5:41",
+            "this key does not belong to the certificate",
+        ),
+    ] {
+        let text = format!("{text}\n[[route]]\npath = \"=/last\"\nsynthetic = true\n");
+        fs::write(&path, &text).expect("it is ours");
+        let place = format!("the configuration cannot be used\n{path_text}:{place}: ");
+        for verb in [&["check"][..], &["serve", "--config"]] {
+            let finished = run_onrush(&[verb, &[&path_text]].concat());
+            assert_eq!(
+                (finished.code, finished.out.as_str()),
+                (Some(1), ""),
+                "{finished:?}"
+            );
+            assert!(finished.err.contains(&place), "{place} in {finished:?}");
+            assert!(finished.err.contains(part), "{finished:?}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_a_warning_with_its_place() {
+    let directory = certificates();
+    let path = directory.path().join("onrush.toml");
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+        tls = { certificate = \"old.pem\", key = \"old.key\" }\n[[route]]\nsynthetic = true\n";
+    fs::write(&path, text).expect("it is ours");
+    let path = path.display().to_string();
+    let place = format!("{path}:3:23: warning: ");
+    let sentence = "old.pem: the certificate has expired";
+    let checked = run_onrush(&["check", &path]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let serve = Serve::start(&["--config", &path]);
+    serve.program.signal(rustix::process::Signal::TERM);
+    for said in [checked.err, serve.program.finish().err] {
+        assert!(said.contains(&place) && said.contains(sentence), "{said}");
+    }
+}
+
+#[test]
+fn what_flags_name_has_no_place_in_the_file() {
+    let directory = certificates();
+    let path = directory.path().join("onrush.toml");
+    fs::write(
+        &path,
+        "[[route]]\nbasic_auth = { file = \"htpasswd\" }\nsynthetic = true\n",
+    )
+    .expect("it is ours");
+    let path = path.display().to_string();
+    let pem = directory.path().join("empty.pem").display().to_string();
+    let flags = ["--listen", "127.0.0.1:0", "--tls", &format!("{pem},{pem}")];
+    let refused = run_onrush(&[&["serve", "--config", &path], &flags[..]].concat());
+    assert_eq!(
+        (refused.code, refused.out.as_str()),
+        (Some(1), ""),
+        "{refused:?}"
+    );
+    let lines: Vec<&str> = refused.err.lines().collect();
+    assert!(
+        lines[1].starts_with(&format!("{pem}: there is no certificate")),
+        "{refused:?}"
+    );
+    assert!(
+        lines[2].starts_with(&format!("{path}:2:23: ")),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use onrush_config::Plan;
+use onrush_serve::Checked;
 
-use crate::serve::{read, say};
+use crate::serve::{Written, checked, say};
 
 /// Every error and warning is printed with its place.
 #[derive(clap::Args)]
@@ -23,13 +24,13 @@ pub(crate) struct Args {
 /// Looks at everything and starts nothing.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match check(&args.file) {
-        Ok(plan) => {
+        Ok(checked) => {
             // The exit code says it, too.
             let _ = writeln!(
                 std::io::stdout(),
                 "{} can be used: {}",
                 args.file.display(),
-                summary(&plan)
+                summary(checked.plan())
             );
             ExitCode::SUCCESS
         }
@@ -41,12 +42,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// The plan of a file that can be used; warnings are said.
-fn check(file: &Path) -> anyhow::Result<Plan> {
-    let plan = read(file)?;
-    onrush_serve::check(&plan)?
-        .iter()
-        .for_each(|warning| say(format_args!("warning: {warning}")));
-    Ok(plan)
+fn check(file: &Path) -> anyhow::Result<Checked> {
+    let written = Written::read(file)?;
+    let plan = written.plan()?;
+    checked(plan, Some(&written))
 }
 
 fn summary(plan: &Plan) -> String {

@@ -11,7 +11,8 @@ use clap::ValueEnum;
 use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
 use onrush_config::plan::{Action, Host, Io, Listen, OneLiner, PathMatch, Plan};
 use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
-use onrush_serve::Server;
+use onrush_config::{Diagnostic, Findings};
+use onrush_serve::{Checked, Server, Unusable};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -91,11 +92,12 @@ pub(crate) fn run(args: Args) -> ExitCode {
 }
 
 fn serve(args: Args) -> anyhow::Result<()> {
-    let plan = plan(&args)?;
+    let written = args.config.as_deref().map(Written::read).transpose()?;
+    let plan = plan(&args, written.as_ref())?;
     // Before the cores start, so that a signal cannot fall between.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
     let what = describe(&plan);
-    let server = Server::start(plan)?;
+    let server = Server::start(checked(plan, written.as_ref())?)?;
     announce(&server, &what);
     let signal = signals.forever().next();
     let name = if signal == Some(SIGINT) {
@@ -127,11 +129,11 @@ pub(crate) fn say(line: std::fmt::Arguments<'_>) {
 }
 
 /// The file or the one-liner, with the flags on top.
-fn plan(args: &Args) -> anyhow::Result<Plan> {
+fn plan(args: &Args, written: Option<&Written>) -> anyhow::Result<Plan> {
     let listen = listen(args)?;
-    let mut plan = match &args.config {
-        Some(path) => {
-            let mut plan = read(path)?;
+    let mut plan = match written {
+        Some(written) => {
+            let mut plan = written.plan()?;
             if !listen.is_empty() {
                 plan.listen = listen;
             }
@@ -185,19 +187,79 @@ fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
     Ok(listen)
 }
 
-/// The plan of a file; its warnings are said.
-pub(crate) fn read(path: &Path) -> anyhow::Result<Plan> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the configuration {}", path.display()))?;
-    match onrush_config::parse(&text, path) {
-        Ok(parsed) => {
-            parsed
-                .warnings
-                .iter()
-                .for_each(|warning| say(format_args!("{warning}")));
-            Ok(parsed.plan)
+/// A configuration file as it is written, so that places in it can be shown.
+pub(crate) struct Written<'a> {
+    path: &'a Path,
+    text: String,
+}
+
+impl<'a> Written<'a> {
+    pub(crate) fn read(path: &'a Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the configuration {}", path.display()))?;
+        Ok(Self { path, text })
+    }
+
+    /// What it means; its warnings are said.
+    pub(crate) fn plan(&self) -> anyhow::Result<Plan> {
+        match onrush_config::parse(&self.text, self.path) {
+            Ok(parsed) => {
+                say_all(&parsed.warnings);
+                Ok(parsed.plan)
+            }
+            Err(errors) => bail!("{UNUSABLE}\n{errors}"),
         }
-        Err(errors) => bail!("the configuration cannot be used\n{errors}"),
+    }
+
+    fn findings(&self) -> Findings<'_> {
+        Findings::new(&self.text, self.path)
+    }
+}
+
+const UNUSABLE: &str = "the configuration cannot be used";
+
+/// The plan with what its files say; warnings are said. What the file names has its place there, as everything else that
+/// is wrong with it; what flags name has none.
+pub(crate) fn checked(plan: Plan, written: Option<&Written<'_>>) -> anyhow::Result<Checked> {
+    let outcome = onrush_serve::check(plan);
+    let Some(written) = written else {
+        let checked = outcome?;
+        for warning in checked.warnings() {
+            say(format_args!("warning: {warning}"));
+        }
+        return Ok(checked);
+    };
+    let mut findings = written.findings();
+    match outcome {
+        Ok(checked) => {
+            for warning in checked.warnings() {
+                match &warning.place {
+                    Some(place) => findings.warning(place.clone(), &*warning.message),
+                    None => say(format_args!("warning: {warning}")),
+                }
+            }
+            say_all(&findings.finish().expect("there are warnings only"));
+            Ok(checked)
+        }
+        Err(Unusable(troubles)) => {
+            let mut said = UNUSABLE.to_owned();
+            for trouble in &troubles {
+                match &trouble.place {
+                    Some(place) => findings.error(place.clone(), &*trouble.message),
+                    None => said += &format!("\n{trouble}"),
+                }
+            }
+            if let Err(errors) = findings.finish() {
+                said += &format!("\n{errors}");
+            }
+            bail!(said)
+        }
+    }
+}
+
+fn say_all(warnings: &[Diagnostic]) {
+    for warning in warnings {
+        say(format_args!("{warning}"));
     }
 }
 

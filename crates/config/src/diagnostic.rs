@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::limits;
 
 /// A place in the text, in bytes.
-pub(crate) type Span = Range<usize>;
+pub type Span = Range<usize>;
 
 /// One finding and its place. Displays as a compiler's would:
 ///
@@ -174,8 +174,9 @@ struct Finding {
     message: String,
 }
 
-/// Collects findings while a text is read and understood.
-pub(crate) struct Findings<'text> {
+/// Collects findings while a text is read and understood; and then, for whoever looks at the files that it names, what is
+/// wrong with those (see [`FilePath::place`](crate::plan::FilePath::place)).
+pub struct Findings<'text> {
     text: &'text str,
     path: &'text Path,
     /// Where each line begins, ascending; the first at 0.
@@ -185,7 +186,8 @@ pub(crate) struct Findings<'text> {
 }
 
 impl<'text> Findings<'text> {
-    pub(crate) fn new(text: &'text str, path: &'text Path) -> Findings<'text> {
+    /// None yet, in a `text` that came from `path`.
+    pub fn new(text: &'text str, path: &'text Path) -> Findings<'text> {
         let after_newlines = text.match_indices('\n').map(|(newline, _)| newline + 1);
         let lines = std::iter::once(0).chain(after_newlines).collect();
         Findings {
@@ -197,7 +199,8 @@ impl<'text> Findings<'text> {
         }
     }
 
-    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) {
+    /// Something that keeps the configuration from being used.
+    pub fn error(&mut self, span: Span, message: impl Into<String>) {
         self.errors += 1;
         self.found.push(Finding {
             severity: Severity::Error,
@@ -206,7 +209,8 @@ impl<'text> Findings<'text> {
         });
     }
 
-    pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
+    /// Something that is hardly what was meant.
+    pub fn warning(&mut self, span: Span, message: impl Into<String>) {
         self.found.push(Finding {
             severity: Severity::Warning,
             span,
@@ -232,7 +236,10 @@ impl<'text> Findings<'text> {
 
     /// The warnings when there was no error, and otherwise the errors: whoever has to mend those
     /// will see the warnings next time. In the order of the text, at most [`limits::FINDINGS_MAX`].
-    pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
+    ///
+    /// # Errors
+    /// When one was found.
+    pub fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
         let severity = if self.errors > 0 {
             Severity::Error
         } else {

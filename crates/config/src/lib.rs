@@ -22,7 +22,7 @@ pub mod limits;
 
 use std::path::Path;
 
-pub use diagnostic::{Diagnostic, Errors};
+pub use diagnostic::{Diagnostic, Errors, Findings};
 pub use plan::Plan;
 
 /// A configuration that can be used.

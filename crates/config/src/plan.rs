@@ -3,6 +3,7 @@
 //!
 //! It says nothing of how: no sockets, no engine. A connection may hold a snapshot of it.
 
+mod file;
 mod listen;
 mod network;
 mod route;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use crate::limits;
 
+pub use file::FilePath;
 pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
 pub use network::{Network, Networks};
 pub use route::{
@@ -192,7 +194,7 @@ impl Plan {
         let mut upstreams = Vec::new();
         let action = match what {
             OneLiner::Files(root) => Action::Files {
-                root,
+                root: root.into(),
                 index: limits::index_default(),
                 hidden: false,
                 precompressed: Vec::new(),

@@ -3,13 +3,14 @@
 //! rest can still be looked at.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Findings, Span};
 use crate::nearest::nearest;
+use crate::plan::FilePath;
 use crate::value::{self, Invalid};
 
 /// A table, its name in sentences and the keys it may have.
@@ -263,14 +264,15 @@ impl<'file, 'text> Section<'file, 'text> {
         key: &str,
         example: &str,
         findings: &mut Findings<'_>,
-    ) -> Option<PathBuf> {
+    ) -> Option<FilePath> {
         let text = self.text(key, example, findings)?;
         if text.get_ref().is_empty() || text.get_ref().contains('\0') {
             let message = format!("{:?} is not a path: expected {example}", text.get_ref());
             findings.error(text.span(), message);
             return None;
         }
-        Some(findings.beneath(Path::new(text.get_ref())))
+        let path = findings.beneath(Path::new(text.get_ref()));
+        Some(FilePath::written(path, text.span()))
     }
 
     /// A whole number, also out of every range, so that the range's own message can be given.

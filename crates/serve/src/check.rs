@@ -1,36 +1,81 @@
 //! What can be known to be wrong with a plan before anything is bound: what it says of files,
 //! directories and certificates.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::Action;
+use onrush_config::diagnostic::Span;
+use onrush_config::plan::{Action, BasicAuth, FilePath, Route};
 use onrush_engine::{Errno, Error, Kind, Root};
 
 use crate::access::Users;
 use crate::tls::Encryption;
 
-/// Why a plan cannot be used here: everything that is wrong with its files, each with its name.
+/// Something wrong with a file that a plan names, or worth a warning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// Where the text of the configuration names it; nowhere when the command line does.
+    pub place: Option<Span>,
+    /// What it is, in a sentence that names the file.
+    pub message: String,
+}
+
+impl Trouble {
+    pub(crate) fn with(file: &FilePath, message: String) -> Self {
+        Self {
+            place: file.place().cloned(),
+            message,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Why a plan cannot be used here: everything that is wrong with its files.
 #[derive(Debug)]
-pub struct Unusable(pub Vec<String>);
+pub struct Unusable(pub Vec<Trouble>);
 
 /// A line for each.
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
+        let lines: Vec<_> = self.0.iter().map(|trouble| &*trouble.message).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 
 impl std::error::Error for Unusable {}
 
-/// Looks at everything that [`Server::start`](crate::Server::start) looks at before it binds an address, and returns what
-/// deserves a warning.
+/// A plan and what its files say: all that a [`Server`](crate::Server) needs of them.
+pub struct Checked {
+    pub(crate) plan: Plan,
+    pub(crate) found: Found,
+}
+
+impl Checked {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What can be used and is hardly meant to be, such as a certificate that has expired.
+    pub fn warnings(&self) -> &[Trouble] {
+        &self.found.troubles.warnings
+    }
+}
+
+/// Reads the files of a plan, its certificates among them, and looks at its directories.
 ///
 /// # Errors
-/// When a server could not start with it.
-pub fn check(plan: &Plan) -> Result<Vec<String>, Unusable> {
-    read(plan).map(|found| found.warnings)
+/// When a server could not start with them.
+pub fn check(plan: Plan) -> Result<Checked, Unusable> {
+    let found = read(&plan)?;
+    Ok(Checked { plan, found })
 }
 
 /// What the files of a plan say.
@@ -38,44 +83,72 @@ pub(crate) struct Found {
     /// The users of each route.
     pub(crate) users: Vec<Option<Arc<Users>>>,
     pub(crate) encryption: Encryption,
-    pub(crate) warnings: Vec<String>,
+    troubles: Troubles,
 }
 
-/// Reads the files of a plan, its certificates among them, and opens its directories.
+/// What has been seen while the files of a plan were read.
+#[derive(Default)]
+pub(crate) struct Troubles {
+    pub(crate) warnings: Vec<Trouble>,
+    pub(crate) wrong: Vec<Trouble>,
+}
+
+/// See [`check`].
 pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
-    let (mut users, mut warnings, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
-    for route in &plan.routes {
-        if let Action::Files { root, .. } = &route.action
-            && let Err(error) = Root::open(root)
-        {
-            wrong.push(cannot_serve(&root.display().to_string(), &error));
+    let mut troubles = Troubles::default();
+    let users = plan
+        .routes
+        .iter()
+        .map(|route| read_route(route, &mut troubles))
+        .collect();
+    let encryption = Encryption::of(plan, &mut troubles);
+    // Routes may share a file.
+    say_once(&mut troubles.wrong);
+    say_once(&mut troubles.warnings);
+    if !troubles.wrong.is_empty() {
+        return Err(Unusable(troubles.wrong));
+    }
+    Ok(Found {
+        users,
+        encryption,
+        troubles,
+    })
+}
+
+/// The users of a route that has some; its directory is only opened.
+fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
+    if let Action::Files { root, .. } = &route.action
+        && let Err(error) = Root::open(root)
+    {
+        let message = cannot_serve(&root.display().to_string(), &error);
+        troubles.wrong.push(Trouble::with(root, message));
+    }
+    let auth = route.access.basic_auth.as_ref()?;
+    let mut warnings = Vec::new();
+    let users = Users::read(auth, &mut warnings);
+    let of_file = |message| trouble_with_users(auth, message);
+    troubles.warnings.extend(warnings.into_iter().map(of_file));
+    match users {
+        Ok(users) => Some(Arc::new(users)),
+        Err(lines) => {
+            troubles.wrong.extend(lines.into_iter().map(of_file));
+            None
         }
-        let read = route
-            .access
-            .basic_auth
-            .as_ref()
-            .map(|auth| Users::read(auth, &mut warnings));
-        users.push(match read.transpose() {
-            Ok(users) => users.map(Arc::new),
-            Err(lines) => {
-                wrong.extend(lines);
-                None
-            }
-        });
     }
-    let encryption = Encryption::of(plan, &mut warnings, &mut wrong);
-    if wrong.is_empty() {
-        // Routes may share a file.
-        warnings.sort();
-        warnings.dedup();
-        return Ok(Found {
-            users,
-            encryption,
-            warnings,
-        });
+}
+
+/// Those that stand in the configuration itself are known to be good.
+fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
+    Trouble {
+        place: auth.file.as_ref().and_then(|file| file.place().cloned()),
+        message,
     }
-    wrong.dedup();
-    Err(Unusable(wrong))
+}
+
+/// Drops what has been said before.
+fn say_once(troubles: &mut Vec<Trouble>) {
+    let mut said = HashSet::new();
+    troubles.retain(|trouble| said.insert(trouble.message.clone()));
 }
 
 /// Why a directory cannot be opened.

@@ -1,6 +1,6 @@
 //! Answers requests: fixed and synthetic answers, files, and requests forwarded to a group of servers.
 //!
-//! [`Server::start`] makes a running server of a [`Plan`](onrush_config::Plan). One task per connection lives in
+//! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] makes a running server of it. One task per connection lives in
 //! `connection.rs`, the front page of this crate.
 #![forbid(unsafe_code)]
 
@@ -42,6 +42,6 @@ mod harness;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Unusable, check};
+pub use check::{Checked, Trouble, Unusable, check};
 pub use meter::{Class, Totals};
 pub use server::{Server, StartError};

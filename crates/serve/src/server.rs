@@ -16,7 +16,7 @@ use onrush_engine::{
 use onrush_tls::Watch;
 
 use crate::access::Ledger;
-use crate::check::{self, Unusable, cannot_serve};
+use crate::check::{Checked, Found, cannot_serve};
 use crate::limits::{
     ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, DESCRIPTORS_OF_PROGRAM,
     DESCRIPTORS_PER_CORE,
@@ -57,8 +57,6 @@ pub enum StartError {
     },
     /// An address cannot be listened on.
     Listen(Address, Error),
-    /// Files of the plan cannot be used.
-    Unusable(Unusable),
     /// There is no thread to check passwords with.
     Thread(io::Error),
     /// A directory that could be opened a moment ago cannot be opened any more.
@@ -93,7 +91,6 @@ impl fmt::Display for StartError {
                     None => error.fmt(f),
                 }
             }
-            StartError::Unusable(why) => why.fmt(f),
             StartError::Directory(path, error) => f.write_str(&cannot_serve(path, error)),
             StartError::Thread(error) => {
                 write!(f, "cannot start a thread to check passwords: {error}")
@@ -141,12 +138,13 @@ fn why_not_listening(address: &Address, error: &Error) -> Option<&'static str> {
 }
 
 impl Server {
-    /// Starts what `plan` says. Connections are accepted when it returns. The soft limit on open files is raised to the
-    /// hard one: every connection is a file.
+    /// Starts what a plan says, with its files as [`check`](crate::check()) has found them. Connections are accepted when
+    /// it returns. The soft limit on open files is raised to the hard one: every connection is a file.
     ///
     /// # Errors
     /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
-    pub fn start(plan: Plan) -> Result<Server, StartError> {
+    pub fn start(checked: Checked) -> Result<Server, StartError> {
+        let Checked { plan, found } = checked;
         let limit = descriptors::raise();
         let choice = choose(io(plan.io)).map_err(StartError::Driver)?;
         let cpus = placement(&plan)?;
@@ -155,7 +153,7 @@ impl Server {
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let shared = Shared::new(&plan)?;
+        let shared = Shared::with(found, &plan)?;
         let resolver =
             Resolver::start(&plan.upstreams, &shared.rosters).map_err(StartError::Resolver)?;
         let claims = claim(&plan)?;
@@ -286,12 +284,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Of a plan whose files can be used.
+    #[cfg(test)]
     pub(crate) fn new(plan: &Plan) -> Result<Self, StartError> {
-        let found = check::read(plan).map_err(StartError::Unusable)?;
-        found
-            .warnings
-            .iter()
-            .for_each(|warning| tracing::warn!("{warning}"));
+        let found = crate::check::read(plan).expect("a test has the files of its plan");
+        Self::with(found, plan)
+    }
+
+    fn with(found: Found, plan: &Plan) -> Result<Self, StartError> {
         let rosters = plan.upstreams.iter().map(Roster::new).map(Arc::new);
         Ok(Self {
             ledger: Ledger::new(plan, found.users).map_err(StartError::Thread)?,

@@ -4,13 +4,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{self, Certificate, ClientCertificates, Tls, TlsProfile, UpstreamTls};
+use onrush_config::plan::{
+    self, Certificate, ClientCertificates, FilePath, Tls, TlsProfile, UpstreamTls,
+};
 use onrush_engine::{Error, Input, Instant, Kind, Op, Stream};
 use onrush_tls::{
     Acceptor, ClientSetup, Clients, Connector, HandshakeError, Identity, Profile, Reloaded,
-    ServerSetup, Transport, Trouble, Verify, Watch, Watched,
+    ServerSetup, Subject, Transport, Verify, Watch, Watched,
 };
 
+use crate::check::{Trouble, Troubles};
 use crate::client::Client;
 use crate::connection;
 use crate::worker::Worker;
@@ -24,16 +27,18 @@ pub(crate) struct Encryption {
 
 impl Encryption {
     /// Reads all certificates of a plan. Where they cannot be used there is nothing; what is wrong with them goes to
-    /// `wrong`.
-    pub(crate) fn of(plan: &Plan, warnings: &mut Vec<String>, wrong: &mut Vec<String>) -> Self {
+    /// `troubles`.
+    pub(crate) fn of(plan: &Plan, troubles: &mut Troubles) -> Self {
         let acceptors = plan.listen.iter().map(|listen| {
             let tls = listen.tls.as_ref()?;
-            keep(Acceptor::new(server_setup(tls)), warnings, wrong)
+            let made = Acceptor::new(server_setup(tls));
+            keep(made, |subject| server_file(tls, subject), troubles)
         });
         let acceptors = acceptors.collect();
         let connectors = plan.upstreams.iter().map(|upstream| {
             let tls = upstream.tls.as_ref()?;
-            keep(Connector::new(client_setup(tls)), warnings, wrong)
+            let made = Connector::new(client_setup(tls));
+            keep(made, |subject| client_file(tls, subject), troubles)
         });
         Self {
             acceptors,
@@ -66,21 +71,55 @@ impl Encryption {
     }
 }
 
-fn keep<T>(
-    made: Result<(T, Vec<Trouble>), Vec<Trouble>>,
-    warnings: &mut Vec<String>,
-    wrong: &mut Vec<String>,
+/// What was made of files; `file` says which of them is meant.
+fn keep<'p, T>(
+    made: Result<(T, Vec<onrush_tls::Trouble>), Vec<onrush_tls::Trouble>>,
+    file: impl Fn(Subject) -> Option<&'p FilePath>,
+    troubles: &mut Troubles,
 ) -> Option<Arc<T>> {
-    let lines = |troubles: Vec<Trouble>| troubles.into_iter().map(|trouble| trouble.to_string());
+    let placed = |trouble: onrush_tls::Trouble| Trouble {
+        place: file(trouble.subject).and_then(|file| file.place().cloned()),
+        message: trouble.message,
+    };
     match made {
-        Ok((made, said)) => {
-            warnings.extend(lines(said));
+        Ok((made, warnings)) => {
+            troubles.warnings.extend(warnings.into_iter().map(placed));
             Some(Arc::new(made))
         }
-        Err(troubles) => {
-            wrong.extend(lines(troubles));
+        Err(wrong) => {
+            troubles.wrong.extend(wrong.into_iter().map(placed));
             None
         }
+    }
+}
+
+/// The file of a listener's setup that is meant.
+fn server_file(tls: &Tls, subject: Subject) -> Option<&FilePath> {
+    let files = |index: usize| match &tls.certificates[index] {
+        Certificate::SelfSigned => None,
+        Certificate::Files { certificate, key } => Some((certificate, key)),
+    };
+    match subject {
+        Subject::Certificate(index) => files(index).map(|(certificate, _)| certificate),
+        Subject::Key(index) => files(index).map(|(_, key)| key),
+        Subject::Authorities => match &tls.clients {
+            ClientCertificates::Ignored => None,
+            ClientCertificates::Optional(file) | ClientCertificates::Required(file) => Some(file),
+        },
+        Subject::Setup => None,
+    }
+}
+
+/// The file of a group's setup that is meant; it shows one certificate at most.
+fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
+    match subject {
+        Subject::Certificate(_) => tls.certificate.as_ref().map(|(certificate, _)| certificate),
+        Subject::Key(_) => tls.certificate.as_ref().map(|(_, key)| key),
+        Subject::Authorities => match &tls.verify {
+            plan::Verify::File(file) => Some(file),
+            plan::Verify::System | plan::Verify::Nothing => None,
+        },
+        Subject::Setup => None,
     }
 }
 
@@ -88,8 +127,8 @@ fn server_setup(tls: &Tls) -> ServerSetup {
     let identity = |certificate: &Certificate| match certificate {
         Certificate::SelfSigned => Identity::SelfSigned,
         Certificate::Files { certificate, key } => Identity::Files {
-            certificate: certificate.clone(),
-            key: key.clone(),
+            certificate: certificate.to_path_buf(),
+            key: key.to_path_buf(),
         },
     };
     ServerSetup {
@@ -100,8 +139,8 @@ fn server_setup(tls: &Tls) -> ServerSetup {
         },
         clients: match &tls.clients {
             ClientCertificates::Ignored => Clients::Ignored,
-            ClientCertificates::Optional(file) => Clients::Optional(file.clone()),
-            ClientCertificates::Required(file) => Clients::Required(file.clone()),
+            ClientCertificates::Optional(file) => Clients::Optional(file.to_path_buf()),
+            ClientCertificates::Required(file) => Clients::Required(file.to_path_buf()),
         },
         protocols: vec!["http/1.1"],
     }
@@ -111,11 +150,14 @@ fn client_setup(tls: &UpstreamTls) -> ClientSetup {
     ClientSetup {
         verify: match &tls.verify {
             plan::Verify::System => Verify::System,
-            plan::Verify::File(file) => Verify::File(file.clone()),
+            plan::Verify::File(file) => Verify::File(file.to_path_buf()),
             plan::Verify::Nothing => Verify::Nothing,
         },
         name: tls.name.clone(),
-        certificate: tls.certificate.clone(),
+        certificate: tls
+            .certificate
+            .as_ref()
+            .map(|(certificate, key)| (certificate.to_path_buf(), key.to_path_buf())),
         ..ClientSetup::default()
     }
 }

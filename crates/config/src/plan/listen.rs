@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::file::FilePath;
 use super::network::Networks;
 use crate::limits;
 
@@ -89,9 +90,9 @@ pub enum Certificate {
     /// PEM files. Whether they exist and belong together is not known here.
     Files {
         /// The chain, the server's own certificate first.
-        certificate: PathBuf,
+        certificate: FilePath,
         /// Its private key.
-        key: PathBuf,
+        key: FilePath,
     },
     /// Made at the start, for this machine's names; for local use.
     SelfSigned,
@@ -114,7 +115,7 @@ pub enum ClientCertificates {
     #[default]
     Ignored,
     /// They may; one that is shown must be signed by an authority of this PEM file.
-    Optional(PathBuf),
+    Optional(FilePath),
     /// They must.
-    Required(PathBuf),
+    Required(FilePath),
 }

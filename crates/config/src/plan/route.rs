@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use super::file::FilePath;
 use super::network::Networks;
 use super::template::Template;
 use crate::limits;
@@ -232,7 +232,7 @@ pub struct BasicAuth {
     pub users: Vec<(String, String)>,
     /// A file with a line `name:hash` for each further user, as `htpasswd` writes it. Nothing of it is
     /// known here; [`crate::value::check_password_hash`] is for its hashes, too.
-    pub file: Option<PathBuf>,
+    pub file: Option<FilePath>,
 }
 
 /// How many requests a key may make.
@@ -364,9 +364,8 @@ pub enum Action {
     },
     /// A file beneath a directory: the request's path after the route's prefix.
     Files {
-        /// The directory. Whether it exists is not known here. Relative only in a plan from the
-        /// command line.
-        root: PathBuf,
+        /// The directory.
+        root: FilePath,
         /// File names to try, in order, when the path is a directory. Never with a `/`.
         index: Vec<String>,
         /// Whether files and directories whose names begin with a dot are served.

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::file::FilePath;
 use super::route::Pattern;
 use crate::limits;
 
@@ -339,7 +340,7 @@ pub struct UpstreamTls {
     /// The name that is asked for and looked for in the certificate; none for the server's own.
     pub name: Option<String>,
     /// The certificate and key that are shown to servers that ask.
-    pub certificate: Option<(PathBuf, PathBuf)>,
+    pub certificate: Option<(FilePath, FilePath)>,
 }
 
 /// Whose certificates are believed.
@@ -349,7 +350,7 @@ pub enum Verify {
     #[default]
     System,
     /// Those of the authorities in this PEM file.
-    File(PathBuf),
+    File(FilePath),
     /// All of them.
     Nothing,
 }

@@ -1,7 +1,6 @@
 //! `[[listen]]`: where connections are accepted, and what lies between the socket and HTTP.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -10,7 +9,9 @@ use super::{as_text, is_false, is_true, read_networks};
 use crate::address::parse_listen;
 use crate::diagnostic::Findings;
 use crate::limits;
-use crate::plan::{Address, Certificate, ClientCertificates, Listen, Networks, Tls, TlsProfile};
+use crate::plan::{
+    Address, Certificate, ClientCertificates, FilePath, Listen, Networks, Tls, TlsProfile,
+};
 use crate::section::{Keys, Kind, Section};
 use crate::value;
 
@@ -200,7 +201,7 @@ fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> O
         return Some(Certificate::SelfSigned);
     }
     section.require("key", KEY, findings);
-    let certificate: Option<PathBuf> = section.path("certificate", CERTIFICATE, findings);
+    let certificate = section.path("certificate", CERTIFICATE, findings);
     let key = section.path("key", KEY, findings);
     Some(Certificate::Files {
         certificate: certificate?,
@@ -209,7 +210,7 @@ fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> O
 }
 
 fn read_clients(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> ClientCertificates {
-    type Asked = fn(PathBuf) -> ClientCertificates;
+    type Asked = fn(FilePath) -> ClientCertificates;
     const ASKED: Kind<Asked> = Kind {
         expected: "\"required\" or \"optional\"",
         parse: |text| {

@@ -169,7 +169,7 @@ mod tests {
                 .iter()
                 .map(|(name, hash)| (name.to_string(), hash.to_string()))
                 .collect(),
-            file: file.map(|_| path),
+            file: file.map(|_| path.into()),
         };
         let told = Users::read(&plan, &mut Vec::new());
         told.map_err(|wrong| {
@@ -226,7 +226,7 @@ mod tests {
             let plan = BasicAuth {
                 realm: "r".into(),
                 users: Vec::new(),
-                file: Some(path),
+                file: Some(path.into()),
             };
             let mut warnings = Vec::new();
             Users::read(&plan, &mut warnings).expect("a user");

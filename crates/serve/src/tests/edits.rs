@@ -230,7 +230,7 @@ fn answers_of_our_own_are_edited() {
             .expect("its owner may");
     }
     let files = || Action::Files {
-        root: directory.path().to_owned(),
+        root: directory.path().into(),
         index: Vec::new(),
         hidden: false,
         precompressed: Vec::new(),

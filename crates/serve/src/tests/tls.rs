@@ -80,7 +80,7 @@ fn a_server_that_is_not_believed_gets_no_request() {
     let authority = directory.path().join("nobody.pem");
     std::fs::write(&authority, NOBODY).expect("it is ours");
     on_every_driver(|site| {
-        let verify = Verify::File(authority.clone());
+        let verify = Verify::File(authority.as_path().into());
         async move {
             let (behind, worker) = site.serve_worker(&server(TlsProfile::Modern));
             let front = proxy(&site, &behind, verify);

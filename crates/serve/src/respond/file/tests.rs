@@ -66,7 +66,7 @@ impl Tree {
         let mut plan = self.plan();
         plan.routes[0].when.path = path;
         plan.routes[0].action = Action::Files {
-            root: self.0.path().to_path_buf(),
+            root: self.0.path().into(),
             index: index.iter().map(|name| (*name).to_owned()).collect(),
             hidden,
             precompressed: Vec::new(),
@@ -716,7 +716,7 @@ fn a_root_that_is_a_link_is_followed_when_it_is_swapped() {
     releases.write("2/file", b"second");
     let mut plan = releases.plan();
     plan.routes[0].action = Action::Files {
-        root: releases.path("current"),
+        root: releases.path("current").into(),
         index: Vec::new(),
         hidden: false,
         precompressed: Vec::new(),
