@@ -257,7 +257,8 @@ fn tls_with_several_names() {
         ("example.org.key", org.1.as_bytes()),
     ];
     let example = Example::of("tls")
-        .on_free_port("0.0.0.0:8443")
+        .on_free_port("0.0.0.0:443")
+        .on_free_port("0.0.0.0:80")
         .with_files("/etc/onrush", &files)
         .with("10.0.0.1:8000", &application.address)
         .start();
@@ -286,6 +287,12 @@ fn tls_with_several_names() {
     );
     has(&ask("example.org", &[]), 200, &["the other site"]);
     has(&ask("example.com", &["-H", "Host: example.net"]), 421, &[]);
+    let location = "\r\nLocation: https://www.example.com/a?b=c\r\n";
+    has(
+        &example.ask_at(1, "GET /a?b=c", &["Host: www.example.com:80"]),
+        308,
+        &[location],
+    );
 }
 
 #[test]

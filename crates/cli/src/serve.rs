@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
-use onrush_config::plan::{Action, Host, Io, Listen, OneLiner, PathMatch, Plan};
+use onrush_config::plan::{Action, Host, Io, Listen, OneLiner, PathMatch, Plan, Scheme};
 use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
 use onrush_config::{Diagnostic, Findings};
 use onrush_serve::{Checked, Server, Unusable};
@@ -318,6 +318,7 @@ fn describe(plan: &Plan) -> String {
     let mut text = format!("{} routes", plan.routes.len());
     for route in plan.routes.iter().take(ROUTES_SHOWN_MAX) {
         let hosts: Vec<String> = route.when.hosts.iter().map(Host::to_string).collect();
+        let scheme = route.when.scheme.map_or("", Scheme::text);
         let host = hosts.join(", ");
         let path = match &route.when.path {
             PathMatch::Any => "everything".to_owned(),
@@ -331,7 +332,8 @@ fn describe(plan: &Plan) -> String {
             ": "
         };
         text += &format!(
-            "\n  {host}{separator}{path} -> {}",
+            "\n  {scheme}{}{host}{separator}{path} -> {}",
+            if scheme.is_empty() { "" } else { ": " },
             describe_action(&route.action, plan)
         );
     }

@@ -22,7 +22,7 @@ pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfi
 pub use network::{Network, Networks};
 pub use route::{
     Access, Action, BasicAuth, Coding, Compress, Edits, FieldEdits, Host, Mirror, PathEdit,
-    PathMatch, Pattern, Rate, RateKey, RateLimit, Route, ValueMatch, When,
+    PathMatch, Pattern, Rate, RateKey, RateLimit, Route, Scheme, ValueMatch, When,
 };
 pub use template::{Piece, Template, Variable};
 pub use upstream::{

@@ -20,7 +20,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::Findings;
-use crate::plan::{Forwarded, Networks, Plan, Threads};
+use crate::plan::{Forwarded, Listen, Networks, Plan, Scheme, Threads};
 use crate::section::{Keys, Kind, Section, parsed};
 use crate::value;
 
@@ -57,7 +57,16 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
     let file = Section::open("the file", 0..0, root.get_ref(), FILE, findings);
     let mut groups = group::read_groups(&file, findings);
     let compress = compress::read_default(&file, findings);
-    let routes = route::read_routes(&file, compress.as_ref(), &mut groups, findings);
+    let listen = listen::read_listen(&file, findings);
+    let forwarded = read_forwarded(&file, findings).unwrap_or_default();
+    let spoken = schemes(&file, &listen, &forwarded);
+    let routes = route::read_routes(
+        &file,
+        compress.as_ref(),
+        spoken.as_deref(),
+        &mut groups,
+        findings,
+    );
     groups.warn_of_unused(&routes, findings);
     let plan = Plan {
         threads: file
@@ -65,14 +74,30 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
             .unwrap_or_default(),
         cpus: file.read_number("cpus", CPUS, findings),
         io: file.read("io", IO, findings).unwrap_or_default(),
-        listen: listen::read_listen(&file, findings),
+        listen,
         routes,
         upstreams: groups.into_upstreams(),
-        forwarded: read_forwarded(&file, findings).unwrap_or_default(),
+        forwarded,
         timeouts: timeouts::read_timeouts(&file, findings),
     };
     warn_of_shared_cpus(&file, &plan, findings);
     Some(plan)
+}
+
+/// By which schemes clients can ask, as far as the file says: flags may add places to listen to one that has none, and
+/// proxies before us may have been asked by either.
+fn schemes(
+    file: &Section<'_, '_>,
+    listen: &[Listen],
+    forwarded: &Forwarded,
+) -> Option<Vec<Scheme>> {
+    let is_known = file.has("listen") && forwarded.trust.is_empty();
+    let of_listen = |listen: &Listen| match (&listen.tls, &listen.proxy_protocol) {
+        (Some(_), _) => &[Scheme::Https][..],
+        (None, None) => &[Scheme::Http][..],
+        (None, Some(_)) => &[Scheme::Http, Scheme::Https][..],
+    };
+    is_known.then(|| listen.iter().flat_map(of_listen).copied().collect())
 }
 
 const THREADS: Kind<Threads> = Kind {

@@ -446,8 +446,8 @@ fn choose<'w, 'b>(
         stream,
         passage,
     };
-    let address = || asker.address(head.headers);
-    let Some(index) = worker.routes.choose(head, &path, address) else {
+    let whence = || asker.whence(head.headers);
+    let Some(index) = worker.routes.choose(head, &path, whence) else {
         return Ok(Chosen::Refuse(404, "no route matches"));
     };
     let route = worker.routes.route(index);

@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::compress::Offer;
 use crate::edits::Applied;
 use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
+use crate::route::Whence;
 use crate::variables::{Facts, SERVER_TO_COME};
 use crate::worker::{Target, Worker};
 
@@ -238,6 +239,14 @@ impl<'a> Asker<'a> {
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
         self.worker.trust.includes(|| self.peer())
+    }
+
+    /// Where the request comes from: what its connection says, or what trusted proxies do.
+    pub(crate) fn whence(&self, headers: &[Header<'_>]) -> Whence {
+        Whence {
+            address: self.address(headers),
+            scheme: self.scheme(headers),
+        }
     }
 
     /// The client's address: the peer's, or what trusted proxies say.

@@ -4,9 +4,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use onrush_config::plan::{Host, PathMatch, ValueMatch, When};
+use onrush_config::plan::{self, Host, PathMatch, ValueMatch, When};
+use onrush_http::forwarded::Scheme;
 use onrush_http::request::RequestHead;
 use onrush_http::{Header, query};
+
+/// Where a request comes from, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whence {
+    /// The client's address, if it has one.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) scheme: Scheme,
+}
 
 /// The conditions of a route and what stands behind them.
 #[derive(Debug)]
@@ -75,14 +84,14 @@ impl<T> Routes<T> {
         }
     }
 
-    /// The first route that matches, by its index. `path` is the one of `head` normalized, `client` says where the
-    /// client is; it is only called when a route asks.
+    /// The first route that matches, by its index. `path` is the one of `head` normalized; `whence` is only called when
+    /// a route asks.
     #[inline]
     pub(crate) fn choose(
         &self,
         head: &RequestHead<'_, '_>,
         path: &[u8],
-        client: impl Fn() -> Option<IpAddr>,
+        whence: impl Fn() -> Whence,
     ) -> Option<usize> {
         let beginning = beginning(path);
         // Of several lists the earliest match counts: in each, only routes before the best so far are looked at.
@@ -93,7 +102,7 @@ impl<T> Routes<T> {
                 .take_while(|candidate| (candidate.route as usize) < end)
                 .filter(|candidate| beginning & candidate.mask == candidate.beginning)
                 .map(|candidate| candidate.route as usize)
-                .find(|&route| holds(&self.routes[route].when, head, path, &client));
+                .find(|&route| holds(&self.routes[route].when, head, path, &whence));
             end = found.unwrap_or(end);
         };
         match &self.hosts {
@@ -199,12 +208,12 @@ fn holds(
     when: &When,
     head: &RequestHead<'_, '_>,
     path: &[u8],
-    client: impl Fn() -> Option<IpAddr>,
+    whence: impl Fn() -> Whence,
 ) -> bool {
     let host = || host_of(head.authority.unwrap_or("")).as_bytes();
     (when.hosts.is_empty() || when.hosts.iter().any(|known| known.matches(host())))
         && when.path.matches(path)
-        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, client))
+        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, whence))
 }
 
 #[inline]
@@ -213,12 +222,13 @@ fn has_no_rare_conditions(when: &When) -> bool {
         && when.headers.is_empty()
         && when.query.is_empty()
         && when.from.is_none()
+        && when.scheme.is_none()
 }
 
 fn rare_conditions_hold(
     when: &When,
     head: &RequestHead<'_, '_>,
-    client: impl Fn() -> Option<IpAddr>,
+    whence: impl Fn() -> Whence,
 ) -> bool {
     let is_method = |method: &String| method == head.method_text;
     (when.methods.is_empty() || when.methods.iter().any(is_method))
@@ -230,10 +240,20 @@ fn rare_conditions_hold(
             .query
             .iter()
             .all(|(name, wanted)| is_found(wanted, parameters(head.query, name)))
+        && when.from.as_ref().is_none_or(|networks| {
+            let address = whence().address;
+            address.is_some_and(|address| networks.contain(address))
+        })
         && when
-            .from
-            .as_ref()
-            .is_none_or(|networks| client().is_some_and(|client| networks.contain(client)))
+            .scheme
+            .is_none_or(|scheme| is_scheme(scheme, whence().scheme))
+}
+
+fn is_scheme(wanted: plan::Scheme, scheme: Scheme) -> bool {
+    match wanted {
+        plan::Scheme::Http => scheme == Scheme::Http,
+        plan::Scheme::Https => scheme == Scheme::Https,
+    }
 }
 
 /// Whether one of `values` is as it should be, or none of them is there when none should.
@@ -316,7 +336,7 @@ mod tests {
         Routes::new(conditions.into_iter().map(route).collect())
     }
 
-    /// The route that a request of these lines takes, from a client at 192.0.2.1.
+    /// The route that a request of these lines takes, over TLS and from a client at 192.0.2.1.
     fn chosen(routes: &Routes<()>, request: &str) -> Option<usize> {
         let text = format!("{}\r\n\r\n", request.replace('\n', "\r\n"));
         let mut slots = HeaderSlots::new();
@@ -325,7 +345,10 @@ mod tests {
             panic!("{request:?} is no request");
         };
         let path = crate::path::normalize(head.path).expect("a path that means something");
-        routes.choose(&head, &path, || Some(IpAddr::from([192, 0, 2, 1])))
+        routes.choose(&head, &path, || Whence {
+            address: Some(IpAddr::from([192, 0, 2, 1])),
+            scheme: Scheme::Https,
+        })
     }
 
     fn get(host: &str, path: &str) -> String {
@@ -396,6 +419,8 @@ mod tests {
         let query = with(&|when| when.query = one("a b", equals("c&d")));
         let near = with(&|when| when.from = Some(Networks(vec![network(24)])));
         let far = with(&|when| when.from = Some(Networks(vec![network(32)])));
+        let plain = with(&|when| when.scheme = Some(plan::Scheme::Http));
+        let encrypted = with(&|when| when.scheme = Some(plan::Scheme::Https));
         for (routes, request, holds) in [
             (&post, "PURGE / HTTP/1.1\nHost: h", true),
             (&post, "GET / HTTP/1.1\nHost: h", false),
@@ -413,6 +438,8 @@ mod tests {
             (&query, "GET / HTTP/1.1\nHost: h", false),
             (&near, "GET / HTTP/1.1\nHost: h", true),
             (&far, "GET / HTTP/1.1\nHost: h", false),
+            (&plain, "GET / HTTP/1.1\nHost: h", false),
+            (&encrypted, "GET / HTTP/1.1\nHost: h", true),
         ] {
             assert_eq!(chosen(routes, request).is_some(), holds, "{request}");
         }

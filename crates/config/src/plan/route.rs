@@ -41,6 +41,27 @@ pub struct When {
     pub query: Vec<(String, ValueMatch)>,
     /// Where the client must be.
     pub from: Option<Networks>,
+    /// What the client must have asked by.
+    pub scheme: Option<Scheme>,
+}
+
+/// How a client asks: the scheme of the URL that it follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Without TLS.
+    Http,
+    /// With TLS, here or, where they are trusted to say so, at a proxy before us.
+    Https,
+}
+
+impl Scheme {
+    /// As it is written.
+    pub fn text(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
 }
 
 impl Route {

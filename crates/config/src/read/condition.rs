@@ -2,7 +2,7 @@
 
 use super::read_networks;
 use crate::diagnostic::Findings;
-use crate::plan::{Host, PathMatch, ValueMatch, When};
+use crate::plan::{Host, PathMatch, Scheme, ValueMatch, When};
 use crate::section::{Kind, Section, in_order, parsed, report_kind};
 use crate::value::{self, Invalid};
 
@@ -21,6 +21,14 @@ const METHOD: Kind<String> = Kind {
     parse: value::parse_method,
 };
 
+const SCHEME: Kind<Scheme> = Kind {
+    expected: "\"http\" or \"https\"",
+    parse: |text| {
+        let known = [("http", Scheme::Http), ("https", Scheme::Https)];
+        value::choose("scheme", text, &known)
+    },
+};
+
 pub(super) fn read_when(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> When {
     When {
         hosts: route.read_some("host", HOST, findings).unwrap_or_default(),
@@ -31,6 +39,7 @@ pub(super) fn read_when(route: &Section<'_, '_>, findings: &mut Findings<'_>) ->
         headers: read_values(route, "headers", value::parse_field_name, findings),
         query: read_values(route, "query", parse_parameter, findings),
         from: read_networks(route, "from", findings),
+        scheme: route.read("scheme", SCHEME, findings),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which routes can never be reached.
 
 use crate::diagnostic::{Findings, Span};
-use crate::plan::{Route, ValueMatch, When};
+use crate::plan::{Route, Scheme, ValueMatch, When};
 
 /// Warns of every route all of whose requests are answered by one before it. (That several together
 /// do so is not noticed.)
@@ -17,6 +17,31 @@ pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findi
                 format!("this [[route]] is never reached: the one in line {line} matches everything it would"),
             );
         }
+    }
+}
+
+/// Warns of every route for a scheme by which nobody can ask, when `spoken` says by which one can.
+pub(super) fn warn_of_unspoken(
+    routes: &[(Route, Span)],
+    spoken: Option<&[Scheme]>,
+    findings: &mut Findings<'_>,
+) {
+    let Some(spoken) = spoken else {
+        return;
+    };
+    for (route, span) in routes {
+        let Some(scheme) = route.when.scheme.filter(|scheme| !spoken.contains(scheme)) else {
+            continue;
+        };
+        let why = match scheme {
+            Scheme::Http => "every [[listen]] speaks TLS",
+            Scheme::Https => "no [[listen]] speaks TLS",
+        };
+        let message = format!(
+            "this [[route]] is never reached: {why}, and no proxy is trusted to say {:?}",
+            scheme.text()
+        );
+        findings.warning(span.clone(), message);
     }
 }
 
@@ -40,7 +65,9 @@ fn covers(earlier: &When, later: &When) -> bool {
         (Some(_), None) => false,
         (Some(earlier), Some(later)) => earlier.cover(later),
     };
+    let scheme = earlier.scheme.is_none() || earlier.scheme == later.scheme;
     hosts
+        && scheme
         && methods
         && from
         && earlier.path.covers(&later.path)

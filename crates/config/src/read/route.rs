@@ -4,7 +4,7 @@ use super::group::Groups;
 use super::{access, answer, compress, condition, fields, is_false, is_true, reach};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
-use crate::plan::{Action, Compress, PathEdit, PathMatch, Route, When};
+use crate::plan::{Action, Compress, PathEdit, PathMatch, Route, Scheme, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::Invalid;
 
@@ -16,6 +16,7 @@ const KEYS: Keys = Keys {
         "headers",
         "query",
         "from",
+        "scheme",
         "allow",
         "deny",
         "rate_limit",
@@ -46,6 +47,7 @@ const FORWARD_ONLY: [&str; 4] = [
 pub(super) fn read_routes(
     file: &Section<'_, '_>,
     compress: Option<&Compress>,
+    schemes: Option<&[Scheme]>,
     groups: &mut Groups,
     findings: &mut Findings<'_>,
 ) -> Vec<Route> {
@@ -73,6 +75,7 @@ pub(super) fn read_routes(
         routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
     }
     reach::warn_of_unreachable(&routes, findings);
+    reach::warn_of_unspoken(&routes, schemes, findings);
     routes.into_iter().map(|(route, _)| route).collect()
 }
 

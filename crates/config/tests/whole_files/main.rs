@@ -313,7 +313,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nroot = \"/srv\"\nsynthetic = true\npath = \"/x\"",
         &[
-            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, allow, deny, rate_limit, basic_auth, request_headers, response_headers, strip_prefix, replace_prefix, mirror, compress, respond, redirect, files, synthetic, forward",
+            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, allow, deny, rate_limit, basic_auth, request_headers, response_headers, strip_prefix, replace_prefix, mirror, compress, respond, redirect, files, synthetic, forward",
         ],
     ),
     (

@@ -40,6 +40,7 @@ fn conditions_mean_what_they_say() {
         headers = { X-Version = "2", X-Debug = "!", Accept = "~json", Cookie = "*" }
         query = { beta = "1", "a b" = "*" }
         from = "10.0.0.0/8"
+        scheme = "https"
         "#,
     )
     .when;
@@ -65,6 +66,7 @@ fn conditions_mean_what_they_say() {
             ("a b".to_owned(), ValueMatch::Present)
         ]
     );
+    assert_eq!(when.scheme, Some(Scheme::Https));
     let from = when.from.expect("networks");
     assert!(from.contain([10, 1, 2, 3].into()) && !from.contain([11, 0, 0, 1].into()));
 }
@@ -336,6 +338,13 @@ const BAD: &Sentences = &[
             "4:9: allow in [[route]] is empty: expected a network such as \"10.0.0.0/8\", or a list of them",
         ],
     ),
+    (
+        "[[route]]\nsynthetic = true\nscheme = \"HTTPS\"\n[[route]]\nsynthetic = true\nscheme = 443",
+        &[
+            "3:10: unknown scheme \"HTTPS\"; nearest: \"https\"",
+            "6:10: scheme in [[route]] is a number: expected \"http\" or \"https\"",
+        ],
+    ),
     // Access.
     (
         "[[route]]\nsynthetic = true\nrate_limit = {}",
@@ -542,11 +551,46 @@ fn a_route_is_unreachable_only_when_each_condition_of_an_earlier_one_follows_fro
             false,
         ),
         ("from = \"10.0.0.0/8\"", "", false),
+        ("scheme = \"http\"", "scheme = \"http\"\npath = \"/\"", true),
+        ("scheme = \"http\"", "scheme = \"https\"", false),
+        ("scheme = \"http\"", "", false),
+        ("", "scheme = \"http\"", true),
         ("path = \"~^/a\"", "path = \"=/ab\"", true),
         ("path = \"~^/a\"", "path = \"/ab\"", false),
     ] {
         let text =
             format!("[[route]]\n{earlier}\nsynthetic = true\n[[route]]\n{later}\nsynthetic = true");
         assert_eq!(!warnings(&text).is_empty(), is_covered, "{text}");
+    }
+}
+
+#[test]
+fn a_route_for_a_scheme_that_nobody_speaks_is_never_reached() {
+    const PLAIN: &str = "[[listen]]\naddress = \":80\"\n";
+    const TLS: &str = "[[listen]]\naddress = \":443\"\ntls = \"self-signed\"\n";
+    let no_tls = "this [[route]] is never reached: no [[listen]] speaks TLS, and no proxy is trusted to say \"https\"";
+    let only_tls = "this [[route]] is never reached: every [[listen]] speaks TLS, and no proxy is trusted to say \"http\"";
+    let introduced = format!("{PLAIN}proxy_protocol = {{ from = \"10.0.0.0/8\" }}\n");
+    let trusting = format!("[forwarded]\ntrust = \"10.0.0.0/8\"\n{PLAIN}");
+    for (before, scheme, said) in [
+        (PLAIN.to_owned(), "https", Some(no_tls)),
+        (PLAIN.to_owned(), "http", None),
+        (TLS.to_owned(), "http", Some(only_tls)),
+        (TLS.to_owned(), "https", None),
+        ([TLS, PLAIN].concat(), "http", None),
+        ([TLS, PLAIN].concat(), "https", None),
+        // Flags may say where to listen, and how.
+        (String::new(), "https", None),
+        // And so may those before us.
+        (introduced, "https", None),
+        (trusting, "https", None),
+    ] {
+        let text = format!("{before}[[route]]\nscheme = \"{scheme}\"\nsynthetic = true");
+        let line = text.lines().count() - 2;
+        let expected: Vec<String> = said
+            .iter()
+            .map(|said| format!("{line}:1: {said}"))
+            .collect();
+        assert_eq!(warnings(&text), expected, "{text}");
     }
 }

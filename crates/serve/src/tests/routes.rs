@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use onrush_config::plan::{
-    Action, Network, Networks, OneLiner, PathMatch, Piece, Plan, Route, Template, Variable,
+    Action, Network, Networks, OneLiner, PathMatch, Piece, Plan, Route, Scheme, Template, Variable,
 };
 
 use crate::harness::{Step, exchange_text, on_every_driver, send};
@@ -42,6 +42,21 @@ fn slashes_in_a_row_do_not_slip_past_a_route() {
         let request = format!("GET {path} HTTP/1.1\nHost: h\n\n");
         assert_eq!(status(&plan, &request), wanted, "{path}");
     }
+}
+
+#[test]
+fn a_route_may_be_for_one_scheme_only() {
+    let mut plain = Route::to(respond(301));
+    plain.when.scheme = Some(Scheme::Http);
+    let mut plan = plan(vec![plain, Route::to(respond(200))]);
+    let request = |said: &str| format!("GET / HTTP/1.1\nHost: h\nX-Forwarded-Proto: {said}\n\n");
+    assert_eq!(status(&plan, &request("https")), "301");
+    // Who has taken TLS off before us may say so.
+    plan.forwarded.trust = Networks(vec![
+        Network::new([127, 0, 0, 1].into(), 32).expect("a prefix"),
+    ]);
+    assert_eq!(status(&plan, &request("https")), "200");
+    assert_eq!(status(&plan, &request("http")), "301");
 }
 
 #[test]
