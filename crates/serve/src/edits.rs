@@ -3,6 +3,7 @@
 use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
 use onrush_http::write::HeadWriter;
 
+use crate::compress::head::is_about_coding;
 use crate::limits::ANSWER_LINES_BYTES_MAX;
 use crate::variables::{Facts, SERVER_TO_COME};
 
@@ -125,8 +126,8 @@ impl Edits {
         Some(text)
     }
 
-    /// Takes the fields that go out of the head which is the start of `head`, all of it; returns its new length.
-    fn strip(&self, head: &mut [u8]) -> usize {
+    /// Takes the fields that go out of `head`, but for lines of which `stays` says so; returns its new length.
+    fn strip(&self, head: &mut [u8], stays: fn(&[u8]) -> bool) -> usize {
         let line_end = |from: &[u8]| memchr::memchr(b'\n', from).map_or(from.len(), |at| at + 1);
         let mut read = line_end(head);
         let mut written = read;
@@ -137,7 +138,7 @@ impl Edits {
             let goes = name
                 .and_then(|name| str::from_utf8(name).ok())
                 .is_some_and(|name| self.drops(name));
-            if !goes {
+            if !goes || stays(&head[line.clone()]) {
                 head.copy_within(line.clone(), written);
                 written += line.len();
             }
@@ -153,7 +154,7 @@ impl Edits {
         length: usize,
         facts: &Facts<'_>,
     ) -> Option<usize> {
-        let length = self.strip(&mut room[..length]);
+        let length = self.strip(&mut room[..length], |_| false);
         let end = length.checked_sub(b"\r\n".len())?;
         let mut writer = HeadWriter::new(&mut room[end..]);
         self.render(facts, &mut |bytes| {
@@ -264,7 +265,7 @@ impl Applied<'_> {
     /// Edits a whole head of our own, the first `length` bytes of `room`. Its new length, if it fits.
     pub(crate) fn rewrite(&self, room: &mut [u8], length: usize) -> Option<usize> {
         let kept = if self.edits.drops_ours {
-            self.edits.edits.strip(&mut room[..length])
+            self.edits.edits.strip(&mut room[..length], is_about_coding)
         } else {
             length
         };

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use onrush_config::Plan;
-use onrush_config::plan::{self, Action, Mirror, Piece, Timeouts, Variable};
+use onrush_config::plan::{self, Action, FieldEdits, Mirror, Piece, Timeouts, Variable};
 use onrush_engine::{Core, Error, Instant, Root};
 use onrush_http::date::{self, DATE_BYTES};
+use onrush_http::header_is;
 
 use crate::access::{Access, Ledger};
 use crate::client::Trust;
@@ -182,10 +183,15 @@ impl Target {
             Action::Redirect { location, .. }
                 if location.0.contains(&Piece::Variable(Variable::RequestId))
         );
-        let offer = route.compress.as_ref().map(Offer::new).map(Rc::new);
+        let edits = &route.edits.response;
+        let offer = route
+            .compress
+            .as_ref()
+            .and_then(|compress| Offer::new(compress, edits))
+            .map(Rc::new);
         Ok(Self {
             access: Access::new(&route.access, index, ledger),
-            answer: Answer::new(&route.action, offer.as_ref())?,
+            answer: Answer::new(&route.action, edits, offer.as_ref())?,
             mirror: match route.action {
                 Action::Forward { mirror, .. } => mirror,
                 _ => None,
@@ -199,7 +205,11 @@ impl Target {
 }
 
 impl Answer {
-    fn new(action: &Action, offer: Option<&Rc<Offer>>) -> Result<Self, (String, Error)> {
+    fn new(
+        action: &Action,
+        edits: &FieldEdits,
+        offer: Option<&Rc<Offer>>,
+    ) -> Result<Self, (String, Error)> {
         Ok(match action {
             Action::Respond {
                 status,
@@ -213,13 +223,13 @@ impl Answer {
                 precompressed,
             } => {
                 let root = Root::open(root).map_err(|error| (root.display().to_string(), error))?;
-                Answer::Files(Files::new(
-                    root,
-                    index,
-                    *hidden,
-                    precompressed,
-                    offer.cloned(),
-                ))
+                // What is said to be encoded is what the files are; their siblings would be encoded twice.
+                let is_coding = |(name, _): &(String, _)| header_is(name, "content-encoding");
+                let siblings = match edits.set.iter().chain(&edits.add).any(is_coding) {
+                    true => &[][..],
+                    false => precompressed,
+                };
+                Answer::Files(Files::new(root, index, *hidden, siblings, offer.cloned()))
             }
             Action::Synthetic => Answer::Synthetic,
             Action::Redirect { status, location } => {

@@ -42,10 +42,17 @@ impl Change {
         {
             write_weak_etag(writer, etag.value);
         }
-        if !varies_by(headers, "accept-encoding") {
+        // Whatever becomes of other fields, caches have to know this.
+        if unwanted("vary") || !varies_by(headers, "accept-encoding") {
             writer.raw(VARY);
         }
     }
+}
+
+/// Whether a line of a head of our own says how the content is encoded or on what that depends: what is true of the body
+/// cannot be edited.
+pub(crate) fn is_about_coding(line: &[u8]) -> bool {
+    line == VARY || line.starts_with(b"Content-Encoding: ")
 }
 
 /// `Content-Encoding`.

@@ -1,6 +1,6 @@
 //! Who gets what compressed. Pure: a request and an answer in, a coding out.
 
-use onrush_config::plan::{self, Compress};
+use onrush_config::plan::{self, Compress, FieldEdits, Piece, Template};
 use onrush_http::encoding::{AcceptEncoding, Coding, is_encoded, is_no_transform};
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
@@ -13,16 +13,41 @@ pub(crate) struct Offer {
     codings: Vec<Coding>,
     types: Vec<String>,
     size_min: u64,
+    /// What every answer is said to be, whoever gives it.
+    content_type: Option<Vec<u8>>,
 }
 
 impl Offer {
-    pub(crate) fn new(plan: &Compress) -> Self {
-        Self {
+    /// The offer of a route with these edits of its answers. They come first: what is encoded is an answer as they leave
+    /// it. `None` when they make one that [`must_stay`] as it is, or give it a strong tag, which would have to be another
+    /// for each coding (RFC 9110 8.8.3.3). Of a value with variables only the text is looked at.
+    pub(crate) fn new(plan: &Compress, edits: &FieldEdits) -> Option<Self> {
+        let written: Vec<(&str, String)> = edits
+            .set
+            .iter()
+            .chain(&edits.add)
+            .map(|(name, template)| (name.as_str(), text_of(template)))
+            .collect();
+        let headers: Vec<Header<'_>> = written
+            .iter()
+            .map(|(name, value)| Header {
+                name,
+                value: value.as_bytes(),
+            })
+            .collect();
+        let has_strong_tag = headers
+            .iter()
+            .any(|header| header_is(header.name, "etag") && !header.value.starts_with(b"W/"));
+        if must_stay(&headers) || has_strong_tag {
+            return None;
+        }
+        Some(Self {
             codings: plan.codings.iter().copied().map(coding).collect(),
             types: plan.types.clone(),
             // Nothing does not get shorter.
             size_min: plan.size_min.max(1),
-        }
+            content_type: single(&headers, "content-type").map(<[u8]>::to_vec),
+        })
     }
 
     pub(crate) fn codings(&self) -> &[Coding] {
@@ -30,10 +55,22 @@ impl Offer {
     }
 
     /// Whether content of this type and length is worth a coding; an unknown length may be any.
-    pub(crate) fn suits(&self, content_type: &[u8], length: Option<u64>) -> bool {
+    pub(crate) fn suits(&self, content_type: Option<&[u8]>, length: Option<u64>) -> bool {
+        let Some(content_type) = self.content_type.as_deref().or(content_type) else {
+            return false;
+        };
         length.is_none_or(|length| length >= self.size_min)
             && self.types.iter().any(|known| is_of(content_type, known))
     }
+}
+
+/// A template without its variables.
+fn text_of(template: &Template) -> String {
+    let pieces = template.0.iter().map(|piece| match piece {
+        Piece::Text(text) => text.as_str(),
+        Piece::Variable(_) => "",
+    });
+    pieces.collect()
 }
 
 /// A coding of the plan as HTTP names it.
@@ -105,8 +142,7 @@ impl Wish {
             (_, Framing::Chunked | Framing::UntilClose) => None,
         };
         let content_type = single(head.headers, "content-type");
-        let suits = content_type.is_some_and(|content_type| offer.suits(content_type, length));
-        if !suits || must_stay(head.headers) {
+        if !offer.suits(content_type, length) || must_stay(head.headers) {
             return Change::Nothing;
         }
         self.coding.map_or(Change::Vary, Change::Encode)

@@ -120,7 +120,7 @@ impl Encoded {
             .find(|header| header_is(header.name, "content-type"))
             .map_or(MEDIA_DEFAULT, |header| header.value);
         if matches!(status, 204..=206 | 304)
-            || !offer.suits(content_type, Some(body.len() as u64))
+            || !offer.suits(Some(content_type), Some(body.len() as u64))
             || compress::must_stay(named)
         {
             return None;

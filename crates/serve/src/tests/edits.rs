@@ -12,7 +12,7 @@ use crate::harness::{Step, exchange_text, forward_with, on_every_driver, send};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-fn text(text: &str) -> Template {
+pub(super) fn text(text: &str) -> Template {
     Template(vec![Piece::Text(text.to_owned())])
 }
 
@@ -20,7 +20,11 @@ fn variable(variable: Variable) -> Template {
     Template(vec![Piece::Variable(variable)])
 }
 
-fn edits(remove: &[&str], set: &[(&str, Template)], add: &[(&str, Template)]) -> FieldEdits {
+pub(super) fn edits(
+    remove: &[&str],
+    set: &[(&str, Template)],
+    add: &[(&str, Template)],
+) -> FieldEdits {
     let owned = |fields: &[(&str, Template)]| {
         let field = |(name, value): &(&str, Template)| ((*name).to_owned(), value.clone());
         fields.iter().map(field).collect()

@@ -1,5 +1,8 @@
 //! Answers that are encoded on their way to the client, and those that must not be.
 
+mod edited;
+mod transports;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -37,6 +40,16 @@ fn request(method: &str, fields: &str) -> String {
 /// What the client gets for `requests` of `method`, which a server answers with `answers` on one connection. It means
 /// the same on every driver; where chunks and flushes are differs.
 fn received(method: Method, requests: &str, answers: &[Vec<u8>]) -> Vec<Received> {
+    received_with(&|_| {}, method, requests, answers)
+}
+
+/// The same with something else changed in the plan.
+fn received_with(
+    change: &dyn Fn(&mut Plan),
+    method: Method,
+    requests: &str,
+    answers: &[Vec<u8>],
+) -> Vec<Received> {
     let before: Rc<RefCell<Vec<Received>>> = Rc::default();
     on_every_driver(|site| {
         let script: Vec<Step> = answers
@@ -45,8 +58,10 @@ fn received(method: Method, requests: &str, answers: &[Vec<u8>]) -> Vec<Received
             .collect();
         let upstream = site.upstream(&[&script]);
         let (requests, before) = (requests.to_owned(), Rc::clone(&before));
+        let mut plan = encoding_plan(&upstream);
+        change(&mut plan);
         async move {
-            let address = site.serve(&encoding_plan(&upstream));
+            let address = site.serve(&plan);
             let mut client = site.connect(&address).await;
             let bytes = client.exchange(requests.as_bytes()).await;
             let mut answers = Received::all(&bytes, method);

@@ -77,7 +77,7 @@ impl Forms {
         };
         let length = Some(entry.metadata.length);
         let offer = self.offer.as_ref();
-        let offer = offer.filter(|offer| offer.suits(entry.media.as_bytes(), length));
+        let offer = offer.filter(|offer| offer.suits(Some(entry.media.as_bytes()), length));
         if there.is_empty() && offer.is_none() {
             return answer_entry(entry, Varies::No, head, context, writer);
         }
