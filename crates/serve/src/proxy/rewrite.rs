@@ -28,14 +28,24 @@ pub(crate) struct Rules {
     x_forwarded: bool,
     forwarded: bool,
     host: HostRule,
-    /// What comes in the place of the route's prefix.
-    replacement: Option<String>,
+    path: PathRule,
     edits: Edits,
     /// Whether the edits take a field that is added here.
     edits_drop_ours: bool,
     /// A head grows to at most so many times its length, twice its host and `bytes_fixed`.
     factor: usize,
     bytes_fixed: usize,
+}
+
+/// What the server gets to see as path.
+#[derive(Debug)]
+enum PathRule {
+    /// What the client asked for.
+    Client,
+    /// That with this in the place of the route's prefix.
+    Prefix(String),
+    /// This, in the place of the only path that the route matches.
+    Whole(String),
 }
 
 /// What the server gets to see as Host.
@@ -68,9 +78,9 @@ impl Rules {
             (true, None) => HostRule::Server,
             (false, None) => HostRule::Client,
         };
-        let replacement = match &route.path_edit {
-            PathEdit::Keep => None,
-            PathEdit::ReplacePrefix(by) => replacement(&route.when.path, by),
+        let path = match &route.path_edit {
+            PathEdit::Keep => PathRule::Client,
+            PathEdit::ReplacePrefix(by) => PathRule::replacing(&route.when.path, by),
         };
         let (variables, bytes) = edits.extent();
         let (host_variables, host_bytes) = match &host {
@@ -88,9 +98,9 @@ impl Rules {
             bytes_fixed: GROWTH_MAX
                 + bytes
                 + host_bytes
-                + replacement.as_ref().map_or(0, String::len)
+                + path.bytes()
                 + (variables + host_variables) * VARIABLE_BYTES_MAX,
-            replacement,
+            path,
             edits,
         }
     }
@@ -117,16 +127,27 @@ fn extent(template: &Template) -> (usize, usize) {
     (template.0.len(), template.0.iter().map(text).sum())
 }
 
-/// What comes in the place of what `path` matches; `None` when no part of the path is matched.
-fn replacement(path: &PathMatch, by: &str) -> Option<String> {
-    match path {
-        // Where the prefix ends at a slash, what comes in its place does so too: `/api/` by `/v2` makes `/v2/x` of
-        // `/api/x`.
-        PathMatch::Prefix(prefix) if prefix.ends_with('/') && !by.ends_with('/') => {
-            Some(format!("{by}/"))
+impl PathRule {
+    /// `by` comes in the place of what `path` matches, where that is a part of it.
+    fn replacing(path: &PathMatch, by: &str) -> Self {
+        match path {
+            // Where the prefix ends at a slash, what comes in its place does so too: `/api/` by `/v2` makes `/v2/x` of
+            // `/api/x`.
+            PathMatch::Prefix(prefix) if prefix.ends_with('/') && !by.ends_with('/') => {
+                PathRule::Prefix(format!("{by}/"))
+            }
+            PathMatch::Prefix(_) | PathMatch::Any => PathRule::Prefix(by.to_owned()),
+            PathMatch::Exact(_) => PathRule::Whole(by.to_owned()),
+            PathMatch::Regex(_) => PathRule::Client,
         }
-        PathMatch::Prefix(_) | PathMatch::Any => Some(by.to_owned()),
-        PathMatch::Exact(_) | PathMatch::Regex(_) => None,
+    }
+
+    /// By how much a path grows at most.
+    fn bytes(&self) -> usize {
+        match self {
+            PathRule::Client => 0,
+            PathRule::Prefix(by) | PathRule::Whole(by) => by.len(),
+        }
     }
 }
 
@@ -273,9 +294,16 @@ fn write_path(
     asker: Asker<'_>,
     writer: &mut HeadWriter<'_>,
 ) {
-    let Some(replacement) = rules.replacement.as_ref().filter(|_| head.path != "*") else {
-        writer.raw(head.path.as_bytes());
-        return;
+    let replacement = match &rules.path {
+        PathRule::Prefix(replacement) if head.path != "*" => replacement,
+        PathRule::Whole(path) => {
+            writer.raw(path.as_bytes());
+            return;
+        }
+        PathRule::Client | PathRule::Prefix(_) => {
+            writer.raw(head.path.as_bytes());
+            return;
+        }
     };
     let rest = path::rest(head.path, asker.prefix());
     let mut rest = &*rest;

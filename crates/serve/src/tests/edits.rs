@@ -190,6 +190,23 @@ fn a_prefix_is_replaced_and_its_boundary_stays_one() {
 }
 
 #[test]
+fn the_only_path_of_a_route_is_replaced_as_a_whole() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].when.path = PathMatch::Exact("/old/page".into());
+        plan.routes[0].path_edit = PathEdit::ReplacePrefix("/new".into());
+    };
+    for (path, at_server_path) in [
+        ("/old/page", "/new"),
+        ("/old/page?q=/old", "/new?q=/old"),
+        ("//old/./%70age", "/new"),
+    ] {
+        let got = at_server(&change, &format!("GET {path} HTTP/1.1\nHost: h\n\n"));
+        let line = got.split(" HTTP/1.1\n").next();
+        assert_eq!(line, Some(&*format!("GET {at_server_path}")), "{path}");
+    }
+}
+
+#[test]
 fn fields_of_forwarded_answers_are_edited() {
     let change = |plan: &mut Plan| {
         plan.routes[0].edits.response = edits(
