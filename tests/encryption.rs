@@ -1,9 +1,13 @@
 //! TLS as other programs speak it: curl and openssl in front of us, nginx behind.
 
 use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
+use std::thread;
 
+use crate::application::Application;
 use crate::peer::{Peer, curl, peer};
 use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, until};
 
@@ -211,6 +215,79 @@ fn a_renewed_certificate_is_shown_and_no_connection_is_lost() {
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
     serve.stop();
+}
+
+/// A balancer of connections: each that it passes on to `target` begins with `header`. Returns where it listens.
+fn introduce(target: &str, header: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let target = target.to_owned();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let server = TcpStream::connect(&target).expect("it listens");
+            // Why a connection ends is its ends' business.
+            thread::spawn(move || pass_on(client, server, header));
+        }
+    });
+    address
+}
+
+/// The header comes in two pieces, the second of them with the first of the client.
+fn pass_on(mut client: TcpStream, mut server: TcpStream, header: &[u8]) -> io::Result<()> {
+    server.set_nodelay(true)?;
+    let (one, other) = header.split_at(header.len() / 2);
+    server.write_all(one)?;
+    let mut piece = [0; 4096];
+    let count = client.read(&mut piece)?;
+    server.write_all(&[other, &piece[..count]].concat())?;
+    let (mut answers, mut asker) = (server.try_clone()?, client.try_clone()?);
+    thread::spawn(move || io::copy(&mut answers, &mut asker));
+    io::copy(&mut client, &mut server).map(drop)
+}
+
+#[test]
+fn the_client_of_a_balancer_is_known_behind_tls() {
+    let application = Application::start("app");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"self-signed\"\n\
+        proxy_protocol = {{ from = \"127.0.0.0/8\" }}\n\
+        [[route]]\nfrom = \"192.0.2.0/24\"\nforward = \"http://{}\"\n\
+        request_headers = {{ set = {{ X-Client = \"{{client.address}}:{{client.port}} {{scheme}} {{tls.version}}\" }} }}\n\
+        [[route]]\nrespond = {{ status = 403 }}\n",
+        application.address
+    );
+    fs::write(&path, text).expect("it is ours");
+    let path = path.display().to_string();
+    let v1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 443\r\n";
+    // The same, and behind it a field without a meaning (PP2_TYPE_NOOP).
+    let v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x10\xc0\0\x02\x07\xc6\x33\x64\x01\xdc\x04\x01\xbb\x04\0\x01\0";
+    for driver in drivers() {
+        let serve = Serve::start(&["--config", &path, "--io", driver]);
+        for header in [&v1[..], v2] {
+            let url = format!("https://{}/", introduce(&serve.address, header));
+            for (version, said) in [("1.2", "TLSv1.2"), ("1.3", "TLSv1.3")] {
+                // Twice, on one connection.
+                let answers = curl(&["-k", "--tls-max", version, &url, &url]).out;
+                for part in [
+                    "\r\nX-Forwarded-For: 192.0.2.7\r\n",
+                    "\r\nX-Forwarded-Proto: https\r\n",
+                    &format!("\r\nX-Client: 192.0.2.7:56324 https {said}\r\n"),
+                ] {
+                    assert_eq!(answers.matches(part).count(), 2, "{part} in {answers}");
+                }
+            }
+        }
+        // Who does not begin with a header is not heard, with TLS or without.
+        for scheme in ["https", "http"] {
+            let url = format!("{scheme}://{}/", serve.address);
+            let refused = Program::start(&mut peer("curl", &["--silent", "-k", &url])).finish();
+            assert_ne!(refused.code, Some(0), "{refused:?}");
+            assert_eq!(refused.out, "", "{refused:?}");
+        }
+        assert_eq!(serve.stop().requests(), 8);
+    }
 }
 
 #[test]
