@@ -2,9 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-use crate::program::{Client, End};
+use crate::program::{Client, End, PATIENCE};
 
 /// One that runs until the tests end.
 pub(crate) struct Application {
@@ -24,6 +25,48 @@ impl Application {
         });
         Application { address }
     }
+}
+
+/// An application that takes its time: it answers only what it is asked for at `/now`.
+pub(crate) struct Holding {
+    pub(crate) address: String,
+    held: Receiver<TcpStream>,
+}
+
+impl Holding {
+    /// One that runs until the tests end.
+    pub(crate) fn start() -> Holding {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound").to_string();
+        let (hold, held) = mpsc::channel();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let hold = hold.clone();
+                // As above.
+                thread::spawn(move || answer_now(stream, &hold));
+            }
+        });
+        Holding { address, held }
+    }
+
+    /// The connection of the next request that waits for its answer.
+    pub(crate) fn next(&self) -> TcpStream {
+        let held = self.held.recv_timeout(PATIENCE);
+        held.expect("a request that is not answered")
+    }
+}
+
+fn answer_now(mut stream: TcpStream, hold: &Sender<TcpStream>) -> io::Result<()> {
+    let mut received = Vec::new();
+    while let Some(head) = receive_head(&mut stream, &mut received)? {
+        if !head.starts_with("GET /now ") {
+            // A test that has ended needs none.
+            let _ = hold.send(stream);
+            return Ok(());
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnow")?;
+    }
+    Ok(())
 }
 
 fn converse(mut stream: TcpStream, name: &str) -> io::Result<()> {

@@ -13,6 +13,7 @@ mod benching;
 mod encryption;
 mod examples;
 mod forwarding;
+mod limiting;
 mod loading;
 mod smuggling;
 mod starting;

@@ -1,0 +1,105 @@
+//! Requests at the same time: how many there may be, and that each gives its place back however it ends.
+
+use std::fs;
+use std::io::Write;
+use std::net::Shutdown;
+
+use crate::application::Holding;
+use crate::program::{Client, Serve, drivers, until};
+
+/// The answer to a request that is not held.
+fn now(serve: &Serve) -> String {
+    let request = b"GET /now HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    serve.connect().exchange(request)
+}
+
+/// A client whose request the application has and holds; one that must not be sent twice.
+fn hold(
+    serve: &Serve,
+    application: &Holding,
+) -> (Client<std::net::TcpStream>, std::net::TcpStream) {
+    let mut client = serve.connect();
+    client
+        .send(b"POST /held HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    (client, application.next())
+}
+
+fn is_refused(serve: &Serve) {
+    let answer = now(serve);
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    let wait = answer.split("\r\nRetry-After: ").nth(1).expect("when");
+    let wait = wait.split("\r\n").next().expect("split gives one");
+    assert!(wait.parse::<u32>().is_ok_and(|wait| wait > 0), "{answer}");
+}
+
+/// Waits until a place is free: it may be given back a moment after the client has heard of it.
+fn is_let_in(serve: &Serve) {
+    until("a place", || {
+        let answer = now(serve);
+        let is_refused = answer.starts_with("HTTP/1.1 429 ");
+        assert!(
+            is_refused || answer.starts_with("HTTP/1.1 200 "),
+            "{answer}"
+        );
+        (!is_refused).then_some(())
+    });
+}
+
+#[test]
+fn a_place_is_given_back_however_its_request_ends() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    for driver in drivers() {
+        let application = Holding::start();
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+            [[route]]\nrate_limit = {{ concurrent = 2, key = \"route\" }}\nforward = \"app\"\n\
+            [upstream.app]\nservers = [\"{}\"]\nretries = 0\n",
+            application.address
+        );
+        fs::write(&path, text).expect("it is ours");
+        let serve = Serve::start(&["--config", &path.display().to_string(), "--io", driver]);
+        let hold = || hold(&serve, &application);
+        is_let_in(&serve);
+        let (mut one, mut its_server) = hold();
+        is_let_in(&serve);
+        let (other, mut others_server) = hold();
+        is_refused(&serve);
+
+        // It succeeds.
+        its_server
+            .write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+            .expect("it is taken");
+        let answer = one.receive().expect("an answer");
+        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        is_let_in(&serve);
+        let (mut one, its_server) = hold();
+        is_refused(&serve);
+
+        // Its client leaves, which is seen when there is something to send.
+        other.0.shutdown(Shutdown::Both).expect("it is connected");
+        drop(other);
+        others_server
+            .write_all(b"HTTP/1.1 200 OK\r\n\r\n")
+            .expect("it is taken");
+        while others_server.write_all(&[b'x'; 4096]).is_ok() {}
+        is_let_in(&serve);
+        let (mut other, others_server) = hold();
+        is_refused(&serve);
+
+        // Its server fails, before its answer and within it.
+        drop(its_server);
+        let answer = one.receive().expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        is_let_in(&serve);
+        let (_one, _its_server) = hold();
+        is_refused(&serve);
+        (&others_server)
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+            .expect("it is taken");
+        drop(others_server);
+        let cut = other.exchange(b"");
+        assert!(cut.ends_with("\r\n\r\nhalf"), "{cut}");
+        is_let_in(&serve);
+    }
+}
