@@ -29,6 +29,16 @@ async fn get_at_once(site: &Site, address: &Address, count: usize) -> Vec<Peer> 
     clients
 }
 
+/// What a server does that answers nobody before it has five connections.
+fn answering_five_at_once() -> [Step; 4] {
+    [
+        Step::WaitForConnections(5),
+        Step::Read,
+        send(OK),
+        Step::Again,
+    ]
+}
+
 #[test]
 fn one_connection_serves_one_client_after_the_other() {
     on_every_driver(|site| async move {
@@ -46,13 +56,7 @@ fn one_connection_serves_one_client_after_the_other() {
 #[test]
 fn no_more_idle_connections_are_kept_than_the_plan_says() {
     on_every_driver(|site| async move {
-        let script = [
-            Step::WaitForConnections(5),
-            Step::Read,
-            send(OK),
-            Step::Again,
-        ];
-        let upstream = site.upstream(&[&script]);
+        let upstream = site.upstream(&[&answering_five_at_once()]);
         let mut plan = upstream.plan();
         plan.upstreams[0].connections_idle_max = 2;
         let address = site.serve(&plan);
@@ -177,13 +181,7 @@ fn a_connection_kept_by_a_server_of_http_1_0_is_used_again() {
 #[test]
 fn idle_connections_hold_no_buffers() {
     on_every_driver(|site| async move {
-        let script = [
-            Step::WaitForConnections(5),
-            Step::Read,
-            send(OK),
-            Step::Again,
-        ];
-        let upstream = site.upstream(&[&script]);
+        let upstream = site.upstream(&[&answering_five_at_once()]);
         let address = site.serve(&upstream.plan());
         let before = site.core.pool().in_use();
         let _clients = get_at_once(&site, &address, 5).await;
