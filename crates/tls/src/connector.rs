@@ -166,13 +166,17 @@ fn build(
     provider: &Arc<CryptoProvider>,
     warnings: &mut Vec<Trouble>,
 ) -> Result<ClientConfig, Trouble> {
+    let believer = |rule| Believer {
+        rule,
+        algorithms: provider.signature_verification_algorithms,
+    };
     let verifier: Arc<dyn ServerCertVerifier> = match &setup.verify {
-        Verify::Nothing => Arc::new(Believing(provider.signature_verification_algorithms)),
+        Verify::Nothing => Arc::new(believer(Rule::Anyone)),
         Verify::System => verifier(system_authorities()?, provider)?,
-        Verify::File(file) => Arc::new(Named {
+        Verify::File(file) => Arc::new(believer(Rule::Named {
             certificates: certificate::chain(file, Subject::Authorities)?,
             by_authority: verifier(certificate::authorities(file)?, provider)?,
-        }),
+        })),
     };
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(setup.profile.versions())
@@ -229,15 +233,27 @@ fn system_authorities() -> Result<RootCertStore, Trouble> {
     Ok(roots)
 }
 
-/// Believes the certificates of a file, and what their owners have signed: a certificate that has signed itself is its
-/// own authority, and what `openssl req -x509` makes could be believed in no other way.
+/// Believes servers by other rules than that an authority has signed them. By all of them signatures are checked: a
+/// server must at least have its key.
 #[derive(Debug)]
-struct Named {
-    certificates: Vec<CertificateDer<'static>>,
-    by_authority: Arc<dyn ServerCertVerifier>,
+struct Believer {
+    rule: Rule,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for Named {
+#[derive(Debug)]
+enum Rule {
+    /// The certificates of a file, and what their owners have signed: a certificate that has signed itself is its own
+    /// authority, and what `openssl req -x509` makes could be believed in no other way.
+    Named {
+        certificates: Vec<CertificateDer<'static>>,
+        by_authority: Arc<dyn ServerCertVerifier>,
+    },
+    /// Every certificate.
+    Anyone,
+}
+
+impl ServerCertVerifier for Believer {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -246,14 +262,15 @@ impl ServerCertVerifier for Named {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if !self.certificates.contains(certificate) {
-            return self.by_authority.verify_server_cert(
-                certificate,
-                intermediates,
-                name,
-                ocsp,
-                now,
-            );
+        let Rule::Named {
+            certificates,
+            by_authority,
+        } = &self.rule
+        else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if !certificates.contains(certificate) {
+            return by_authority.verify_server_cert(certificate, intermediates, name, ocsp, now);
         }
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
         if !certificate::is_valid_today(certificate) {
@@ -268,8 +285,7 @@ impl ServerCertVerifier for Named {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_authority
-            .verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -278,50 +294,10 @@ impl ServerCertVerifier for Named {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_authority
-            .verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_authority.supported_verify_schemes()
-    }
-}
-
-/// Believes every certificate. Its signatures are checked nevertheless: a server must at least have the key.
-#[derive(Debug)]
-struct Believing(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for Believing {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }

@@ -29,50 +29,30 @@ struct Site {
     address: Address,
 }
 
-/// Runs `test` on epoll, on io_uring where the kernel has it, and on simulated networks.
-fn on_every_driver<F, T>(test: F)
-where
-    F: Fn(Site) -> T,
-    T: Future<Output = ()> + 'static,
-{
-    on_kernel_drivers(&test);
-    for seed in SEEDS {
-        let core = Core::simulated(Simulation::with_seed(seed));
-        run(&format!("simulated, seed {seed}"), core, &test);
+/// A simulated network that takes at once whatever is sent, as those of kernels do with what is short.
+fn calm(seed: u64) -> Simulation {
+    Simulation {
+        short: 0,
+        not_yet: 0,
+        ..Simulation::with_seed(seed)
     }
 }
 
-/// The same on simulated networks that take at once whatever is sent, as those of kernels do with what is short.
-fn on_calm_drivers<F, T>(test: F)
-where
-    F: Fn(Site) -> T,
-    T: Future<Output = ()> + 'static,
-{
-    on_kernel_drivers(&test);
-    for seed in SEEDS {
-        let simulation = Simulation {
-            short: 0,
-            not_yet: 0,
-            ..Simulation::with_seed(seed)
-        };
-        run(
-            &format!("calm, seed {seed}"),
-            Core::simulated(simulation),
-            &test,
-        );
-    }
-}
-
-fn on_kernel_drivers<F, T>(test: &F)
+/// Runs `test` on epoll, on io_uring where the kernel has it, and on networks that `simulation` makes.
+fn on_every_driver<F, T>(simulation: fn(u64) -> Simulation, test: F)
 where
     F: Fn(Site) -> T,
     T: Future<Output = ()> + 'static,
 {
     for io in [Io::Epoll, Io::IoUring] {
         match onrush_engine::choose(io) {
-            Ok(_) => run(&format!("{io:?}"), Core::new(0, io).unwrap(), test),
+            Ok(_) => run(&format!("{io:?}"), Core::new(0, io).unwrap(), &test),
             Err(reason) => eprintln!("{io:?} is skipped: {reason}"),
         }
+    }
+    for seed in SEEDS {
+        let core = Core::simulated(simulation(seed));
+        run(&format!("simulated, seed {seed}"), core, &test);
     }
 }
 
@@ -193,7 +173,7 @@ async fn receive_all(transport: &Transport) -> Result<Vec<u8>, Error> {
 
 #[test]
 fn what_is_sent_comes_back_unchanged() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         for count in [1, 150, 16_384, 16_385, BUFFER_BYTES, 300_000] {
             let (server, client) = site.pair(Profile::Intermediate).await;
             site.core.spawn(async move {
@@ -218,7 +198,7 @@ fn what_is_sent_comes_back_unchanged() {
 
 #[test]
 fn what_is_queued_together_leaves_in_full_records_and_one_that_is_not() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         let parts = |sizes: &[usize]| {
             for &size in sizes {
@@ -256,7 +236,7 @@ fn what_is_queued_together_leaves_in_full_records_and_one_that_is_not() {
 
 #[test]
 fn an_end_without_the_word_for_it_is_told_from_one_with_it() {
-    on_calm_drivers(|site| async move {
+    on_every_driver(calm, |site| async move {
         for (is_silent, expected) in [
             (false, Ok(0)),
             (true, Err(Error::new(Op::Recv, Kind::Truncated))),
@@ -278,7 +258,7 @@ fn an_end_without_the_word_for_it_is_told_from_one_with_it() {
 
 #[test]
 fn garbage_ends_a_connection_and_both_sides_know_why() {
-    on_calm_drivers(|site| async move {
+    on_every_driver(calm, |site| async move {
         for (garbage, alert) in [
             (&[23, 3, 3, 0, 30][..], 20),
             (&[22, 3, 3, 0, 30], 10),
@@ -300,7 +280,7 @@ fn garbage_ends_a_connection_and_both_sides_know_why() {
 
 #[test]
 fn keys_are_renewed_by_either_side_and_whenever_they_are_worn_out() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Modern).await;
         for round in 0..4u8 {
             for end in [&server, &client] {
@@ -325,7 +305,7 @@ fn keys_are_renewed_by_either_side_and_whenever_they_are_worn_out() {
 
 #[test]
 fn a_peer_that_asks_for_new_keys_gets_them_at_once() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Modern).await;
         let record = client
             .tls
@@ -344,7 +324,7 @@ fn a_peer_that_asks_for_new_keys_gets_them_at_once() {
 
 #[test]
 fn tickets_spend_no_connection_and_resume_the_next() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         for profile in [Profile::Intermediate, Profile::Modern] {
             let acceptor = acceptor(profile);
             let connector = connector();
@@ -380,7 +360,7 @@ fn tickets_spend_no_connection_and_resume_the_next() {
 
 #[test]
 fn data_that_nobody_asked_for_spends_a_connection_and_is_not_lost() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         send(&server, b"unasked").await.unwrap();
         while !client.is_spent() {
@@ -396,7 +376,7 @@ fn data_that_nobody_asked_for_spends_a_connection_and_is_not_lost() {
 
 #[test]
 fn a_silent_client_is_given_up_at_the_deadline() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         let client = Stream::connect(&site.core, &site.address, None)
             .await
             .unwrap();
@@ -417,7 +397,7 @@ fn a_silent_client_is_given_up_at_the_deadline() {
 
 #[test]
 fn plain_http_gets_an_answer_that_it_can_read() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         let client = Transport::plain(
             Stream::connect(&site.core, &site.address, None)
                 .await
@@ -455,7 +435,7 @@ fn a_certificate_that_is_not_believed_ends_the_handshake_on_both_sides() {
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let authority = directory.path().join("authority.pem");
     std::fs::write(&authority, other.cert.pem()).unwrap();
-    on_every_driver(move |site| {
+    on_every_driver(Simulation::with_seed, move |site| {
         let verify = Verify::File(authority.clone());
         async move {
             let connector = connector_of(ClientSetup {
@@ -481,7 +461,7 @@ fn clients_show_certificates_where_they_must() {
     );
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    on_every_driver(move |site| {
+    on_every_driver(Simulation::with_seed, move |site| {
         let (certificate, key) = (certificate.clone(), key.clone());
         async move {
             let of = |clients: Clients| {
@@ -536,7 +516,7 @@ fn a_certificate_longer_than_any_buffer_is_received() {
         certificate: certificate.clone(),
         key,
     };
-    on_every_driver(move |site| {
+    on_every_driver(Simulation::with_seed, move |site| {
         let certificates = vec![identity.clone()];
         let verify = Verify::File(certificate.clone());
         async move {
@@ -568,7 +548,7 @@ fn a_file_is_sent_behind_what_was_queued_before_it() {
     for size in [1, 100, 16_384, 200_000] {
         std::fs::write(directory.path().join(size.to_string()), bytes(size)).unwrap();
     }
-    on_every_driver(move |site| {
+    on_every_driver(Simulation::with_seed, move |site| {
         let root = Root::open(directory.path()).unwrap();
         async move {
             for size in [1, 100, 16_384, 200_000] {
@@ -625,7 +605,7 @@ fn an_idle_connection_holds_no_buffer() {
 
 #[test]
 fn a_reset_reaches_the_peer_as_one() {
-    on_every_driver(|site| async move {
+    on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         server.reset_when_dropped();
         drop(server);
