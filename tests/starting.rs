@@ -390,6 +390,31 @@ fn what_is_wrong_with_a_certificate_has_its_place_in_the_file() {
 }
 
 #[test]
+fn all_that_is_wrong_with_certificates_is_said_at_once() {
+    let directory = certificates();
+    let path = directory.path().join("onrush.toml");
+    let pair = |name: &str| format!("certificate = \"{name}.pem\", key = \"{name}.key\"");
+    let (none, gone) = (pair("none"), pair("gone"));
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ {none} }}\n[[route]]\nforward = \"a\"\n\
+        [upstream.a]\nservers = [\"127.0.0.1:1\"]\ntls = {{ ca = \"empty.pem\", {gone} }}\n"
+    );
+    fs::write(&path, text).expect("it is ours");
+    let path = path.display().to_string();
+    let finished = run_onrush(&["check", &path]);
+    let lines = finished.err.lines();
+    let places: Vec<&str> = lines
+        .filter_map(|line| line.strip_prefix(&format!("{path}:")))
+        .map(|line| line.split(": ").next().expect("split gives one"))
+        .collect();
+    assert_eq!(
+        places,
+        ["3:23", "3:41", "8:14", "8:41", "8:59"],
+        "{finished:?}"
+    );
+}
+
+#[test]
 fn a_certificate_that_has_expired_is_a_warning_with_its_place() {
     let directory = certificates();
     let path = directory.path().join("onrush.toml");
@@ -427,14 +452,13 @@ fn what_flags_name_has_no_place_in_the_file() {
         "{refused:?}"
     );
     let lines: Vec<&str> = refused.err.lines().collect();
-    assert!(
-        lines[1].starts_with(&format!("{pem}: there is no certificate")),
-        "{refused:?}"
-    );
-    assert!(
-        lines[2].starts_with(&format!("{path}:2:23: ")),
-        "{refused:?}"
-    );
+    for (line, beginning) in lines[1..].iter().zip([
+        format!("{pem}: there is no certificate"),
+        format!("{pem}: there is no private key"),
+        format!("{path}:2:23: "),
+    ]) {
+        assert!(line.starts_with(&beginning), "{refused:?}");
+    }
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn build(
     for (index, identity) in setup.certificates.iter().enumerate() {
         match certificate::load(identity, index, provider, warnings) {
             Ok(certified) => certificates.push(certified),
-            Err(trouble) => wrong.push(trouble),
+            Err(troubles) => wrong.extend(troubles),
         }
     }
     let authorities = match &setup.clients {

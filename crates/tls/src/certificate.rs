@@ -17,7 +17,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-use crate::error::{Subject, Trouble};
+use crate::error::{Subject, Trouble, both};
 use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
 
 /// Where a certificate comes from.
@@ -45,19 +45,19 @@ pub(crate) struct Certified {
 /// Reads or makes the certificate number `index`. What is odd about it but no error is added to `warnings`.
 ///
 /// # Errors
-/// When a file cannot be read or holds something else, or the two do not belong together.
+/// All that is wrong: files that cannot be read or hold something else, or two that do not belong together.
 pub(crate) fn load(
     identity: &Identity,
     index: usize,
     provider: &CryptoProvider,
     warnings: &mut Vec<Trouble>,
-) -> Result<Certified, Trouble> {
+) -> Result<Certified, Vec<Trouble>> {
     let (chain, key) = match identity {
         Identity::SelfSigned => self_signed(),
-        Identity::Files { certificate, key } => (
-            chain(certificate, Subject::Certificate(index))?,
-            private_key(key, index)?,
-        ),
+        Identity::Files { certificate, key } => both(
+            chain(certificate, Subject::Certificate(index)).map_err(|trouble| vec![trouble]),
+            private_key(key, index).map_err(|trouble| vec![trouble]),
+        )?,
     };
     let (certificate_file, key_file) = match identity {
         Identity::SelfSigned => ("the certificate made here".into(), String::new()),
@@ -74,7 +74,8 @@ pub(crate) fn load(
     let parsed = X509Certificate::from_der(&chain[0])
         .map(|(_, parsed)| parsed)
         .map_err(|error| {
-            in_certificate(format!("the certificate cannot be understood: {error}"))
+            let message = format!("the certificate cannot be understood: {error}");
+            vec![in_certificate(message)]
         })?;
     let names = names(&parsed);
     warnings.extend(validity_trouble(&parsed).map(in_certificate));
@@ -87,7 +88,7 @@ pub(crate) fn load(
             }
             error => format!("{key_file}: the key cannot be used: {error}"),
         };
-        Trouble::new(Subject::Key(index), message)
+        vec![Trouble::new(Subject::Key(index), message)]
     })?;
     Ok(Certified {
         key: Arc::new(key),
@@ -104,7 +105,7 @@ pub(crate) fn load_pair(
     key: &Path,
     provider: &CryptoProvider,
     warnings: &mut Vec<Trouble>,
-) -> Result<Arc<CertifiedKey>, Trouble> {
+) -> Result<Arc<CertifiedKey>, Vec<Trouble>> {
     let identity = Identity::Files {
         certificate: certificate.to_owned(),
         key: key.to_owned(),

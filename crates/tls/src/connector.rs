@@ -20,7 +20,7 @@ use rustls::{
 
 use crate::acceptor::Profile;
 use crate::certificate;
-use crate::error::{HandshakeError, Subject, Trouble};
+use crate::error::{HandshakeError, Subject, Trouble, both};
 use crate::limits::SESSIONS_MAX;
 use crate::watch::Stamps;
 
@@ -89,12 +89,12 @@ impl Connector {
     /// Reads all files of `setup`. The warnings are about what it accepts and should not be so.
     ///
     /// # Errors
-    /// What is wrong with the files.
+    /// All that is wrong with the files.
     pub fn new(setup: ClientSetup) -> Result<(Connector, Vec<Trouble>), Vec<Trouble>> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let stamps = Stamps::of(files(&setup));
         let mut warnings = Vec::new();
-        let config = build(&setup, &provider, &mut warnings).map_err(|trouble| vec![trouble])?;
+        let config = build(&setup, &provider, &mut warnings)?;
         let connector = Connector {
             setup,
             provider,
@@ -132,11 +132,10 @@ impl Connector {
     /// Reads all files again. Connections that exist keep what they have.
     ///
     /// # Errors
-    /// What is wrong with the files; what was read before stays in force.
+    /// All that is wrong with the files; what was read before stays in force.
     pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
         let mut warnings = Vec::new();
-        let config =
-            build(&self.setup, &self.provider, &mut warnings).map_err(|trouble| vec![trouble])?;
+        let config = build(&self.setup, &self.provider, &mut warnings)?;
         self.config.store(Arc::new(config));
         Ok(warnings)
     }
@@ -165,28 +164,20 @@ fn build(
     setup: &ClientSetup,
     provider: &Arc<CryptoProvider>,
     warnings: &mut Vec<Trouble>,
-) -> Result<ClientConfig, Trouble> {
-    let believer = |rule| Believer {
-        rule,
-        algorithms: provider.signature_verification_algorithms,
-    };
-    let verifier: Arc<dyn ServerCertVerifier> = match &setup.verify {
-        Verify::Nothing => Arc::new(believer(Rule::Anyone)),
-        Verify::System => verifier(system_authorities()?, provider)?,
-        Verify::File(file) => Arc::new(believer(Rule::Named {
-            certificates: certificate::chain(file, Subject::Authorities)?,
-            by_authority: verifier(certificate::authorities(file)?, provider)?,
-        })),
-    };
+) -> Result<ClientConfig, Vec<Trouble>> {
+    let certificate = setup.certificate.as_ref();
+    let certificate = certificate
+        .map(|(certificate, key)| certificate::load_pair(certificate, key, provider, warnings));
+    let verifier = verifier(&setup.verify, provider).map_err(|trouble| vec![trouble]);
+    let (verifier, certificate) = both(verifier, certificate.transpose())?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(setup.profile.versions())
         .expect("the provider has ciphers for both versions")
         .dangerous()
         .with_custom_certificate_verifier(verifier);
-    let mut config = match &setup.certificate {
+    let mut config = match certificate {
         None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let certified = certificate::load_pair(certificate, key, provider, warnings)?;
+        Some(certified) => {
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
         }
     };
@@ -205,7 +196,26 @@ fn build(
     Ok(config)
 }
 
+/// What judges the certificates of servers.
 fn verifier(
+    verify: &Verify,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Trouble> {
+    let believer = |rule| Believer {
+        rule,
+        algorithms: provider.signature_verification_algorithms,
+    };
+    Ok(match verify {
+        Verify::Nothing => Arc::new(believer(Rule::Anyone)),
+        Verify::System => by_authority(system_authorities()?, provider)?,
+        Verify::File(file) => Arc::new(believer(Rule::Named {
+            certificates: certificate::chain(file, Subject::Authorities)?,
+            by_authority: by_authority(certificate::authorities(file)?, provider)?,
+        })),
+    })
+}
+
+fn by_authority(
     roots: RootCertStore,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Trouble> {

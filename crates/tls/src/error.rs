@@ -133,6 +133,20 @@ impl Trouble {
     }
 }
 
+/// Both of two things read from files, or all that is wrong with either.
+pub(crate) fn both<A, B>(
+    one: Result<A, Vec<Trouble>>,
+    other: Result<B, Vec<Trouble>>,
+) -> Result<(A, B), Vec<Trouble>> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (one, other) => {
+            let wrong = one.err().into_iter().chain(other.err());
+            Err(wrong.flatten().collect())
+        }
+    }
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
