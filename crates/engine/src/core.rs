@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::block::{Blocks, InBlock};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock, Instant};
 use crate::cpu;
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) state: RefCell<State>,
     pub(crate) pool: Rc<Pool>,
     pub(crate) pipes: Rc<Pipes>,
+    blocks: Rc<Blocks>,
     clock: Clock,
     /// The time at the start of this turn.
     now: Cell<Instant>,
@@ -46,6 +48,8 @@ pub(crate) struct State {
     pub(crate) timers: Wheel<Timer>,
     pub(crate) pool: Rc<Pool>,
     pub(crate) now: Instant,
+    /// Sockets with sends that wait for the end of the turn; some may have left by themselves meanwhile.
+    pub(crate) due: Vec<Key>,
     /// No new work is wanted; waits that are interruptible end.
     pub(crate) stopping: bool,
     stop_waiters: Vec<TaskId>,
@@ -143,6 +147,7 @@ impl Core {
             timers: Wheel::new(now),
             pool: Rc::clone(&pool),
             now,
+            due: Vec::new(),
             stopping: false,
             stop_waiters: Vec::new(),
             sleeps: Vec::new(),
@@ -156,6 +161,7 @@ impl Core {
             state: RefCell::new(state),
             pool,
             pipes: Pipes::new(),
+            blocks: Rc::default(),
             clock,
             now: Cell::new(now),
             shared: Arc::new(Shared {
@@ -221,6 +227,12 @@ impl Core {
     /// Asks this core to stop, as [`Handle::stop`] does.
     pub fn stop(&self, drain: Duration) {
         self.handle().stop(drain);
+    }
+
+    /// `future` in memory that the core keeps for the next one: for those that are made for every request. A step of it
+    /// costs no more than one of a boxed future.
+    pub fn in_block<F: Future>(&self, future: F) -> InBlock<F> {
+        InBlock::new(future, &self.0.blocks)
     }
 
     /// Pauses until the core is asked to stop.
@@ -311,19 +323,20 @@ impl Core {
         cut_off
     }
 
-    /// Whether last answers of closed streams are still on their way (io_uring).
+    /// Whether last answers of closed streams are still on their way.
     fn is_sending(&self) -> bool {
         let state = &mut *self.0.state.borrow_mut();
         state
             .sockets
             .iter_mut()
-            .any(|socket| socket.closing && socket.ring.sending)
+            .any(|socket| socket.closing && socket.is_sending())
     }
 
-    /// One look at the kernel and the clock.
+    /// Sends what the tasks of this turn have left, then one look at the kernel and the clock.
     fn turn(&self, drained_by: Option<Instant>) {
         let Inner { tasks, state, .. } = &*self.0;
         let state = &mut *state.borrow_mut();
+        state.send_due(tasks);
         let mut until = state.timers.next();
         if let Some(deadline) = drained_by {
             until = Some(until.map_or(deadline, |until| until.min(deadline)));
@@ -412,8 +425,7 @@ impl State {
             tasks.wake_once(&mut socket.recv_waiter);
         }
         if writable {
-            socket.writable = true;
-            tasks.wake_once(&mut socket.send_waiter);
+            self.is_writable_again(key, tasks);
         }
     }
 

@@ -12,6 +12,7 @@ mod core;
 mod task;
 
 mod address;
+mod block;
 mod buffer;
 mod file;
 mod input;
@@ -33,6 +34,7 @@ pub mod descriptors;
 mod error;
 
 pub use address::Address;
+pub use block::InBlock;
 pub use buffer::{Buffer, Pool};
 pub use clock::Instant;
 pub use core::{Core, Cores, Handle, Setup, Sleep, start};

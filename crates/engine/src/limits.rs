@@ -14,6 +14,12 @@ pub(crate) const BUFFERS_MAX: usize = 64 * 1024;
 /// Free buffers a core keeps for reuse: 8 MiB. More than a burst of this size goes back to the allocator.
 pub(crate) const BUFFERS_FREE_MAX: usize = 512;
 
+/// Size of a block for the future of one request: a forwarded one needs most of it.
+pub(crate) const BLOCK_BYTES: usize = 1024;
+
+/// Free blocks a core keeps for reuse: 1 MiB.
+pub(crate) const BLOCKS_FREE_MAX: usize = 1024;
+
 /// Buffers lent to the kernel at a time with io_uring. It must exceed the receive completions of one loop turn, or
 /// multishot receives end with ENOBUFS and have to be armed again; a power of two, as the kernel demands.
 pub(crate) const RING_BUFFERS: u16 = 256;
@@ -56,6 +62,14 @@ pub(crate) const PIPES_FREE_MAX: usize = 16;
 
 /// Parts of one vectored send. Linux takes 1,024 (UIO_MAXIOV); answers rarely have more than three.
 pub(crate) const PARTS_PER_SEND: usize = 8;
+
+/// Sends of up to this size leave together at the end of a turn (epoll). Larger ones leave at once: what was just
+/// received is still in the CPU's cache then.
+pub(crate) const DEFERRED_BYTES_MAX: usize = 4096;
+
+/// So many sends leave together at most: the first of them waits for the work of all the others, which is about a quarter
+/// of a millisecond.
+pub(crate) const DEFERRED_SENDS_MAX: usize = 64;
 
 /// Bytes one sendfile call may move, so that one fast reader cannot hold a core for long.
 pub(crate) const SENDFILE_BYTES: usize = 512 * 1024;

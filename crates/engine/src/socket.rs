@@ -9,6 +9,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use crate::clock::Instant;
 use crate::driver::simulated::Peer;
 use crate::driver::uring::InFlight;
+use crate::op::send::Deferred;
 use crate::outgoing::{Part, Queue};
 use crate::task::TaskId;
 use crate::timer::TimerId;
@@ -40,6 +41,9 @@ pub(crate) struct Socket {
     /// Invariant: at most one timer per socket; it may be earlier than the deadline, never later.
     pub(crate) timer: Option<(TimerId, Instant)>,
     pub(crate) outgoing: Queue<Part>,
+    pub(crate) deferred: Deferred,
+    /// How a send failed that nobody waited for; the next call says so.
+    pub(crate) send_failed: Option<Errno>,
     pub(crate) ring: InFlight,
     pub(crate) simulated: Option<Box<Peer>>,
     next_unused: u32,
@@ -61,10 +65,17 @@ impl Socket {
             patience: 0,
             timer: None,
             outgoing: Queue::default(),
+            deferred: Deferred::AtRest,
+            send_failed: None,
             ring: InFlight::default(),
             simulated: None,
             next_unused: NONE,
         }
+    }
+
+    /// Whether bytes whose flush has returned are still here.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.ring.sending || self.deferred != Deferred::AtRest
     }
 
     /// Some bytes were sent.

@@ -20,8 +20,8 @@ use crate::op::sendfile::Stretch;
 use crate::outgoing::Part;
 use crate::socket::{Key, Socket};
 
-/// A connected stream socket of this core. Dropping it closes the connection; with io_uring a send that is under way
-/// is still finished.
+/// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still
+/// finished.
 pub struct Stream {
     core: Core,
     key: Key,
@@ -165,7 +165,8 @@ impl Stream {
 
     /// Sends what is queued, all parts in one call to the kernel where it takes them.
     ///
-    /// With io_uring it may return while the last bytes are on their way; a failure is then reported by the next call.
+    /// It may return while the last bytes are on their way, at the latest at the end of the core's turn; a failure is
+    /// then reported by the next call.
     ///
     /// # Errors
     /// As in send(2), or [`crate::Kind::TimedOut`]; what was queued is dropped.
@@ -182,7 +183,7 @@ impl Stream {
         inner
             .state
             .borrow_mut()
-            .poll_flush(self.key, Follows::Nothing, inner.tasks.current())
+            .poll_flush(self.key, Follows::Nothing, &inner.tasks)
     }
 
     /// Sends what is queued as far as the kernel takes it without a wait. What is left goes with the next
@@ -202,11 +203,10 @@ impl Stream {
         debug_assert!(length > 0);
         let inner = self.core.inner();
         poll_fn(|_| {
-            inner.state.borrow_mut().poll_flush(
-                self.key,
-                Follows::File(length),
-                inner.tasks.current(),
-            )
+            inner
+                .state
+                .borrow_mut()
+                .poll_flush(self.key, Follows::File(length), &inner.tasks)
         })
         .await?;
         self.sent().await?;
@@ -267,6 +267,7 @@ impl Stream {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];
         match state.driver {
+            _ if socket.send_failed.is_some() => true,
             Driver::Epoll(_) => socket.ended || socket.readable,
             Driver::Uring(_) => {
                 socket.ring.is_spent()

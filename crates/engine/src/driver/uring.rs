@@ -52,7 +52,6 @@ pub(crate) struct InFlight {
     pub(crate) received: Queue<Buffer>,
     /// The peer has ended its side, or the receive failed.
     pub(crate) end: Option<Result<(), Errno>>,
-    pub(crate) send_failed: Option<Errno>,
     /// Message header and vector of a send of several parts.
     message: Option<Box<Message>>,
     /// Accepted by a listener, not taken yet.
@@ -71,7 +70,7 @@ impl InFlight {
 
     /// Whether the connection has ended, failed, or received something unasked.
     pub(crate) fn is_spent(&self) -> bool {
-        self.end.is_some() || self.send_failed.is_some() || !self.received.is_empty()
+        self.end.is_some() || !self.received.is_empty()
     }
 }
 
@@ -417,7 +416,7 @@ impl Ring {
                     }
                     Err(Errno::INTR | Errno::AGAIN) => {}
                     Err(errno) => {
-                        socket.ring.send_failed = Some(errno);
+                        socket.send_failed = Some(errno);
                         socket.outgoing.clear();
                     }
                 }

@@ -10,6 +10,7 @@ use crate::core::{State, Timer};
 use crate::driver::Driver;
 use crate::error::{Error, Op};
 use crate::limits::DRAIN_DEFAULT;
+use crate::op::send::Follows;
 use crate::socket::Key;
 use crate::task::TaskId;
 
@@ -41,6 +42,7 @@ impl State {
 
     /// The handle was dropped.
     pub(crate) fn close(&mut self, key: Key) {
+        let is_sent = !self.sockets[key].is_sending() || self.is_last_send_done(key);
         let State {
             driver,
             sockets,
@@ -55,25 +57,39 @@ impl State {
         if let Some((timer, _)) = timer {
             timers.cancel(timer);
         }
-        match driver {
-            Driver::Epoll(_) => sockets.remove(key),
-            Driver::Simulated(driver) => driver.close(key, sockets),
-            Driver::Uring(driver) => {
-                if socket.ring.operations == 0 {
-                    sockets.remove(key);
-                    return;
-                }
-                socket.closing = true;
-                if socket.ring.sending && !socket.timed_out {
-                    // The last answer is on its way: it may take as long as its deadline says, but not for ever.
-                    driver.cancel_recv(key, socket);
-                    let latest = *now + DRAIN_DEFAULT;
-                    let deadline: Instant = *socket.deadline.get_or_insert(latest);
-                    socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
-                } else {
-                    socket.timed_out = true;
-                    driver.cancel_all(key, socket);
-                }
+        let is_released = match driver {
+            Driver::Epoll(_) | Driver::Simulated(_) => is_sent || socket.timed_out,
+            Driver::Uring(_) => socket.ring.operations == 0,
+        };
+        if is_released {
+            return self.release(key);
+        }
+        socket.closing = true;
+        let waits = !is_sent && !socket.timed_out;
+        if waits {
+            // The last answer is on its way: it may take as long as its deadline says, but not for ever.
+            let latest = *now + DRAIN_DEFAULT;
+            let deadline: Instant = *socket.deadline.get_or_insert(latest);
+            socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
+        }
+        if let Driver::Uring(driver) = driver {
+            if waits {
+                driver.cancel_recv(key, socket);
+            } else {
+                socket.timed_out = true;
+                driver.cancel_all(key, socket);
+            }
+        }
+    }
+
+    /// Sends what was to leave at the end of the turn, where the core itself does so; whether all has been sent.
+    fn is_last_send_done(&mut self, key: Key) -> bool {
+        match self.driver {
+            Driver::Uring(_) => false,
+            Driver::Epoll(_) | Driver::Simulated(_) => {
+                // How it failed is of no interest to anybody now.
+                let _ = self.flush_through(key, Follows::Nothing);
+                !self.sockets[key].is_sending()
             }
         }
     }
@@ -86,10 +102,21 @@ impl State {
             ..
         } = self
         else {
-            unreachable!("only a ring's sockets outlive their handle")
+            return self.release(key);
         };
         let socket = &mut sockets[key];
         socket.timed_out = true;
         driver.cancel_all(key, socket);
+    }
+
+    /// Nobody needs the socket any more.
+    pub(crate) fn release(&mut self, key: Key) {
+        if let Some((timer, _)) = self.sockets[key].timer.take() {
+            self.timers.cancel(timer);
+        }
+        match &mut self.driver {
+            Driver::Epoll(_) | Driver::Uring(_) => self.sockets.remove(key),
+            Driver::Simulated(driver) => driver.close(key, &mut self.sockets),
+        }
     }
 }

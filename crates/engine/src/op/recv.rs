@@ -56,10 +56,16 @@ impl State {
 
     fn recv_epoll(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
         let socket = &mut self.sockets[key];
-        if !socket.readable {
-            return Err(Error::os(Op::Recv, Errno::AGAIN));
+        let received = match socket.readable {
+            true => receive(socket, input, &self.pool),
+            false => Err(Error::os(Op::Recv, Errno::AGAIN)),
+        };
+        match socket.send_failed {
+            Some(errno) if received == Err(Error::os(Op::Recv, Errno::AGAIN)) => {
+                Err(Error::os(Op::Send, errno))
+            }
+            _ => received,
         }
-        receive(socket, input, &self.pool)
     }
 
     fn recv_ring(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {

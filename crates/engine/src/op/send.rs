@@ -1,8 +1,16 @@
 //! Sending what a socket has queued, several parts in one call.
 //!
-//! With epoll the bytes are in the kernel when the operation is done. With io_uring they may still be on their way:
-//! the slot owns them, a failure is reported by the next operation, and only a second send waits for the first. That
-//! saves one wake-up per answer.
+//! The bytes may still be on their way when the operation is done: the slot owns them, a failure is reported by the next
+//! operation, and only a second send waits for the first. With io_uring that saves one wake-up per answer. With epoll
+//! the small sends of a turn leave together at its end: a peer on another CPU that is woken by the first of them finds
+//! the others, too, and does not go to sleep in between, to be woken for each (measured: a forwarded request costs 8 per
+//! cent less). What is larger than [`DEFERRED_BYTES_MAX`] leaves at once, while it is still in the CPU's cache.
+//!
+//! ```text
+//!             small, writable        end of the turn: sent
+//!   at rest ──────────────────> due ────────────────────────> at rest
+//!                                └── the socket takes no more ──> blocked ── writable ──> due
+//! ```
 
 use std::io::IoSlice;
 use std::task::Poll;
@@ -12,11 +20,11 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::core::State;
 use crate::driver::Driver;
-use crate::error::{Error, Op};
-use crate::limits::{FILE_JOINED_MAX, PARTS_PER_SEND};
+use crate::error::{Error, Kind, Op};
+use crate::limits::{DEFERRED_BYTES_MAX, DEFERRED_SENDS_MAX, FILE_JOINED_MAX, PARTS_PER_SEND};
 use crate::outgoing::{Part, Queue};
 use crate::socket::Key;
-use crate::task::TaskId;
+use crate::task::{TaskId, Tasks};
 
 /// What follows at once behind the bytes that are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,24 +34,120 @@ pub(crate) enum Follows {
     File(u64),
 }
 
+/// What becomes of bytes whose flush has returned, where the core carries it out itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Deferred {
+    /// Nothing does: there are none.
+    #[default]
+    AtRest,
+    /// They leave at the end of the turn.
+    Due,
+    /// The socket has taken a part; the rest leaves when it is writable, whether somebody waits for that or not.
+    Blocked,
+}
+
 impl State {
     pub(crate) fn poll_flush(
         &mut self,
         key: Key,
         follows: Follows,
-        task: TaskId,
+        tasks: &Tasks,
     ) -> Poll<Result<(), Error>> {
         let flushed = self.flush_now(key, follows);
-        self.finish_send(key, flushed, Op::Send, task)
+        if self.due.len() >= DEFERRED_SENDS_MAX {
+            self.send_due(tasks);
+        }
+        self.finish_send(key, flushed, Op::Send, tasks.current())
     }
 
     /// Sends what the socket takes without a wait; EAGAIN when something is left.
     pub(crate) fn flush_now(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
         match self.driver {
-            Driver::Epoll(_) => self.flush_kernel(key, follows),
             Driver::Uring(_) if follows != Follows::Nothing => self.flush_before_file(key, follows),
             Driver::Uring(_) => self.flush_ring(key),
+            Driver::Epoll(_) | Driver::Simulated(_) => self.flush_soon(key, follows),
+        }
+    }
+
+    /// At the end of the turn when that may be, else at once.
+    fn flush_soon(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+        let socket = &mut self.sockets[key];
+        if socket.outgoing.is_empty() && socket.send_failed.is_none() {
+            return Ok(());
+        }
+        if follows != Follows::Nothing
+            || socket.deferred == Deferred::Blocked
+            || socket.send_failed.is_some()
+            || !is_small(&socket.outgoing)
+        {
+            return self.flush_through(key, follows);
+        }
+        if socket.deferred == Deferred::AtRest {
+            socket.deferred = Deferred::Due;
+            self.due.push(key);
+        }
+        Ok(())
+    }
+
+    /// Into the kernel, or as far as the simulated network goes.
+    pub(crate) fn flush_through(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+        let socket = &mut self.sockets[key];
+        if let Some(errno) = socket.send_failed {
+            socket.outgoing.clear();
+            return Err(Error::os(Op::Send, errno));
+        }
+        let sent = match self.driver {
+            Driver::Epoll(_) => self.flush_kernel(key, follows),
             Driver::Simulated(_) => self.flush_simulated(key),
+            Driver::Uring(_) => unreachable!("its kernel defers"),
+        };
+        self.sockets[key].deferred = match is_again(&sent) {
+            true => Deferred::Blocked,
+            false => Deferred::AtRest,
+        };
+        sent
+    }
+
+    /// Carries out the sends that wait for the end of the turn. Who waits to send more is woken when it may.
+    pub(crate) fn send_due(&mut self, tasks: &Tasks) {
+        for at in 0..self.due.len() {
+            let key = self.due[at];
+            // Its slot may have been given up since, or flushed by somebody who could not wait.
+            if self.sockets[key].deferred == Deferred::Due {
+                self.carry_out(key, tasks);
+            }
+        }
+        self.due.clear();
+    }
+
+    /// Sends what is left of a socket's deferred bytes, as far as it takes them.
+    fn carry_out(&mut self, key: Key, tasks: &Tasks) {
+        let sent = self.flush_through(key, Follows::Nothing);
+        if is_again(&sent) {
+            return;
+        }
+        let socket = &mut self.sockets[key];
+        if let Err(Error {
+            kind: Kind::Os(errno),
+            ..
+        }) = sent
+        {
+            socket.send_failed = Some(errno);
+            tasks.wake_once(&mut socket.recv_waiter);
+        }
+        tasks.wake_once(&mut socket.send_waiter);
+        if socket.closing {
+            self.release(key);
+        }
+    }
+
+    /// The socket can take bytes again.
+    pub(crate) fn is_writable_again(&mut self, key: Key, tasks: &Tasks) {
+        let socket = &mut self.sockets[key];
+        socket.writable = true;
+        match socket.deferred {
+            Deferred::Blocked => self.carry_out(key, tasks),
+            Deferred::AtRest | Deferred::Due => tasks.wake_once(&mut socket.send_waiter),
         }
     }
 
@@ -55,10 +159,11 @@ impl State {
             ..
         } = self
         else {
-            return self.poll_flush(key, Follows::Nothing, task);
+            let sent = self.flush_through(key, Follows::Nothing);
+            return self.finish_send(key, sent, Op::Send, task);
         };
         let ring = &sockets[key].ring;
-        let sent = match ring.send_failed {
+        let sent = match sockets[key].send_failed {
             Some(errno) => Err(Error::os(Op::Send, errno)),
             None if ring.sending => Err(Error::os(Op::Send, Errno::AGAIN)),
             None if !sockets[key].outgoing.is_empty() => match self.flush_ring(key) {
@@ -132,7 +237,7 @@ impl State {
     /// awaited before the file may follow, a turn of the core for each (measured: 7.9 us instead of 5.9 for 9 KB).
     fn flush_before_file(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
         let socket = &mut self.sockets[key];
-        if socket.ring.sending || socket.ring.send_failed.is_some() {
+        if socket.ring.sending || socket.send_failed.is_some() {
             return self.flush_ring(key);
         }
         socket.writable = true;
@@ -152,7 +257,7 @@ impl State {
             unreachable!("dispatched on it")
         };
         let socket = &mut sockets[key];
-        if let Some(errno) = socket.ring.send_failed {
+        if let Some(errno) = socket.send_failed {
             socket.outgoing.clear();
             return Err(Error::os(Op::Send, errno));
         }
@@ -195,6 +300,20 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Whether nothing went wrong but that the socket takes no more for now.
+fn is_again<T>(sent: &Result<T, Error>) -> bool {
+    matches!(sent, Err(error) if *error == Error::os(Op::Send, Errno::AGAIN))
+}
+
+/// Whether so little is queued that it may wait for the end of the turn.
+fn is_small(outgoing: &Queue<Part>) -> bool {
+    let mut bytes = 0;
+    outgoing.iter().all(|part| {
+        bytes += part.bytes().len();
+        bytes <= DEFERRED_BYTES_MAX
+    }) && outgoing.len() <= PARTS_PER_SEND
 }
 
 /// One part by send(2), several by sendmsg(2): the vector costs the kernel a copy and a walk that one part can do

@@ -67,7 +67,7 @@ impl State {
     /// the transfer and writability is awaited by a poll of the ring.
     fn send_file_ring(&mut self, key: Key, file: &File, stretch: Stretch) -> Result<u64, Error> {
         let socket = &mut self.sockets[key];
-        if let Some(errno) = socket.ring.send_failed {
+        if let Some(errno) = socket.send_failed {
             return Err(Error::os(Op::SendFile, errno));
         }
         debug_assert!(!socket.ring.sending, "the head was sent before");

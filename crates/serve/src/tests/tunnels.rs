@@ -305,9 +305,9 @@ fn a_tunnel_that_waits_holds_no_buffer_and_one_with_a_slow_reader_few() {
         });
         site.core.sleep(Duration::from_secs(30)).await;
         assert!(!is_sent.get(), "the server is held up, too");
-        // One of the sender, and one in its tunnel.
+        // Of the sender and in its tunnel: one that the socket does not take, and one that waits for it.
         assert!(
-            site.core.pool().in_use() <= 2,
+            site.core.pool().in_use() <= 4,
             "{}",
             site.core.pool().in_use()
         );
