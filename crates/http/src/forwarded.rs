@@ -111,11 +111,13 @@ pub fn write_x_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut 
     writer.raw(b"X-Forwarded-For: ");
     write_received(received, "x-forwarded-for", writer);
     match told.address {
-        Some(address) => writer.display(address.to_canonical()),
+        Some(address) => writer.address(address.to_canonical()),
         None => writer.raw(b"unknown"),
     };
-    writer.raw(b"\r\n");
-    writer.header("X-Forwarded-Proto", told.scheme.text().as_bytes());
+    writer.raw(match told.scheme {
+        Scheme::Http => b"\r\nX-Forwarded-Proto: http\r\n",
+        Scheme::Https => b"\r\nX-Forwarded-Proto: https\r\n",
+    });
     if let Some(host) = told.host {
         writer.header("X-Forwarded-Host", host.as_bytes());
     }
@@ -127,7 +129,7 @@ pub fn write_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut He
     writer.raw(b"Forwarded: ");
     write_received(received, "forwarded", writer);
     match told.address.map(|address| address.to_canonical()) {
-        Some(IpAddr::V4(address)) => writer.raw(b"for=").display(address),
+        Some(IpAddr::V4(address)) => writer.raw(b"for=").address(address.into()),
         // RFC 7239 6: brackets, and so quotes.
         Some(IpAddr::V6(address)) => writer.raw(b"for=\"[").display(address).raw(b"]\""),
         None => writer.raw(b"for=unknown"),

@@ -2,6 +2,7 @@
 //! values from outside have passed a parser or [`is_field_value`](crate::is_field_value).
 
 use std::fmt::{self, Write};
+use std::net::IpAddr;
 
 use crate::date::DATE_BYTES;
 use crate::status;
@@ -59,20 +60,38 @@ impl<'a> HeadWriter<'a> {
     /// Bytes as they are, such as fields rendered before.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
-        match self.out.get_mut(self.at..self.at + bytes.len()) {
-            Some(room) if !self.overflowed => {
-                room.copy_from_slice(bytes);
-                self.at += bytes.len();
-            }
-            _ => self.overflowed = true,
+        if let Some(room) = self.room(bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.at += bytes.len();
         }
         self
+    }
+
+    /// Where the next `bytes` are written; `None` when they, or some before them, do not fit.
+    #[inline]
+    fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        let room = self.out.get_mut(self.at..self.at + bytes);
+        self.overflowed |= room.is_none();
+        room.filter(|_| !self.overflowed)
     }
 
     /// One field.
     #[inline]
     pub fn header(&mut self, name: &str, value: &[u8]) -> &mut Self {
-        self.raw(name.as_bytes()).raw(b": ").raw(value).raw(b"\r\n")
+        let bytes = name.len() + value.len() + 4;
+        let Some(room) = self.room(bytes) else {
+            return self;
+        };
+        // One look at the room for all four parts: a head consists of little else.
+        let (name_room, rest) = room.split_at_mut(name.len());
+        let (colon, rest) = rest.split_at_mut(2);
+        let (value_room, end) = rest.split_at_mut(value.len());
+        name_room.copy_from_slice(name.as_bytes());
+        colon.copy_from_slice(b": ");
+        value_room.copy_from_slice(value);
+        end.copy_from_slice(b"\r\n");
+        self.at += bytes;
+        self
     }
 
     /// `Content-Length`.
@@ -117,12 +136,34 @@ impl<'a> HeadWriter<'a> {
         (!self.overflowed).then_some(self.at)
     }
 
-    /// Anything as it displays itself, an address for example.
+    /// Anything as it displays itself.
     pub fn display(&mut self, value: impl fmt::Display) -> &mut Self {
         if write!(Displayed(self), "{value}").is_err() {
             self.overflowed = true;
         }
         self
+    }
+
+    /// An IP address. One of version 4, which every forwarded request tells of, goes past the formatting of the standard
+    /// library: 10 ns instead of 70.
+    pub fn address(&mut self, address: IpAddr) -> &mut Self {
+        let IpAddr::V4(address) = address else {
+            return self.display(address);
+        };
+        // "255.255.255.255", and the dot that is written behind each number.
+        let mut text = [0; 16];
+        let mut at = 0;
+        for octet in address.octets() {
+            let digits = [octet / 100, octet / 10 % 10, octet % 10];
+            let leading_zeros = usize::from(octet < 100) + usize::from(octet < 10);
+            for digit in &digits[leading_zeros..] {
+                text[at] = b'0' + digit;
+                at += 1;
+            }
+            text[at] = b'.';
+            at += 1;
+        }
+        self.raw(&text[..at - 1])
     }
 
     #[inline]
@@ -157,6 +198,20 @@ pub fn chunk_head(out: &mut [u8], size: u64) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_written_as_they_display_themselves() {
+        let octets = [0, 1, 9, 10, 42, 99, 100, 101, 199, 200, 250, 255];
+        let v4 = octets.map(|octet| IpAddr::from([octet, 255 - octet, 10, octet]));
+        let v6 = ["::1", "2001:db8::7", "::ffff:192.0.2.1"];
+        let v6 = v6.map(|text| text.parse().expect("an address"));
+        for address in v4.into_iter().chain(v6) {
+            let mut out = [0; 64];
+            let mut writer = HeadWriter::new(&mut out);
+            let bytes = writer.address(address).finish().expect("room for it");
+            assert_eq!(str::from_utf8(&out[..bytes]), Ok(&*address.to_string()));
+        }
+    }
 
     #[test]
     fn a_head_reads_as_it_was_asked_for() {
