@@ -116,20 +116,23 @@ impl Connection {
                     }
                 }
                 Next::Flush => self.flush().await?,
-                // Boxed, all three: what they need is most of what a busy connection needs, and an idle one should not
-                // have to keep it. The allocator's thread cache hands out the block that was used last, so it is in
-                // the CPU's cache, which the connection's own memory is not.
+                // In a block, all three: what they need is most of what a busy connection needs, and an idle one should
+                // not have to keep it. The block that was used last is in the CPU's cache, which the connection's own
+                // memory is not.
                 Next::File(pieces) => {
-                    Box::pin(pieces.send(self)).await?;
+                    let core = self.worker.core.clone();
+                    core.in_block(pieces.send(self)).await?;
                     self.passage.end(&self.worker);
                 }
                 Next::Synthetic(answer) => {
-                    Box::pin(answer.send(self)).await?;
+                    let core = self.worker.core.clone();
+                    core.in_block(answer.send(self)).await?;
                     self.passage.end(&self.worker);
                 }
                 Next::Forward(forward) => {
                     // By itself: what the exchange needed is given up before its tunnel begins.
-                    let tunnel = Box::pin(forward::exchange(forward, self)).await?;
+                    let core = self.worker.core.clone();
+                    let tunnel = core.in_block(forward::exchange(forward, self)).await?;
                     if let Some(tunnel) = tunnel {
                         return Box::pin(tunnel.run(self)).await;
                     }

@@ -43,6 +43,8 @@ pub(crate) struct Routes<T> {
     all: Candidates,
     /// The same by host, when there are too many to look at each.
     hosts: Option<Hosts>,
+    /// Whether any of them says something of hosts.
+    knows_hosts: bool,
 }
 
 /// Up to so many routes are looked at one after the other: comparing eight short names costs less than a look into a
@@ -80,6 +82,7 @@ impl<T> Routes<T> {
         Self {
             all: routes.iter().enumerate().map(Candidate::new).collect(),
             hosts: (knows_hosts && routes.len() > SCANNED_MAX).then(|| Hosts::new(&routes)),
+            knows_hosts,
             routes,
         }
     }
@@ -94,6 +97,10 @@ impl<T> Routes<T> {
         whence: impl Fn() -> Whence,
     ) -> Option<usize> {
         let beginning = beginning(path);
+        let host = match self.knows_hosts {
+            true => host_of(head.authority.unwrap_or("")),
+            false => "",
+        };
         // Of several lists the earliest match counts: in each, only routes before the best so far are looked at.
         let mut end = self.routes.len();
         let mut look = |candidates: &[Candidate]| {
@@ -102,12 +109,12 @@ impl<T> Routes<T> {
                 .take_while(|candidate| (candidate.route as usize) < end)
                 .filter(|candidate| beginning & candidate.mask == candidate.beginning)
                 .map(|candidate| candidate.route as usize)
-                .find(|&route| holds(&self.routes[route].when, head, path, &whence));
+                .find(|&route| holds(&self.routes[route].when, head, host, path, &whence));
             end = found.unwrap_or(end);
         };
         match &self.hosts {
             None => look(&self.all),
-            Some(hosts) => hosts.each(host_of(head.authority.unwrap_or("")), look),
+            Some(hosts) => hosts.each(host, look),
         }
         (end < self.routes.len()).then_some(end)
     }
@@ -207,11 +214,12 @@ const LABELS_MAX: usize = 128;
 fn holds(
     when: &When,
     head: &RequestHead<'_, '_>,
+    host: &str,
     path: &[u8],
     whence: impl Fn() -> Whence,
 ) -> bool {
-    let host = || host_of(head.authority.unwrap_or("")).as_bytes();
-    (when.hosts.is_empty() || when.hosts.iter().any(|known| known.matches(host())))
+    let host = host.as_bytes();
+    (when.hosts.is_empty() || when.hosts.iter().any(|known| known.matches(host)))
         && when.path.matches(path)
         && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, whence))
 }

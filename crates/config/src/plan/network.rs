@@ -44,9 +44,18 @@ impl Network {
     /// Whether `address` is one of them. An IPv4 address that came over an IPv6 socket
     /// (`::ffff:a.b.c.d`) counts as the IPv4 address it is.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.address.is_ipv4()
-            && Network::new(address, self.prefix).is_some_and(|network| network == *self)
+        let bits_behind = |bits: u32| bits - u32::from(self.prefix);
+        match (address.to_canonical(), self.address) {
+            (IpAddr::V4(address), IpAddr::V4(own)) => {
+                let differing = u32::from(address) ^ u32::from(own);
+                differing.checked_shr(bits_behind(32)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(address), IpAddr::V6(own)) => {
+                let differing = u128::from(address) ^ u128::from(own);
+                differing.checked_shr(bits_behind(128)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
     }
 }
 

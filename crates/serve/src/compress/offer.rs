@@ -112,6 +112,10 @@ pub(crate) struct Wish {
 
 impl Wish {
     pub(crate) fn of(head: &RequestHead<'_, '_>, offer: &Offer) -> Self {
+        let is_accept = |header: &Header<'_>| header_is(header.name, "accept-encoding");
+        if !head.headers.iter().any(is_accept) {
+            return Self::default();
+        }
         let knows_weak_tag = head.headers.iter().any(|header| {
             header_is(header.name, "if-none-match")
                 && memchr::memmem::find(header.value, b"W/").is_some()

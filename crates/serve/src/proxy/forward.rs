@@ -52,7 +52,7 @@ pub(crate) struct Forward {
     sticks_to: u32,
     /// When the whole exchange has to be over.
     until: Instant,
-    /// When the request was sent; zero where nobody wants to know.
+    /// When the request was sent.
     sent: Cell<Instant>,
     /// Servers that have failed: none, for nearly all requests.
     #[allow(clippy::box_collection, reason = "16 bytes less in every exchange")]
@@ -308,17 +308,16 @@ impl Forward {
         }
     }
 
-    /// The request has left: its answer is measured from here.
-    pub(crate) fn is_sent_now(&self, group: &Group, core: &Core) {
-        if group.measures() {
-            self.sent.set(core.now_exact());
-        }
+    /// The request leaves: its answer is measured from here, by the turns of the core. A read of the clock would say when
+    /// we had time for the answer, and not when it came.
+    pub(crate) fn is_sent_now(&self, core: &Core) {
+        self.sent.set(core.now());
     }
 
     /// The answer's head has come.
     pub(crate) fn is_answered_now(&self, server: u32, group: &Group, core: &Core, status: u16) {
         if group.measures() {
-            let now = core.now_exact();
+            let now = core.now();
             group.answered(server, status, now.since(self.sent.get()), now);
         }
     }
@@ -447,7 +446,7 @@ async fn try_on(
             transport,
             input: Input::default(),
         };
-        forward.is_sent_now(group, &client.worker.core);
+        forward.is_sent_now(&client.worker.core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
             Ok(done) if done.afterwards == Afterwards::Tunnel => return Ok(Some(link)),
             Ok(done) => {
@@ -477,7 +476,7 @@ async fn on_trunk(
     to: (&Group, u32),
     progress: &Progress,
 ) -> Result<(), Failure> {
-    forward.is_sent_now(to.0, &client.worker.core);
+    forward.is_sent_now(&client.worker.core);
     let (transport, mut input) = match ticket.answer().await? {
         trunk::Answer::Whole(input) => (None, input),
         trunk::Answer::Handed(transport, input) => (Some(transport), input),

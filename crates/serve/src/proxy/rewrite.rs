@@ -462,14 +462,10 @@ fn is_length(name: &str) -> bool {
 }
 
 fn status_line(head: &ResponseHead<'_, '_>, writer: &mut HeadWriter<'_>) {
-    let digits = [head.status / 100, head.status / 10 % 10, head.status % 10]
-        .map(|digit| b'0' + digit as u8);
-    writer
-        .raw(b"HTTP/1.1 ")
-        .raw(&digits)
-        .raw(b" ")
-        .raw(head.reason.as_bytes())
-        .raw(b"\r\n");
+    let digit = |place: u16| b'0' + (head.status / place % 10) as u8;
+    let mut line = *b"HTTP/1.1 000 ";
+    line[9..12].copy_from_slice(&[digit(100), digit(10), digit(1)]);
+    writer.raw(&line).raw(head.reason.as_bytes()).raw(b"\r\n");
 }
 
 /// Writes the fields that travel on, less those that `dropped` says. Returns whether Connection says more than how to go
