@@ -26,6 +26,7 @@ mod client;
 mod record;
 mod rows;
 
+pub mod evidence;
 pub mod report;
 
 pub mod error;
