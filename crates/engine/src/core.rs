@@ -36,6 +36,8 @@ pub(crate) struct Inner {
     clock: Clock,
     /// The time at the start of this turn.
     now: Cell<Instant>,
+    /// See [`Core::take_busy_max`].
+    busy_max: Cell<Duration>,
     shared: Arc<Shared>,
 }
 
@@ -158,6 +160,7 @@ impl Core {
             pipes: Pipes::new(),
             clock,
             now: Cell::new(now),
+            busy_max: Cell::new(Duration::ZERO),
             shared: Arc::new(Shared {
                 stop: AtomicU64::new(0),
                 wake,
@@ -188,6 +191,12 @@ impl Core {
     /// The time right now: a read of the clock.
     pub fn now_exact(&self) -> Instant {
         self.0.clock.now()
+    }
+
+    /// The longest time between two looks at the kernel, waits aside, since this was last asked: what a socket or a timer
+    /// may have had to wait for.
+    pub fn take_busy_max(&self) -> Duration {
+        self.0.busy_max.take()
     }
 
     /// Seconds since 1970, for dates.
@@ -328,17 +337,25 @@ impl Core {
         if let Some(deadline) = drained_by {
             until = Some(until.map_or(deadline, |until| until.min(deadline)));
         }
+        let now = self.0.clock.now();
+        let busy = now.since(self.0.now.get());
+        self.0.busy_max.set(self.0.busy_max.get().max(busy));
         let timeout = if tasks.has_ready() {
             Some(Duration::ZERO)
         } else {
-            until.map(|until| until.since(self.0.clock.now()))
+            until.map(|until| until.since(now))
         };
         let mut events = std::mem::take(&mut state.events);
         match &mut state.driver {
             Driver::Epoll(driver) => driver.wait(timeout, &mut events),
-            Driver::Uring(driver) => {
-                driver.turn(timeout, &mut state.sockets, tasks, &state.pool, &mut events)
-            }
+            Driver::Uring(driver) => driver.turn(
+                now,
+                timeout,
+                &mut state.sockets,
+                tasks,
+                &state.pool,
+                &mut events,
+            ),
             Driver::Simulated(driver) => {
                 let until = if tasks.has_ready() {
                     // Running them took time, too.

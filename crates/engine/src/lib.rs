@@ -20,6 +20,7 @@ mod outgoing;
 mod pipe;
 mod relay;
 mod stream;
+mod tcp_info;
 
 mod driver;
 mod op;
@@ -47,3 +48,4 @@ pub use outgoing::Part;
 pub use relay::Relay;
 pub use rustix::io::Errno;
 pub use stream::Stream;
+pub use tcp_info::TcpInfo;

@@ -19,6 +19,7 @@ use crate::op::send::Follows;
 use crate::op::sendfile::Stretch;
 use crate::outgoing::Part;
 use crate::socket::{Key, Socket};
+use crate::tcp_info::TcpInfo;
 
 /// A connected stream socket of this core. Dropping it closes the connection; with io_uring a send that is under way
 /// is still finished.
@@ -183,6 +184,21 @@ impl Stream {
             .state
             .borrow_mut()
             .poll_flush(self.key, Follows::Nothing, inner.tasks.current())
+    }
+
+    /// When the kernel was handed what was last flushed, where that is not when the flush was done (io_uring): the start
+    /// of the call that handed over everything of that turn. `None` with the other drivers, and until it is known; it is
+    /// before any answer arrives.
+    pub fn written(&self) -> Option<Instant> {
+        let state = self.core.inner().state.borrow();
+        let written = state.sockets[self.key].ring.written;
+        (written != Instant::default()).then_some(written)
+    }
+
+    /// What the kernel knows about the connection; `None` for Unix sockets and simulated ones.
+    pub fn tcp_info(&self) -> Option<TcpInfo> {
+        let state = self.core.inner().state.borrow();
+        TcpInfo::of(state.sockets[self.key].descriptor.as_ref()?)
     }
 
     /// Sends what is queued as far as the kernel takes it without a wait. What is left goes with the next

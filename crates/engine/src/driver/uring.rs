@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::Event;
 use crate::buffer::{Buffer, Pool};
-use crate::clock;
+use crate::clock::{self, Instant};
 use crate::error::{Error, Kind, Op};
 use crate::limits::{
     BUFFER_BYTES, BULK_ENDS_AFTER, COMPLETION_ENTRIES, MULTISHOT_BYTES, PARTS_PER_SEND,
@@ -53,6 +53,9 @@ pub(crate) struct InFlight {
     /// The peer has ended its side, or the receive failed.
     pub(crate) end: Option<Result<(), Errno>>,
     pub(crate) send_failed: Option<Errno>,
+    /// When the kernel was handed the last send that has been completed; the clock's origin before the first, and while
+    /// another one is in flight.
+    pub(crate) written: Instant,
     /// Message header and vector of a send of several parts.
     message: Option<Box<Message>>,
     /// Accepted by a listener, not taken yet.
@@ -126,6 +129,8 @@ pub(crate) struct Ring {
     buffers: Provided,
     /// Whether a multishot receive can be bounded.
     multishot: bool,
+    /// When the ring was last entered.
+    entered: Instant,
     /// Completions of one turn, between reaping and acting.
     reaped: Vec<(u64, i32, u32)>,
 }
@@ -166,6 +171,7 @@ impl Ring {
             wake,
             buffers,
             multishot: false,
+            entered: Instant::default(),
             reaped: Vec::with_capacity(COMPLETION_ENTRIES as usize),
         };
         ring.multishot = ring.bounds_multishot()?;
@@ -285,6 +291,7 @@ impl Ring {
         };
         self.push(entry.user_data(user_data(Operation::Send, key)));
         socket.ring.sending = true;
+        socket.ring.written = Instant::default();
         socket.ring.operations += 1;
     }
 
@@ -319,8 +326,10 @@ impl Ring {
     }
 
     /// Submits what is queued, waits until something happens or `timeout` has passed, and acts on what completed.
+    /// `now` is when that begins: the moment at which the kernel is handed what is queued.
     pub(crate) fn turn(
         &mut self,
+        now: Instant,
         timeout: Option<Duration>,
         sockets: &mut Sockets,
         tasks: &Tasks,
@@ -328,6 +337,7 @@ impl Ring {
         events: &mut Vec<Event>,
     ) {
         self.buffers.replenish(pool);
+        self.entered = now;
         self.enter(timeout);
         let mut reaped = std::mem::take(&mut self.reaped);
         let completions = self.ring.completion();
@@ -408,6 +418,7 @@ impl Ring {
             }
             Operation::Send => {
                 socket.ring.sending = false;
+                socket.ring.written = self.entered;
                 match outcome(result) {
                     Ok(count) => {
                         socket.outgoing.consume(count as usize);
@@ -499,6 +510,7 @@ impl Ring {
         let mut events = Vec::new();
         while sockets.iter_mut().any(|socket| socket.ring.operations > 0) {
             self.turn(
+                clock::now(),
                 Some(Duration::from_millis(10)),
                 sockets,
                 tasks,
