@@ -11,8 +11,8 @@ use std::time::Duration;
 use onrush_config::value;
 use onrush_load::error::Error;
 use onrush_load::limits::TIMEOUT_DEFAULT;
-use onrush_load::pace::Pace;
-use onrush_load::plan::{Options, Plan, parse_header};
+use onrush_load::pace::{Pace, Start};
+use onrush_load::plan::{Connecting, Options, Plan, Shard, parse_header};
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::{Running, Stopper};
 use onrush_load::stop::Stop;
@@ -172,7 +172,13 @@ impl Args {
                 after,
                 count: self.count,
             },
-            pace: self.rate.map_or(Pace::Closed, Pace::Rate),
+            pace: self.rate.map_or(Pace::Closed, Pace::rate),
+            start: Start::default(),
+            warm_up: Duration::ZERO,
+            connecting: Connecting::default(),
+            catch_up: None,
+            shard: Shard::default(),
+            seed: 0,
             requests_per_connection: self.requests,
             pipeline: self.pipeline,
             method: self.method,
@@ -307,7 +313,7 @@ mod tests {
         assert_eq!((wrk.threads, wrk.connections), (2, 100));
         let h1load = options("-t 4 -c 16 -r 5 -d 3 -R 1000 http://a:80/").unwrap();
         assert_eq!(h1load.requests_per_connection, Some(5));
-        assert_eq!(h1load.pace, Pace::Rate(NonZeroU64::new(1000).unwrap()));
+        assert_eq!(h1load.pace, Pace::rate(NonZeroU64::new(1000).unwrap()));
     }
 
     #[test]

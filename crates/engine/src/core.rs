@@ -193,6 +193,12 @@ impl Core {
         self.0.clock.now()
     }
 
+    /// Whether the kernel has what was flushed when the flush is done. With io_uring it gets it at the end of the turn, and
+    /// [`Stream::written`](crate::Stream::written) tells when.
+    pub fn writes_at_once(&self) -> bool {
+        !matches!(self.0.state.borrow().driver, Driver::Uring(_))
+    }
+
     /// The longest time between two looks at the kernel, waits aside, since this was last asked: what a socket or a timer
     /// may have had to wait for.
     pub fn take_busy_max(&self) -> Duration {

@@ -13,7 +13,8 @@ pub struct Evidence {
     pub rate_asked: Option<f64>,
     /// Requests per second that were started.
     pub rate_achieved: f64,
-    /// Requests that were due and never sent, because the generator was further behind than it may catch up.
+    /// Requests that were due and never sent: further behind than may be caught up with, or still waiting for a free
+    /// connection at the end.
     pub missed: u64,
     /// Connections that were to be open at once.
     pub connections_asked: u64,
