@@ -1,5 +1,7 @@
 //! `onrush load`: flags -> a run -> lines, a summary, JSON, an exit code.
 
+mod pace;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -11,7 +13,6 @@ use std::time::Duration;
 use onrush_config::value;
 use onrush_load::error::Error;
 use onrush_load::limits::TIMEOUT_DEFAULT;
-use onrush_load::pace::Pace;
 use onrush_load::plan::{Options, Plan, parse_header};
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::{Running, Stopper};
@@ -69,9 +70,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "COUNT", value_parser = count)]
     requests: Option<u64>,
 
-    /// Requests per second in all, evenly spaced whatever the answers do; latency counts from the intended start
-    #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = rate)]
-    rate: Option<NonZeroU64>,
+    #[command(flatten)]
+    pace: pace::PaceArgs,
 
     /// A header to send, 'Name: value'; repeatable. A Host replaces the URL's
     #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
@@ -156,12 +156,13 @@ fn io_driver(text: &str) -> Result<Io, String> {
 }
 
 impl Args {
-    fn options(self) -> Options {
+    fn options(self) -> Result<Options, Error> {
+        let paced = self.pace.paced().map_err(Error::Invalid)?;
         let after = match (self.duration, self.count) {
-            (None, None) => Some(DURATION_DEFAULT),
+            (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
             (after, _) => after,
         };
-        Options {
+        Ok(Options {
             target: self.url,
             // Out of range on a smaller machine is out of range for the plan, too.
             connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
@@ -172,7 +173,13 @@ impl Args {
                 after,
                 count: self.count,
             },
-            pace: self.rate.map_or(Pace::Closed, Pace::Rate),
+            pace: paced.pace,
+            start: paced.start,
+            warm_up: paced.warm_up,
+            connecting: paced.connecting,
+            catch_up: paced.catch_up,
+            shard: paced.shard,
+            seed: paced.seed,
             requests_per_connection: self.requests,
             pipeline: self.pipeline,
             method: self.method,
@@ -187,7 +194,7 @@ impl Args {
                 Switch::On => Resume::Yes,
                 Switch::Off => Resume::No,
             },
-        }
+        })
     }
 }
 
@@ -208,7 +215,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
 
 fn load(args: Args) -> Result<Report, Error> {
     let json = args.json.clone();
-    let plan = Plan::new(args.options())?;
+    let plan = Plan::new(args.options()?)?;
     // Before the run: a file that cannot be written must not cost the user a run.
     let json = json.map(|path| create(&path)).transpose()?;
     let running = run::start(plan)?;
@@ -261,6 +268,7 @@ fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use onrush_load::pace::Pace;
 
     #[derive(Parser)]
     struct Line {
@@ -270,9 +278,8 @@ mod tests {
 
     fn options(line: &str) -> Result<Options, String> {
         let words = std::iter::once("load").chain(line.split(' '));
-        Line::try_parse_from(words)
-            .map(|line| line.args.options())
-            .map_err(|error| error.to_string())
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        line.args.options().map_err(|error| error.to_string())
     }
 
     #[test]
@@ -307,7 +314,7 @@ mod tests {
         assert_eq!((wrk.threads, wrk.connections), (2, 100));
         let h1load = options("-t 4 -c 16 -r 5 -d 3 -R 1000 http://a:80/").unwrap();
         assert_eq!(h1load.requests_per_connection, Some(5));
-        assert_eq!(h1load.pace, Pace::Rate(NonZeroU64::new(1000).unwrap()));
+        assert_eq!(h1load.pace, Pace::rate(NonZeroU64::new(1000).unwrap()));
     }
 
     #[test]

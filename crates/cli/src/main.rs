@@ -32,7 +32,7 @@ enum Verb {
     /// Say whether a configuration can be used, and what is wrong with it
     Check(check::Args),
     /// Generate load and tell the truth about it
-    Load(load::Args),
+    Load(Box<load::Args>),
     /// Run a whole experiment and write a report
     Bench(bench::Args),
     /// Say what the machine needs to serve fast, change it, and undo it
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     match arguments.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Check(args) => check::run(&args),
-        Verb::Load(args) => load::run(args),
+        Verb::Load(args) => load::run(*args),
         Verb::Bench(args) => bench::run(args),
         Verb::Tune(args) => tune::run(args),
     }

@@ -38,6 +38,8 @@ pub(crate) struct Inner {
     clock: Clock,
     /// The time at the start of this turn.
     now: Cell<Instant>,
+    /// See [`Core::take_busy_max`].
+    busy_max: Cell<Duration>,
     shared: Arc<Shared>,
 }
 
@@ -50,6 +52,8 @@ pub(crate) struct State {
     pub(crate) now: Instant,
     /// Sockets with sends that wait for the end of the turn; some may have left by themselves meanwhile.
     pub(crate) due: Vec<Key>,
+    /// Whether the moment of each send is kept.
+    pub(crate) notes_writes: bool,
     /// No new work is wanted; waits that are interruptible end.
     pub(crate) stopping: bool,
     stop_waiters: Vec<TaskId>,
@@ -148,6 +152,7 @@ impl Core {
             pool: Rc::clone(&pool),
             now,
             due: Vec::new(),
+            notes_writes: false,
             stopping: false,
             stop_waiters: Vec::new(),
             sleeps: Vec::new(),
@@ -164,6 +169,7 @@ impl Core {
             blocks: Rc::default(),
             clock,
             now: Cell::new(now),
+            busy_max: Cell::new(Duration::ZERO),
             shared: Arc::new(Shared {
                 stop: AtomicU64::new(0),
                 wake,
@@ -194,6 +200,18 @@ impl Core {
     /// The time right now: a read of the clock.
     pub fn now_exact(&self) -> Instant {
         self.0.clock.now()
+    }
+
+    /// From now on [`Stream::written`](crate::Stream::written) knows when the kernel was handed what was sent: a read of the
+    /// clock for each send where no ring is.
+    pub fn note_writes(&self) {
+        self.0.state.borrow_mut().notes_writes = true;
+    }
+
+    /// The longest time between two looks at the kernel, waits aside, since this was last asked: what a socket or a timer
+    /// may have had to wait for.
+    pub fn take_busy_max(&self) -> Duration {
+        self.0.busy_max.take()
     }
 
     /// Seconds since 1970, for dates.
@@ -341,17 +359,25 @@ impl Core {
         if let Some(deadline) = drained_by {
             until = Some(until.map_or(deadline, |until| until.min(deadline)));
         }
+        let now = self.0.clock.now();
+        let busy = now.since(self.0.now.get());
+        self.0.busy_max.set(self.0.busy_max.get().max(busy));
         let timeout = if tasks.has_ready() {
             Some(Duration::ZERO)
         } else {
-            until.map(|until| until.since(self.0.clock.now()))
+            until.map(|until| until.since(now))
         };
         let mut events = std::mem::take(&mut state.events);
         match &mut state.driver {
             Driver::Epoll(driver) => driver.wait(timeout, &mut events),
-            Driver::Uring(driver) => {
-                driver.turn(timeout, &mut state.sockets, tasks, &state.pool, &mut events)
-            }
+            Driver::Uring(driver) => driver.turn(
+                now,
+                timeout,
+                &mut state.sockets,
+                tasks,
+                &state.pool,
+                &mut events,
+            ),
             Driver::Simulated(driver) => {
                 let until = if tasks.has_ready() {
                     // Running them took time, too.

@@ -21,6 +21,7 @@ mod outgoing;
 mod pipe;
 mod relay;
 mod stream;
+mod tcp_info;
 
 mod driver;
 mod op;
@@ -49,3 +50,4 @@ pub use outgoing::Part;
 pub use relay::Relay;
 pub use rustix::io::Errno;
 pub use stream::Stream;
+pub use tcp_info::TcpInfo;

@@ -42,6 +42,9 @@ pub(crate) struct Socket {
     pub(crate) timer: Option<(TimerId, Instant)>,
     pub(crate) outgoing: Queue<Part>,
     pub(crate) deferred: Deferred,
+    /// When the kernel was handed what was sent last; the clock's origin before the first send, while one is under way,
+    /// and where nobody wants to know.
+    pub(crate) written: Instant,
     /// How a send failed that nobody waited for; the next call says so.
     pub(crate) send_failed: Option<Errno>,
     pub(crate) ring: InFlight,
@@ -66,6 +69,7 @@ impl Socket {
             timer: None,
             outgoing: Queue::default(),
             deferred: Deferred::AtRest,
+            written: Instant::default(),
             send_failed: None,
             ring: InFlight::default(),
             simulated: None,

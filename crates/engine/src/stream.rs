@@ -19,6 +19,7 @@ use crate::op::send::Follows;
 use crate::op::sendfile::Stretch;
 use crate::outgoing::Part;
 use crate::socket::{Key, Socket};
+use crate::tcp_info::TcpInfo;
 
 /// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still
 /// finished.
@@ -184,6 +185,21 @@ impl Stream {
             .state
             .borrow_mut()
             .poll_flush(self.key, Follows::Nothing, &inner.tasks)
+    }
+
+    /// When the kernel was handed what was last flushed, on a core that was asked to [note that](Core::note_writes): with
+    /// io_uring the start of the call that handed over everything of that turn, else of its own. `None` until it is known;
+    /// it is before any answer arrives.
+    pub fn written(&self) -> Option<Instant> {
+        let state = self.core.inner().state.borrow();
+        let written = state.sockets[self.key].written;
+        (written != Instant::default()).then_some(written)
+    }
+
+    /// What the kernel knows about the connection; `None` for Unix sockets and simulated ones.
+    pub fn tcp_info(&self) -> Option<TcpInfo> {
+        let state = self.core.inner().state.borrow();
+        TcpInfo::of(state.sockets[self.key].descriptor.as_ref()?)
     }
 
     /// Sends what is queued as far as the kernel takes it without a wait. What is left goes with the next

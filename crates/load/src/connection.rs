@@ -10,23 +10,30 @@ use crate::answer::{Lost, receive};
 use crate::client::{Client, Last, Work};
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
 
-/// Makes connection `number` of the run, and makes it again whenever it ends, until there is nothing left to send.
-pub(crate) async fn run(client: Rc<Client>, number: u64) {
-    let mut work = client.work_of(number);
+/// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
+/// nothing left to send.
+pub(crate) async fn run(client: Rc<Client>, index: u32, number: u64) {
+    let mut made = client.connect_before().await;
+    let mut work = client.work_of(index, number).await;
     let mut back_off = BACK_OFF_MIN;
-    while client.has_work(&mut work, client.core.now_exact(), 0) {
-        let stream = match client.connect().await {
-            Ok(stream) => stream,
-            Err(error) => {
-                client.record.borrow_mut().connect_failed(&error);
-                client.core.sleep(back_off).await;
-                back_off = (back_off * 2).min(BACK_OFF_MAX);
-                continue;
-            }
+    let mut now = client.core.now_exact();
+    while client.take(&mut work, &mut now, 0).await {
+        let stream = match made.take() {
+            Some(stream) => stream,
+            None => match client.connect().await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    client.connect_failed(&error);
+                    client.core.sleep(back_off).await;
+                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                    now = client.core.now_exact();
+                    continue;
+                }
+            },
         };
         let mut answered = 0;
         let end = exchange(&client, &stream, &mut work, &mut answered).await;
-        client.closed(&mut work, end, answered);
+        client.closed(&stream, &mut work, end, answered);
         if answered > 0 {
             back_off = BACK_OFF_MIN;
         } else {
@@ -35,8 +42,9 @@ pub(crate) async fn run(client: Rc<Client>, number: u64) {
             client.core.sleep(back_off).await;
             back_off = (back_off * 2).min(BACK_OFF_MAX);
         }
+        now = client.core.now_exact();
     }
-    client.finished();
+    client.finished(&mut work);
 }
 
 /// Sends and receives on one connection until either side has had enough of it. Requests that are still due then have
@@ -49,22 +57,28 @@ async fn exchange(
 ) -> Result<(), Lost> {
     let mut input = Input::default();
     let mut now = client.core.now_exact();
+    client.starts(work, now);
     client.extend_deadline(stream, now);
-    while client.has_work(work, now, *answered) {
-        let start = work.start(now);
-        if start > now {
-            client.core.sleep_until(start).await;
-            now = client.core.now_exact();
+    loop {
+        let before = now;
+        if !client.take(work, &mut now, *answered).await {
+            return Ok(());
+        }
+        if now != before {
             client.extend_deadline(stream, now);
         }
         let last = client.is_last(*answered + work.due);
-        client.queue(stream, work.due, last);
+        client.queue(stream, work, last);
         stream.flush().await?;
+        let mut written = None;
         while work.due > 0 {
             let answer = receive(client, stream, &mut input, &mut now).await?;
             *answered += 1;
-            work.due -= 1;
-            client.answered(answer, start, now);
+            let written = *written.get_or_insert_with(|| {
+                let known = stream.written();
+                known.unwrap_or(work.start())
+            });
+            client.answered(work, answer, written, now);
             if !answer.keep_alive {
                 return Ok(());
             }
@@ -72,11 +86,11 @@ async fn exchange(
         if !input.is_empty() {
             return Err(Lost::Refused("more bytes than the answers have"));
         }
+        client.sample_once(stream, work);
         if last == Last::Yes {
             return Ok(());
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

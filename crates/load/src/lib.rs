@@ -20,12 +20,19 @@ pub mod stop;
 pub mod run;
 
 mod connection;
+mod dispatch;
+mod gate;
 
 mod answer;
 mod client;
 mod record;
 mod rows;
 
+pub mod history;
+mod host;
+pub mod times;
+
+pub mod evidence;
 pub mod report;
 
 pub mod error;

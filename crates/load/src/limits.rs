@@ -44,8 +44,30 @@ pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
 /// more of the same says nothing. A restart of a server takes less.
 pub const LOST_AFTER: Duration = Duration::from_secs(10);
 
-/// Rows of single seconds kept for the report: 28 hours, 20 MB. Later seconds are still printed.
-pub const ROWS_MAX: usize = 100_000;
+/// Seconds of a run that are kept one by one: an hour, 1.2 MB. Of a longer run each entry is two, four, ... seconds.
+pub const HISTORY_ENTRIES: usize = 3600;
+
+/// Memory for the latencies of these seconds, taken at the start. A second takes about 4 KB on loopback, 15 KB with all
+/// magnitudes from microseconds to seconds; when it is full, seconds are joined as with [`HISTORY_ENTRIES`].
+pub const HISTORY_BYTES: usize = 4 * 1024 * 1024;
+
+/// The longest way to full load: a day. What is due on a slope is computed in whole numbers of 128 bits, which hold the
+/// square of a day in nanoseconds times the highest rate.
+pub const START_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long answers are waited for at the end, which are then counted as late and not measured: h1load's. A target that
+/// was not given this time would see its last answers fail.
+pub const SOFT_STOP: Duration = Duration::from_millis(500);
+
+/// How often a core looks whether the last answers are there, or the other cores ready: not noticed by anybody.
+pub const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Between the moment at which the last of several cores is ready and the start: time for the others to learn of it.
+pub const START_DELAY: Duration = Duration::from_millis(3);
+
+/// Connections of a core whose TCP counters are read, once a second and at their end: enough to see loss, and 16 system
+/// calls.
+pub const TCP_SAMPLES: usize = 16;
 
 /// A core that is busy for more than this share of the run is the limit: what it measures is its own queue.
 pub const BUSY_SHARE_MAX: f64 = 0.95;

@@ -1,136 +1,231 @@
-//! When requests should start. Pure: state and `now` in, an instant out.
+//! When requests should start. Pure: numbers and `now` in, an instant out.
+
+pub mod arrivals;
+pub mod profile;
+pub mod random;
 
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use onrush_engine::Instant;
 
+use arrivals::ArrivalPlan;
+use profile::Profile;
+use random::Random;
+
 /// What decides when a request starts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pace {
     /// Closed loop: a connection's next request starts when its last answer is there.
     Closed,
-    /// Open loop: so many requests per second over all connections, evenly spaced, whatever the answers do.
-    Rate(NonZeroU64),
+    /// Closed loop with pauses: it starts about so long after that, 3 per cent more or less.
+    Think(Duration),
+    /// Open loop: whatever the answers do. What is due goes out on the connection that has waited longest; when none is
+    /// free it waits for one, and that wait is part of its latency.
+    Open(ArrivalPlan),
+    /// Open loop on each connection: so many requests per second each, evenly; all of them together are even, too.
+    EachConnection(NonZeroU64),
 }
 
 impl Pace {
-    /// The schedule of connection `number` of `connections`, when each turn starts `requests_per_turn` requests. All
-    /// schedules of a run together are even: connection 1 starts one step after connection 0.
-    pub fn of_connection(
-        self,
-        number: u64,
-        connections: u64,
-        requests_per_turn: u64,
-        begin: Instant,
-    ) -> Schedule {
+    /// Open loop, so many requests per second, evenly.
+    pub fn rate(rate: NonZeroU64) -> Pace {
+        Pace::Open(ArrivalPlan::Spaced {
+            profile: Profile::steady(rate),
+            spacing: arrivals::Spacing::Even,
+            seed: 0,
+        })
+    }
+
+    /// How many requests are due within `time` over `connections` connections; `None` in a closed loop.
+    pub fn due_within(&self, time: Duration, connections: u64) -> Option<f64> {
         match self {
-            Pace::Closed => Schedule::Closed,
-            Pace::Rate(rate) => Schedule::Even {
-                begin,
-                next: number * requests_per_turn,
-                step: connections * requests_per_turn,
-                rate,
-            },
+            Pace::Closed | Pace::Think(_) => None,
+            Pace::Open(ArrivalPlan::Spaced { profile, .. }) => {
+                Some(profile.count_before(time) as f64)
+            }
+            Pace::Open(ArrivalPlan::Bursts { size, every }) => {
+                let bursts = time.as_nanos().div_ceil(every.as_nanos().max(1));
+                Some(bursts as f64 * *size as f64)
+            }
+            Pace::EachConnection(rate) => {
+                Some(rate.get() as f64 * connections as f64 * time.as_secs_f64())
+            }
+        }
+    }
+
+    /// The requests per second that it comes to in the end; `None` in a closed loop.
+    pub fn rate_asked(&self, connections: u64) -> Option<f64> {
+        match self {
+            Pace::Closed | Pace::Think(_) => None,
+            Pace::Open(ArrivalPlan::Spaced { profile, .. }) => Some(profile.rate().get() as f64),
+            Pace::Open(ArrivalPlan::Bursts { size, every }) => {
+                Some(*size as f64 / every.as_secs_f64())
+            }
+            Pace::EachConnection(rate) => Some(rate.get() as f64 * connections as f64),
         }
     }
 }
 
-/// When one connection's requests should start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Schedule {
-    /// At once.
-    Closed,
-    /// Evenly, from `begin` on.
-    Even {
-        /// When request 0 of the run starts.
-        begin: Instant,
-        /// The number, in the whole run, of the request that is next here.
-        next: u64,
-        /// How far apart the numbers of two turns are.
-        step: u64,
-        /// Requests per second of the whole run.
-        rate: NonZeroU64,
-    },
+/// How a run gets to its full load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Start {
+    /// At full load from the first moment.
+    #[default]
+    AtOnce,
+    /// Evenly within this time.
+    Ramp(Duration),
+    /// Within this time in ten stairs, each a slope for a quarter of its time and level for the rest; h1load's.
+    Stairs(Duration),
 }
 
-impl Schedule {
-    /// When the connection's next turn is intended to start; it may have passed already, and then the delay is part of
-    /// the latency. Each call is one turn.
-    pub fn next(&mut self, now: Instant) -> Instant {
+impl Start {
+    /// How long it takes.
+    pub fn duration(self) -> Duration {
         match self {
-            Schedule::Closed => now,
-            Schedule::Even {
-                begin,
-                next,
-                step,
-                rate,
-            } => {
-                // From the number and not from the turn before: rounding must not add up.
-                let after = u128::from(*next) * 1_000_000_000 / u128::from(rate.get());
-                *next += *step;
-                Instant::from_nanoseconds(begin.nanoseconds() + after as u64)
+            Start::AtOnce => Duration::ZERO,
+            Start::Ramp(time) | Start::Stairs(time) => time,
+        }
+    }
+
+    /// The rate over time of a run that comes to `rate`.
+    pub fn profile(self, rate: NonZeroU64) -> Profile {
+        match self {
+            Start::AtOnce => Profile::steady(rate),
+            Start::Ramp(time) => Profile::ramp(rate, time),
+            Start::Stairs(time) => Profile::soft_start(rate, time),
+        }
+    }
+
+    /// When connection `number` of `connections` of a closed loop begins.
+    pub fn admits(self, number: u64, connections: u64) -> Duration {
+        let share = number as f64 / connections as f64;
+        match self {
+            Start::AtOnce => Duration::ZERO,
+            Start::Ramp(time) => time.mul_f64(share),
+            Start::Stairs(time) => {
+                let stair = (share * 10.0).floor();
+                let slope = share * 10.0 - stair;
+                time.mul_f64((stair + slope / 4.0) / 10.0)
             }
         }
     }
 }
 
+/// When the requests of one connection that keeps its own time start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Schedule {
+    /// When request 0 of the run starts.
+    begin: Instant,
+    /// The number, in the whole run, of the request that is next here.
+    next: u64,
+    /// How far apart the numbers of two turns are.
+    step: u64,
+    /// Requests per second of the whole run.
+    rate: u128,
+}
+
+impl Schedule {
+    /// That of connection `number` of `connections` with `rate` requests per second each, in turns of `turn`.
+    pub(crate) fn new(
+        number: u64,
+        connections: u64,
+        rate: NonZeroU64,
+        turn: u64,
+        begin: Instant,
+    ) -> Schedule {
+        Schedule {
+            begin,
+            next: number * turn,
+            step: connections * turn,
+            rate: u128::from(rate.get()) * u128::from(connections),
+        }
+    }
+
+    /// When the connection's next turn is intended to start; it may have passed already, and then the delay is part of
+    /// the latency. Each call is one turn.
+    pub(crate) fn next(&mut self) -> Instant {
+        // From the number and not from the turn before: rounding must not add up.
+        let after = u128::from(self.next) * 1_000_000_000 / self.rate;
+        self.next += self.step;
+        self.begin + Duration::from_nanos(u64::try_from(after).unwrap_or(u64::MAX))
+    }
+}
+
+/// `time`, 3 per cent more or less.
+pub(crate) fn think(time: Duration, random: &mut Random) -> Duration {
+    time.mul_f64(0.97 + 0.06 * random.next_unit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const BEGIN: Instant = Instant::from_nanoseconds(5_000_000_000);
 
-    fn rate(per_second: u64) -> Pace {
-        Pace::Rate(NonZeroU64::new(per_second).unwrap())
+    fn rate(per_second: u64) -> NonZeroU64 {
+        NonZeroU64::new(per_second).unwrap()
     }
 
-    /// The first `turns` starts of each connection, in nanoseconds since the beginning, in order.
-    fn starts(pace: Pace, connections: u64, requests_per_turn: u64, turns: usize) -> Vec<u64> {
-        let mut starts: Vec<u64> = (0..connections)
+    #[test]
+    fn connections_that_keep_their_own_time_are_even_together() {
+        let mut starts: Vec<u64> = (0..4)
             .flat_map(|number| {
-                let mut schedule =
-                    pace.of_connection(number, connections, requests_per_turn, BEGIN);
-                (0..turns).map(move |_| schedule.next(BEGIN).nanoseconds() - BEGIN.nanoseconds())
+                let mut schedule = Schedule::new(number, 4, rate(250), 1, BEGIN);
+                (0..3).map(move |_| schedule.next().nanoseconds_since(BEGIN))
             })
             .collect();
         starts.sort_unstable();
-        starts
-    }
-
-    #[test]
-    fn a_closed_loop_starts_at_once() {
-        let mut schedule = Pace::Closed.of_connection(3, 7, 1, BEGIN);
-        let now = Instant::from_nanoseconds(77);
-        assert_eq!(schedule.next(now), now);
-    }
-
-    #[test]
-    fn all_connections_together_are_evenly_spaced() {
-        let starts = starts(rate(1000), 4, 1, 3);
         let expected: Vec<u64> = (0..12).map(|number| number * 1_000_000).collect();
         assert_eq!(starts, expected);
     }
 
     #[test]
-    fn pipelined_requests_share_a_start_and_keep_the_rate() {
-        let starts = starts(rate(1000), 2, 5, 2);
-        assert_eq!(starts, [0, 5_000_000, 10_000_000, 15_000_000]);
+    fn a_pause_is_three_per_cent_more_or_less_and_on_average_what_was_asked_for() {
+        let mut random = Random::new(1, 0);
+        let time = Duration::from_millis(100);
+        let pauses: Vec<Duration> = (0..1000).map(|_| think(time, &mut random)).collect();
+        let (low, high) = (time.mul_f64(0.97), time.mul_f64(1.03));
+        assert!(pauses.iter().all(|pause| (low..=high).contains(pause)));
+        let mean = pauses.iter().sum::<Duration>() / 1000;
+        assert!(mean.abs_diff(time) < Duration::from_micros(500), "{mean:?}");
     }
 
     #[test]
-    fn a_rate_that_does_not_divide_a_second_does_not_drift() {
-        let starts = starts(rate(3), 1, 1, 3_000_001);
-        assert_eq!(starts.last(), Some(&1_000_000_000_000_000));
+    fn what_is_due_is_what_the_pace_says() {
+        let minute = Duration::from_secs(60);
+        let bursts = Pace::Open(ArrivalPlan::Bursts {
+            size: 7,
+            every: Duration::from_secs(9),
+        });
+        for (pace, due, asked) in [
+            (Pace::rate(rate(1000)), 60_000.0, 1000.0),
+            (Pace::EachConnection(rate(3)), 1800.0, 30.0),
+            (bursts, 49.0, 7.0 / 9.0),
+        ] {
+            assert_eq!(pace.due_within(minute, 10), Some(due));
+            assert_eq!(pace.rate_asked(10), Some(asked));
+        }
+        assert_eq!(Pace::Closed.due_within(minute, 10), None);
     }
 
-    #[test]
-    fn a_late_connection_keeps_its_intended_starts() {
-        let mut schedule = rate(10).of_connection(0, 1, 1, BEGIN);
-        let late = Instant::from_nanoseconds(9_000_000_000);
-        assert_eq!(schedule.next(late), BEGIN);
-        assert_eq!(
-            schedule.next(late).nanoseconds(),
-            BEGIN.nanoseconds() + 100_000_000
-        );
+    proptest! {
+        #[test]
+        fn a_start_admits_connections_in_order_and_all_by_its_end(
+            connections in 1u64..1000,
+            milliseconds in 1u64..100_000,
+        ) {
+            let time = Duration::from_millis(milliseconds);
+            for start in [Start::Ramp(time), Start::Stairs(time)] {
+                prop_assert_eq!(start.admits(0, connections), Duration::ZERO);
+                let mut last = Duration::ZERO;
+                for number in 0..connections {
+                    let at = start.admits(number, connections);
+                    prop_assert!(last <= at && at <= start.duration());
+                    last = at;
+                }
+            }
+        }
     }
 }

@@ -9,9 +9,11 @@ use onrush_tls::{ClientSetup, Connector, Resume, Verify};
 
 use crate::error::Error;
 use crate::limits::{
-    BATCH_BYTES_MAX, CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, REQUEST_BYTES_MAX, THREADS_MAX,
+    BATCH_BYTES_MAX, CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, REQUEST_BYTES_MAX, START_MAX,
+    THREADS_MAX,
 };
-use crate::pace::{Pace, Schedule};
+use crate::pace::arrivals::{ArrivalPlan, Share};
+use crate::pace::{Pace, Start};
 use crate::stop::{Budget, Stop};
 use crate::target::{Scheme, Target};
 
@@ -32,6 +34,19 @@ pub struct Options {
     pub stop: Stop,
     /// When requests start.
     pub pace: Pace,
+    /// How connections come to be used, in a closed loop; a rate has its start in its profile. Nothing is measured while
+    /// it lasts.
+    pub start: Start,
+    /// For how long nothing is measured behind the start.
+    pub warm_up: Duration,
+    /// When connections are made.
+    pub connecting: Connecting,
+    /// In an open loop, requests that are further behind than this are left out and counted.
+    pub catch_up: Option<Duration>,
+    /// Which part of the run this program makes.
+    pub shard: Shard,
+    /// What makes pauses of connections repeatable.
+    pub seed: u64,
     /// Requests after which a connection is closed and made anew.
     pub requests_per_connection: Option<u64>,
     /// Requests sent at once on a connection.
@@ -46,6 +61,32 @@ pub struct Options {
     pub verify: Verify,
     /// Whether connections resume the TLS sessions of earlier ones.
     pub resume: Resume,
+}
+
+/// When connections are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Connecting {
+    /// With their first request: making them is a part of the run.
+    #[default]
+    AtStart,
+    /// Before the run: its clock starts when all are made, or have failed to be.
+    Before,
+}
+
+/// One of several generators that make a run together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shard {
+    /// Its number, from 0.
+    pub index: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Default for Shard {
+    /// The only one.
+    fn default() -> Shard {
+        Shard { index: 0, count: 1 }
+    }
 }
 
 /// Reads a field as it is written on a command line, `Name: value`.
@@ -114,20 +155,20 @@ impl Plan {
         (core as u64..self.options.connections as u64).step_by(self.options.threads)
     }
 
-    /// What core `core` may do, from `begin` on.
-    pub(crate) fn budget_of(&self, core: usize, begin: Instant) -> Budget {
-        self.options.stop.of_core(core, self.options.threads, begin)
+    /// Which of the run's requests core `core` makes.
+    pub(crate) fn share_of(&self, core: usize) -> Share {
+        let Options { threads, shard, .. } = &self.options;
+        Share::of_core(core as u64, *threads as u64, shard.index, shard.count)
     }
 
-    /// When the requests of connection `number` start.
-    pub(crate) fn schedule_of(&self, number: u64, begin: Instant) -> Schedule {
-        let Options {
-            pace,
-            connections,
-            pipeline,
-            ..
-        } = &self.options;
-        pace.of_connection(number, *connections as u64, *pipeline, begin)
+    /// What core `core` may do, from `begin` on.
+    pub(crate) fn budget_of(&self, core: usize, begin: Instant) -> Budget {
+        self.options.stop.of_core(self.share_of(core), begin)
+    }
+
+    /// For how long nothing is measured.
+    pub(crate) fn unmeasured(&self) -> Duration {
+        self.options.start.duration() + self.options.warm_up
     }
 
     /// The CPU that core `core` is pinned to.
@@ -200,12 +241,49 @@ fn check_times(options: &Options) -> Result<(), String> {
     if options.timeout.is_zero() {
         return Err("a timeout of no time leaves none for an answer".to_owned());
     }
-    match options.pace {
-        Pace::Rate(rate) if rate.get() > RATE_MAX => Err(format!(
-            "a rate of {rate} requests per second is out of range: expected {RATE_MAX} at most"
-        )),
-        Pace::Rate(_) | Pace::Closed => Ok(()),
+    if options.start.duration() > START_MAX {
+        return Err("a start takes at most a day".to_owned());
     }
+    if let Some(after) = options.stop.after {
+        let unmeasured = options.start.duration() + options.warm_up;
+        if unmeasured >= after {
+            return Err(format!(
+                "nothing is measured in the first {unmeasured:?} and the run is over after {after:?}: use a longer -d"
+            ));
+        }
+    }
+    check_pace(options)
+}
+
+fn check_pace(options: &Options) -> Result<(), String> {
+    let per_second = options.pace.rate_asked(options.connections as u64);
+    if let Some(rate) = per_second
+        && rate > RATE_MAX as f64
+    {
+        return Err(format!(
+            "a rate of {rate:.0} requests per second is out of range: expected {RATE_MAX} at most"
+        ));
+    }
+    if let Pace::Open(ArrivalPlan::Bursts { size, every }) = &options.pace
+        && (*size == 0 || every.is_zero())
+    {
+        return Err("a burst has at least one request, and the next comes later".to_owned());
+    }
+    let Shard { index, count } = options.shard;
+    if index >= count {
+        return Err(format!(
+            "there is no part {index} of {count}: they are numbered from 0 to {}",
+            count.saturating_sub(1)
+        ));
+    }
+    let is_open = matches!(options.pace, Pace::Open(_));
+    if options.catch_up.is_some() && !is_open {
+        return Err(
+            "only an open loop can fall behind: --catch-up wants a rate (-R) over all connections"
+                .to_owned(),
+        );
+    }
+    Ok(())
 }
 
 /// No body is sent in this version: a field that announces one would leave the server waiting for it.
@@ -278,6 +356,12 @@ pub(crate) mod tests {
                 count: Some(1),
             },
             pace: Pace::Closed,
+            start: Start::default(),
+            warm_up: Duration::ZERO,
+            connecting: Connecting::default(),
+            catch_up: None,
+            shard: Shard::default(),
+            seed: 0,
             requests_per_connection: None,
             pipeline: 1,
             method: "GET".to_owned(),
@@ -359,7 +443,7 @@ pub(crate) mod tests {
         });
         refused("use 2427 at most", |options| options.pipeline = 5000);
         refused("out of range", |options| {
-            options.pace = Pace::Rate(NonZeroU64::MAX);
+            options.pace = Pace::rate(NonZeroU64::MAX);
         });
         refused("announces a body", |options| {
             options.headers = vec![parse_header("Transfer-Encoding: chunked").unwrap()];

@@ -1,12 +1,12 @@
 //! What one core has counted. Written at every answer, so it allocates nothing after its making; read once a second
 //! and at the end.
 
-use onrush_engine::{Errno, Error, Kind};
-use onrush_measure::histogram::Histogram;
+use onrush_engine::{Errno, Error, Kind, TcpInfo};
 use onrush_measure::second::Tally;
 use onrush_tls::{Info, Version};
 
 use crate::client::NotConnected;
+use crate::times::{Answered, Times};
 
 /// What can go wrong with a request or with making a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,8 +109,19 @@ const STATUSES: usize = 900;
 pub(crate) struct Record {
     /// What the rows show. Invariant: `requests` = answers (`last_bytes`) + failed requests.
     pub(crate) tally: Tally,
-    /// From the intended start to the last byte.
-    pub(crate) latency: Histogram,
+    /// What answers took in the present second; what they took before is with the thread that waits. Boxed, to be
+    /// swapped for an empty one at the second's end.
+    pub(crate) times: Box<Times>,
+    /// Answers that are not in any histogram: they were to be before the measurement began.
+    pub(crate) unmeasured: u64,
+    /// Requests that were taken to be sent. Invariant: = answers + failed + in flight.
+    pub(crate) sent: u64,
+    /// Answers that came after the end, and are counted nowhere else.
+    pub(crate) late: u64,
+    /// The most connections that were open at once.
+    pub(crate) connections_max: u64,
+    /// What TCP counted on the connections that were looked at; `None` before the first.
+    pub(crate) tcp: Option<TcpTotal>,
     /// Answers by status, from [`STATUS_MIN`] on.
     statuses: Box<[u64]>,
     /// In the order of [`Failure::ALL`]. Invariant: their sum is `tally.errors`.
@@ -131,7 +142,12 @@ impl Record {
     pub(crate) fn new() -> Record {
         Record {
             tally: Tally::default(),
-            latency: Histogram::new(),
+            times: Box::default(),
+            unmeasured: 0,
+            sent: 0,
+            late: 0,
+            connections_max: 0,
+            tcp: None,
             statuses: vec![0; STATUSES].into_boxed_slice(),
             failures: [0; Failure::ALL.len()],
             established: 0,
@@ -142,20 +158,38 @@ impl Record {
         }
     }
 
-    /// An answer came: its head after `first_ns`, its end after `last_ns`.
+    /// An answer came.
     #[inline]
-    pub(crate) fn answered(&mut self, status: u16, first_ns: u64, last_ns: u64) {
+    pub(crate) fn answered(&mut self, status: u16, answered: &Answered, measured: Measured) {
         let tally = &mut self.tally;
         tally.requests += 1;
         tally.first_bytes += 1;
-        tally.first_byte_sum_ns += first_ns;
+        tally.first_byte_sum_ns += answered.send_lag + answered.first_byte;
         tally.last_bytes += 1;
-        tally.last_byte_sum_ns += last_ns;
+        tally.last_byte_sum_ns += answered.response;
         if let Some(class) = tally.statuses.get_mut(usize::from(status / 100) - 1) {
             *class += 1;
         }
         self.statuses[usize::from(status - STATUS_MIN)] += 1;
-        self.latency.record(last_ns);
+        match measured {
+            Measured::Yes => self.times.answered(answered),
+            Measured::No => self.unmeasured += 1,
+        }
+    }
+
+    /// A connection is ready for requests, so many nanoseconds after its first packet.
+    pub(crate) fn connected(&mut self, nanoseconds: u64) {
+        self.established += 1;
+        self.tally.connections_open += 1;
+        self.connections_max = self.connections_max.max(self.tally.connections_open);
+        self.times.connect.record(nanoseconds);
+    }
+
+    /// What TCP counted on a connection that has ended.
+    pub(crate) fn add_tcp(&mut self, info: TcpInfo) {
+        let total = self.tcp.get_or_insert_default();
+        total.retransmits += u64::from(info.retransmits);
+        total.segments_out += u64::from(info.segments_out);
     }
 
     /// So many requests got no answer.
@@ -185,6 +219,7 @@ impl Record {
         handshakes.count += 1;
         handshakes.resumed += u64::from(info.is_resumed);
         handshakes.sum_ns += nanoseconds;
+        self.times.tls.record(nanoseconds);
     }
 
     /// Something is wrong that costs no request its answer.
@@ -218,7 +253,16 @@ impl Record {
     /// Adds what another core has counted.
     pub(crate) fn merge(&mut self, other: &Record) {
         self.tally += other.tally;
-        self.latency.merge(&other.latency);
+        self.times.merge(&other.times);
+        self.unmeasured += other.unmeasured;
+        self.sent += other.sent;
+        self.late += other.late;
+        self.connections_max += other.connections_max;
+        if let Some(other) = other.tcp {
+            let total = self.tcp.get_or_insert_default();
+            total.retransmits += other.retransmits;
+            total.segments_out += other.segments_out;
+        }
         let counters = self.statuses.iter_mut().chain(&mut self.failures);
         let others = other.statuses.iter().chain(&other.failures);
         counters.zip(others).for_each(|(sum, more)| *sum += more);
@@ -230,6 +274,22 @@ impl Record {
         }
         self.protocol_error = other.protocol_error.or(self.protocol_error);
     }
+}
+
+/// Whether an answer belongs to what is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Measured {
+    Yes,
+    No,
+}
+
+/// What TCP counted on several connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct TcpTotal {
+    /// Segments sent again.
+    pub(crate) retransmits: u64,
+    /// Segments sent.
+    pub(crate) segments_out: u64,
 }
 
 /// What came of TLS handshakes.
@@ -262,15 +322,24 @@ impl Handshakes {
 mod tests {
     use super::*;
 
+    const ANSWERED: Answered = Answered {
+        send_lag: 1,
+        first_byte: 9,
+        service: 19,
+        response: 20,
+    };
+
     #[test]
     fn answers_and_failures_add_up_to_finished_requests() {
         let mut record = Record::new();
-        record.answered(200, 10, 20);
-        record.answered(404, 10, 20);
+        record.answered(200, &ANSWERED, Measured::Yes);
+        record.answered(404, &ANSWERED, Measured::No);
         record.failed(Failure::Reset, 3);
         record.count(Failure::ConnectRefused, 2);
         assert_eq!((record.tally.requests, record.answers()), (5, 2));
         assert_eq!(record.tally.errors, 5);
+        assert_eq!(record.tally.first_byte_sum_ns, 20);
+        assert_eq!((record.times.response.count(), record.unmeasured), (1, 1));
         assert_eq!(record.connect_failures(), 2);
         assert_eq!(record.statuses().collect::<Vec<_>>(), [(200, 1), (404, 1)]);
     }
@@ -280,7 +349,7 @@ mod tests {
         let mut sum = Record::new();
         for _ in 0..2 {
             let mut record = Record::new();
-            record.answered(999, 1, 2);
+            record.answered(999, &ANSWERED, Measured::Yes);
             record.failed(Failure::Other, 1);
             record.resent = 4;
             record.established = 2;
@@ -288,7 +357,7 @@ mod tests {
         }
         assert_eq!((sum.answers(), sum.tally.errors, sum.resent), (2, 2, 8));
         assert_eq!(sum.established, 4);
-        assert_eq!(sum.latency.count(), 2);
+        assert!(sum.times.is_consistent(2));
         assert_eq!(sum.failures_of(Failure::Other), 2);
         assert_eq!(sum.statuses().collect::<Vec<_>>(), [(999, 2)]);
     }

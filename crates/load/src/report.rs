@@ -10,13 +10,16 @@ use onrush_measure::second::Second;
 use onrush_measure::units;
 use serde::{Serialize, Serializer};
 
-use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, RATE_MISSED_SHARE, ROWS_MAX};
-use crate::pace::Pace;
+use crate::client::End;
+use crate::evidence::{Evidence, ThreadEvidence};
+use crate::history::History;
+use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, RATE_MISSED_SHARE};
 use crate::plan::{Options, Plan};
 use crate::record::{Failure, Handshakes, Record};
 use crate::rows::Row;
-use crate::run::{Outcome, plural};
+use crate::run::{Found, Outcome, plural};
 use crate::stop::Prospect;
+use crate::times::Times;
 
 /// The names over the columns of the lines that show a run's seconds; h1load's.
 pub const COLUMNS: &str = Second::HEADER;
@@ -47,6 +50,16 @@ pub struct Report {
     pub statuses: BTreeMap<u16, u64>,
     /// From the intended start of a request to the last byte of its answer.
     pub latency_us: Latency,
+    /// From the moment a request was written to the last byte of its answer.
+    pub service_us: Latency,
+    /// From the intended start of a request to the moment it was written.
+    pub send_lag_us: Latency,
+    /// From the moment a request was written to the complete head of its answer.
+    pub first_byte_us: Latency,
+    /// Of connections, from the first packet to connected.
+    pub connect_us: Latency,
+    /// Of connections, from connected to the end of the TLS handshake.
+    pub tls_us: Latency,
     /// The generator's own CPU time, user and system, for each answer; none without answers.
     pub cpu_us_per_request: Option<f64>,
     /// How busy each thread was.
@@ -57,7 +70,23 @@ pub struct Report {
     pub tls: Option<TlsRow>,
     /// Requests sent again because the server had closed a kept-alive connection before it saw them; not errors.
     pub resent: u64,
-    /// What happened in each second; the last row may be shorter.
+    /// Requests that were due and never sent.
+    pub missed: u64,
+    /// Requests whose answer had not come at the end.
+    pub unfinished: u64,
+    /// Of these, how many were answered shortly behind it.
+    pub late: u64,
+    /// What speaks for or against the run.
+    pub evidence: Evidence,
+    /// Why it was ended before its time; none when it was not.
+    pub stopped_because: Option<String>,
+    /// The histograms of the whole run.
+    #[serde(skip)]
+    pub times: Times,
+    /// Those of each second.
+    #[serde(skip)]
+    pub history: History,
+    /// What happened in each second; the last row may be shorter, and in a run of hours a row is several seconds.
     pub seconds: Vec<SecondRow>,
     /// What speaks against the figures, in sentences.
     pub warnings: Vec<String>,
@@ -162,27 +191,24 @@ pub struct SecondRow {
 }
 
 impl Report {
-    pub(crate) fn new(
-        plan: &Plan,
-        io: Io,
-        outcomes: &[Outcome],
-        rows: &[Row],
-        prospect: Prospect,
-    ) -> Report {
+    pub(crate) fn new(found: Found<'_>) -> Report {
+        let Found { plan, outcomes, .. } = found;
         let mut record = Record::new();
         outcomes.iter().for_each(|core| record.merge(&core.record));
-        let elapsed = outcomes.iter().map(|core| core.elapsed).max();
+        let elapsed = outcomes.iter().map(|core| core.end.elapsed).max();
         let elapsed = elapsed.unwrap_or_default();
-        let cpu: Duration = outcomes.iter().map(|core| core.cpu).sum();
+        let cpu_ns: u64 = outcomes.iter().map(|core| core.end.time.cpu_ns).sum();
         let (answers, bytes) = (record.answers(), record.tally.bytes);
         let cores: Vec<Busy> = outcomes
             .iter()
             .enumerate()
             .map(|(core, outcome)| busy(plan.cpu_of(core), outcome))
             .collect();
+        let evidence = evidence(&found, &record, elapsed);
+        let times = found.times;
         let mut report = Report {
             target: plan.options.target.url.clone(),
-            options: Asked::of(&plan.options, io),
+            options: Asked::of(&plan.options, found.io),
             requests: answers,
             errors: record.tally.errors,
             errors_by_kind: Failure::ALL
@@ -193,17 +219,29 @@ impl Report {
             bytes,
             bytes_per_s: per_second(bytes, elapsed),
             statuses: record.statuses().collect(),
-            latency_us: Latency::of(&record.latency),
+            latency_us: Latency::of(&times.response),
+            service_us: Latency::of(&times.service),
+            send_lag_us: Latency::of(&times.send_lag),
+            first_byte_us: Latency::of(&times.first_byte),
+            connect_us: Latency::of(&times.connect),
+            tls_us: Latency::of(&times.tls),
             cpu_us_per_request: (answers > 0)
-                .then(|| rounded(cpu.as_secs_f64() * 1e6 / answers as f64)),
+                .then(|| rounded(cpu_ns as f64 / 1e3 / answers as f64)),
             cores,
             connections: record.established,
             tls: record.handshakes.map(TlsRow::of),
             resent: record.resent,
-            seconds: rows.iter().map(SecondRow::of).collect(),
+            missed: evidence.missed,
+            unfinished: evidence.unfinished,
+            late: record.late,
+            evidence,
+            stopped_because: found.reason,
+            seconds: found.history.rows().map(SecondRow::of).collect(),
+            times,
+            history: found.history,
             warnings: Vec::new(),
         };
-        report.warnings = warnings(&report, plan, &record, prospect);
+        report.warnings = warnings(&report, plan, &record, found.prospect);
         report
     }
 
@@ -226,10 +264,10 @@ impl Asked {
             duration_s: options.stop.after.map(|after| after.as_secs_f64()),
             count: options.stop.count,
             requests_per_connection: options.requests_per_connection,
-            rate: match options.pace {
-                Pace::Closed => None,
-                Pace::Rate(rate) => Some(rate.get()),
-            },
+            rate: options
+                .pace
+                .rate_asked(options.connections as u64)
+                .map(|rate| rate.round() as u64),
             pipeline: options.pipeline,
             method: options.method.clone(),
             headers: options
@@ -275,16 +313,82 @@ impl SecondRow {
 }
 
 fn busy(cpu: Option<usize>, outcome: &Outcome) -> Busy {
-    let elapsed = outcome.elapsed.as_secs_f64();
-    let share = if elapsed > 0.0 {
-        outcome.cpu.as_secs_f64() / elapsed
-    } else {
-        0.0
-    };
     Busy {
         cpu,
-        share: rounded(share),
+        share: rounded(share_of(outcome.end.time.cpu_ns, outcome.end.elapsed)),
     }
+}
+
+fn share_of(nanoseconds: u64, elapsed: Duration) -> f64 {
+    if elapsed.is_zero() {
+        return 0.0;
+    }
+    nanoseconds as f64 / elapsed.as_nanos() as f64
+}
+
+/// What speaks for or against the run.
+fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Evidence {
+    let Found {
+        plan,
+        outcomes,
+        times,
+        host: (before, after),
+        ..
+    } = found;
+    let connections = plan.options.connections as u64;
+    let seconds = elapsed.as_secs_f64();
+    let due = plan.options.pace.due_within(elapsed, connections);
+    let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+    let failures = record.tally.requests - record.answers();
+    let unfinished: u64 = outcomes.iter().map(|core| core.end.unfinished).sum();
+    let accounted = record.answers() + failures + unfinished;
+    let measured = record.answers() - record.unmeasured;
+    Evidence {
+        threads: outcomes.iter().map(thread_evidence).collect(),
+        rate_asked: due.map(per_second).map(rounded),
+        rate_achieved: rounded(per_second(record.sent as f64)),
+        missed: outcomes.iter().map(|core| core.missed).sum(),
+        connections_asked: connections,
+        connections_achieved: record.connections_max,
+        fairness: fairness(outcomes.iter().flat_map(|core| &core.answers)),
+        steal_share: after.steal_share_since(before),
+        throttled_s: after.throttled_s_since(before),
+        retransmits: record.tcp.map(|tcp| tcp.retransmits),
+        segments_out: record.tcp.map(|tcp| tcp.segments_out),
+        no_local_port: record.failures_of(Failure::ConnectNoPort),
+        requests_sent: record.sent,
+        answers: record.answers(),
+        failures,
+        unfinished,
+        resent: record.resent,
+        timeouts: record.failures_of(Failure::Timeout),
+        is_count_consistent: record.sent == accounted && times.is_consistent(measured),
+        send_lag_p99_us: (measured > 0).then(|| units::microseconds(times.send_lag.value_at(99.0))),
+        duration_s: rounded(seconds),
+    }
+}
+
+fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
+    let End {
+        elapsed,
+        time,
+        busy_max,
+        ..
+    } = outcome.end;
+    ThreadEvidence {
+        cpu_share: rounded(share_of(time.cpu_ns, elapsed)),
+        run_delay_share: rounded(share_of(time.run_delay_ns, elapsed)),
+        involuntary_switches: time.involuntary_switches,
+        longest_turn_us: rounded(busy_max.as_nanos() as f64 / 1000.0),
+    }
+}
+
+/// Jain's index: the square of the sum by the number times the sum of squares.
+fn fairness<'a>(answers: impl Iterator<Item = &'a u64> + Clone) -> Option<f64> {
+    let count = answers.clone().count() as f64;
+    let sum: f64 = answers.clone().map(|&answers| answers as f64).sum();
+    let squares: f64 = answers.map(|&answers| (answers as f64).powi(2)).sum();
+    (count > 1.0 && sum >= count).then(|| sum * sum / (count * squares))
 }
 
 fn per_second(count: u64, time: Duration) -> f64 {
@@ -323,7 +427,7 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
     }
     if prospect == Prospect::Lost {
         warnings.push("ended early: for a long time no connection could be made".to_owned());
-    } else if is_early(report, plan, record) {
+    } else if report.stopped_because.is_none() && is_early(report, plan, record) {
         warnings.push("ended early, before what was asked for was done".to_owned());
     }
     warnings.extend(rate_missed(report, plan, record));
@@ -349,25 +453,24 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
             plural(report.requests, "answer"),
         ));
     }
-    if report.seconds.len() == ROWS_MAX {
-        warnings.push(format!("only the first {ROWS_MAX} seconds have rows"));
+    if let Some(reason) = &report.stopped_because {
+        warnings.push(format!("ended early: {reason}"));
     }
     warnings
 }
 
 /// When clearly fewer requests were finished than the rate asked for.
 fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> {
-    let Pace::Rate(rate) = plan.options.pace else {
-        return None;
-    };
+    let elapsed = Duration::from_secs_f64(report.duration_s);
+    let connections = report.options.connections as u64;
+    let asked = plan.options.pace.due_within(elapsed, connections)?;
     let in_flight = report.options.connections as f64 * report.options.pipeline as f64;
-    let asked = rate.get() as f64 * report.duration_s;
     let finished = record.tally.requests as f64;
     let is_missed = asked - finished > in_flight.max(asked * RATE_MISSED_SHARE);
     is_missed.then(|| {
         format!(
             "{} requests per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
-            units::count(rate.get()),
+            units::count((asked / report.duration_s).round() as u64),
             finished / report.duration_s,
         )
     })

@@ -31,6 +31,15 @@ impl Row {
     pub(crate) fn second(&self) -> Second {
         Second::between(&self.before, self.elapsed_before, &self.now, self.elapsed)
     }
+
+    /// This one and the ones up to `last` as one.
+    pub(crate) fn joined(&self, last: &Row) -> Row {
+        Row {
+            before: self.before,
+            elapsed_before: self.elapsed_before,
+            ..*last
+        }
+    }
 }
 
 /// Collects readings until every core has one for the same second.

@@ -1,21 +1,26 @@
 //! A run from its start to its report: one core per thread, and one thread that waits for what they tell it.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use onrush_engine::{Address, Choice, Core, Cores, Handle, Setup, clock, descriptors};
+use onrush_engine::{Address, Choice, Core, Cores, Handle, Io, Setup, descriptors};
 use onrush_measure::second::Second;
 
-use crate::client::Client;
+use crate::client::{Client, End};
 use crate::error::Error;
-use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, ROWS_MAX};
+use crate::gate::Gate;
+use crate::history::History;
+use crate::host::HostTime;
+use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::report::Report;
-use crate::rows::{Reading, Row, Rows};
+use crate::rows::{Reading, Rows};
 use crate::stop::{Patience, Progress, Prospect};
+use crate::times::Times;
 
 /// Starts what `plan` says.
 ///
@@ -33,7 +38,11 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     let plan = Arc::new(plan);
     let (sender, messages) = channel();
     let (their_plan, their_address) = (Arc::clone(&plan), address.clone());
-    let main = move |core: Core| run_core(&core, &their_plan, their_address.clone(), &sender);
+    let gate = Arc::new(Gate::new(plan.options.threads));
+    let host = HostTime::now();
+    let history = History::new();
+    let main =
+        move |core: Core| run_core(&core, &their_plan, their_address.clone(), &gate, &sender);
     let cores = onrush_engine::start(&setup, main).map_err(|error| {
         Error::Invalid(format!(
             "the threads cannot be started ({error}): check that the CPUs in --cpus exist and may be used"
@@ -45,6 +54,9 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
         plan,
         address,
         choice,
+        host,
+        history,
+        reason: Arc::default(),
     })
 }
 
@@ -66,17 +78,34 @@ pub struct Running {
     plan: Arc<Plan>,
     address: Address,
     choice: Choice,
+    /// The machine's time before the run.
+    host: HostTime,
+    /// Made before the run, so that the run's memory does not grow.
+    history: History,
+    reason: Arc<OnceLock<String>>,
 }
 
 /// What ends a run early, from any thread. What was measured until then is reported.
 #[derive(Clone)]
-pub struct Stopper(Vec<Handle>);
+pub struct Stopper {
+    handles: Vec<Handle>,
+    reason: Arc<OnceLock<String>>,
+}
 
 impl Stopper {
     /// Ends the run now.
     pub fn stop(&self) {
         // Whatever is in flight would only tell what happened after the end.
-        self.0.iter().for_each(|handle| handle.stop(Duration::ZERO));
+        self.handles
+            .iter()
+            .for_each(|handle| handle.stop(Duration::ZERO));
+    }
+
+    /// Ends the run now because of `reason`, a clause such as "p99 is above 5 ms for good", which the report then has; the
+    /// first one counts.
+    pub fn stop_because(&self, reason: impl Into<String>) {
+        let _ = self.reason.set(reason.into());
+        self.stop();
     }
 }
 
@@ -101,33 +130,35 @@ impl Running {
 
     /// What ends this run early.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.cores.handles())
+        Stopper {
+            handles: self.cores.handles(),
+            reason: Arc::clone(&self.reason),
+        }
     }
 
     /// Waits for the end and calls `show` with each second's figures on the way.
     ///
     /// # Errors
     /// [`Error::Unreachable`] when no connection could be made.
-    pub fn finish(self, mut show: impl FnMut(&Second)) -> Result<Report, Error> {
+    pub fn finish(mut self, mut show: impl FnMut(&Second)) -> Result<Report, Error> {
         let stopper = self.stopper();
         let mut rows = Rows::new(self.plan.options.threads);
+        let mut seconds = Seconds::new(self.plan.options.threads);
         let mut patience = Patience::default();
         let mut prospect = Prospect::Hopeful;
-        let mut kept = Vec::new();
-        let mut keep = |row: Row| {
-            show(&row.second());
-            if kept.len() < ROWS_MAX {
-                kept.push(row);
-            }
-        };
         // Ends when all cores have: each holds a sender.
         for message in &self.messages {
             match message {
-                Message::Second(core, reading) => rows.read(core, reading),
+                Message::Second(core, reading, measured) => {
+                    rows.read(core, reading);
+                    seconds.add(core, measured);
+                }
                 Message::Ended(core, reading) => rows.ended(core, reading),
             }
             while let Some(row) = rows.next() {
-                keep(row);
+                show(&row.second());
+                let times = seconds.next();
+                self.history.keep(row, &times.response, &times.service);
                 if prospect == Prospect::Hopeful {
                     prospect = patience.judge(row.progress, row.elapsed);
                 }
@@ -136,18 +167,86 @@ impl Running {
                 stopper.stop();
             }
         }
-        if let Some(row) = rows.last() {
-            keep(row);
+        let last = rows.last();
+        let mut outcomes = self.cores.join();
+        let host = (self.host, HostTime::now());
+        let times = seconds.last(outcomes.iter_mut().map(|outcome| &mut outcome.record.times));
+        if let Some(row) = last {
+            show(&row.second());
+            self.history.keep(row, &times.response, &times.service);
         }
-        let outcomes = self.cores.join();
         refuse_unreachable(&outcomes, &self.address)?;
-        Ok(Report::new(
-            &self.plan,
-            self.choice.io,
-            &outcomes,
-            &kept,
+        Ok(Report::new(Found {
+            plan: &self.plan,
+            io: self.choice.io,
+            outcomes: &outcomes,
+            times: seconds.whole,
+            history: self.history,
+            host,
             prospect,
-        ))
+            reason: self.reason.get().cloned(),
+        }))
+    }
+}
+
+/// What a report is made of.
+pub(crate) struct Found<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) io: Io,
+    pub(crate) outcomes: &'a [Outcome],
+    /// What all answers took.
+    pub(crate) times: Times,
+    pub(crate) history: History,
+    /// The machine's time before and after the run.
+    pub(crate) host: (HostTime, HostTime),
+    pub(crate) prospect: Prospect,
+    /// Why the caller ended it.
+    pub(crate) reason: Option<String>,
+}
+
+/// What the cores measured, second by second, and altogether.
+struct Seconds {
+    /// Of each core, what is not part of a row yet.
+    cores: Vec<VecDeque<Measured>>,
+    /// Of the present row.
+    second: Times,
+    whole: Times,
+}
+
+impl Seconds {
+    fn new(cores: usize) -> Seconds {
+        Seconds {
+            cores: (0..cores).map(|_| VecDeque::new()).collect(),
+            second: Times::default(),
+            whole: Times::default(),
+        }
+    }
+
+    fn add(&mut self, core: usize, measured: Measured) {
+        self.cores[core].push_back(measured);
+    }
+
+    /// The next second, once each core that still runs has added its own.
+    fn next(&mut self) -> &Times {
+        self.second.clear();
+        for core in &mut self.cores {
+            if let Some(Measured { mut times, back }) = core.pop_front() {
+                self.second.merge(&times);
+                times.clear();
+                // A core that has ended needs it no more.
+                let _ = back.send(times);
+            }
+        }
+        self.whole.merge(&self.second);
+        &self.second
+    }
+
+    /// What the cores had measured since their last whole second.
+    fn last<'a>(&mut self, times: impl Iterator<Item = &'a mut Box<Times>>) -> &Times {
+        self.second.clear();
+        times.for_each(|times| self.second.merge(times));
+        self.whole.merge(&self.second);
+        &self.second
     }
 }
 
@@ -174,7 +273,7 @@ fn refuse_unreachable(outcomes: &[Outcome], address: &Address) -> Result<(), Err
         .sum();
     let elapsed = outcomes
         .iter()
-        .map(|core| core.elapsed)
+        .map(|core| core.end.elapsed)
         .max()
         .unwrap_or_default();
     Err(Error::Unreachable(format!(
@@ -187,18 +286,27 @@ fn refuse_unreachable(outcomes: &[Outcome], address: &Address) -> Result<(), Err
 /// What a core tells the thread that waits.
 pub(crate) enum Message {
     /// A second has passed.
-    Second(usize, Reading),
+    Second(usize, Reading, Measured),
     /// It has ended.
     Ended(usize, Reading),
 }
 
+/// What a core measured in a second.
+pub(crate) struct Measured {
+    pub(crate) times: Box<Times>,
+    /// Where to send it when it is empty again, so that the core needs no new memory.
+    back: Sender<Box<Times>>,
+}
+
 /// What one core comes to.
 pub(crate) struct Outcome {
+    /// Its times are those since the last whole second.
     pub(crate) record: Record,
-    /// From the start of the run to its end on this core.
-    pub(crate) elapsed: Duration,
-    /// CPU time that the run has cost on this core.
-    pub(crate) cpu: Duration,
+    pub(crate) end: End,
+    /// Arrivals that nobody made a request of.
+    pub(crate) missed: u64,
+    /// The answers of each connection.
+    pub(crate) answers: Vec<u64>,
 }
 
 /// Core `core.id()`'s part of the run, from its start to its end.
@@ -206,36 +314,63 @@ pub(crate) fn run_core(
     core: &Core,
     plan: &Arc<Plan>,
     address: Address,
+    gate: &Arc<Gate>,
     messages: &Sender<Message>,
 ) -> Outcome {
-    let cpu_before = clock::thread_cpu();
-    let client = Client::begin(core, plan, address);
-    core.spawn(tick(core.clone(), Rc::clone(&client), messages.clone()));
+    let client = Client::new(core, plan, address);
+    core.spawn(lead(
+        core.clone(),
+        Rc::clone(&client),
+        Arc::clone(gate),
+        messages.clone(),
+    ));
     core.run();
-    let cpu = clock::thread_cpu().saturating_sub(cpu_before);
-    let reading = client.read();
+    let end = client.finish();
     // Whoever does not listen any more does not want to know.
-    let _ = messages.send(Message::Ended(core.id(), reading));
+    let _ = messages.send(Message::Ended(core.id(), client.read()));
+    let mut record = client.record.replace(Record::new());
+    client.samples().for_each(|info| record.add_tcp(info));
     Outcome {
-        record: client.record.replace(Record::new()),
-        elapsed: reading.elapsed,
-        cpu,
+        record,
+        end,
+        missed: client.missed(),
+        answers: client.answers_by_connection(),
     }
 }
 
-/// Tells what was counted once a second, and stops the core when the time is over.
-async fn tick(core: Core, client: Rc<Client>, messages: Sender<Message>) {
+/// Begins the core's part of the run together with the other cores', tells once a second what was counted, and ends it
+/// when the time is over.
+async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<Message>) {
+    let (back, empty) = channel();
+    let _ = back.send(Box::default());
+    client.opened().await;
+    client.start(gate.pass(&core).await);
     let mut next = client.began();
     loop {
         next = next + Duration::from_secs(1);
         if let Some(end) = client.end().filter(|&end| end <= next) {
             core.sleep_until(end).await;
-            core.stop(Duration::ZERO);
-            return;
+            return stop_softly(&core, &client).await;
         }
         core.sleep_until(next).await;
-        let _ = messages.send(Message::Second(core.id(), client.read()));
+        let reading = client.read();
+        let measured = Measured {
+            // None has come back when the waiting thread has had no CPU for a second.
+            times: client.next_second(empty.try_recv().unwrap_or_default()),
+            back: back.clone(),
+        };
+        let _ = messages.send(Message::Second(core.id(), reading, measured));
     }
+}
+
+/// Gives answers that are on their way some time to arrive.
+async fn stop_softly(core: &Core, client: &Client) {
+    client.finish();
+    let deadline = core.now_exact() + SOFT_STOP;
+    while client.is_waiting() && core.now_exact() < deadline {
+        core.sleep(LOOK_EVERY).await;
+    }
+    core.stop(Duration::ZERO);
 }
 
 impl Client {

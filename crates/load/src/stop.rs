@@ -6,6 +6,7 @@ use std::time::Duration;
 use onrush_engine::Instant;
 
 use crate::limits::{LOST_AFTER, UNREACHABLE_AFTER};
+use crate::pace::arrivals::Share;
 
 /// What ends a run: whichever comes first. Without either only the user does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -17,20 +18,13 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// What core `index` of `cores` may do, from `begin` on.
-    pub fn of_core(&self, index: usize, cores: usize, begin: Instant) -> Budget {
+    /// What a core with `share` of the run may do, from `begin` on.
+    pub fn of_core(&self, share: Share, begin: Instant) -> Budget {
         Budget {
             end: self.after.map(|after| begin + after),
-            left: self
-                .count
-                .map(|count| share(count, cores as u64, index as u64)),
+            left: self.count.map(|count| share.count_of(count)),
         }
     }
-}
-
-/// The part of `total` that is due to `index` of `parts`: equal up to one, and together exactly `total`.
-pub(crate) fn share(total: u64, parts: u64, index: u64) -> u64 {
-    total / parts + u64::from(index < total % parts)
 }
 
 /// The requests one core may still start.
@@ -59,6 +53,11 @@ impl Budget {
     /// Whether the time is over.
     pub fn is_over(&self, now: Instant) -> bool {
         self.end.is_some_and(|end| now >= end)
+    }
+
+    /// Whether the count has been taken to the last.
+    pub fn is_spent(&self) -> bool {
+        self.left == Some(0)
     }
 
     /// When the run ends by the clock.
@@ -128,6 +127,11 @@ impl Patience {
 mod tests {
     use super::*;
 
+    const ALONE: Share = Share {
+        first: 0,
+        stride: 1,
+    };
+
     const fn at(seconds: u64) -> Instant {
         Instant::from_nanoseconds(seconds * 1_000_000_000)
     }
@@ -141,25 +145,17 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_of_a_count_are_equal_up_to_one_and_add_up() {
-        for (total, parts) in [(10, 3), (2, 5), (0, 1), (7, 7)] {
-            let shares: Vec<u64> = (0..parts).map(|index| share(total, parts, index)).collect();
-            assert_eq!(shares.iter().sum::<u64>(), total);
-            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
-        }
-    }
-
-    #[test]
     fn a_count_is_granted_to_the_last_request_and_no_further() {
         let stop = Stop {
             after: None,
             count: Some(10),
         };
-        let mut budget = stop.of_core(0, 1, at(0));
+        let mut budget = stop.of_core(ALONE, at(0));
         assert_eq!(
             [4, 4, 4, 4].map(|wanted| budget.take(at(1), wanted)),
             [4, 4, 2, 0]
         );
+        assert!(budget.is_spent());
     }
 
     #[test]
@@ -168,7 +164,7 @@ mod tests {
             after: Some(Duration::from_secs(2)),
             count: None,
         };
-        let mut budget = stop.of_core(0, 1, at(1));
+        let mut budget = stop.of_core(ALONE, at(1));
         assert_eq!(budget.take(Instant::from_nanoseconds(2_999_999_999), 1), 1);
         assert_eq!(budget.take(at(3), 1), 0);
     }
@@ -179,10 +175,10 @@ mod tests {
             after: Some(Duration::from_secs(2)),
             count: Some(1),
         };
-        let mut budget = stop.of_core(0, 1, at(0));
+        let mut budget = stop.of_core(ALONE, at(0));
         assert_eq!(budget.take(at(1), 1), 1);
         assert_eq!(budget.take(at(1), 1), 0);
-        assert_eq!(stop.of_core(0, 1, at(0)).take(at(2), 1), 0);
+        assert_eq!(stop.of_core(ALONE, at(0)).take(at(2), 1), 0);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use onrush_load::error::Error;
-use onrush_load::pace::Pace;
-use onrush_load::plan::{Options, Plan};
+use onrush_load::pace::{Pace, Start};
+use onrush_load::plan::{Connecting, Options, Plan, Shard};
 use onrush_load::report::Report;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
@@ -31,6 +31,12 @@ fn options(url: &str, count: u64) -> Options {
             count: Some(count),
         },
         pace: Pace::Closed,
+        start: Start::default(),
+        warm_up: Duration::ZERO,
+        connecting: Connecting::default(),
+        catch_up: None,
+        shard: Shard::default(),
+        seed: 0,
         requests_per_connection: None,
         pipeline: 1,
         method: "GET".to_owned(),
@@ -98,7 +104,7 @@ fn a_run_counts_exactly_and_prints_only_percentiles_its_count_supports() {
 #[test]
 fn the_shares_of_threads_and_connections_add_up_at_a_rate() {
     let mut options = options(&server(), 50);
-    options.pace = Pace::Rate(NonZeroU64::new(1000).unwrap());
+    options.pace = Pace::rate(NonZeroU64::new(1000).unwrap());
     options.connections = 3;
     let report = run(options);
     assert_eq!((report.requests, report.options.rate), (50, Some(1000)));
@@ -107,7 +113,7 @@ fn the_shares_of_threads_and_connections_add_up_at_a_rate() {
 #[test]
 fn a_rate_that_was_missed_is_a_warning() {
     let mut options = options(&server(), 5000);
-    options.pace = Pace::Rate(NonZeroU64::new(1_000_000_000).unwrap());
+    options.pace = Pace::rate(NonZeroU64::new(1_000_000_000).unwrap());
     let report = run(options);
     let missed = "1,000,000,000 requests per second were asked for";
     let warned = report.warnings.iter().any(|text| text.starts_with(missed));
@@ -227,6 +233,7 @@ fn is_of_type(value: &Value, wanted: &Value) -> bool {
         "string" => value.is_string(),
         "integer" => value.is_i64() || value.is_u64(),
         "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
         "null" => value.is_null(),
         other => panic!("the check does not know the type {other}"),
     }

@@ -7,6 +7,8 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 
 use crate::percentile;
 
+mod packed;
+
 /// The longest latency told apart from longer ones, in nanoseconds: one hour, beyond any timeout of
 /// a load run.
 pub const VALUE_MAX_NS: u64 = 3_600_000_000_000;

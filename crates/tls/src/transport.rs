@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use onrush_engine::{Core, Error, File, Input, Instant, Kind, Op, Part, Stream};
+use onrush_engine::{Core, Error, File, Input, Instant, Kind, Op, Part, Stream, TcpInfo};
 
 use crate::acceptor::Acceptor;
 use crate::connector::Connector;
@@ -185,6 +185,17 @@ impl Transport {
             None => self.stream.poll_flush(),
             Some(tls) => tls.borrow_mut().poll_flush(&self.stream),
         }
+    }
+
+    /// See [`Stream::written`].
+    #[inline]
+    pub fn written(&self) -> Option<Instant> {
+        self.stream.written()
+    }
+
+    /// See [`Stream::tcp_info`].
+    pub fn tcp_info(&self) -> Option<TcpInfo> {
+        self.stream.tcp_info()
     }
 
     /// See [`Stream::send_file`]. With TLS the file is read into our memory, a few buffers of it at a time.

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::Event;
 use crate::buffer::{Buffer, Pool};
-use crate::clock;
+use crate::clock::{self, Instant};
 use crate::error::{Error, Kind, Op};
 use crate::limits::{
     BUFFER_BYTES, BULK_ENDS_AFTER, COMPLETION_ENTRIES, MULTISHOT_BYTES, PARTS_PER_SEND,
@@ -125,6 +125,8 @@ pub(crate) struct Ring {
     buffers: Provided,
     /// Whether a multishot receive can be bounded.
     multishot: bool,
+    /// When the ring was last entered.
+    entered: Instant,
     /// Completions of one turn, between reaping and acting.
     reaped: Vec<(u64, i32, u32)>,
 }
@@ -165,6 +167,7 @@ impl Ring {
             wake,
             buffers,
             multishot: false,
+            entered: Instant::default(),
             reaped: Vec::with_capacity(COMPLETION_ENTRIES as usize),
         };
         ring.multishot = ring.bounds_multishot()?;
@@ -284,6 +287,7 @@ impl Ring {
         };
         self.push(entry.user_data(user_data(Operation::Send, key)));
         socket.ring.sending = true;
+        socket.written = Instant::default();
         socket.ring.operations += 1;
     }
 
@@ -318,8 +322,10 @@ impl Ring {
     }
 
     /// Submits what is queued, waits until something happens or `timeout` has passed, and acts on what completed.
+    /// `now` is when that begins: the moment at which the kernel is handed what is queued.
     pub(crate) fn turn(
         &mut self,
+        now: Instant,
         timeout: Option<Duration>,
         sockets: &mut Sockets,
         tasks: &Tasks,
@@ -327,6 +333,7 @@ impl Ring {
         events: &mut Vec<Event>,
     ) {
         self.buffers.replenish(pool);
+        self.entered = now;
         self.enter(timeout);
         let mut reaped = std::mem::take(&mut self.reaped);
         let completions = self.ring.completion();
@@ -407,6 +414,7 @@ impl Ring {
             }
             Operation::Send => {
                 socket.ring.sending = false;
+                socket.written = self.entered;
                 match outcome(result) {
                     Ok(count) => {
                         socket.outgoing.consume(count as usize);
@@ -498,6 +506,7 @@ impl Ring {
         let mut events = Vec::new();
         while sockets.iter_mut().any(|socket| socket.ring.operations > 0) {
             self.turn(
+                clock::now(),
                 Some(Duration::from_millis(10)),
                 sockets,
                 tasks,

@@ -18,6 +18,7 @@ use std::task::Poll;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
+use crate::clock::{self, Instant};
 use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Kind, Op};
@@ -84,6 +85,7 @@ impl State {
         }
         if socket.deferred == Deferred::AtRest {
             socket.deferred = Deferred::Due;
+            socket.written = Instant::default();
             self.due.push(key);
         }
         Ok(())
@@ -95,6 +97,12 @@ impl State {
         if let Some(errno) = socket.send_failed {
             socket.outgoing.clear();
             return Err(Error::os(Op::Send, errno));
+        }
+        if self.notes_writes && !socket.outgoing.is_empty() {
+            socket.written = match self.driver {
+                Driver::Simulated(_) => self.now,
+                Driver::Epoll(_) | Driver::Uring(_) => clock::now(),
+            };
         }
         let sent = match self.driver {
             Driver::Epoll(_) => self.flush_kernel(key, follows),

@@ -12,11 +12,12 @@ use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Strea
 
 use super::run;
 use crate::client::Client;
+use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::record::{Failure, Record};
-use crate::run::run_core;
+use crate::run::{Message, run_core};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 
@@ -77,7 +78,7 @@ impl Outcome {
         let record = &self.record;
         let failed: u64 = self.failures().iter().map(|(_, count)| count).sum();
         assert_eq!(record.tally.errors, failed);
-        assert_eq!(record.latency.count(), record.answers());
+        assert_eq!(record.times.response.count(), record.answers());
         let statuses: u64 = record.statuses().map(|(_, count)| count).sum();
         assert_eq!(statuses, record.answers());
         assert!(record.tally.requests <= record.answers() + failed);
@@ -143,8 +144,15 @@ fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record
     let mut options = options("http://server/");
     change(&mut options);
     let plan = Arc::new(Plan::new(options).unwrap());
-    let (messages, _) = channel();
-    run_core(core, &plan, address, &messages).record
+    let (messages, told) = channel();
+    let gate = Arc::new(Gate::new(1));
+    let mut record = run_core(core, &plan, address, &gate, &messages).record;
+    for message in told.try_iter() {
+        if let Message::Second(_, _, measured) = message {
+            record.times.merge(&measured.times);
+        }
+    }
+    record
 }
 
 async fn listen(core: Core, listener: Listener, script: Script, seen: Rc<Cell<u64>>) {
@@ -520,7 +528,7 @@ fn what_is_in_flight_when_the_time_is_over_is_no_error() {
 }
 
 fn rate(options: &mut Options, per_second: u64) {
-    options.pace = Pace::Rate(NonZeroU64::new(per_second).unwrap());
+    options.pace = Pace::rate(NonZeroU64::new(per_second).unwrap());
     options.stop.count = None;
     options.stop.after = Some(Duration::from_secs(1));
 }
@@ -565,7 +573,7 @@ fn a_stalled_server_shows_in_every_request_that_should_have_started() {
         &script,
         &|outcome| {
             // 500 requests were due while the server stalled; the n-th of them waited for 500 - n milliseconds.
-            let latency = &outcome.record.latency;
+            let latency = &outcome.record.times.response;
             assert!((970..=1000).contains(&latency.count()));
             assert!(latency.max() >= stall.as_nanos() as u64);
             let expected = 250_000_000;
@@ -579,8 +587,8 @@ fn a_stalled_server_shows_in_every_request_that_should_have_started() {
 fn a_connection_is_small() {
     let core = Core::simulated(Simulation::with_seed(0));
     let plan = Arc::new(Plan::new(options("http://a/")).unwrap());
-    let client = Client::begin(&core, &plan, Address::Unix("/nowhere".into()));
-    let bytes = std::mem::size_of_val(&run(client, 0));
+    let client = Client::new(&core, &plan, Address::Unix("/nowhere".into()));
+    let bytes = std::mem::size_of_val(&run(client, 0, 0));
     eprintln!("a connection takes {bytes} bytes");
     assert!(bytes <= 700, "{bytes} bytes");
 }

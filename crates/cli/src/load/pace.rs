@@ -1,0 +1,333 @@
+//! Flags that say when requests start, and what they mean together.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use onrush_load::pace::arrivals::{ArrivalPlan, Spacing};
+use onrush_load::pace::profile::{Profile, Stairs};
+use onrush_load::pace::{Pace, Start};
+use onrush_load::plan::{Connecting, Shard};
+
+use super::{Switch, count, duration, rate};
+
+/// When requests start, and what counts.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Pace")]
+pub(super) struct PaceArgs {
+    /// Requests per second in all, whatever the answers do; latency counts from the intended start
+    #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = rate)]
+    rate: Option<NonZeroU64>,
+
+    /// How requests lie around their rate: evenly, each anywhere in its own time, or with independent gaps as the
+    /// requests of many users (Poisson) [default: even]
+    #[arg(long, value_name = "HOW", value_enum)]
+    spacing: Option<SpacingArg>,
+
+    /// Change the rate step by step, FROM:TO:STEP/TIME such as 10k:100k:10k/20s; the run ends with the last step
+    #[arg(long, value_name = "STAIRS", value_parser = stairs)]
+    stairs: Option<Stairs>,
+
+    /// So many requests at once, again and again: COUNT/TIME such as 100/10ms
+    #[arg(long, value_name = "BURST", value_parser = burst)]
+    burst: Option<Burst>,
+
+    /// Requests per second on each connection, evenly, whatever the answers do
+    #[arg(long, value_name = "PER_SECOND", value_parser = rate)]
+    rate_per_connection: Option<NonZeroU64>,
+
+    /// Pause between an answer and the next request of its connection, 3 % more or less; a bare number is milliseconds
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = milliseconds)]
+    think: Option<Duration>,
+
+    /// Come to full load evenly within this time, and measure from then on: the rate with -R, else connections
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    ramp: Option<Duration>,
+
+    /// The same in ten stairs, each a slope for a quarter of its time, as h1load does
+    #[arg(short = 's', long, value_name = "TIME", value_parser = duration)]
+    soft_start: Option<Duration>,
+
+    /// Measure nothing for this long at full load
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    warm_up: Option<Duration>,
+
+    /// Make all connections before the clock starts [default: on with a rate, off without]
+    #[arg(long, value_name = "on|off", value_enum)]
+    connect_first: Option<Switch>,
+
+    /// Leave out and count requests that are further behind their intended start than this [default: make them all]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    catch_up: Option<Duration>,
+
+    /// Make part I of N of the rate and the count, from 1/N to N/N: generators that make a run together
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<ShardArg>,
+
+    /// What makes random arrivals and pauses repeatable
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum SpacingArg {
+    Even,
+    Jittered,
+    Exponential,
+}
+
+/// A number of requests, and the time from one such number to the next.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    size: u64,
+    every: Duration,
+}
+
+/// Its own type, because clap would take the library's for something else.
+#[derive(Clone, Copy, Debug)]
+struct ShardArg(Shard);
+
+/// What the flags come to.
+pub(super) struct Paced {
+    pub(super) pace: Pace,
+    pub(super) start: Start,
+    pub(super) warm_up: Duration,
+    pub(super) connecting: Connecting,
+    pub(super) catch_up: Option<Duration>,
+    pub(super) shard: Shard,
+    pub(super) seed: u64,
+    /// How long it takes by itself.
+    pub(super) duration: Option<Duration>,
+}
+
+fn stairs(text: &str) -> Result<Stairs, String> {
+    let expected = || {
+        format!("{text:?} is not a staircase: expected FROM:TO:STEP/TIME such as 10k:100k:10k/20s")
+    };
+    let (rates, hold) = text.split_once('/').ok_or_else(expected)?;
+    let rates: Vec<&str> = rates.split(':').collect();
+    let [from, to, step] = rates[..] else {
+        return Err(expected());
+    };
+    let hold = duration(hold)?;
+    if hold.is_zero() {
+        return Err("a step is held for some time".to_owned());
+    }
+    Ok(Stairs {
+        from: rate(from)?,
+        to: rate(to)?,
+        step: rate(step)?,
+        hold,
+    })
+}
+
+fn burst(text: &str) -> Result<Burst, String> {
+    let (size, every) = text
+        .split_once('/')
+        .ok_or_else(|| format!("{text:?} is not a burst: expected COUNT/TIME such as 100/10ms"))?;
+    Ok(Burst {
+        size: count(size)?,
+        every: duration(every)?,
+    })
+}
+
+/// As h1load has it, a bare number is milliseconds.
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    let bare = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    let text = if bare { &format!("{text}ms") } else { text };
+    duration(text)
+}
+
+fn shard(text: &str) -> Result<ShardArg, String> {
+    let expected = || format!("{text:?} is no part: expected I/N such as 1/3, counted from 1");
+    let (index, count) = text.split_once('/').ok_or_else(expected)?;
+    let (index, count): (u64, u64) = match (index.parse(), count.parse()) {
+        (Ok(index), Ok(count)) if (1..=count).contains(&index) => (index - 1, count),
+        _ => return Err(expected()),
+    };
+    Ok(ShardArg(Shard { index, count }))
+}
+
+impl PaceArgs {
+    /// What the flags mean together, or why they cannot.
+    pub(super) fn paced(self) -> Result<Paced, String> {
+        self.refuse()?;
+        let start = match (self.ramp, self.soft_start) {
+            (Some(time), _) => Start::Ramp(time),
+            (None, Some(time)) => Start::Stairs(time),
+            (None, None) => Start::AtOnce,
+        };
+        let is_open = self.rate.is_some() || self.stairs.is_some() || self.burst.is_some();
+        let has_rate = is_open || self.rate_per_connection.is_some();
+        let connecting = match self.connect_first {
+            Some(Switch::On) => Connecting::Before,
+            Some(Switch::Off) => Connecting::AtStart,
+            None if has_rate => Connecting::Before,
+            None => Connecting::AtStart,
+        };
+        Ok(Paced {
+            duration: self.stairs.map(|stairs| stairs.duration()),
+            pace: self.pace(start),
+            start,
+            warm_up: self.warm_up.unwrap_or_default(),
+            connecting,
+            catch_up: self.catch_up,
+            shard: self.shard.map(|ShardArg(shard)| shard).unwrap_or_default(),
+            seed: self.seed,
+        })
+    }
+
+    fn pace(&self, start: Start) -> Pace {
+        let spaced = |profile: Profile| {
+            Pace::Open(ArrivalPlan::Spaced {
+                profile,
+                spacing: match self.spacing {
+                    None | Some(SpacingArg::Even) => Spacing::Even,
+                    Some(SpacingArg::Jittered) => Spacing::Jittered,
+                    Some(SpacingArg::Exponential) => Spacing::Exponential,
+                },
+                seed: self.seed,
+            })
+        };
+        if let Some(rate) = self.rate {
+            return spaced(start.profile(rate));
+        }
+        if let Some(stairs) = &self.stairs {
+            return spaced(Profile::stairs(stairs));
+        }
+        if let Some(Burst { size, every }) = self.burst {
+            return Pace::Open(ArrivalPlan::Bursts { size, every });
+        }
+        match (self.rate_per_connection, self.think) {
+            (Some(rate), _) => Pace::EachConnection(rate),
+            (None, Some(time)) => Pace::Think(time),
+            (None, None) => Pace::Closed,
+        }
+    }
+
+    /// The first pair of flags that exclude each other, and what to do instead.
+    fn refuse(&self) -> Result<(), String> {
+        let paces = [
+            ("-R", self.rate.is_some()),
+            ("--stairs", self.stairs.is_some()),
+            ("--burst", self.burst.is_some()),
+            ("--rate-per-connection", self.rate_per_connection.is_some()),
+            ("-T", self.think.is_some()),
+        ];
+        let given: Vec<&str> = paces
+            .into_iter()
+            .filter_map(|(name, is_given)| is_given.then_some(name))
+            .collect();
+        if let [first, second, ..] = given[..] {
+            return Err(format!(
+                "{first} and {second} both say when requests start: give one of them"
+            ));
+        }
+        let pace = given.first().copied();
+        if self.ramp.is_some() && self.soft_start.is_some() {
+            return Err("--ramp and -s both say how to come to full load: give one of them".into());
+        }
+        let has_start = self.ramp.is_some() || self.soft_start.is_some();
+        if let (true, Some(pace @ ("--stairs" | "--burst" | "--rate-per-connection"))) =
+            (has_start, pace)
+        {
+            return Err(format!(
+                "{pace} has no way to full load but its own: use --warm-up, or --ramp with -R"
+            ));
+        }
+        if self.spacing.is_some() && !matches!(pace, Some("-R" | "--stairs")) {
+            return Err(
+                "--spacing is about the requests of a rate: use it with -R or --stairs".into(),
+            );
+        }
+        if self.catch_up.is_some() && !matches!(pace, Some("-R" | "--stairs" | "--burst")) {
+            return Err("--catch-up is about requests that are due, and in a closed loop none is: use it with -R".into());
+        }
+        if has_start && matches!(self.connect_first, Some(Switch::On)) && self.rate.is_none() {
+            return Err(
+                "with --connect-first on all connections are there at once, and --ramp and -s let them come: leave one of them out"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: PaceArgs,
+    }
+
+    fn paced(line: &str) -> Result<Paced, String> {
+        let words = std::iter::once("load").chain(line.split_whitespace());
+        match Line::try_parse_from(words) {
+            Ok(line) => line.args.paced(),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn nothing_said_is_a_closed_loop() {
+        let paced = paced("").ok().unwrap();
+        assert_eq!((paced.pace, paced.start), (Pace::Closed, Start::AtOnce));
+        assert_eq!(paced.connecting, Connecting::AtStart);
+    }
+
+    #[test]
+    fn with_a_rate_connections_are_made_first() {
+        for (line, connecting) in [
+            ("-R 5", Connecting::Before),
+            ("--rate-per-connection 5", Connecting::Before),
+            ("-R 5 --connect-first off", Connecting::AtStart),
+            ("-T 5", Connecting::AtStart),
+        ] {
+            assert_eq!(paced(line).ok().unwrap().connecting, connecting, "{line}");
+        }
+    }
+
+    #[test]
+    fn stairs_end_with_their_last_step() {
+        let paced = paced("--stairs 10k:30k:10k/20s").ok().unwrap();
+        assert_eq!(paced.duration, Some(Duration::from_secs(60)));
+        assert_eq!(paced.pace.rate_asked(1), Some(30_000.0));
+    }
+
+    #[test]
+    fn a_bare_pause_is_milliseconds() {
+        let pace = |line| paced(line).ok().unwrap().pace;
+        assert_eq!(pace("-T 50"), Pace::Think(Duration::from_millis(50)));
+        assert_eq!(pace("-T 2s"), Pace::Think(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn parts_are_counted_from_one() {
+        let part = paced("--shard 2/3").ok().unwrap().shard;
+        assert_eq!((part.index, part.count), (1, 3));
+    }
+
+    #[test]
+    fn what_excludes_each_other_is_refused_with_a_way_out() {
+        for (line, part) in [
+            ("-R 5 -T 5", "-R and -T both say when"),
+            ("--burst 5/1s --stairs 1:2:1/1s", "give one of them"),
+            ("--ramp 5 -s 5", "give one of them"),
+            ("--burst 5/1s --ramp 5", "use --warm-up"),
+            ("--spacing even", "use it with -R"),
+            ("-T 5 --catch-up 1s", "use it with -R"),
+            ("--ramp 5s --connect-first on", "leave one of them out"),
+            ("--stairs 5", "is not a staircase"),
+            ("--stairs 1:2:1/0s", "for some time"),
+            ("--burst 5", "is not a burst"),
+            ("--shard 0/3", "counted from 1"),
+            ("--shard 4/3", "counted from 1"),
+        ] {
+            let error = paced(line).err().unwrap();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}

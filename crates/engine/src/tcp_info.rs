@@ -1,0 +1,82 @@
+//! What the kernel knows about a TCP connection, as far as somebody wants to know it.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Figures of a TCP connection since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpInfo {
+    /// The smoothed round trip.
+    pub round_trip: Duration,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// Segments sent, those sent again and those without data among them.
+    pub segments_out: u32,
+}
+
+/// Bytes of `struct tcp_info` up to and with `tcpi_segs_out` (linux/tcp.h), which came with Linux 4.2.
+const INFO_BYTES: usize = 140;
+/// Where `tcpi_rtt` (microseconds), `tcpi_total_retrans` and `tcpi_segs_out` stand in it.
+const ROUND_TRIP_AT: usize = 68;
+const RETRANSMITS_AT: usize = 100;
+const SEGMENTS_OUT_AT: usize = 136;
+
+impl TcpInfo {
+    /// `None` when it is no TCP socket.
+    pub(crate) fn of(descriptor: &OwnedFd) -> Option<TcpInfo> {
+        let mut bytes = [0u8; INFO_BYTES];
+        let mut length = INFO_BYTES as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to `bytes`, which is that long, and their number to `length`;
+        // both outlive the call.
+        let outcome = unsafe {
+            libc::getsockopt(
+                descriptor.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                bytes.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if outcome != 0 || (length as usize) < INFO_BYTES {
+            return None;
+        }
+        let number = |at: usize| {
+            let number = bytes[at..at + 4].try_into().expect("four bytes");
+            u32::from_ne_bytes(number)
+        };
+        Some(TcpInfo {
+            round_trip: Duration::from_micros(number(ROUND_TRIP_AT).into()),
+            retransmits: number(RETRANSMITS_AT),
+            segments_out: number(SEGMENTS_OUT_AT),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn segments_are_counted_as_they_are_sent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let before = TcpInfo::of(&OwnedFd::from(client.try_clone().unwrap())).unwrap();
+        for _ in 0..10 {
+            client.write_all(b"a").unwrap();
+            server.read_exact(&mut [0]).unwrap();
+        }
+        let after = TcpInfo::of(&OwnedFd::from(client)).unwrap();
+        assert!(after.segments_out >= before.segments_out + 10, "{after:?}");
+        assert!(after.round_trip > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_unix_socket_has_none() {
+        let (socket, _peer) = UnixStream::pair().unwrap();
+        assert_eq!(TcpInfo::of(&OwnedFd::from(socket)), None);
+    }
+}

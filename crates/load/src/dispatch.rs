@@ -1,0 +1,284 @@
+//! Who makes the next request of a core's open loop: the connection that has waited longest, and when none is free, the
+//! first that will be. Arrivals belong to the core, so that one slow answer delays no request that another connection
+//! could make.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use onrush_engine::{Core, Instant};
+
+use crate::pace::arrivals::Arrivals;
+
+/// One core's arrivals and the connections that wait for them.
+pub(crate) struct Dispatch(RefCell<State>);
+
+/// When there are no more arrivals.
+const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
+
+struct State {
+    arrivals: Arrivals,
+    begin: Instant,
+    /// No arrival counts from then on.
+    end: Option<Instant>,
+    /// When the next arrival is due, or `NEVER`.
+    due: Instant,
+    /// Connections that wait, the one that has waited longest first.
+    idle: VecDeque<(u32, Waker)>,
+    /// For each connection, the intended start of the request it was given and has not taken.
+    given: Box<[Option<Instant>]>,
+    /// What is further behind than this is left out.
+    catch_up: Option<Duration>,
+    /// Arrivals that were left out.
+    missed: u64,
+    /// Releases what is due, and waits for somebody to release it to.
+    runner: Option<Waker>,
+    is_over: bool,
+}
+
+impl Dispatch {
+    /// For `connections` connections of a core.
+    pub(crate) fn new(
+        arrivals: Arrivals,
+        connections: usize,
+        catch_up: Option<Duration>,
+    ) -> Dispatch {
+        Dispatch(RefCell::new(State {
+            arrivals,
+            begin: Instant::default(),
+            end: None,
+            due: NEVER,
+            idle: VecDeque::with_capacity(connections),
+            given: vec![None; connections].into(),
+            catch_up,
+            missed: 0,
+            runner: None,
+            is_over: false,
+        }))
+    }
+
+    /// The run begins.
+    pub(crate) fn begin(&self, begin: Instant, end: Option<Instant>) {
+        let state = &mut *self.0.borrow_mut();
+        (state.begin, state.end) = (begin, end);
+        state.look();
+    }
+
+    /// Waits until connection `index` has a request to make and returns its intended start, which may have passed;
+    /// `None` when the run is over.
+    pub(crate) async fn take(&self, core: &Core, index: u32) -> Option<Instant> {
+        let mut is_waiting = false;
+        poll_fn(|context| {
+            let state = &mut *self.0.borrow_mut();
+            if let Some(start) = state.given[index as usize].take() {
+                return Poll::Ready(Some(start));
+            }
+            if state.is_over {
+                return Poll::Ready(None);
+            }
+            if is_waiting {
+                return Poll::Pending;
+            }
+            let now = core.now_exact();
+            state.release(now);
+            state.leave_out(now);
+            if state.due <= now {
+                return Poll::Ready(Some(state.next()));
+            }
+            is_waiting = true;
+            state.idle.push_back((index, context.waker().clone()));
+            if let Some(runner) = state.runner.take() {
+                runner.wake();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Releases arrivals when they are due, to whoever waits, until the run is over.
+    pub(crate) async fn run(&self, core: &Core) {
+        while let Some(due) = self.wanted().await {
+            core.sleep_until(due).await;
+            self.0.borrow_mut().release(core.now_exact());
+        }
+    }
+
+    /// When the next arrival is due that somebody waits for; waits for somebody. `None` when the run is over.
+    async fn wanted(&self) -> Option<Instant> {
+        poll_fn(|context| {
+            let state = &mut *self.0.borrow_mut();
+            if state.is_over {
+                return Poll::Ready(None);
+            }
+            if !state.idle.is_empty() && state.due != NEVER {
+                return Poll::Ready(Some(state.due));
+            }
+            state.runner = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Time is over. What was due at `now` and nobody was free for is missed, too.
+    pub(crate) fn end(&self, now: Instant) {
+        let mut state = self.0.borrow_mut();
+        while !state.is_over && state.due < now {
+            state.missed += 1;
+            state.next();
+        }
+        drop(state);
+        self.close();
+    }
+
+    /// Nobody gets anything more.
+    pub(crate) fn close(&self) {
+        let state = &mut *self.0.borrow_mut();
+        state.is_over = true;
+        state.runner.take().into_iter().for_each(Waker::wake);
+        state.idle.drain(..).for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Arrivals that nobody made a request of.
+    pub(crate) fn missed(&self) -> u64 {
+        self.0.borrow().missed
+    }
+}
+
+impl State {
+    /// Gives what is due to those who wait.
+    fn release(&mut self, now: Instant) {
+        while !self.idle.is_empty() {
+            self.leave_out(now);
+            if self.due > now {
+                return;
+            }
+            let start = self.next();
+            if let Some((index, waker)) = self.idle.pop_front() {
+                self.given[index as usize] = Some(start);
+                waker.wake();
+            }
+        }
+    }
+
+    fn leave_out(&mut self, now: Instant) {
+        let Some(catch_up) = self.catch_up else {
+            return;
+        };
+        while self.due + catch_up < now {
+            self.missed += 1;
+            self.next();
+        }
+    }
+
+    /// Takes the next arrival, whenever it is due.
+    fn next(&mut self) -> Instant {
+        let due = self.due;
+        self.arrivals.advance();
+        self.look();
+        due
+    }
+
+    fn look(&mut self) {
+        let due = self.begin + Duration::from_nanos(self.arrivals.peek());
+        let is_within = self.end.is_none_or(|end| due < end);
+        self.due = if is_within { due } else { NEVER };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::arrivals::{ArrivalPlan, Share};
+    use onrush_engine::Simulation;
+    use std::rc::Rc;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// One request per millisecond, for `connections` connections that each hold a request for `busy`. Returns for each
+    /// request the connection, when it was due and when it was taken, in milliseconds since the start, and how many were
+    /// missed.
+    fn play(
+        connections: u32,
+        busy: &'static [u32],
+        catch_up: Option<Duration>,
+        run: Duration,
+    ) -> (Vec<(u32, u64, u64)>, u64) {
+        let core = Core::simulated(Simulation::with_seed(1));
+        let plan = ArrivalPlan::Bursts {
+            size: 1,
+            every: MILLISECOND,
+        };
+        let alone = Share::of_core(0, 1, 0, 1);
+        let dispatch = Rc::new(Dispatch::new(
+            Arrivals::new(&plan, alone, 1),
+            connections as usize,
+            catch_up,
+        ));
+        let begin = core.now_exact();
+        dispatch.begin(begin, Some(begin + run));
+        let taken = Rc::new(RefCell::new(Vec::new()));
+        for index in 0..connections {
+            let (own, dispatch, taken) = (core.clone(), Rc::clone(&dispatch), Rc::clone(&taken));
+            core.spawn(async move {
+                let mut pauses = busy.iter();
+                while let Some(start) = dispatch.take(&own, index).await {
+                    let since = |at: Instant| at.since(begin).as_millis() as u64;
+                    taken
+                        .borrow_mut()
+                        .push((index, since(start), since(own.now_exact())));
+                    own.sleep(MILLISECOND * *pauses.next().unwrap_or(&0)).await;
+                }
+            });
+        }
+        let (own, runner) = (core.clone(), Rc::clone(&dispatch));
+        core.spawn(async move { runner.run(&own).await });
+        let (own, ender) = (core.clone(), Rc::clone(&dispatch));
+        core.spawn(async move {
+            own.sleep_until(begin + run).await;
+            ender.end(own.now_exact());
+        });
+        core.run();
+        (taken.take(), dispatch.missed())
+    }
+
+    #[test]
+    fn idle_connections_take_turns() {
+        let (taken, missed) = play(3, &[], None, MILLISECOND * 6);
+        // The first has taken the request that was due at once, and waits again before the others do.
+        let expected: Vec<_> = (1..6).map(|at| (((at - 1) % 3) as u32, at, at)).collect();
+        assert_eq!((&taken[1..], missed), (&expected[..], 0));
+    }
+
+    #[test]
+    fn what_nobody_is_free_for_waits_and_keeps_its_intended_start() {
+        let (taken, missed) = play(1, &[5], None, MILLISECOND * 8);
+        let starts: Vec<u64> = taken.iter().map(|&(_, start, _)| start).collect();
+        assert_eq!(starts, (0..8).collect::<Vec<_>>());
+        let late: Vec<u64> = taken.iter().map(|&(_, start, at)| at - start).collect();
+        assert_eq!(late, [0, 4, 3, 2, 1, 0, 0, 0]);
+        assert_eq!(missed, 0);
+    }
+
+    #[test]
+    fn another_connection_makes_what_a_slow_one_cannot() {
+        let (taken, _) = play(2, &[20], None, MILLISECOND * 10);
+        assert!(taken.iter().skip(2).all(|&(index, ..)| index == taken[2].0));
+        assert!(taken.iter().all(|&(_, start, at)| start == at));
+    }
+
+    #[test]
+    fn what_is_too_far_behind_is_left_out_and_counted() {
+        let (taken, missed) = play(1, &[10], Some(MILLISECOND * 7 / 2), MILLISECOND * 15);
+        assert_eq!(taken.len() as u64 + missed, 15);
+        assert!(taken.iter().all(|&(_, start, at)| at - start <= 3));
+        assert_eq!(missed, 6);
+    }
+
+    #[test]
+    fn what_still_waits_at_the_end_is_missed() {
+        let (taken, missed) = play(1, &[100], None, MILLISECOND * 10);
+        assert_eq!((taken.len(), missed), (1, 9));
+    }
+}

@@ -1,0 +1,83 @@
+//! Where the cores of a run wait for each other, so that they begin at the same moment and their schedules fit together.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use onrush_engine::{Core, Instant};
+
+use crate::limits::{LOOK_EVERY, START_DELAY};
+
+/// Shared by all cores of a run.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// Cores that are not ready yet.
+    missing: AtomicUsize,
+    /// When the run begins, in the clock's nanoseconds; 0 before that is known.
+    begin: AtomicU64,
+    /// From the last core's readiness to the beginning.
+    delay: Duration,
+}
+
+impl Gate {
+    pub(crate) fn new(cores: usize) -> Gate {
+        let delay = if cores > 1 {
+            START_DELAY
+        } else {
+            Duration::ZERO
+        };
+        Gate {
+            missing: AtomicUsize::new(cores),
+            begin: AtomicU64::new(0),
+            delay,
+        }
+    }
+
+    /// This core is ready: waits until all are and returns the moment of the beginning, which is the same for all.
+    pub(crate) async fn pass(&self, core: &Core) -> Instant {
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let begin = core.now_exact() + self.delay;
+            self.begin.store(begin.nanoseconds(), Ordering::Release);
+        }
+        loop {
+            let begin = self.begin.load(Ordering::Acquire);
+            if begin > 0 {
+                let begin = Instant::from_nanoseconds(begin);
+                core.sleep_until(begin).await;
+                return begin;
+            }
+            core.sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// Something that happens once, and the tasks of a core that wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    is_given: Cell<bool>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Signal {
+    pub(crate) fn give(&self) {
+        self.is_given.set(true);
+        self.waiting.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until it has been given.
+    pub(crate) async fn given(&self) {
+        poll_fn(|context| {
+            if self.is_given.get() {
+                return Poll::Ready(());
+            }
+            let mut waiting = self.waiting.borrow_mut();
+            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,153 @@
+//! What the machine did with this process while it measured: CPU time given and withheld, as the kernel tells it.
+
+use std::fs;
+
+/// Time of one thread, since it was started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ThreadTime {
+    /// On a CPU, in nanoseconds.
+    pub(crate) cpu_ns: u64,
+    /// Ready and not on a CPU.
+    pub(crate) run_delay_ns: u64,
+    /// How often it was taken off its CPU although it could have gone on.
+    pub(crate) involuntary_switches: u64,
+}
+
+impl ThreadTime {
+    /// Of the calling thread. What a kernel without CONFIG_SCHEDSTATS does not say is 0.
+    pub(crate) fn now() -> ThreadTime {
+        let schedstat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        ThreadTime::parse(&schedstat, &status)
+    }
+
+    /// Of proc_pid_schedstat's three numbers, the first two; and the last line of proc_pid_status(5).
+    fn parse(schedstat: &str, status: &str) -> ThreadTime {
+        let mut numbers = schedstat.split_ascii_whitespace().map(str::parse);
+        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+        ThreadTime {
+            cpu_ns: next(),
+            run_delay_ns: next(),
+            involuntary_switches: value_of(status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
+        }
+    }
+
+    /// What has passed since `earlier`.
+    pub(crate) fn since(self, earlier: ThreadTime) -> ThreadTime {
+        ThreadTime {
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            run_delay_ns: self.run_delay_ns.saturating_sub(earlier.run_delay_ns),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(earlier.involuntary_switches),
+        }
+    }
+}
+
+/// Time of the machine and of this process' control group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct HostTime {
+    /// Of all CPUs, in clock ticks: given to other guests by the hypervisor, and altogether. `None` where it is not told.
+    ticks: Option<(u64, u64)>,
+    /// For how long the control group was held back by its quota, in microseconds. `None` without a quota.
+    throttled_us: Option<u64>,
+}
+
+impl HostTime {
+    pub(crate) fn now() -> HostTime {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let group = read("/proc/self/cgroup");
+        // A version 2 hierarchy has one line, "0::/path" (cgroups(7)).
+        let path = group
+            .lines()
+            .find_map(|line| line.strip_prefix("0::"))
+            .unwrap_or("/");
+        let path = format!("/sys/fs/cgroup{}", path.trim_end_matches('/'));
+        HostTime {
+            ticks: ticks(&read("/proc/stat")),
+            throttled_us: throttled_us(
+                &read(&format!("{path}/cpu.max")),
+                &read(&format!("{path}/cpu.stat")),
+            ),
+        }
+    }
+
+    /// The share of all CPUs' time that others were given since `earlier`.
+    pub(crate) fn steal_share_since(&self, earlier: &HostTime) -> Option<f64> {
+        let (stolen, all) = self.ticks?;
+        let (stolen_before, all_before) = earlier.ticks?;
+        let passed = all.saturating_sub(all_before);
+        (passed > 0).then(|| stolen.saturating_sub(stolen_before) as f64 / passed as f64)
+    }
+
+    /// For how many seconds the control group was held back since `earlier`.
+    pub(crate) fn throttled_s_since(&self, earlier: &HostTime) -> Option<f64> {
+        let passed = self.throttled_us?.saturating_sub(earlier.throttled_us?);
+        Some(passed as f64 / 1e6)
+    }
+}
+
+/// Of the first line of /proc/stat, the eighth number, and the sum of the first eight: what follows is counted in them
+/// already (proc_stat(5)).
+fn ticks(stat: &str) -> Option<(u64, u64)> {
+    let numbers = stat.lines().next()?.strip_prefix("cpu ")?;
+    let numbers: Vec<u64> = numbers
+        .split_ascii_whitespace()
+        .take(8)
+        .map_while(|number| number.parse().ok())
+        .collect();
+    Some((*numbers.get(7)?, numbers.iter().sum()))
+}
+
+/// Held back time, unless there is no quota: "max 100000".
+fn throttled_us(max: &str, stat: &str) -> Option<u64> {
+    if max.is_empty() || max.starts_with("max") {
+        return None;
+    }
+    value_of(stat, "throttled_usec")
+}
+
+/// The number behind `key` at the start of a line.
+fn value_of(text: &str, key: &str) -> Option<u64> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(key))
+        .and_then(|value| value.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_time_is_read() {
+        let status = "Name:\tonrush\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t5\n";
+        let time = ThreadTime::parse("123 45 6\n", status);
+        let expected = ThreadTime {
+            cpu_ns: 123,
+            run_delay_ns: 45,
+            involuntary_switches: 5,
+        };
+        assert_eq!(time, expected);
+        assert_eq!(ThreadTime::parse("", ""), ThreadTime::default());
+    }
+
+    #[test]
+    fn steal_is_a_share_of_all_time() {
+        let before = "cpu  10 0 10 70 0 0 0 10 5 0\ncpu0 1 2 3\n";
+        let after = "cpu  20 0 20 140 0 0 0 20 9 0\n";
+        let time = |stat| HostTime {
+            ticks: ticks(stat),
+            throttled_us: None,
+        };
+        assert_eq!(time(after).steal_share_since(&time(before)), Some(0.1));
+        assert_eq!(time(before).steal_share_since(&time("")), None);
+    }
+
+    #[test]
+    fn only_a_quota_throttles() {
+        let stat = "usage_usec 5\nnr_throttled 1\nthrottled_usec 250000\n";
+        assert_eq!(throttled_us("max 100000\n", stat), None);
+        assert_eq!(throttled_us("50000 100000\n", stat), Some(250_000));
+        assert_eq!(throttled_us("", ""), None);
+    }
+}

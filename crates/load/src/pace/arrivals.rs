@@ -1,0 +1,263 @@
+//! The moments at which one core of a run starts requests, of all those at which the run does.
+
+use std::time::Duration;
+
+use super::profile::Profile;
+use super::random::Random;
+
+/// How requests lie around the even spacing of their rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Spacing {
+    /// Evenly. It may fall in step with something that the server does evenly, too.
+    #[default]
+    Even,
+    /// Each anywhere within the time that is its own, so that the rate is kept in every moment and nothing is in step.
+    Jittered,
+    /// Independent of each other, as the requests of many users are: gaps are exponentially distributed (a Poisson
+    /// process).
+    Exponential,
+}
+
+/// Which of a run's turns one core makes: numbers `first`, `first + stride`, and so on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The first.
+    pub first: u64,
+    /// How far apart they are: how many take part.
+    pub stride: u64,
+}
+
+impl Share {
+    /// The part of core `core` of `cores` in generator `shard` of `shards`. Together they are everything, once.
+    pub fn of_core(core: u64, cores: u64, shard: u64, shards: u64) -> Share {
+        Share {
+            first: core * shards + shard,
+            stride: cores * shards,
+        }
+    }
+
+    /// How many of `total` it has.
+    pub fn count_of(self, total: u64) -> u64 {
+        total / self.stride + u64::from(self.first < total % self.stride)
+    }
+}
+
+/// The arrivals of one core, in order. Pure: nothing here knows what the time is.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    plan: ArrivalPlan,
+    share: Share,
+    /// The number, in the whole run, of the turn that is next.
+    next: u64,
+    /// Requests of a turn.
+    turn: u64,
+    random: Random,
+    /// Of the next arrival, where gaps are independent: requests, in billionths, that are due before it.
+    due: u128,
+}
+
+/// When requests start, over a whole run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ArrivalPlan {
+    /// Along a rate.
+    Spaced {
+        /// The rate over time.
+        profile: Profile,
+        /// How they lie around it.
+        spacing: Spacing,
+        /// What makes random spacings repeatable.
+        seed: u64,
+    },
+    /// So many at once, again and again.
+    Bursts {
+        /// Requests of a burst.
+        size: u64,
+        /// From one burst to the next.
+        every: Duration,
+    },
+}
+
+const BILLION: u64 = 1_000_000_000;
+
+impl Arrivals {
+    /// The arrivals of a core that makes `share` of the run's turns of `turn` requests each.
+    pub fn new(plan: &ArrivalPlan, share: Share, turn: u64) -> Arrivals {
+        let (seed, stream) = match plan {
+            // Each core's gaps are its own; a jitter belongs to the turn, whoever makes it.
+            ArrivalPlan::Spaced {
+                seed,
+                spacing: Spacing::Exponential,
+                ..
+            } => (*seed, share.first),
+            ArrivalPlan::Spaced { seed, .. } => (*seed, u64::MAX),
+            ArrivalPlan::Bursts { .. } => (0, 0),
+        };
+        let mut arrivals = Arrivals {
+            plan: plan.clone(),
+            share,
+            next: share.first,
+            turn,
+            random: Random::new(seed, stream),
+            due: 0,
+        };
+        arrivals.draw_gap();
+        arrivals
+    }
+
+    /// When the next turn is due, in nanoseconds since the beginning of the run.
+    pub fn peek(&self) -> u64 {
+        match &self.plan {
+            ArrivalPlan::Spaced {
+                profile,
+                spacing: Spacing::Even,
+                ..
+            } => profile.time_of(self.next * self.turn),
+            ArrivalPlan::Spaced {
+                profile,
+                spacing: Spacing::Jittered,
+                ..
+            } => {
+                let offset = self.random.at(self.next) * self.turn as f64 * BILLION as f64;
+                profile.time_of_part(self.next * self.turn, offset as u64)
+            }
+            ArrivalPlan::Spaced { profile, .. } => {
+                let billion = u128::from(BILLION);
+                let (number, part) = (self.due / billion, self.due % billion);
+                profile.time_of_part(number as u64, part as u64)
+            }
+            ArrivalPlan::Bursts { size, every } => {
+                let burst = self.next * self.turn / size;
+                let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+                burst.saturating_mul(every)
+            }
+        }
+    }
+
+    /// Goes on to the turn behind the next.
+    pub fn advance(&mut self) {
+        self.next += self.share.stride;
+        self.draw_gap();
+    }
+
+    /// The core makes one of `stride` equal parts of the run's requests: its gaps are so many times as long.
+    fn draw_gap(&mut self) {
+        if let ArrivalPlan::Spaced {
+            spacing: Spacing::Exponential,
+            ..
+        } = self.plan
+        {
+            let requests = self.random.next_exponential() * (self.share.stride * self.turn) as f64;
+            self.due += (requests * BILLION as f64) as u128;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::num::NonZeroU64;
+
+    fn spaced(rate: u64, spacing: Spacing) -> ArrivalPlan {
+        ArrivalPlan::Spaced {
+            profile: Profile::steady(NonZeroU64::new(rate).unwrap()),
+            spacing,
+            seed: 1,
+        }
+    }
+
+    /// The first `turns` arrivals of one core.
+    fn arrivals(plan: &ArrivalPlan, share: Share, turn: u64, turns: usize) -> Vec<u64> {
+        let mut arrivals = Arrivals::new(plan, share, turn);
+        (0..turns)
+            .map(|_| {
+                let at = arrivals.peek();
+                arrivals.advance();
+                at
+            })
+            .collect()
+    }
+
+    const ALONE: Share = Share {
+        first: 0,
+        stride: 1,
+    };
+
+    #[test]
+    fn pipelined_requests_share_a_start_and_keep_the_rate() {
+        let starts = arrivals(&spaced(1000, Spacing::Even), ALONE, 5, 4);
+        assert_eq!(starts, [0, 5_000_000, 10_000_000, 15_000_000]);
+    }
+
+    #[test]
+    fn bursts_start_together() {
+        let plan = ArrivalPlan::Bursts {
+            size: 3,
+            every: Duration::from_millis(1),
+        };
+        let starts = arrivals(&plan, ALONE, 1, 7);
+        assert_eq!(
+            starts,
+            [0, 0, 0, 1_000_000, 1_000_000, 1_000_000, 2_000_000]
+        );
+    }
+
+    #[test]
+    fn jittered_arrivals_stay_within_their_time() {
+        let starts = arrivals(&spaced(1000, Spacing::Jittered), ALONE, 1, 1000);
+        for (number, start) in (0..).zip(&starts) {
+            assert!((number * 1_000_000..=(number + 1) * 1_000_000).contains(start));
+        }
+        let off: Vec<u64> = starts.iter().map(|start| start % 1_000_000).collect();
+        let early = off.iter().filter(|&&off| off < 500_000).count();
+        assert!((400..600).contains(&early), "{early} in the first half");
+    }
+
+    #[test]
+    fn exponential_gaps_have_their_mean_and_their_spread() {
+        for cores in [1, 4] {
+            let plan = spaced(1_000_000, Spacing::Exponential);
+            let mut all: Vec<u64> = (0..cores)
+                .flat_map(|core| arrivals(&plan, Share::of_core(core, cores, 0, 1), 1, 50_000))
+                .collect();
+            all.sort_unstable();
+            // Up to where every core still has arrivals.
+            let gaps: Vec<f64> = all
+                .windows(2)
+                .take(40_000)
+                .map(|pair| (pair[1] - pair[0]) as f64)
+                .collect();
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>();
+            let deviation = (variance / gaps.len() as f64).sqrt();
+            assert!((mean - 1000.0).abs() < 30.0, "{cores} cores: {mean}");
+            assert!((deviation / mean - 1.0).abs() < 0.05, "{deviation}");
+        }
+    }
+
+    proptest! {
+        /// Threads and generators change who makes a request, not when.
+        #[test]
+        fn shares_together_make_exactly_the_whole(
+            cores in 1u64..9,
+            shards in 1u64..5,
+            turn in 1u64..4,
+            rate in 1u64..1_000_000,
+            total in 0u64..10_000,
+            jittered in any::<bool>(),
+        ) {
+            let spacing = if jittered { Spacing::Jittered } else { Spacing::Even };
+            let plan = spaced(rate, spacing);
+            let shares: Vec<Share> = (0..cores)
+                .flat_map(|core| (0..shards).map(move |shard| Share::of_core(core, cores, shard, shards)))
+                .collect();
+            prop_assert_eq!(shares.iter().map(|share| share.count_of(total)).sum::<u64>(), total);
+            let mut together: Vec<u64> = shares
+                .iter()
+                .flat_map(|&share| arrivals(&plan, share, turn, share.count_of(200) as usize))
+                .collect();
+            together.sort_unstable();
+            prop_assert_eq!(together, arrivals(&plan, ALONE, turn, 200));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! How the rate of a run goes over time: steady, in slopes, in stairs; and when, along it, each request is due. Exact:
+//! in whole numbers, from the request's own number and not from the one before, so nothing adds up.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// Nanoseconds of a second. A request per second makes one *unit* each nanosecond, and so many are one request.
+const SECOND: u64 = 1_000_000_000;
+
+/// Requests per second over time. It never falls to zero for ever: every request is due at some time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Profile {
+    /// In the order of time, the first from 0 on.
+    stretches: Vec<Stretch>,
+    /// What holds behind the last.
+    rate: NonZeroU64,
+    /// When that begins, in nanoseconds.
+    begin: u64,
+    /// Half units due by then.
+    before: u128,
+}
+
+/// A time in which the rate changes evenly, or not at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stretch {
+    begin: u64,
+    length: u64,
+    from: u64,
+    to: u64,
+    /// Half units due before it: with half units, a slope over a whole number of nanoseconds has a whole number of them.
+    before: u128,
+}
+
+impl Stretch {
+    /// Half units due in its first `time` nanoseconds, rounded down.
+    fn area(&self, time: u64) -> u128 {
+        let time = u128::from(time);
+        let steady = 2 * u128::from(self.from) * time;
+        let slope = u128::from(self.from.abs_diff(self.to)) * time * time / u128::from(self.length);
+        if self.to >= self.from {
+            steady + slope
+        } else {
+            steady - slope
+        }
+    }
+
+    /// The first nanosecond by which `wanted` half units are due.
+    fn time_of(&self, wanted: u128) -> u64 {
+        // Near enough by the formula, which is off by rounding only; then exactly.
+        let (from, to, length) = (self.from as f64, self.to as f64, self.length as f64);
+        let (wanted_, slope) = (wanted as f64 / 2.0, (to - from) / length);
+        let root = (from * from + 2.0 * slope * wanted_).max(0.0).sqrt();
+        // The form of the quadratic formula that does not subtract what is nearly equal.
+        let guess = 2.0 * wanted_ / (from + root).max(f64::MIN_POSITIVE);
+        let mut time = (guess as u64).min(self.length);
+        while time > 0 && self.area(time - 1) >= wanted {
+            time -= 1;
+        }
+        while self.area(time) < wanted {
+            time += 1;
+        }
+        time
+    }
+}
+
+/// Collects the stretches of a profile.
+#[derive(Clone, Debug, Default)]
+struct Builder {
+    stretches: Vec<Stretch>,
+    begin: u64,
+    before: u128,
+}
+
+impl Builder {
+    fn stretch(&mut self, from: u64, to: u64, length: Duration) {
+        let length = nanoseconds(length);
+        if length == 0 {
+            return;
+        }
+        let stretch = Stretch {
+            begin: self.begin,
+            length,
+            from,
+            to,
+            before: self.before,
+        };
+        self.begin += length;
+        self.before += stretch.area(length);
+        self.stretches.push(stretch);
+    }
+
+    fn then(self, rate: NonZeroU64) -> Profile {
+        Profile {
+            stretches: self.stretches,
+            rate,
+            begin: self.begin,
+            before: self.before,
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Steps from one rate to another, each held for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stairs {
+    /// The rate of the first step.
+    pub from: NonZeroU64,
+    /// The rate that is not passed by the last.
+    pub to: NonZeroU64,
+    /// How much higher, or lower, each step is than the one before.
+    pub step: NonZeroU64,
+    /// How long a step is held.
+    pub hold: Duration,
+}
+
+impl Stairs {
+    /// The rates of the steps, in order.
+    pub fn rates(&self) -> impl Iterator<Item = NonZeroU64> + use<> {
+        let Stairs { from, to, step, .. } = *self;
+        let steps = from.get().abs_diff(to.get()) / step.get();
+        (0..=steps).filter_map(move |number| {
+            let change = number * step.get();
+            NonZeroU64::new(if to >= from {
+                from.get() + change
+            } else {
+                from.get() - change
+            })
+        })
+    }
+
+    /// How long all steps take.
+    pub fn duration(&self) -> Duration {
+        let steps = u32::try_from(self.rates().count()).unwrap_or(u32::MAX);
+        self.hold.saturating_mul(steps)
+    }
+}
+
+impl Profile {
+    /// The same rate all the time.
+    pub fn steady(rate: NonZeroU64) -> Profile {
+        Builder::default().then(rate)
+    }
+
+    /// From nothing, evenly, to `rate` after `time`, and from then on steady.
+    pub fn ramp(rate: NonZeroU64, time: Duration) -> Profile {
+        let mut builder = Builder::default();
+        builder.stretch(0, rate.get(), time);
+        builder.then(rate)
+    }
+
+    /// From nothing to `rate` after `time` in ten stairs, each a slope for a quarter of its time and level for the rest;
+    /// h1load's soft start.
+    pub fn soft_start(rate: NonZeroU64, time: Duration) -> Profile {
+        const STAIRS: u64 = 10;
+        let mut builder = Builder::default();
+        let part = |part: u64| u64::try_from(u128::from(rate.get()) * u128::from(part) / 10);
+        let at = |stair| part(stair).unwrap_or(rate.get());
+        let (slope, stair) = (time / 40, time / 10);
+        for number in 0..STAIRS {
+            builder.stretch(at(number), at(number + 1), slope);
+            builder.stretch(at(number + 1), at(number + 1), stair - slope);
+        }
+        builder.then(rate)
+    }
+
+    /// Step by step, and the rate of the last from then on.
+    pub fn stairs(stairs: &Stairs) -> Profile {
+        let mut builder = Builder::default();
+        let mut last = stairs.from;
+        for rate in stairs.rates() {
+            builder.stretch(rate.get(), rate.get(), stairs.hold);
+            last = rate;
+        }
+        builder.then(last)
+    }
+
+    /// When request `number` is due, counted from 0, in nanoseconds since the beginning.
+    pub fn time_of(&self, number: u64) -> u64 {
+        self.time_of_part(number, 0)
+    }
+
+    /// When `number` requests and `part` billionths of one are due.
+    pub(super) fn time_of_part(&self, number: u64, part: u64) -> u64 {
+        let wanted = 2 * (u128::from(number) * u128::from(SECOND) + u128::from(part));
+        if wanted > self.before || self.stretches.is_empty() {
+            let rest = wanted - self.before;
+            let time = rest.div_ceil(2 * u128::from(self.rate.get()));
+            return u64::try_from(time).map_or(u64::MAX, |time| time.saturating_add(self.begin));
+        }
+        let after = self
+            .stretches
+            .partition_point(|stretch| stretch.before < wanted);
+        let stretch = &self.stretches[after.saturating_sub(1)];
+        stretch.begin + stretch.time_of(wanted - stretch.before)
+    }
+
+    /// How many requests are due within the first `time` of a run: those with a lower number.
+    pub fn count_before(&self, time: Duration) -> u64 {
+        let time = nanoseconds(time);
+        let (mut low, mut high) = (0, u64::MAX / 2);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.time_of(middle) < time {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The rate at its end, which the profile leads to.
+    pub fn rate(&self) -> NonZeroU64 {
+        self.rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rate(rate: u64) -> NonZeroU64 {
+        NonZeroU64::new(rate).unwrap()
+    }
+
+    const SECOND_: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_steady_rate_does_not_drift() {
+        let profile = Profile::steady(rate(3));
+        assert_eq!(profile.time_of(0), 0);
+        assert_eq!(profile.time_of(3_000_000), 1_000_000 * SECOND);
+        assert_eq!(profile.count_before(Duration::from_secs(1000)), 3000);
+    }
+
+    #[test]
+    fn a_ramp_makes_half_of_what_its_end_would() {
+        let profile = Profile::ramp(rate(1000), SECOND_ * 10);
+        assert_eq!(profile.count_before(SECOND_ * 10), 5000);
+        // A quarter of that is due by half of the time.
+        assert_eq!(profile.count_before(SECOND_ * 5), 1250);
+        assert_eq!(profile.count_before(SECOND_ * 11), 6000);
+    }
+
+    #[test]
+    fn stairs_make_what_each_step_does() {
+        let up = Stairs {
+            from: rate(100),
+            to: rate(350),
+            step: rate(100),
+            hold: SECOND_ * 2,
+        };
+        assert!(up.rates().map(NonZeroU64::get).eq([100, 200, 300]));
+        let profile = Profile::stairs(&up);
+        assert_eq!(up.duration(), SECOND_ * 6);
+        for (seconds, count) in [(2, 200), (4, 600), (6, 1200), (7, 1500)] {
+            assert_eq!(profile.count_before(SECOND_ * seconds), count);
+        }
+        let down = Stairs {
+            from: rate(300),
+            to: rate(100),
+            ..up
+        };
+        assert!(down.rates().map(NonZeroU64::get).eq([300, 200, 100]));
+    }
+
+    #[test]
+    fn a_soft_start_has_ten_stairs_of_a_quarter_slope() {
+        let profile = Profile::soft_start(rate(1000), SECOND_ * 10);
+        // A stair adds 100 per second on its slope of 0.25 s: half of that is lost to the slope.
+        let until = |stairs: u64| (1..=stairs).map(|stair| stair * 100).sum::<u64>();
+        for stairs in 1..=10 {
+            let expected = until(stairs) as f64 - stairs as f64 * 12.5;
+            let count = profile.count_before(SECOND_ * stairs as u32) as f64;
+            assert!((count - expected).abs() <= 1.0, "{stairs}: {count}");
+        }
+    }
+
+    /// Profiles of every kind, and falling slopes.
+    fn profile() -> impl Strategy<Value = Profile> {
+        let stretch = (0u64..5_000_000, 0u64..5_000_000, 1u64..20_000_000_000);
+        let stretches = prop::collection::vec(stretch, 0..5);
+        (stretches, 1u64..5_000_000).prop_map(|(stretches, last)| {
+            let mut builder = Builder::default();
+            for (from, to, length) in stretches {
+                builder.stretch(from, to, Duration::from_nanos(length));
+            }
+            builder.then(rate(last))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn requests_are_due_in_order_and_no_sooner_than_the_area_says(
+            profile in profile(),
+            number in 0u64..100_000_000,
+        ) {
+            let time = profile.time_of(number);
+            prop_assert!(profile.time_of(number + 1) >= time);
+            let wanted = 2 * u128::from(number) * u128::from(SECOND);
+            let area = |time: u64| {
+                let stretch = profile.stretches.iter().rfind(|stretch| stretch.begin <= time);
+                match stretch {
+                    Some(stretch) if time < stretch.begin + stretch.length => {
+                        stretch.before + stretch.area(time - stretch.begin)
+                    }
+                    _ => profile.before + 2 * u128::from(profile.rate.get()) * u128::from(time - profile.begin),
+                }
+            };
+            prop_assert!(area(time) >= wanted);
+            prop_assert!(time == 0 || area(time - 1) < wanted);
+        }
+    }
+}

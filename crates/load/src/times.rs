@@ -1,0 +1,99 @@
+//! How long things took, on one core within a second or over a whole run.
+
+use onrush_measure::histogram::Histogram;
+
+/// A histogram, in nanoseconds, of each part of a request.
+///
+/// ```text
+///  intended start ── send lag ──> written ── first byte ──> head there ──> last byte there
+///        |                           └─────────── service ───────────────────┘
+///        └──────────────────────── response ─────────────────────────────────┘
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    /// From the intended start to the last byte.
+    pub response: Histogram,
+    /// From written to the last byte.
+    pub service: Histogram,
+    /// From the intended start to written.
+    pub send_lag: Histogram,
+    /// From written to a complete head.
+    pub first_byte: Histogram,
+    /// Of connections: from the first packet to connected.
+    pub connect: Histogram,
+    /// Of connections: from connected to the end of the TLS handshake.
+    pub tls: Histogram,
+}
+
+/// One answer, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) send_lag: u64,
+    pub(crate) first_byte: u64,
+    pub(crate) service: u64,
+    pub(crate) response: u64,
+}
+
+impl Times {
+    fn each_mut(&mut self) -> [&mut Histogram; 6] {
+        [
+            &mut self.response,
+            &mut self.service,
+            &mut self.send_lag,
+            &mut self.first_byte,
+            &mut self.connect,
+            &mut self.tls,
+        ]
+    }
+
+    fn each(&self) -> [&Histogram; 6] {
+        [
+            &self.response,
+            &self.service,
+            &self.send_lag,
+            &self.first_byte,
+            &self.connect,
+            &self.tls,
+        ]
+    }
+
+    /// An answer is there.
+    #[inline]
+    pub(crate) fn answered(&mut self, answered: &Answered) {
+        self.response.record(answered.response);
+        self.service.record(answered.service);
+        self.send_lag.record(answered.send_lag);
+        self.first_byte.record(answered.first_byte);
+    }
+
+    /// Adds what others have measured.
+    pub fn merge(&mut self, other: &Times) {
+        for (sum, more) in self.each_mut().into_iter().zip(other.each()) {
+            // Most seconds make no connections: what is empty costs nothing.
+            if more.count() > 0 {
+                sum.merge(more);
+            }
+        }
+    }
+
+    /// Forgets everything, keeping the memory.
+    pub fn clear(&mut self) {
+        for histogram in self.each_mut() {
+            if histogram.count() > 0 {
+                histogram.clear();
+            }
+        }
+    }
+
+    /// Whether answers are in all histograms of answers or in none.
+    pub(crate) fn is_consistent(&self, answers: u64) -> bool {
+        [
+            &self.response,
+            &self.service,
+            &self.send_lag,
+            &self.first_byte,
+        ]
+        .iter()
+        .all(|histogram| histogram.count() == answers)
+    }
+}
