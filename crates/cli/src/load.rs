@@ -18,7 +18,7 @@ use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::{Running, Stopper};
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
-use onrush_load::{Io, Resume, Verify, run};
+use onrush_load::{Io, Resume, Verify, run, selftest};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -33,7 +33,7 @@ const EXIT_UNREACHABLE: u8 = 2;
 const EXIT_ERRORS: u8 = 3;
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run.
+Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run, or wrong figures in the self-test.
 
 Every second one line: time, connections open, connections attempted, requests finished, bytes received and errors so \
 far; connections, requests, bytes and bits per second; mean time to the first byte and to the last. Ctrl-C ends the \
@@ -47,8 +47,12 @@ Latencies are those of answers, from the moment their request should have starte
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path", value_parser = Target::parse)]
-    url: Target,
+    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path", value_parser = Target::parse, required_unless_present = "selftest")]
+    url: Option<Target>,
+
+    /// Test this program against a server of its own with known delays, and this machine: are the figures right?
+    #[arg(long, conflicts_with = "url")]
+    selftest: bool,
 
     /// Connections, over all threads
     #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
@@ -157,13 +161,16 @@ fn io_driver(text: &str) -> Result<Io, String> {
 
 impl Args {
     fn options(self) -> Result<Options, Error> {
+        let Some(target) = self.url else {
+            return Err(Error::Invalid("a run needs a URL".to_owned()));
+        };
         let paced = self.pace.paced().map_err(Error::Invalid)?;
         let after = match (self.duration, self.count) {
             (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
             (after, _) => after,
         };
         Ok(Options {
-            target: self.url,
+            target,
             // Out of range on a smaller machine is out of range for the plan, too.
             connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
             threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
@@ -200,9 +207,14 @@ impl Args {
 
 /// Runs the verb to its exit code.
 pub(crate) fn run(args: Args) -> ExitCode {
-    match load(args) {
-        Ok(report) if report.errors > 0 => ExitCode::from(EXIT_ERRORS),
-        Ok(_) => ExitCode::SUCCESS,
+    let went_well = if args.selftest {
+        test(args.io)
+    } else {
+        load(args).map(|report| report.errors == 0)
+    };
+    match went_well {
+        Ok(false) => ExitCode::from(EXIT_ERRORS),
+        Ok(true) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("onrush load: {error}");
             ExitCode::from(match error {
@@ -211,6 +223,15 @@ pub(crate) fn run(args: Args) -> ExitCode {
             })
         }
     }
+}
+
+/// Whether the generator's figures are right.
+fn test(io: Io) -> Result<bool, Error> {
+    let test = selftest::test(io)?;
+    let mut out = io::stdout();
+    let _ = write!(out, "{test}");
+    let _ = out.flush();
+    Ok(test.is_right())
 }
 
 fn load(args: Args) -> Result<Report, Error> {

@@ -35,6 +35,8 @@ pub mod times;
 pub mod evidence;
 pub mod report;
 
+pub mod selftest;
+
 pub mod error;
 pub mod limits;
 
