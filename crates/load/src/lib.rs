@@ -33,7 +33,10 @@ mod host;
 pub mod times;
 
 pub mod evidence;
+pub mod figures;
 pub mod report;
+pub mod threshold;
+pub mod verdict;
 
 pub mod error;
 pub mod limits;

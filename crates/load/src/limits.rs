@@ -83,3 +83,57 @@ pub const DESCRIPTORS_PER_CORE: u64 = 8;
 
 /// Descriptors the program needs besides its cores: standard streams, output files, the resolver.
 pub const DESCRIPTORS_OF_PROGRAM: u64 = 16;
+
+// Bounds of the verdict on a run (verdict.rs).
+
+/// A thread that is busy for more than this share of the run at a set rate starts requests late now and then: arrivals
+/// come in bursts, and with a fifth of its time to spare a queue of them drains four times as fast as it grew.
+pub const CPU_SHARE_SUSPECT: f64 = 0.80;
+
+/// A thread this busy has no time to spare: it sleeps only while the kernel looks for something to tell it.
+pub const CPU_SHARE_INVALID: f64 = 0.95;
+
+/// Requests due and never sent, of those due: with one in a hundred missing, the 99th percentile is unknown.
+pub const MISSED_SHARE_INVALID: f64 = 0.01;
+
+/// The share of the run during which a thread was ready and waited for a CPU: what it waits is in every latency.
+pub const RUN_DELAY_SHARE_MAX: f64 = 0.02;
+
+/// Involuntary switches of a thread per second. The kernel's slice is about 3 ms: at 50 another program had 15 % of
+/// this CPU.
+pub const SWITCHES_PER_S_MAX: f64 = 50.0;
+
+/// A turn of a thread's loop longer than this, in microseconds, is no longer a batch of answers (hundreds of them take
+/// 1 ms) but a stall.
+pub const LONG_TURN_MAX_US: f64 = 20_000.0;
+
+/// The share of the connections asked for that must have been open at once.
+pub const CONNECTIONS_SHARE_MIN: f64 = 0.99;
+
+/// Jain's index of answers per connection: 0.5 is what comes of half the connections doing all the work.
+pub const FAIRNESS_MIN: f64 = 0.5;
+
+/// The share of CPU time given to other guests: at 2 % a request in fifty may have waited for the hypervisor, and the
+/// 99th percentile is its.
+pub const STEAL_SHARE_MAX: f64 = 0.02;
+
+/// The share of the run during which a CPU quota was exhausted: a throttled period lasts up to 100 ms, the kernel's
+/// default period, so that one in ten seconds already decides the 99th percentile.
+pub const THROTTLED_SHARE_MAX: f64 = 0.01;
+
+/// Segments sent again, of those sent: each costs its request the retransmission timeout of 200 ms at least (Linux,
+/// TCP_RTO_MIN), so that one in a thousand decides the 99.9th percentile.
+pub const RETRANSMIT_SHARE_MAX: f64 = 0.001;
+
+/// With fewer segments than this the share of those sent again says nothing.
+pub const SEGMENTS_MIN: u64 = 1000;
+
+// Bounds of thresholds (threshold.rs).
+
+/// How many times its rate so far the rest of a run of a set time may reach before a judgement made ahead of its end is
+/// wrong. A target that was at its worst in the first seconds rarely doubles.
+pub const RATE_GROWTH_MAX: f64 = 2.0;
+
+/// A run with fewer finished requests than this is not ended early for a share of them: the first second may be all
+/// connecting.
+pub const HOPELESS_ANSWERS_MIN: u64 = 100;
