@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use onrush_measure::histogram::Histogram;
 
+pub use crate::times::Times;
+
 /// What a time is of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
@@ -57,30 +59,28 @@ impl Kind {
     }
 }
 
-/// A histogram for each kind of time.
-#[derive(Clone, Debug, Default)]
-pub struct Times([Histogram; Kind::ALL.len()]);
-
 impl Times {
-    /// Six empty histograms.
-    pub fn new() -> Times {
-        Times::default()
-    }
-
     /// The times of one kind.
     pub fn of(&self, kind: Kind) -> &Histogram {
-        &self.0[kind as usize]
+        match kind {
+            Kind::Response => &self.response,
+            Kind::Service => &self.service,
+            Kind::SendLag => &self.send_lag,
+            Kind::FirstByte => &self.first_byte,
+            Kind::Connect => &self.connect,
+            Kind::Tls => &self.tls,
+        }
     }
 
     /// The same, to record or to merge into.
     pub fn of_mut(&mut self, kind: Kind) -> &mut Histogram {
-        &mut self.0[kind as usize]
-    }
-
-    /// Adds everything `other` holds.
-    pub fn merge(&mut self, other: &Times) {
-        for (sum, more) in self.0.iter_mut().zip(&other.0) {
-            sum.merge(more);
+        match kind {
+            Kind::Response => &mut self.response,
+            Kind::Service => &mut self.service,
+            Kind::SendLag => &mut self.send_lag,
+            Kind::FirstByte => &mut self.first_byte,
+            Kind::Connect => &mut self.connect,
+            Kind::Tls => &mut self.tls,
         }
     }
 }

@@ -34,6 +34,7 @@ pub mod times;
 
 pub mod evidence;
 pub mod figures;
+mod ordered;
 pub mod report;
 pub mod threshold;
 pub mod verdict;
