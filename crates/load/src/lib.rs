@@ -32,8 +32,10 @@ pub mod history;
 mod host;
 pub mod times;
 
+pub mod compare;
 pub mod evidence;
 pub mod figures;
+pub mod merge;
 mod ordered;
 pub mod report;
 pub mod threshold;

@@ -137,3 +137,17 @@ pub const RATE_GROWTH_MAX: f64 = 2.0;
 /// A run with fewer finished requests than this is not ended early for a share of them: the first second may be all
 /// connecting.
 pub const HOPELESS_ANSWERS_MIN: u64 = 100;
+
+// Bounds of merging (merge.rs).
+
+/// The share of the whole span during which not all generators ran, beyond which the sum is not one load: a twentieth
+/// decides the 95th percentile.
+pub const MERGE_SKEW_SHARE_MAX: f64 = 0.05;
+
+/// Rows of a merged result: a year of seconds. More say that a clock was wrong.
+pub const MERGE_ROWS_MAX: u64 = 366 * 24 * 60 * 60;
+
+// Bounds of comparing (compare.rs).
+
+/// A smaller change of a percentile than this is the width of two bins (0.1 % each), whatever the counts.
+pub const SHIFT_SHARE_MIN: f64 = 0.002;
