@@ -35,6 +35,7 @@ pub mod times;
 pub mod compare;
 pub mod evidence;
 pub mod figures;
+pub mod find_max;
 pub mod merge;
 mod ordered;
 pub mod report;

@@ -151,3 +151,24 @@ pub const MERGE_ROWS_MAX: u64 = 366 * 24 * 60 * 60;
 
 /// A smaller change of a percentile than this is the width of two bins (0.1 % each), whatever the counts.
 pub const SHIFT_SHARE_MIN: f64 = 0.002;
+
+// Bounds of the search for the highest rate (find_max.rs).
+
+/// Requests per second of the first trial, when none are given: any server keeps up with that, and nine doublings reach
+/// half a million.
+pub const FIND_RATE_START: u64 = 1000;
+
+/// The search narrows the highest rate that held and the lowest that failed to this ratio. Trials of one rate differ by
+/// about as much.
+pub const FIND_PRECISION: f64 = 1.05;
+
+/// Trials of a rate on the way, of which the majority decides.
+pub const FIND_TRIALS_PER_RATE: u32 = 3;
+
+/// Trials of a rate after which it counts as failed when they have not confirmed it: a rate that holds nine times in
+/// ten is confirmed by five to nine trials with a probability of five in six.
+pub const FIND_CONFIRM_MAX: u32 = 9;
+
+/// Trials of a search. A steady target takes about thirty from the default start; of ten seconds each, 200 are half an
+/// hour.
+pub const FIND_TRIALS_MAX: usize = 200;
