@@ -42,6 +42,13 @@ pub enum Scale {
 }
 
 impl Scale {
+    /// The last number of the axis.
+    pub fn end(self) -> f64 {
+        match self {
+            Scale::Linear(_, to) | Scale::Log(_, to) => to,
+        }
+    }
+
     /// 0 at the beginning of the axis, 1 at its end.
     pub fn place(self, value: f64) -> f64 {
         match self {
@@ -250,13 +257,14 @@ impl Plot {
     }
 
     fn draw_stack(&self, svg: &mut String) {
+        let top = self.y.scale.end();
         for column in &self.stack.columns {
             // A hair of background between columns, as long as they are wide enough to spare it.
             let (left, right) = (self.x(column.from), self.x(column.to));
             let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
             let mut bottom = 0.0;
             for (part, (_, class)) in column.parts.iter().zip(&self.stack.parts) {
-                let (y_bottom, y_top) = (self.y(bottom), self.y((bottom + part).min(1.0)));
+                let (y_bottom, y_top) = (self.y(bottom), self.y((bottom + part).min(top)));
                 bottom += part;
                 if y_bottom - y_top < 0.05 {
                     continue;

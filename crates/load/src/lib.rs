@@ -33,9 +33,11 @@ mod host;
 pub mod times;
 
 pub mod compare;
+pub mod csv;
 pub mod evidence;
 pub mod figures;
 pub mod find_max;
+pub mod html;
 pub mod merge;
 mod ordered;
 pub mod report;

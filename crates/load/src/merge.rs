@@ -331,6 +331,8 @@ struct Sum {
     bytes: f64,
     first_byte_us: f64,
     last_byte_us: f64,
+    statuses: [u64; 5],
+    max_us: Option<f64>,
 }
 
 impl Sum {
@@ -341,6 +343,11 @@ impl Sum {
         self.bytes += row.bytes_per_s * length;
         self.first_byte_us += row.ttfb_us.unwrap_or(0.0) * requests;
         self.last_byte_us += row.ttlb_us.unwrap_or(0.0) * requests;
+        for (sum, more) in self.statuses.iter_mut().zip(row.statuses) {
+            *sum += more;
+        }
+        // Of the percentiles of a second only the last, the largest value, can be had from those of its parts.
+        self.max_us = self.max_us.into_iter().chain(row.max_us).reduce(f64::max);
     }
 
     fn row(&self, begin: f64, end: f64) -> SecondRow {
@@ -355,6 +362,8 @@ impl Sum {
             bytes_per_s: thousandths(self.bytes / length),
             ttfb_us: mean(self.first_byte_us),
             ttlb_us: mean(self.last_byte_us),
+            statuses: self.statuses,
+            max_us: self.max_us,
             ..SecondRow::default()
         }
     }

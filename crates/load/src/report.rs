@@ -275,6 +275,24 @@ pub struct SecondRow {
     pub ttfb_us: Option<f64>,
     /// Mean time to the last byte; none without answers.
     pub ttlb_us: Option<f64>,
+    /// Answers during the row by class of status, 1xx to 5xx.
+    #[serde(default)]
+    pub statuses: [u64; 5],
+    /// The median response time of the row's answers; this and the others as far as their count supports it.
+    #[serde(default)]
+    pub p50_us: Option<f64>,
+    /// The 99th percentile of their response times.
+    #[serde(default)]
+    pub p99_us: Option<f64>,
+    /// The 99.9th percentile.
+    #[serde(default)]
+    pub p99_9_us: Option<f64>,
+    /// Their largest response time; none without answers.
+    #[serde(default)]
+    pub max_us: Option<f64>,
+    /// The 99th percentile of their service times.
+    #[serde(default)]
+    pub service_p99_us: Option<f64>,
 }
 
 impl Report {
@@ -424,6 +442,8 @@ impl SecondRow {
             bytes_per_s: rounded(second.bytes_per_s),
             ttfb_us: second.first_byte_us.map(rounded),
             ttlb_us: second.last_byte_us.map(rounded),
+            statuses: second.statuses,
+            ..SecondRow::default()
         }
     }
 }
