@@ -340,13 +340,13 @@ fn draw(out: &mut fmt::Formatter<'_>, shifts: &[Shift]) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Times;
     use crate::report::{Histograms, Latency};
+    use crate::times::Times;
 
     /// A run whose times are those of `count` ranks of an exponential distribution with this mean, in nanoseconds,
     /// and whose seconds had these rates.
     fn run(name: &str, count: u32, mean: f64, rates: &[f64]) -> Part {
-        let mut times = Times::new();
+        let mut times = Times::default();
         for rank in 0..count {
             let share = (f64::from(rank) + 0.5) / f64::from(count);
             let ns = (-(1.0 - share).ln() * mean) as u64;

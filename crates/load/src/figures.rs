@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use onrush_measure::histogram::Histogram;
 
-pub use crate::times::Times;
+use crate::times::Times;
 
 /// What a time is of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -7,10 +7,11 @@ use std::fmt::Write;
 use onrush_chart::escape;
 use onrush_measure::units;
 
-use crate::figures::{Kind, Times};
+use crate::figures::Kind;
 use crate::merge::times_of;
 use crate::report::{Latency, Report};
 use crate::threshold::Fate;
+use crate::times::Times;
 use crate::verdict::State;
 
 /// The page.
@@ -179,6 +180,9 @@ fn thresholds(body: &mut String, report: &Report) {
     body.push_str("</ul>\n");
 }
 
+/// A figure with its interval, out of those of one kind of time.
+type Pick<'a> = &'a dyn Fn(&Latency) -> Option<(f64, Option<[f64; 2]>)>;
+
 /// A column for each kind of time that was measured.
 fn percentiles(body: &mut String, times: &Times) {
     let kinds: Vec<(Kind, Latency)> = Kind::ALL
@@ -197,7 +201,7 @@ fn percentiles(body: &mut String, times: &Times) {
         .iter()
         .map(|(kind, _)| format!("<th scope=\"col\">{}</th>", kind.title()))
         .collect();
-    let row = |name: &str, figure: &dyn Fn(&Latency) -> Option<(f64, Option<[f64; 2]>)>| {
+    let row = |name: &str, figure: Pick<'_>| {
         let cells: String = kinds
             .iter()
             .map(|(_, latency)| match figure(latency) {
@@ -322,7 +326,7 @@ mod tests {
 
     /// A run of 60 seconds with markup wherever text comes from outside.
     pub(super) fn report() -> Report {
-        let mut times = Times::new();
+        let mut times = Times::default();
         for rank in 0..20_000_u32 {
             let share = (f64::from(rank) + 0.5) / 20_000.0;
             let service = 200_000.0 - (1.0 - share).ln() * 400_000.0;

@@ -38,6 +38,7 @@ pub mod evidence;
 pub mod figures;
 pub mod find_max;
 pub mod html;
+pub mod live;
 pub mod merge;
 mod ordered;
 pub mod report;

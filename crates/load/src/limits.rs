@@ -172,3 +172,6 @@ pub const FIND_CONFIRM_MAX: u32 = 9;
 /// Trials of a search. A steady target takes about thirty from the default start; of ten seconds each, 200 are half an
 /// hour.
 pub const FIND_TRIALS_MAX: usize = 200;
+
+/// Seconds that the full-screen view remembers: two for each column of the widest terminals.
+pub const LIVE_ROWS_MAX: usize = 1024;

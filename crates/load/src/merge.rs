@@ -5,9 +5,10 @@
 
 use onrush_measure::units;
 
-use crate::figures::{Kind, Times};
+use crate::figures::Kind;
 use crate::limits::{MERGE_ROWS_MAX, MERGE_SKEW_SHARE_MAX};
 use crate::report::{Asked, Histograms, Latency, Report, SecondRow, TlsRow};
+use crate::times::Times;
 use crate::verdict::{Reason, State, Verdict};
 
 /// One generator's result.
@@ -165,7 +166,7 @@ impl Span {
 }
 
 fn sum_times(parts: &[Part]) -> Result<Times, String> {
-    let mut sum = Times::new();
+    let mut sum = Times::default();
     for part in parts {
         let times = times_of(&part.report)
             .map_err(|reason| format!("{} cannot be merged: {reason}", part.name))?;
@@ -392,7 +393,7 @@ mod tests {
 
     /// A generator that began at `began` and measured `values` (in microseconds), one in each hundredth of a second.
     fn part(name: &str, began: f64, values: impl IntoIterator<Item = u64>) -> Part {
-        let mut times = Times::new();
+        let mut times = Times::default();
         for value in values {
             for kind in [
                 Kind::Response,

@@ -7,8 +7,9 @@ use onrush_chart::{
 use onrush_measure::units;
 
 use super::time;
-use crate::figures::{Kind, Times};
+use crate::figures::Kind;
 use crate::report::{Report, SecondRow};
+use crate::times::Times;
 
 /// Points of a chart over time: a chart is 320 units wide, and a line with more than one point for each is a blur.
 const POINTS_MAX: usize = 240;
