@@ -13,6 +13,7 @@ mod benching;
 mod encryption;
 mod examples;
 mod forwarding;
+mod judging;
 mod loading;
 mod smuggling;
 mod starting;

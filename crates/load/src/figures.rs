@@ -98,7 +98,7 @@ pub struct Figures {
     pub timeouts: u64,
     /// Requests that were due and never sent.
     pub missed: u64,
-    /// Answers by status.
+    /// Answers by status; of a run under way only by class, each as its first status: 200 for 2xx.
     pub statuses: BTreeMap<u16, u64>,
     /// Answers per second.
     pub rps: f64,

@@ -321,6 +321,22 @@ impl fmt::Display for Answer {
     }
 }
 
+/// A search as JSON: `condition`, `answer` (null when it was ended before) and `trials`.
+pub fn to_json(condition: &str, answer: Option<&Answer>, trials: &[Trial]) -> String {
+    #[derive(Serialize)]
+    struct Whole<'a> {
+        condition: &'a str,
+        answer: Option<&'a Answer>,
+        trials: &'a [Trial],
+    }
+    let whole = Whole {
+        condition,
+        answer,
+        trials,
+    };
+    serde_json::to_string_pretty(&whole).expect("numbers, strings and lists")
+}
+
 /// The names over the columns of [`Trial`]'s lines.
 pub const COLUMNS: &str = "#    rate      rps       p50       p99     p99.9  condition";
 

@@ -153,7 +153,7 @@ fn verdict(body: &mut String, report: &Report) {
             escape(&reason.remedy)
         );
     }
-    for warning in &report.warnings {
+    for warning in report.other_warnings() {
         let _ = writeln!(body, "<li>{}</li>", escape(warning));
     }
     body.push_str("</ul>\n");

@@ -37,6 +37,7 @@ pub mod csv;
 pub mod evidence;
 pub mod figures;
 pub mod find_max;
+pub mod hdr;
 pub mod html;
 pub mod live;
 pub mod merge;

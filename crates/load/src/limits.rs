@@ -162,6 +162,9 @@ pub const FIND_RATE_START: u64 = 1000;
 /// about as much.
 pub const FIND_PRECISION: f64 = 1.05;
 
+/// A trial whose target answered less than this share of the rate did not keep up with it.
+pub const FIND_RATE_KEPT: f64 = 0.99;
+
 /// Trials of a rate on the way, of which the majority decides.
 pub const FIND_TRIALS_PER_RATE: u32 = 3;
 

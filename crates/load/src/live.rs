@@ -186,7 +186,8 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     ];
     // Braille has two dots in a cell.
     let shown = usize::from(area.width).max(1) * 2;
-    let curves: Vec<(&str, Color, Vec<(f64, f64)>)> = picks
+    type Curve = (&'static str, Color, Vec<(f64, f64)>);
+    let curves: Vec<Curve> = picks
         .into_iter()
         .map(|(name, colour, pick)| {
             let point = |row: &SecondRow| Some((row.t, pick(row).filter(|us| *us > 0.0)?.log10()));
@@ -308,7 +309,8 @@ fn draw_statuses(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             4 | 5 => Color::Red,
             _ => Color::Reset,
         };
-        Row::new([status.to_string(), units::count(*count)]).style(Style::new().fg(colour))
+        Row::new([format!("{}xx", status / 100), units::count(*count)])
+            .style(Style::new().fg(colour))
     };
     let error = |(kind, count): (&String, &u64)| {
         Row::new([kind.replace('_', " "), units::count(*count)]).style(Style::new().fg(Color::Red))
@@ -412,7 +414,7 @@ mod tests {
             "distribution",
             "30,000",
             "120 kB/s",
-            "503",
+            "5xx",
             "reset",
             "99.9 %",
             "9.99 ms",

@@ -5,6 +5,7 @@
 
 use onrush_measure::units;
 
+use crate::evidence::Evidence;
 use crate::figures::Kind;
 use crate::limits::{MERGE_ROWS_MAX, MERGE_SKEW_SHARE_MAX};
 use crate::report::{Asked, Histograms, Latency, Report, SecondRow, TlsRow};
@@ -20,20 +21,11 @@ pub struct Part {
     pub report: Report,
 }
 
-/// The sum of several generators.
-#[derive(Clone, Debug)]
-pub struct Merged {
-    /// The result, as one generator would have written it.
-    pub report: Report,
-    /// Its times, of which the report has the figures.
-    pub times: Times,
-}
-
 /// Adds up `parts`.
 ///
 /// # Errors
 /// Says why they are not one run, and what can be done instead.
-pub fn merge(parts: &[Part]) -> Result<Merged, String> {
+pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let [first, others @ ..] = parts else {
         return Err("there is nothing to merge: name the JSON files of the generators".to_owned());
     };
@@ -45,36 +37,113 @@ pub fn merge(parts: &[Part]) -> Result<Merged, String> {
     let sum = |count: fn(&Report) -> u64| parts.iter().map(|part| count(&part.report)).sum();
     let requests: u64 = sum(|report| report.requests);
     let bytes: u64 = sum(|report| report.bytes);
-    let mut report = first.report.clone();
-    report.options = asked(parts);
-    report.requests = requests;
-    report.errors = sum(|report| report.errors);
-    report.connections = sum(|report| report.connections);
-    report.resent = sum(|report| report.resent);
-    report.bytes = bytes;
-    report.duration_s = thousandths(span.length());
-    report.rps = thousandths(requests as f64 / span.length());
-    report.bytes_per_s = thousandths(bytes as f64 / span.length());
-    report.latency_us = Latency::of(times.of(Kind::Response));
-    report.cpu_us_per_request = cpu(parts, requests);
-    report.tls = parts
-        .iter()
-        .filter_map(|part| part.report.tls.clone())
-        .reduce(sum_tls);
-    report.seconds = seconds(parts, &span)?;
-    report.warnings = named(
-        parts,
-        |report| &report.warnings,
-        |name, warning: &String| format!("{name}: {warning}"),
-    );
-    report.began_unix_s = Some(span.began);
-    report.histograms = Some(Histograms::of(&times));
-    report.verdict = verdict(parts, &span);
-    report.thresholds = Vec::new();
-    for part in others {
+    let verdict = verdict(parts, &span);
+    let of = |kind| Latency::of(times.of(kind));
+    let mut report = Report {
+        target: first.report.target.clone(),
+        options: asked(parts),
+        requests,
+        errors: sum(|report| report.errors),
+        duration_s: thousandths(span.length()),
+        rps: thousandths(requests as f64 / span.length()),
+        bytes,
+        bytes_per_s: thousandths(bytes as f64 / span.length()),
+        latency_us: of(Kind::Response),
+        service_us: of(Kind::Service),
+        send_lag_us: of(Kind::SendLag),
+        first_byte_us: of(Kind::FirstByte),
+        connect_us: of(Kind::Connect),
+        tls_us: of(Kind::Tls),
+        cpu_us_per_request: cpu(parts, requests),
+        connections: sum(|report| report.connections),
+        tls: tls(parts),
+        resent: sum(|report| report.resent),
+        missed: sum(|report| report.missed),
+        unfinished: sum(|report| report.unfinished),
+        late: sum(|report| report.late),
+        evidence: evidence(parts, &span, &times),
+        stopped_because: stopped_because(parts),
+        seconds: seconds(parts, &span)?,
+        warnings: warnings(parts, &verdict),
+        began_unix_s: Some(span.began),
+        histograms: Some(Histograms::of(&times)),
+        verdict,
+        times,
+        ..Report::default()
+    };
+    for part in parts {
         add_counts(&mut report, &part.report);
     }
-    Ok(Merged { report, times })
+    Ok(report)
+}
+
+fn tls(parts: &[Part]) -> Option<TlsRow> {
+    let rows = parts.iter().filter_map(|part| part.report.tls.clone());
+    rows.reduce(sum_tls)
+}
+
+fn stopped_because(parts: &[Part]) -> Option<String> {
+    let reason = |part: &Part| {
+        let reason = part.report.stopped_because.as_ref()?;
+        Some(format!("{}: {reason}", part.name))
+    };
+    let reasons: Vec<String> = parts.iter().filter_map(reason).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// The reasons of the verdict, and then what else the parts warn of.
+fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
+    let of_part = |part: &Part| -> Vec<String> {
+        let others = part.report.other_warnings().iter();
+        others
+            .map(|warning| format!("{}: {warning}", part.name))
+            .collect()
+    };
+    let reasons = verdict.reasons.iter().map(Reason::to_string);
+    reasons.chain(parts.iter().flat_map(of_part)).collect()
+}
+
+/// The facts of all: counts and rates add, of shares the worst stands for all.
+fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
+    let all = || parts.iter().map(|part| &part.report.evidence);
+    let sum = |count: fn(&Evidence) -> u64| all().map(count).sum::<u64>();
+    let known = |count: fn(&Evidence) -> Option<u64>| {
+        all().filter_map(count).reduce(|one, more| one + more)
+    };
+    let rates =
+        |rate: fn(&Evidence) -> Option<f64>| all().filter_map(rate).reduce(|one, more| one + more);
+    let lag = times.of(Kind::SendLag);
+    Evidence {
+        threads: all()
+            .flat_map(|evidence| evidence.threads.clone())
+            .collect(),
+        rate_asked: rates(|evidence| evidence.rate_asked),
+        rate_achieved: all().map(|evidence| evidence.rate_achieved).sum(),
+        missed: sum(|evidence| evidence.missed),
+        connections_asked: sum(|evidence| evidence.connections_asked),
+        connections_achieved: sum(|evidence| evidence.connections_achieved),
+        fairness: all()
+            .filter_map(|evidence| evidence.fairness)
+            .reduce(f64::min),
+        steal_share: all()
+            .filter_map(|evidence| evidence.steal_share)
+            .reduce(f64::max),
+        throttled_s: all()
+            .filter_map(|evidence| evidence.throttled_s)
+            .reduce(f64::max),
+        retransmits: known(|evidence| evidence.retransmits),
+        segments_out: known(|evidence| evidence.segments_out),
+        no_local_port: sum(|evidence| evidence.no_local_port),
+        requests_sent: sum(|evidence| evidence.requests_sent),
+        answers: sum(|evidence| evidence.answers),
+        failures: sum(|evidence| evidence.failures),
+        unfinished: sum(|evidence| evidence.unfinished),
+        resent: sum(|evidence| evidence.resent),
+        timeouts: sum(|evidence| evidence.timeouts),
+        is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
+        send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
+        duration_s: thousandths(span.length()),
+    }
 }
 
 fn add_counts(sum: &mut Report, more: &Report) {
@@ -175,7 +244,7 @@ fn sum_times(parts: &[Part]) -> Result<Times, String> {
     Ok(sum)
 }
 
-/// The times of a result, with the exact mean and largest response time beside the bins.
+/// The times of a result, with the exact means and largest values beside the bins.
 ///
 /// # Errors
 /// When the result has none, or they are not what their key says.
@@ -184,7 +253,14 @@ pub fn times_of(report: &Report) -> Result<Times, String> {
         "it has no histograms, so an older onrush wrote it; percentiles alone neither add up nor compare",
     )?;
     let mut times = histograms.times()?;
-    let exact = [(Kind::Response, &report.latency_us)];
+    let exact = [
+        (Kind::Response, &report.latency_us),
+        (Kind::Service, &report.service_us),
+        (Kind::SendLag, &report.send_lag_us),
+        (Kind::FirstByte, &report.first_byte_us),
+        (Kind::Connect, &report.connect_us),
+        (Kind::Tls, &report.tls_us),
+    ];
     for (kind, latency) in exact {
         if let (Some(mean), Some(max)) = (latency.mean, latency.max) {
             let bins = std::mem::take(times.of_mut(kind));
@@ -239,26 +315,16 @@ fn sum_tls(one: TlsRow, other: TlsRow) -> TlsRow {
     }
 }
 
-fn named<T>(parts: &[Part], list: fn(&Report) -> &Vec<T>, name: fn(&str, &T) -> T) -> Vec<T> {
-    let of_part = |part: &Part| -> Vec<T> {
-        list(&part.report)
-            .iter()
-            .map(|entry| name(&part.name, entry))
-            .collect()
-    };
-    parts.iter().flat_map(of_part).collect()
-}
-
 /// The worst of all, and whether they really ran together.
 fn verdict(parts: &[Part], span: &Span) -> Verdict {
-    let mut reasons = named(
-        parts,
-        |report| &report.verdict.reasons,
-        |name, reason: &Reason| Reason {
-            what: format!("{name}: {}", reason.what),
+    let of_part = |part: &Part| -> Vec<Reason> {
+        let named = |reason: &Reason| Reason {
+            what: format!("{}: {}", part.name, reason.what),
             ..reason.clone()
-        },
-    );
+        };
+        part.report.verdict.reasons.iter().map(named).collect()
+    };
+    let mut reasons: Vec<Reason> = parts.iter().flat_map(of_part).collect();
     let apart = 1.0 - span.together / span.length();
     if apart > MERGE_SKEW_SHARE_MAX {
         reasons.push(Reason {
@@ -375,15 +441,15 @@ fn thousandths(value: f64) -> f64 {
 }
 
 /// One line about what was merged.
-pub fn headline(parts: &[Part], merged: &Merged) -> String {
+pub fn headline(parts: &[Part], merged: &Report) -> String {
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
     format!(
         "{}: {} generators ({}), {} connections over {} threads",
-        merged.report.target,
+        merged.target,
         parts.len(),
         names.join(", "),
-        units::count(merged.report.options.connections as u64),
-        units::count(merged.report.options.threads as u64),
+        units::count(merged.options.connections as u64),
+        units::count(merged.options.threads as u64),
     )
 }
 
@@ -452,8 +518,7 @@ mod tests {
             part("low", 1000.0, 1..=500),
             part("high", 1000.0, 501..=1000),
         ];
-        let merged = merge(&halves).unwrap();
-        let report = &merged.report;
+        let report = merge(&halves).unwrap();
         assert_eq!(report.latency_us, whole.report.latency_us);
         assert_eq!(report.histograms, whole.report.histograms);
         assert_eq!(
@@ -479,13 +544,13 @@ mod tests {
             part("c", 1001.2, 5..=205),
         ];
         let [a, b, c] = parts.clone();
-        let at_once = merge(&parts).unwrap().report;
-        let turned = merge(&[c.clone(), a.clone(), b.clone()]).unwrap().report;
+        let at_once = merge(&parts).unwrap();
+        let turned = merge(&[c.clone(), a.clone(), b.clone()]).unwrap();
         let pair = Part {
             name: "a and b".to_owned(),
-            report: merge(&[a, b]).unwrap().report,
+            report: merge(&[a, b]).unwrap(),
         };
-        let in_groups = merge(&[pair, c]).unwrap().report;
+        let in_groups = merge(&[pair, c]).unwrap();
         for other in [turned, in_groups] {
             assert_eq!(other.histograms, at_once.histograms);
             assert_eq!(other.requests, at_once.requests);
@@ -501,7 +566,7 @@ mod tests {
             part("early", 1000.0, 1..=400),
             part("late", 1001.9, 1..=350),
         ];
-        let rows = merge(&parts).unwrap().report.seconds;
+        let rows = merge(&parts).unwrap().seconds;
         let requests: Vec<u64> = rows.iter().map(|row| row.requests).collect();
         // The rows of the late one begin almost a whole second after those of the early one.
         assert_eq!(requests, [100, 100, 200, 200, 100, 50]);
@@ -521,7 +586,7 @@ mod tests {
             bound: String::new(),
             remedy: String::new(),
         }]);
-        let verdict = merge(&parts).unwrap().report.verdict;
+        let verdict = merge(&parts).unwrap().verdict;
         assert_eq!(verdict.state, State::Invalid);
         assert_eq!(verdict.reasons[0].what, "b: something");
     }
@@ -529,7 +594,7 @@ mod tests {
     #[test]
     fn generators_that_ran_only_partly_together_are_suspect() {
         let parts = [part("a", 1000.0, 1..=300), part("b", 1001.0, 1..=300)];
-        let verdict = merge(&parts).unwrap().report.verdict;
+        let verdict = merge(&parts).unwrap().verdict;
         assert_eq!(verdict.state, State::Suspect);
         assert!(verdict.reasons[0].what.contains("together"), "{verdict}");
     }

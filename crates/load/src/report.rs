@@ -1,10 +1,11 @@
 //! What a run came to: the figures, what speaks against them, as JSON (`docs/load-result.schema.json`) and as text.
 
+mod text;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use onrush_engine::Io;
+use onrush_engine::{Io, clock};
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 use onrush_measure::{percentile, units};
@@ -12,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::End;
 use crate::evidence::{Evidence, ThreadEvidence};
-use crate::figures::Kind;
+use crate::figures::{Figures, Kind};
 use crate::history::History;
-use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, RATE_MISSED_SHARE};
+use crate::limits::RATE_MISSED_SHARE;
 use crate::ordered;
 use crate::plan::{Options, Plan};
 use crate::record::{Failure, Handshakes, Record};
@@ -23,7 +24,7 @@ use crate::run::{Found, Outcome, plural};
 use crate::stop::Prospect;
 use crate::threshold;
 use crate::times::Times;
-use crate::verdict::Verdict;
+use crate::verdict::{Reason, Verdict};
 
 /// How surely the intervals of percentiles hold the true ones.
 pub const CONFIDENCE: f64 = 0.95;
@@ -339,18 +340,21 @@ impl Report {
             missed: evidence.missed,
             unfinished: evidence.unfinished,
             late: record.late,
-            evidence,
             stopped_because: found.reason,
-            seconds: found.history.rows().map(SecondRow::of).collect(),
+            seconds: seconds(&found.history),
+            began_unix_s: began_unix_s(outcomes),
+            histograms: Some(Histograms::of(&times)),
+            verdict: Verdict::of(&evidence),
+            evidence,
             times,
             history: found.history,
             warnings: Vec::new(),
-            began_unix_s: None,
-            histograms: None,
-            verdict: Verdict::default(),
             thresholds: Vec::new(),
         };
-        report.warnings = warnings(&report, plan, &record, found.prospect);
+        let reasons = report.verdict.reasons.iter().map(Reason::to_string);
+        report.warnings = reasons
+            .chain(warnings(&report, plan, &record, found.prospect))
+            .collect();
         report
     }
 
@@ -366,6 +370,27 @@ impl Report {
     /// The report as JSON, for `docs/load-result.schema.json`.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
+    }
+}
+
+impl Report {
+    /// The warnings that are not reasons of the verdict, too.
+    pub fn other_warnings(&self) -> &[String] {
+        let reasons = self.verdict.reasons.len();
+        self.warnings.get(reasons..).unwrap_or_default()
+    }
+
+    /// The figures that conditions are about.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            times: self.times.clone(),
+            answers: self.requests,
+            errors: self.errors,
+            timeouts: self.evidence.timeouts,
+            missed: self.missed,
+            statuses: self.statuses.clone(),
+            rps: self.rps,
+        }
     }
 }
 
@@ -420,6 +445,13 @@ impl Latency {
         }
     }
 
+    /// The latency at `percentile`, such as `99.9`, where the count supports it.
+    pub fn percentile(&self, percentile: &str) -> Option<f64> {
+        let mut all = self.percentiles.iter();
+        let found = all.find(|(of, _)| of == percentile);
+        found.map(|(_, us)| *us)
+    }
+
     /// See [`intervals`](Self::intervals).
     pub fn interval(&self, percentile: &str) -> Option<[f64; 2]> {
         let mut intervals = self.intervals.iter();
@@ -428,8 +460,25 @@ impl Latency {
     }
 }
 
+/// A row for each second that is kept.
+fn seconds(history: &History) -> Vec<SecondRow> {
+    let rows = history.rows().zip(history.intervals());
+    rows.map(|(row, interval)| SecondRow::of(row, &interval.response, &interval.service))
+        .collect()
+}
+
+/// When the first core began, by the wall clock.
+fn began_unix_s(outcomes: &[Outcome]) -> Option<f64> {
+    let began = outcomes.iter().map(|core| core.end.began).min()?;
+    let ago = clock::now().since(began);
+    Some(rounded(
+        clock::unix_time().saturating_sub(ago).as_secs_f64(),
+    ))
+}
+
 impl SecondRow {
-    fn of(row: &Row) -> SecondRow {
+    /// What `row` counts, with what its answers took.
+    pub(crate) fn of(row: &Row, response: &Histogram, service: &Histogram) -> SecondRow {
         let second = row.second();
         let interval = row.elapsed.saturating_sub(row.elapsed_before);
         let requests = row.now.last_bytes - row.before.last_bytes;
@@ -443,9 +492,19 @@ impl SecondRow {
             ttfb_us: second.first_byte_us.map(rounded),
             ttlb_us: second.last_byte_us.map(rounded),
             statuses: second.statuses,
-            ..SecondRow::default()
+            p50_us: supported(response, 50.0),
+            p99_us: supported(response, 99.0),
+            p99_9_us: supported(response, 99.9),
+            max_us: (response.count() > 0).then(|| units::microseconds(response.max())),
+            service_p99_us: supported(service, 99.0),
         }
     }
+}
+
+/// A percentile in microseconds, where the count supports it.
+pub fn supported(times: &Histogram, percentile: f64) -> Option<f64> {
+    let is_supported = times.count() >= percentile::count_for(percentile);
+    is_supported.then(|| units::microseconds(times.value_at(percentile)))
 }
 
 fn busy(cpu: Option<usize>, outcome: &Outcome) -> Busy {
@@ -544,18 +603,6 @@ fn rounded(value: f64) -> f64 {
 /// What a reader must know before believing the figures.
 fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -> Vec<String> {
     let mut warnings = Vec::new();
-    let busy = report
-        .cores
-        .iter()
-        .filter(|core| core.share >= BUSY_SHARE_MAX)
-        .count();
-    if busy > 0 && report.duration_s >= BUSY_DURATION_MIN.as_secs_f64() {
-        warnings.push(format!(
-            "the generator itself was the limit: {busy} of {} busy for {:.0} % of the time or more; use more threads (-t) on CPUs of their own (--cpus)",
-            plural(report.cores.len() as u64, "thread"),
-            BUSY_SHARE_MAX * 100.0,
-        ));
-    }
     if prospect == Prospect::Lost {
         warnings.push("ended early: for a long time no connection could be made".to_owned());
     } else if report.stopped_because.is_none() && is_early(report, plan, record) {
@@ -613,95 +660,4 @@ fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
     let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
     let in_count = |count: u64| record.tally.requests >= count;
     !stop.after.is_some_and(in_time) && !stop.count.is_some_and(in_count)
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "requests     {} in {:.2} s: {}, {} ({})",
-            units::count(self.requests),
-            self.duration_s,
-            units::rate(self.rps),
-            units::bytes(self.bytes_per_s) + "/s",
-            units::bits_per_s(self.bytes_per_s),
-        )?;
-        writeln!(out, "errors       {}", self.errors_line())?;
-        writeln!(out, "statuses     {}", self.statuses_line())?;
-        write!(out, "connections  {}", units::count(self.connections))?;
-        match self.resent {
-            0 => writeln!(out)?,
-            resent => writeln!(
-                out,
-                "; {} sent again after the server had closed",
-                plural(resent, "request")
-            )?,
-        }
-        if let Some(tls) = &self.tls {
-            writeln!(
-                out,
-                "TLS          {}, {} resumed, mean {}; {} {}",
-                plural(tls.handshakes, "handshake"),
-                units::count(tls.resumed),
-                units::nanoseconds(tls.mean_us * 1000.0),
-                tls.version,
-                tls.cipher,
-            )?;
-        }
-        if let (Some(mean), Some(max)) = (self.latency_us.mean, self.latency_us.max) {
-            let time = |us: f64| units::nanoseconds(us * 1000.0);
-            writeln!(out, "latency      mean {}, max {}", time(mean), time(max))?;
-            for (percentile, us) in &self.latency_us.percentiles {
-                let interval = self
-                    .latency_us
-                    .interval(percentile)
-                    .map_or(String::new(), |[low, high]| {
-                        format!("  ({} to {})", time(low), time(high))
-                    });
-                writeln!(out, "  {percentile:>7} %  {:>9}{interval}", time(*us))?;
-            }
-        }
-        if let Some(cpu_us) = self.cpu_us_per_request {
-            let shares: Vec<String> = self
-                .cores
-                .iter()
-                .map(|core| format!("{:.0} %", core.share * 100.0))
-                .collect();
-            writeln!(
-                out,
-                "own CPU      {cpu_us:.2} us per request; threads busy {}",
-                shares.join(", ")
-            )?;
-        }
-        self.warnings
-            .iter()
-            .try_for_each(|warning| writeln!(out, "warning: {warning}"))
-    }
-}
-
-impl Report {
-    fn errors_line(&self) -> String {
-        let kinds: Vec<String> = self
-            .errors_by_kind
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(kind, count)| format!("{kind} {}", units::count(*count)))
-            .collect();
-        match kinds.len() {
-            0 => "0".to_owned(),
-            _ => format!("{}: {}", units::count(self.errors), kinds.join(", ")),
-        }
-    }
-
-    fn statuses_line(&self) -> String {
-        let statuses: Vec<String> = self
-            .statuses
-            .iter()
-            .map(|(status, count)| format!("{status}: {}", units::count(*count)))
-            .collect();
-        match statuses.len() {
-            0 => "none".to_owned(),
-            _ => statuses.join(", "),
-        }
-    }
 }

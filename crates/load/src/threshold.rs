@@ -184,6 +184,14 @@ impl Threshold {
         &self.text
     }
 
+    /// Whether it says how many errors are too many.
+    pub fn is_about_errors(&self) -> bool {
+        matches!(
+            self.metric,
+            Metric::Counted(Counted::Errors | Counted::Timeouts, _)
+        )
+    }
+
     /// What becomes of it at the end of a run with these figures.
     pub fn judge(&self, figures: &Figures) -> Outcome {
         let outcome = |fate, measured| Outcome {
@@ -601,6 +609,36 @@ mod tests {
             let mistake = Threshold::parse(text).expect_err(text);
             assert_eq!(mistake.column, column, "{text}: {mistake}");
             assert!(mistake.message.contains(part), "{text}: {mistake}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_condition_or_a_mistake_within_it(
+            text in "[p0-9.a-z_ ]{0,12}[<>=!]{0,3}[ 0-9.kmsu%/µ]{0,8}|.{0,20}"
+        ) {
+            match Threshold::parse(&text) {
+                Ok(threshold) => {
+                    let again = Threshold::parse(threshold.text());
+                    proptest::prop_assert_eq!(again, Ok(threshold));
+                }
+                Err(mistake) => {
+                    let columns = 1..=text.chars().count() + 1;
+                    proptest::prop_assert!(columns.contains(&mistake.column), "{}", mistake);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_errors_and_timeouts_are_errors() {
+        for (text, is_it) in [
+            ("errors > 1%", true),
+            ("timeouts > 3", true),
+            ("status.5xx > 1%", false),
+            ("p99 > 1ms", false),
+        ] {
+            assert_eq!(threshold(text).is_about_errors(), is_it, "{text}");
         }
     }
 
