@@ -13,6 +13,7 @@ mod benching;
 mod encryption;
 mod examples;
 mod forwarding;
+mod judging;
 mod limiting;
 mod loading;
 mod smuggling;

@@ -1,11 +1,14 @@
-//! `onrush load`: flags -> a run -> lines, a summary, JSON, an exit code.
+//! `onrush load`: flags -> a run, or a search of many -> lines, a summary, files, an exit code.
 
+mod live;
+mod output;
 mod pace;
+mod results;
+mod search;
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -14,13 +17,15 @@ use onrush_config::value;
 use onrush_load::error::Error;
 use onrush_load::limits::TIMEOUT_DEFAULT;
 use onrush_load::plan::{Options, Plan, parse_header};
-use onrush_load::report::{COLUMNS, Report};
-use onrush_load::run::{Running, Stopper};
+use onrush_load::run::Stopper;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
+use onrush_load::threshold::Threshold;
 use onrush_load::{Io, Resume, Verify, run, selftest};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use output::{EXIT_ERRORS, Length, Output};
 
 /// How long a run takes when nothing is said: wrk's default.
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -29,11 +34,11 @@ const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const EXIT_USAGE: u8 = 1;
 /// Nothing of the target could be reached.
 const EXIT_UNREACHABLE: u8 = 2;
-/// There were errors during the run.
-const EXIT_ERRORS: u8 = 3;
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run, or wrong figures in the self-test.
+Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run, \
+unless --fail-if says how many are fine, or wrong figures in the self-test; 4 a condition of --fail-if holds, or --fail-if could not be judged, or --find-max \
+found no rate; 5 the run is invalid: its figures cannot be believed, see its verdict.
 
 Every second one line: time, connections open, connections attempted, requests finished, bytes received and errors so \
 far; connections, requests, bytes and bits per second; mean time to the first byte and to the last. Ctrl-C ends the \
@@ -44,8 +49,15 @@ Latencies are those of answers, from the moment their request should have starte
 
 /// Makes HTTP/1.1 requests and reports rate, errors and latencies.
 #[derive(clap::Args, Debug)]
-#[command(after_help = AFTER_HELP)]
+#[command(
+    after_help = AFTER_HELP,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    results: Option<Results>,
+
     // Not a doc comment: rustdoc would read the brackets as a link.
     #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path", value_parser = Target::parse, required_unless_present = "selftest")]
     url: Option<Target>,
@@ -97,9 +109,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<Cpus>,
 
-    /// Write the result to a file as JSON (docs/load-result.schema.json)
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+
+    /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
+    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "count", "live", "csv", "html", "hdr"])]
+    find_max: Option<Threshold>,
 
     /// How long nothing may arrive while an answer is due [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -116,6 +131,13 @@ pub(crate) struct Args {
     /// Whether connections resume the TLS sessions of earlier ones
     #[arg(long, value_name = "on|off", value_enum, default_value = "on")]
     tls_resume: Switch,
+}
+
+/// What becomes of results that were written before.
+#[derive(clap::Subcommand, Debug)]
+enum Results {
+    Merge(results::Merge),
+    Compare(results::Compare),
 }
 
 /// A setting with two values.
@@ -160,17 +182,15 @@ fn io_driver(text: &str) -> Result<Io, String> {
 }
 
 impl Args {
-    fn options(self) -> Result<Options, Error> {
-        let Some(target) = self.url else {
-            return Err(Error::Invalid("a run needs a URL".to_owned()));
-        };
+    /// Options for `url`.
+    fn options(self, url: Target) -> Result<Options, Error> {
         let paced = self.pace.paced().map_err(Error::Invalid)?;
         let after = match (self.duration, self.count) {
             (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
             (after, _) => after,
         };
         Ok(Options {
-            target,
+            target: url,
             // Out of range on a smaller machine is out of range for the plan, too.
             connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
             threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
@@ -207,78 +227,69 @@ impl Args {
 
 /// Runs the verb to its exit code.
 pub(crate) fn run(args: Args) -> ExitCode {
-    let went_well = if args.selftest {
-        test(args.io)
-    } else {
-        load(args).map(|report| report.errors == 0)
-    };
-    match went_well {
-        Ok(false) => ExitCode::from(EXIT_ERRORS),
-        Ok(true) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("onrush load: {error}");
-            ExitCode::from(match error {
-                Error::Invalid(_) => EXIT_USAGE,
-                Error::Unreachable(_) => EXIT_UNREACHABLE,
-            })
+    let code = load(args).unwrap_or_else(|error| {
+        eprintln!("onrush load: {error}");
+        match error {
+            Error::Invalid(_) => EXIT_USAGE,
+            Error::Unreachable(_) => EXIT_UNREACHABLE,
         }
-    }
+    });
+    ExitCode::from(code)
 }
 
-/// Whether the generator's figures are right.
-fn test(io: Io) -> Result<bool, Error> {
+/// Whether the generator's figures are right, as an exit code.
+fn test(io: Io) -> Result<u8, Error> {
     let test = selftest::test(io)?;
     let mut out = io::stdout();
     let _ = write!(out, "{test}");
     let _ = out.flush();
-    Ok(test.is_right())
+    Ok(if test.is_right() { 0 } else { EXIT_ERRORS })
 }
 
-fn load(args: Args) -> Result<Report, Error> {
-    let json = args.json.clone();
-    let plan = Plan::new(args.options()?)?;
-    // Before the run: a file that cannot be written must not cost the user a run.
-    let json = json.map(|path| create(&path)).transpose()?;
+fn load(mut args: Args) -> Result<u8, Error> {
+    match args.results.take() {
+        Some(Results::Merge(args)) => return results::run_merge(&args),
+        Some(Results::Compare(args)) => return results::run_compare(&args),
+        None => {}
+    }
+    if args.selftest {
+        return test(args.io);
+    }
+    let url = args
+        .url
+        .take()
+        .expect("clap wants it where there is neither a subcommand nor --selftest");
+    let output = std::mem::take(&mut args.output);
+    let condition = args.find_max.take();
+    let options = args.options(url)?;
+    if let Some(condition) = condition {
+        return search::run(&condition, &options, output.json());
+    }
+    let length = Length {
+        after: options.stop.after,
+        count: options.stop.count,
+    };
+    let plan = Plan::new(options)?;
+    let files = output.open()?;
     let running = run::start(plan)?;
     stop_on_signal(running.stopper())?;
-    let report = watch(running)?;
-    if let Some((path, mut file)) = json {
-        writeln!(file, "{}", report.to_json()).map_err(|error| unwritable(&path, &error))?;
-    }
-    Ok(report)
+    let report = output.watch(running, length)?;
+    files.write(&report)?;
+    Ok(output.exit_code(&report))
 }
 
-/// Prints a line a second and the summary. Somebody who stops reading, such as `head`, does not stop the run.
-fn watch(running: Running) -> Result<Report, Error> {
-    let mut out = io::stdout();
-    let _ = writeln!(out, "{}\n{}", running.headline(), COLUMNS);
-    let report = running.finish(|second| {
-        let _ = writeln!(out, "{second}");
-    })?;
-    let _ = write!(out, "\n{report}");
-    let _ = out.flush();
-    Ok(report)
-}
-
-fn create(path: &Path) -> Result<(PathBuf, File), Error> {
-    match File::create(path) {
-        Ok(file) => Ok((path.to_owned(), file)),
-        Err(error) => Err(unwritable(path, &error)),
-    }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Error {
-    Error::Invalid(format!("{} cannot be written: {error}", path.display()))
-}
-
-/// The first SIGINT or SIGTERM ends the run, a second one the program.
 fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
+    on_signal(move || stopper.stop())
+}
+
+/// The first SIGINT or SIGTERM does what `end` says, a second one ends the program.
+fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Error::Invalid(format!("signals cannot be caught: {error}")))?;
     thread::spawn(move || {
         let mut signals = signals.forever();
         signals.next();
-        stopper.stop();
+        end();
         signals.next();
         std::process::exit(EXIT_ERRORS.into());
     });
@@ -299,8 +310,9 @@ mod tests {
 
     fn options(line: &str) -> Result<Options, String> {
         let words = std::iter::once("load").chain(line.split(' '));
-        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        line.args.options().map_err(|error| error.to_string())
+        let mut line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let url = line.args.url.take().expect("every line has one");
+        line.args.options(url).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -85,8 +85,12 @@ impl<F: Future> Future for InBlock<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         match &mut self.0 {
-            // SAFETY: it is initialised, borrowed by nobody else, and stays where it is until it is dropped there.
-            Place::Block(future, _) => unsafe { Pin::new_unchecked(future.as_mut()) }.poll(context),
+            Place::Block(block, _) => {
+                // SAFETY: it is initialised, and borrowed by nobody but its owner, who is borrowed here.
+                let future = unsafe { block.as_mut() };
+                // SAFETY: it stays where it is until it is dropped there.
+                unsafe { Pin::new_unchecked(future) }.poll(context)
+            }
             Place::Box(future) => future.as_mut().poll(context),
         }
     }

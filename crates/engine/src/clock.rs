@@ -64,6 +64,12 @@ pub fn unix_seconds() -> u64 {
     clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64
 }
 
+/// Time since 1970-01-01T00:00:00Z by the system's wall clock, exactly.
+pub fn unix_time() -> Duration {
+    let time = clock_gettime(ClockId::Realtime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
+}
+
 /// CPU time used so far by the calling thread, user and system.
 pub fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);

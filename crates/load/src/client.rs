@@ -77,6 +77,7 @@ enum Source {
 /// What a core had come to when its part of the run was over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
+    pub(crate) began: Instant,
     pub(crate) elapsed: Duration,
     /// What it cost the thread.
     pub(crate) time: ThreadTime,
@@ -180,6 +181,7 @@ impl Client {
             dispatch.close();
         }
         let end = End {
+            began: self.begin.get(),
             elapsed: now.since(self.begin.get()),
             time: ThreadTime::now().since(self.time_before.get()),
             busy_max: self.core.take_busy_max(),

@@ -44,6 +44,13 @@ pub struct Interval {
     pub service: Histogram,
 }
 
+impl Default for History {
+    /// One that is empty and stays so: that of a run which somebody else has made.
+    fn default() -> History {
+        History::with(0, 0)
+    }
+}
+
 impl History {
     /// An empty one. It takes all its memory now, so that a run's does not grow.
     pub(crate) fn new() -> History {

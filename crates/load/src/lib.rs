@@ -32,8 +32,19 @@ pub mod history;
 mod host;
 pub mod times;
 
+pub mod compare;
+pub mod csv;
 pub mod evidence;
+pub mod figures;
+pub mod find_max;
+pub mod hdr;
+pub mod html;
+pub mod live;
+pub mod merge;
+mod ordered;
 pub mod report;
+pub mod threshold;
+pub mod verdict;
 
 pub mod selftest;
 

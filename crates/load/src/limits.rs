@@ -83,3 +83,98 @@ pub const DESCRIPTORS_PER_CORE: u64 = 8;
 
 /// Descriptors the program needs besides its cores: standard streams, output files, the resolver.
 pub const DESCRIPTORS_OF_PROGRAM: u64 = 16;
+
+// Bounds of the verdict on a run (verdict.rs).
+
+/// A thread that is busy for more than this share of the run at a set rate starts requests late now and then: arrivals
+/// come in bursts, and with a fifth of its time to spare a queue of them drains four times as fast as it grew.
+pub const CPU_SHARE_SUSPECT: f64 = 0.80;
+
+/// A thread this busy has no time to spare: it sleeps only while the kernel looks for something to tell it.
+pub const CPU_SHARE_INVALID: f64 = 0.95;
+
+/// Requests due and never sent, of those due: with one in a hundred missing, the 99th percentile is unknown.
+pub const MISSED_SHARE_INVALID: f64 = 0.01;
+
+/// The share of the run during which a thread was ready and waited for a CPU: what it waits is in every latency.
+pub const RUN_DELAY_SHARE_MAX: f64 = 0.02;
+
+/// Involuntary switches of a thread per second. The kernel's slice is about 3 ms: at 50 another program had 15 % of
+/// this CPU.
+pub const SWITCHES_PER_S_MAX: f64 = 50.0;
+
+/// A turn of a thread's loop longer than this, in microseconds, is no longer a batch of answers (hundreds of them take
+/// 1 ms) but a stall.
+pub const LONG_TURN_MAX_US: f64 = 20_000.0;
+
+/// The share of the connections asked for that must have been open at once.
+pub const CONNECTIONS_SHARE_MIN: f64 = 0.99;
+
+/// Jain's index of answers per connection: 0.5 is what comes of half the connections doing all the work.
+pub const FAIRNESS_MIN: f64 = 0.5;
+
+/// The share of CPU time given to other guests: at 2 % a request in fifty may have waited for the hypervisor, and the
+/// 99th percentile is its.
+pub const STEAL_SHARE_MAX: f64 = 0.02;
+
+/// The share of the run during which a CPU quota was exhausted: a throttled period lasts up to 100 ms, the kernel's
+/// default period, so that one in ten seconds already decides the 99th percentile.
+pub const THROTTLED_SHARE_MAX: f64 = 0.01;
+
+/// Segments sent again, of those sent: each costs its request the retransmission timeout of 200 ms at least (Linux,
+/// TCP_RTO_MIN), so that one in a thousand decides the 99.9th percentile.
+pub const RETRANSMIT_SHARE_MAX: f64 = 0.001;
+
+/// With fewer segments than this the share of those sent again says nothing.
+pub const SEGMENTS_MIN: u64 = 1000;
+
+// Bounds of thresholds (threshold.rs).
+
+/// How many times its rate so far the rest of a run of a set time may reach before a judgement made ahead of its end is
+/// wrong. A target that was at its worst in the first seconds rarely doubles.
+pub const RATE_GROWTH_MAX: f64 = 2.0;
+
+/// A run with fewer finished requests than this is not ended early for a share of them: the first second may be all
+/// connecting.
+pub const HOPELESS_ANSWERS_MIN: u64 = 100;
+
+// Bounds of merging (merge.rs).
+
+/// The share of the whole span during which not all generators ran, beyond which the sum is not one load: a twentieth
+/// decides the 95th percentile.
+pub const MERGE_SKEW_SHARE_MAX: f64 = 0.05;
+
+/// Rows of a merged result: a year of seconds. More say that a clock was wrong.
+pub const MERGE_ROWS_MAX: u64 = 366 * 24 * 60 * 60;
+
+// Bounds of comparing (compare.rs).
+
+/// A smaller change of a percentile than this is the width of two bins (0.1 % each), whatever the counts.
+pub const SHIFT_SHARE_MIN: f64 = 0.002;
+
+// Bounds of the search for the highest rate (find_max.rs).
+
+/// Requests per second of the first trial, when none are given: any server keeps up with that, and nine doublings reach
+/// half a million.
+pub const FIND_RATE_START: u64 = 1000;
+
+/// The search narrows the highest rate that held and the lowest that failed to this ratio. Trials of one rate differ by
+/// about as much.
+pub const FIND_PRECISION: f64 = 1.05;
+
+/// A trial whose target answered less than this share of the rate did not keep up with it.
+pub const FIND_RATE_KEPT: f64 = 0.99;
+
+/// Trials of a rate on the way, of which the majority decides.
+pub const FIND_TRIALS_PER_RATE: u32 = 3;
+
+/// Trials of a rate after which it counts as failed when they have not confirmed it: a rate that holds nine times in
+/// ten is confirmed by five to nine trials with a probability of five in six.
+pub const FIND_CONFIRM_MAX: u32 = 9;
+
+/// Trials of a search. A steady target takes about thirty from the default start; of ten seconds each, 200 are half an
+/// hour.
+pub const FIND_TRIALS_MAX: usize = 200;
+
+/// Seconds that the full-screen view remembers: two for each column of the widest terminals.
+pub const LIVE_ROWS_MAX: usize = 1024;

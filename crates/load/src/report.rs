@@ -1,32 +1,40 @@
 //! What a run came to: the figures, what speaks against them, as JSON (`docs/load-result.schema.json`) and as text.
 
+mod text;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use onrush_engine::Io;
+use onrush_engine::{Io, clock};
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
-use onrush_measure::units;
-use serde::{Serialize, Serializer};
+use onrush_measure::{percentile, units};
+use serde::{Deserialize, Serialize};
 
 use crate::client::End;
 use crate::evidence::{Evidence, ThreadEvidence};
+use crate::figures::{Figures, Kind};
 use crate::history::History;
-use crate::limits::{BUSY_DURATION_MIN, BUSY_SHARE_MAX, RATE_MISSED_SHARE};
+use crate::limits::RATE_MISSED_SHARE;
+use crate::ordered;
 use crate::plan::{Options, Plan};
 use crate::record::{Failure, Handshakes, Record};
 use crate::rows::Row;
 use crate::run::{Found, Outcome, plural};
 use crate::stop::Prospect;
+use crate::threshold;
 use crate::times::Times;
+use crate::verdict::{Reason, Verdict};
+
+/// How surely the intervals of percentiles hold the true ones.
+pub const CONFIDENCE: f64 = 0.95;
 
 /// The names over the columns of the lines that show a run's seconds; h1load's.
 pub const COLUMNS: &str = Second::HEADER;
 
 /// The result of a run. Its fields are the keys of the JSON; times there are in microseconds unless the key says
 /// otherwise.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The URL.
     pub target: String,
@@ -37,7 +45,7 @@ pub struct Report {
     /// Requests without an answer and failures to connect.
     pub errors: u64,
     /// `errors`, each kind by its name; their sum is `errors`.
-    pub errors_by_kind: BTreeMap<&'static str, u64>,
+    pub errors_by_kind: BTreeMap<String, u64>,
     /// How long the run took.
     pub duration_s: f64,
     /// Answers per second.
@@ -51,14 +59,19 @@ pub struct Report {
     /// From the intended start of a request to the last byte of its answer.
     pub latency_us: Latency,
     /// From the moment a request was written to the last byte of its answer.
+    #[serde(default)]
     pub service_us: Latency,
     /// From the intended start of a request to the moment it was written.
+    #[serde(default)]
     pub send_lag_us: Latency,
     /// From the moment a request was written to the complete head of its answer.
+    #[serde(default)]
     pub first_byte_us: Latency,
     /// Of connections, from the first packet to connected.
+    #[serde(default)]
     pub connect_us: Latency,
     /// Of connections, from connected to the end of the TLS handshake.
+    #[serde(default)]
     pub tls_us: Latency,
     /// The generator's own CPU time, user and system, for each answer; none without answers.
     pub cpu_us_per_request: Option<f64>,
@@ -71,14 +84,19 @@ pub struct Report {
     /// Requests sent again because the server had closed a kept-alive connection before it saw them; not errors.
     pub resent: u64,
     /// Requests that were due and never sent.
+    #[serde(default)]
     pub missed: u64,
     /// Requests whose answer had not come at the end.
+    #[serde(default)]
     pub unfinished: u64,
     /// Of these, how many were answered shortly behind it.
+    #[serde(default)]
     pub late: u64,
     /// What speaks for or against the run.
+    #[serde(default)]
     pub evidence: Evidence,
     /// Why it was ended before its time; none when it was not.
+    #[serde(default)]
     pub stopped_because: Option<String>,
     /// The histograms of the whole run.
     #[serde(skip)]
@@ -90,10 +108,76 @@ pub struct Report {
     pub seconds: Vec<SecondRow>,
     /// What speaks against the figures, in sentences.
     pub warnings: Vec<String>,
+    /// When the run began, in seconds since 1970-01-01T00:00:00Z by this machine's clock; none in results of versions
+    /// that did not say.
+    #[serde(default)]
+    pub began_unix_s: Option<f64>,
+    /// Every time that was measured, for [`merge`](crate::merge) and [`compare`](crate::compare).
+    #[serde(default)]
+    pub histograms: Option<Histograms>,
+    /// Whether the run may be believed.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// The conditions under which the run was to fail, and what became of them.
+    #[serde(default)]
+    pub thresholds: Vec<threshold::Outcome>,
+}
+
+/// Histograms in nanoseconds as HdrHistogram V2, compressed, in Base64; three significant digits, as they were recorded.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Histograms {
+    /// From the intended start of a request to the last byte of its answer.
+    pub response: String,
+    /// From written to the last byte.
+    pub service: String,
+    /// From the intended start to written.
+    pub send_lag: String,
+    /// From written to the end of the head.
+    pub first_byte: String,
+    /// Of connections: being made.
+    pub connect: String,
+    /// Of connections: the TLS handshake.
+    pub tls: String,
+}
+
+impl Histograms {
+    /// The text of these times.
+    pub fn of(times: &Times) -> Histograms {
+        let text = |kind| times.of(kind).to_base64();
+        Histograms {
+            response: text(Kind::Response),
+            service: text(Kind::Service),
+            send_lag: text(Kind::SendLag),
+            first_byte: text(Kind::FirstByte),
+            connect: text(Kind::Connect),
+            tls: text(Kind::Tls),
+        }
+    }
+
+    /// The times of this text.
+    ///
+    /// # Errors
+    /// Says which of them is something else.
+    pub fn times(&self) -> Result<Times, String> {
+        let mut times = Times::default();
+        for kind in Kind::ALL {
+            let text = match kind {
+                Kind::Response => &self.response,
+                Kind::Service => &self.service,
+                Kind::SendLag => &self.send_lag,
+                Kind::FirstByte => &self.first_byte,
+                Kind::Connect => &self.connect,
+                Kind::Tls => &self.tls,
+            };
+            *times.of_mut(kind) = Histogram::from_base64(text)
+                .map_err(|reason| format!("histograms.{}: {reason}", kind.name()))?;
+        }
+        Ok(times)
+    }
 }
 
 /// What was asked for, with defaults filled in.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Asked {
     /// Connections over all threads.
     pub connections: usize,
@@ -102,7 +186,7 @@ pub struct Asked {
     /// The CPUs they are pinned to, in turn; empty when they are not.
     pub cpus: Vec<usize>,
     /// The driver that was taken, `epoll` or `io_uring`.
-    pub io: &'static str,
+    pub io: String,
     /// After how long the run was to end.
     pub duration_s: Option<f64>,
     /// After how many requests the run was to end.
@@ -122,19 +206,23 @@ pub struct Asked {
 }
 
 /// Latencies in microseconds; none without answers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// The mean, exact.
     pub mean: Option<f64>,
     /// The largest, exact.
     pub max: Option<f64>,
     /// By percentile (`"99.9"`), as far as the count of answers supports them.
-    #[serde(serialize_with = "as_map")]
+    #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
+    /// For the same percentiles, between which two latencies the true one lies with a probability of
+    /// [`CONFIDENCE`] at least, were the answers independent of each other.
+    #[serde(with = "ordered", default)]
+    pub intervals: Vec<(String, [f64; 2])>,
 }
 
 /// The TLS handshakes of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TlsRow {
     /// How many there were.
     pub handshakes: u64,
@@ -143,9 +231,9 @@ pub struct TlsRow {
     /// Their mean time, from the connection to the keys.
     pub mean_us: f64,
     /// The version of the first.
-    pub version: &'static str,
+    pub version: String,
     /// The cipher suite of the first.
-    pub cipher: &'static str,
+    pub cipher: String,
 }
 
 impl TlsRow {
@@ -154,14 +242,14 @@ impl TlsRow {
             handshakes: handshakes.count,
             resumed: handshakes.resumed,
             mean_us: rounded(handshakes.sum_ns as f64 / 1000.0 / handshakes.count as f64),
-            version: handshakes.version.name(),
-            cipher: handshakes.cipher,
+            version: handshakes.version.name().to_owned(),
+            cipher: handshakes.cipher.to_owned(),
         }
     }
 }
 
 /// One thread of the generator.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Busy {
     /// The CPU it was pinned to.
     pub cpu: Option<usize>,
@@ -170,7 +258,7 @@ pub struct Busy {
 }
 
 /// What happened in one second.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct SecondRow {
     /// The end of the row, in seconds since the start.
     pub t: f64,
@@ -188,6 +276,24 @@ pub struct SecondRow {
     pub ttfb_us: Option<f64>,
     /// Mean time to the last byte; none without answers.
     pub ttlb_us: Option<f64>,
+    /// Answers during the row by class of status, 1xx to 5xx.
+    #[serde(default)]
+    pub statuses: [u64; 5],
+    /// The median response time of the row's answers; this and the others as far as their count supports it.
+    #[serde(default)]
+    pub p50_us: Option<f64>,
+    /// The 99th percentile of their response times.
+    #[serde(default)]
+    pub p99_us: Option<f64>,
+    /// The 99.9th percentile.
+    #[serde(default)]
+    pub p99_9_us: Option<f64>,
+    /// Their largest response time; none without answers.
+    #[serde(default)]
+    pub max_us: Option<f64>,
+    /// The 99th percentile of their service times.
+    #[serde(default)]
+    pub service_p99_us: Option<f64>,
 }
 
 impl Report {
@@ -212,7 +318,7 @@ impl Report {
             requests: answers,
             errors: record.tally.errors,
             errors_by_kind: Failure::ALL
-                .map(|kind| (kind.name(), record.failures_of(kind)))
+                .map(|kind| (kind.name().to_owned(), record.failures_of(kind)))
                 .into(),
             duration_s: rounded(elapsed.as_secs_f64()),
             rps: per_second(answers, elapsed),
@@ -234,20 +340,57 @@ impl Report {
             missed: evidence.missed,
             unfinished: evidence.unfinished,
             late: record.late,
-            evidence,
             stopped_because: found.reason,
-            seconds: found.history.rows().map(SecondRow::of).collect(),
+            seconds: seconds(&found.history),
+            began_unix_s: began_unix_s(outcomes),
+            histograms: Some(Histograms::of(&times)),
+            verdict: Verdict::of(&evidence),
+            evidence,
             times,
             history: found.history,
             warnings: Vec::new(),
+            thresholds: Vec::new(),
         };
-        report.warnings = warnings(&report, plan, &record, found.prospect);
+        let reasons = report.verdict.reasons.iter().map(Reason::to_string);
+        report.warnings = reasons
+            .chain(warnings(&report, plan, &record, found.prospect))
+            .collect();
         report
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// Says what is missing or wrong, and where.
+    pub fn from_json(text: &str) -> Result<Report, String> {
+        serde_json::from_str(text)
+            .map_err(|error| format!("not the JSON of onrush load --json: {error}"))
     }
 
     /// The report as JSON, for `docs/load-result.schema.json`.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
+    }
+}
+
+impl Report {
+    /// The warnings that are not reasons of the verdict, too.
+    pub fn other_warnings(&self) -> &[String] {
+        let reasons = self.verdict.reasons.len();
+        self.warnings.get(reasons..).unwrap_or_default()
+    }
+
+    /// The figures that conditions are about.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            times: self.times.clone(),
+            answers: self.requests,
+            errors: self.errors,
+            timeouts: self.evidence.timeouts,
+            missed: self.missed,
+            statuses: self.statuses.clone(),
+            rps: self.rps,
+        }
     }
 }
 
@@ -260,7 +403,8 @@ impl Asked {
             io: match io {
                 Io::IoUring => "io_uring",
                 Io::Auto | Io::Epoll => "epoll",
-            },
+            }
+            .to_owned(),
             duration_s: options.stop.after.map(|after| after.as_secs_f64()),
             count: options.stop.count,
             requests_per_connection: options.requests_per_connection,
@@ -281,7 +425,8 @@ impl Asked {
 }
 
 impl Latency {
-    fn of(latency: &Histogram) -> Latency {
+    /// The figures of a histogram in nanoseconds.
+    pub(crate) fn of(latency: &Histogram) -> Latency {
         let known = latency.count() > 0;
         Latency {
             mean: known.then(|| rounded(latency.mean() / 1000.0)),
@@ -290,12 +435,50 @@ impl Latency {
                 .percentiles()
                 .map(|(percentile, ns)| (units::percentile(percentile), units::microseconds(ns)))
                 .collect(),
+            intervals: percentile::supported(latency.count())
+                .filter_map(|percentile| {
+                    let (low, high) = latency.interval(percentile, CONFIDENCE)?;
+                    let bounds = [low, high].map(units::microseconds);
+                    Some((units::percentile(percentile), bounds))
+                })
+                .collect(),
         }
+    }
+
+    /// The latency at `percentile`, such as `99.9`, where the count supports it.
+    pub fn percentile(&self, percentile: &str) -> Option<f64> {
+        let mut all = self.percentiles.iter();
+        let found = all.find(|(of, _)| of == percentile);
+        found.map(|(_, us)| *us)
+    }
+
+    /// See [`intervals`](Self::intervals).
+    pub fn interval(&self, percentile: &str) -> Option<[f64; 2]> {
+        let mut intervals = self.intervals.iter();
+        let found = intervals.find(|(of, _)| of == percentile);
+        found.map(|(_, interval)| *interval)
     }
 }
 
+/// A row for each second that is kept.
+fn seconds(history: &History) -> Vec<SecondRow> {
+    let rows = history.rows().zip(history.intervals());
+    rows.map(|(row, interval)| SecondRow::of(row, &interval.response, &interval.service))
+        .collect()
+}
+
+/// When the first core began, by the wall clock.
+fn began_unix_s(outcomes: &[Outcome]) -> Option<f64> {
+    let began = outcomes.iter().map(|core| core.end.began).min()?;
+    let ago = clock::now().since(began);
+    Some(rounded(
+        clock::unix_time().saturating_sub(ago).as_secs_f64(),
+    ))
+}
+
 impl SecondRow {
-    fn of(row: &Row) -> SecondRow {
+    /// What `row` counts, with what its answers took.
+    pub(crate) fn of(row: &Row, response: &Histogram, service: &Histogram) -> SecondRow {
         let second = row.second();
         let interval = row.elapsed.saturating_sub(row.elapsed_before);
         let requests = row.now.last_bytes - row.before.last_bytes;
@@ -308,8 +491,20 @@ impl SecondRow {
             bytes_per_s: rounded(second.bytes_per_s),
             ttfb_us: second.first_byte_us.map(rounded),
             ttlb_us: second.last_byte_us.map(rounded),
+            statuses: second.statuses,
+            p50_us: supported(response, 50.0),
+            p99_us: supported(response, 99.0),
+            p99_9_us: supported(response, 99.9),
+            max_us: (response.count() > 0).then(|| units::microseconds(response.max())),
+            service_p99_us: supported(service, 99.0),
         }
     }
+}
+
+/// A percentile in microseconds, where the count supports it.
+pub fn supported(times: &Histogram, percentile: f64) -> Option<f64> {
+    let is_supported = times.count() >= percentile::count_for(percentile);
+    is_supported.then(|| units::microseconds(times.value_at(percentile)))
 }
 
 fn busy(cpu: Option<usize>, outcome: &Outcome) -> Busy {
@@ -405,26 +600,9 @@ fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// A map in the order of the list; keys that are numbers would be sorted as text otherwise.
-fn as_map<S: Serializer>(list: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(list.iter().map(|(key, value)| (key, value)))
-}
-
 /// What a reader must know before believing the figures.
 fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -> Vec<String> {
     let mut warnings = Vec::new();
-    let busy = report
-        .cores
-        .iter()
-        .filter(|core| core.share >= BUSY_SHARE_MAX)
-        .count();
-    if busy > 0 && report.duration_s >= BUSY_DURATION_MIN.as_secs_f64() {
-        warnings.push(format!(
-            "the generator itself was the limit: {busy} of {} busy for {:.0} % of the time or more; use more threads (-t) on CPUs of their own (--cpus)",
-            plural(report.cores.len() as u64, "thread"),
-            BUSY_SHARE_MAX * 100.0,
-        ));
-    }
     if prospect == Prospect::Lost {
         warnings.push("ended early: for a long time no connection could be made".to_owned());
     } else if report.stopped_because.is_none() && is_early(report, plan, record) {
@@ -482,89 +660,4 @@ fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
     let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
     let in_count = |count: u64| record.tally.requests >= count;
     !stop.after.is_some_and(in_time) && !stop.count.is_some_and(in_count)
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "requests     {} in {:.2} s: {}, {} ({})",
-            units::count(self.requests),
-            self.duration_s,
-            units::rate(self.rps),
-            units::bytes(self.bytes_per_s) + "/s",
-            units::bits_per_s(self.bytes_per_s),
-        )?;
-        writeln!(out, "errors       {}", self.errors_line())?;
-        writeln!(out, "statuses     {}", self.statuses_line())?;
-        write!(out, "connections  {}", units::count(self.connections))?;
-        match self.resent {
-            0 => writeln!(out)?,
-            resent => writeln!(
-                out,
-                "; {} sent again after the server had closed",
-                plural(resent, "request")
-            )?,
-        }
-        if let Some(tls) = &self.tls {
-            writeln!(
-                out,
-                "TLS          {}, {} resumed, mean {}; {} {}",
-                plural(tls.handshakes, "handshake"),
-                units::count(tls.resumed),
-                units::nanoseconds(tls.mean_us * 1000.0),
-                tls.version,
-                tls.cipher,
-            )?;
-        }
-        if let (Some(mean), Some(max)) = (self.latency_us.mean, self.latency_us.max) {
-            let time = |us: f64| units::nanoseconds(us * 1000.0);
-            writeln!(out, "latency      mean {}, max {}", time(mean), time(max))?;
-            for (percentile, us) in &self.latency_us.percentiles {
-                writeln!(out, "  {percentile:>7} %  {:>9}", time(*us))?;
-            }
-        }
-        if let Some(cpu_us) = self.cpu_us_per_request {
-            let shares: Vec<String> = self
-                .cores
-                .iter()
-                .map(|core| format!("{:.0} %", core.share * 100.0))
-                .collect();
-            writeln!(
-                out,
-                "own CPU      {cpu_us:.2} us per request; threads busy {}",
-                shares.join(", ")
-            )?;
-        }
-        self.warnings
-            .iter()
-            .try_for_each(|warning| writeln!(out, "warning: {warning}"))
-    }
-}
-
-impl Report {
-    fn errors_line(&self) -> String {
-        let kinds: Vec<String> = self
-            .errors_by_kind
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(kind, count)| format!("{kind} {}", units::count(*count)))
-            .collect();
-        match kinds.len() {
-            0 => "0".to_owned(),
-            _ => format!("{}: {}", units::count(self.errors), kinds.join(", ")),
-        }
-    }
-
-    fn statuses_line(&self) -> String {
-        let statuses: Vec<String> = self
-            .statuses
-            .iter()
-            .map(|(status, count)| format!("{status}: {}", units::count(*count)))
-            .collect();
-        match statuses.len() {
-            0 => "none".to_owned(),
-            _ => statuses.join(", "),
-        }
-    }
 }

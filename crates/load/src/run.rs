@@ -17,8 +17,8 @@ use crate::host::HostTime;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP};
 use crate::plan::Plan;
 use crate::record::Record;
-use crate::report::Report;
-use crate::rows::{Reading, Rows};
+use crate::report::{Report, SecondRow};
+use crate::rows::{Reading, Row, Rows};
 use crate::stop::{Patience, Progress, Prospect};
 use crate::times::Times;
 
@@ -136,11 +136,11 @@ impl Running {
         }
     }
 
-    /// Waits for the end and calls `show` with each second's figures on the way.
+    /// Waits for the end and calls `show` with each second on the way.
     ///
     /// # Errors
     /// [`Error::Unreachable`] when no connection could be made.
-    pub fn finish(mut self, mut show: impl FnMut(&Second)) -> Result<Report, Error> {
+    pub fn finish(mut self, mut show: impl FnMut(&Moment<'_>)) -> Result<Report, Error> {
         let stopper = self.stopper();
         let mut rows = Rows::new(self.plan.options.threads);
         let mut seconds = Seconds::new(self.plan.options.threads);
@@ -156,9 +156,10 @@ impl Running {
                 Message::Ended(core, reading) => rows.ended(core, reading),
             }
             while let Some(row) = rows.next() {
-                show(&row.second());
-                let times = seconds.next();
+                seconds.next();
+                let times = &seconds.second;
                 self.history.keep(row, &times.response, &times.service);
+                show(&seconds.moment(&row));
                 if prospect == Prospect::Hopeful {
                     prospect = patience.judge(row.progress, row.elapsed);
                 }
@@ -170,10 +171,11 @@ impl Running {
         let last = rows.last();
         let mut outcomes = self.cores.join();
         let host = (self.host, HostTime::now());
-        let times = seconds.last(outcomes.iter_mut().map(|outcome| &mut outcome.record.times));
+        seconds.last(outcomes.iter_mut().map(|outcome| &mut outcome.record.times));
         if let Some(row) = last {
-            show(&row.second());
+            let times = &seconds.second;
             self.history.keep(row, &times.response, &times.service);
+            show(&seconds.moment(&row));
         }
         refuse_unreachable(&outcomes, &self.address)?;
         Ok(Report::new(Found {
@@ -187,6 +189,22 @@ impl Running {
             reason: self.reason.get().cloned(),
         }))
     }
+}
+
+/// What is known at the end of a second of a run.
+pub struct Moment<'a> {
+    /// The counters and rates of the second.
+    pub second: Second,
+    /// The second as the report will have it.
+    pub row: SecondRow,
+    /// Answers since the start.
+    pub answers: u64,
+    /// Errors since the start.
+    pub errors: u64,
+    /// Answers since the start by class of status, 1xx to 5xx.
+    pub statuses: [u64; 5],
+    /// All that was measured since the start.
+    pub times: &'a Times,
 }
 
 /// What a report is made of.
@@ -222,12 +240,24 @@ impl Seconds {
         }
     }
 
+    /// The second that `row` counts, which is the last that was taken.
+    fn moment(&self, row: &Row) -> Moment<'_> {
+        Moment {
+            second: row.second(),
+            row: SecondRow::of(row, &self.second.response, &self.second.service),
+            answers: row.now.last_bytes,
+            errors: row.now.errors,
+            statuses: row.now.statuses,
+            times: &self.whole,
+        }
+    }
+
     fn add(&mut self, core: usize, measured: Measured) {
         self.cores[core].push_back(measured);
     }
 
-    /// The next second, once each core that still runs has added its own.
-    fn next(&mut self) -> &Times {
+    /// Takes the next second, once each core that still runs has added its own.
+    fn next(&mut self) {
         self.second.clear();
         for core in &mut self.cores {
             if let Some(Measured { mut times, back }) = core.pop_front() {
@@ -238,15 +268,13 @@ impl Seconds {
             }
         }
         self.whole.merge(&self.second);
-        &self.second
     }
 
-    /// What the cores had measured since their last whole second.
-    fn last<'a>(&mut self, times: impl Iterator<Item = &'a mut Box<Times>>) -> &Times {
+    /// Takes what the cores had measured since their last whole second.
+    fn last<'a>(&mut self, times: impl Iterator<Item = &'a mut Box<Times>>) {
         self.second.clear();
         times.for_each(|times| self.second.merge(times));
         self.whole.merge(&self.second);
-        &self.second
     }
 }
 

@@ -3,6 +3,8 @@
 //! Recording is a handful of instructions and never allocates. It does not know what the time is,
 //! nor whether a value was measured from the right start: that is the business of whoever records.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 use crate::percentile;
@@ -173,6 +175,51 @@ impl Histogram {
         bytes
     }
 
+    /// [`encode`](Self::encode) as text, in Base64: the form in which histograms stand in JSON and in logs.
+    pub fn to_base64(&self) -> String {
+        STANDARD.encode(self.encode())
+    }
+
+    /// Reads what [`to_base64`](Self::to_base64) wrote; as [`decode`](Self::decode).
+    pub fn from_base64(text: &str) -> Result<Histogram, String> {
+        let bytes = STANDARD
+            .decode(text)
+            .map_err(|error| format!("not Base64: {error}"))?;
+        Histogram::decode(&bytes)
+    }
+
+    /// The same bins with the mean and the largest value that are known from elsewhere, since
+    /// [`encode`](Self::encode) keeps neither exactly. Both in nanoseconds; they count only when there are values.
+    pub fn with_exact(mut self, mean: f64, max: u64) -> Histogram {
+        if self.count() > 0 {
+            self.sum_ns = (mean * self.count() as f64).round() as u128;
+            self.max_ns = max;
+            self.min_ns = self.min_ns.min(max);
+        }
+        self
+    }
+
+    /// The bins as the field's tools know them, for what writes them in other formats.
+    pub(crate) fn bins(&self) -> &hdrhistogram::Histogram<u64> {
+        &self.bins
+    }
+
+    /// The bins that hold something: each bin's largest value in nanoseconds and how many it holds.
+    pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.bins.iter_recorded().map(|step| {
+            let edge = self.bins.highest_equivalent(step.value_iterated_to());
+            (edge, step.count_at_value())
+        })
+    }
+
+    /// How many values `ns` is not below, to the bin: 0.1 % of `ns` may fall on either side.
+    pub fn count_up_to(&self, ns: u64) -> u64 {
+        self.recorded()
+            .take_while(|(edge, _)| *edge <= ns)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
     /// Reads what [`encode`](Self::encode) wrote. Sum, smallest and largest are then those of the
     /// bins, so within 0.1 %. Fails, saying why, when the bytes are something else or the histogram
     /// has other bounds.
@@ -331,6 +378,15 @@ mod tests {
     }
 
     #[test]
+    fn values_up_to_a_bound_are_counted_to_the_bin() {
+        let of_thousand = histogram(1..=1000);
+        for (bound, count) in [(0, 0), (1, 1), (500, 500), (1000, 1000), (9999, 1000)] {
+            assert_eq!(of_thousand.count_up_to(bound), count, "up to {bound}");
+        }
+        assert_eq!(of_thousand.recorded().count(), 1000);
+    }
+
+    #[test]
     fn what_was_encoded_decodes_to_the_same_bins() {
         let before = histogram((1..3000).map(|value| value * value * 131));
         let after = Histogram::decode(&before.encode()).expect("our own bytes");
@@ -338,6 +394,13 @@ mod tests {
         assert_eq!(after.value_at(90.0), before.value_at(90.0));
         assert!((after.mean() / before.mean() - 1.0).abs() < 0.001);
         assert!(Histogram::decode(b"something else").is_err());
+        let text = before.to_base64();
+        let exact = Histogram::from_base64(&text)
+            .expect("our own text")
+            .with_exact(before.mean(), before.max());
+        assert!(exact.curve().eq(before.curve()));
+        assert_eq!((exact.mean(), exact.max()), (before.mean(), before.max()));
+        assert!(Histogram::from_base64("no, not this").is_err());
         assert_eq!(
             Histogram::decode(&Histogram::new().encode())
                 .expect("our own bytes")

@@ -27,6 +27,13 @@ pub fn supported(count: u64) -> impl Iterator<Item = f64> {
         .map(|(percentile, _)| percentile)
 }
 
+/// How many samples `percentile` (above 0, below 100) needs by the rule of [`supported`]: ten of them on its rarer side.
+pub fn count_for(percentile: f64) -> u64 {
+    let rarer = (1.0 - percentile / 100.0).min(percentile / 100.0);
+    // 1 - 0.999 is a little more than a thousandth.
+    (SAMPLES_ABOVE_MIN as f64 / rarer * (1.0 - 1e-9)).ceil() as u64
+}
+
 /// The percentiles of a curve over a logarithmic axis of `1 / (1 - p)`: 50, then ten steps per
 /// decade, as far as `count` samples support them by the rule of [`supported`].
 pub fn curve(count: u64) -> impl Iterator<Item = f64> {
@@ -187,6 +194,17 @@ mod tests {
         assert_eq!(highest(9_999_999), Some(99.999));
         assert_eq!(highest(10_000_000), Some(99.9999));
         assert_eq!(supported(u64::MAX).count(), 9);
+    }
+
+    #[test]
+    fn the_count_for_a_percentile_is_the_smallest_that_supports_it() {
+        for (percentile, one_in) in LISTED {
+            let needed = count_for(percentile);
+            assert_eq!(needed, one_in * SAMPLES_ABOVE_MIN, "{percentile}");
+            assert!(supported(needed).any(|listed| listed == percentile));
+            assert!(!supported(needed - 1).any(|listed| listed == percentile));
+        }
+        assert_eq!(count_for(1.0), 1_000);
     }
 
     #[test]

@@ -7,17 +7,18 @@ use super::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom: the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
-const EDGES: [(&str, &[&str]); 11] = [
+const EDGES: [(&str, &[&str]); 12] = [
     ("engine", &[]),
     ("tls", &["engine"]),
     ("http", &[]),
     ("measure", &[]),
+    ("chart", &["measure"]),
     ("config", &[]),
     ("serve", &["engine", "tls", "http", "measure", "config"]),
-    ("load", &["engine", "tls", "http", "measure"]),
+    ("load", &["engine", "tls", "http", "measure", "chart"]),
     ("tune", &[]),
     // Starts serve and load as child processes and never links them.
-    ("bench", &["measure", "tune"]),
+    ("bench", &["measure", "chart", "tune"]),
     ("top", &["measure"]),
     // config for the values of flags: they are parsed as those of a file are.
     ("cli", &["serve", "load", "tune", "bench", "top", "config"]),

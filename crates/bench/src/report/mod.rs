@@ -1,6 +1,5 @@
 //! What a run leaves behind: a table in the terminal and a directory with numbers, facts and one page.
 
-mod chart;
 pub mod clock;
 mod csv;
 mod page;

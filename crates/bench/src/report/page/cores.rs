@@ -1,9 +1,9 @@
 //! CPUs over time: a small chart for each set of CPUs that roles share.
 
+use onrush_chart::{Axis, Column, Line, Plot, Scale, Size, Stack, figure};
 use onrush_measure::compare::Rounds;
 
-use super::super::chart::{Axis, Column, Line, Plot, Scale, Size, Stack};
-use super::curves::{figure, time_axis};
+use super::curves::time_axis;
 use crate::environment::cpu_list;
 use crate::outcome::{CpuUse, Sample, Trial, VariantOutcome};
 use crate::scenario::Role;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use onrush_measure::compare::Rounds;
-
-use super::super::chart::{
-    Axis, Line, Plot, Scale, Size, Stack, StripRow, escape, linear_ticks, log_ticks,
+use onrush_chart::{
+    Axis, Line, Plot, Scale, Size, Stack, StripRow, figure, linear_ticks, log_ticks,
     percentile_ticks, plain_number, strip, tail, time_tick,
 };
+use onrush_measure::compare::Rounds;
+
 use super::super::table::number;
 use super::Palette;
 use crate::outcome::{Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome};
@@ -24,14 +24,6 @@ pub(super) fn of_work(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
         figures.extend(packets(work, palette));
     }
     figures
-}
-
-pub(super) fn figure(title: &str, subtitle: &str, svg: &str) -> String {
-    format!(
-        "<figure><figcaption><b>{}</b><span>{}</span></figcaption>{svg}</figure>\n",
-        escape(title),
-        escape(subtitle)
-    )
 }
 
 // Rounds.

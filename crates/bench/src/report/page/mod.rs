@@ -7,8 +7,9 @@ mod results;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use onrush_chart::escape;
+
 use self::results::{key_figures, results_table};
-use super::chart::escape;
 use super::summary::machine;
 use super::table::{headline, number};
 use crate::environment::{Environment, cpu_list};
@@ -16,35 +17,20 @@ use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
 use crate::verdict::Verdict;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
-
 /// How many colours the style sheet has for ours, and for theirs.
 const COLOURS: usize = 6;
 
 /// The whole page.
 pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     let palette = Palette::of(outcome);
-    let mut page = String::new();
-    let title = escape(&format!("{} · onrush bench", outcome.experiment));
-    let _ = write!(
-        page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    );
-    header(&mut page, outcome, environment, &palette);
-    let _ = write!(page, "{}", results_table(outcome, &palette));
+    let mut body = String::new();
+    header(&mut body, outcome, environment, &palette);
+    let _ = write!(body, "{}", results_table(outcome, &palette));
     for work in &outcome.works {
-        section(&mut page, work, &palette);
+        section(&mut body, work, &palette);
     }
-    footer(&mut page, outcome, environment);
-    let _ = write!(
-        page,
-        "</main>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
-    );
-    page
+    footer(&mut body, outcome, environment);
+    onrush_chart::page(&format!("{} · onrush bench", outcome.experiment), &body)
 }
 
 /// The colour class of every variant name: ours are cool, theirs warm, and a name has one colour on the whole page.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::super::chart::{bullet, escape};
+use onrush_chart::{bullet, escape};
+
 use super::super::table::{row, verdict};
 use super::Palette;
 use crate::outcome::{FigureLine, Outcome, WorkOutcome};

@@ -6,13 +6,17 @@ use super::{escape, linear_ticks, plain_number};
 
 /// One row of a strip: a variant and its rounds.
 #[derive(Debug, Clone)]
-pub(in crate::report) struct StripRow {
-    pub(in crate::report) name: String,
-    pub(in crate::report) class: String,
+pub struct StripRow {
+    /// The variant.
+    pub name: String,
+    /// Colour class.
+    pub class: String,
     /// Number and value of each round.
-    pub(in crate::report) rounds: Vec<(u32, f64)>,
-    pub(in crate::report) median: f64,
-    pub(in crate::report) median_text: String,
+    pub rounds: Vec<(u32, f64)>,
+    /// The median of the values.
+    pub median: f64,
+    /// How it is written.
+    pub median_text: String,
 }
 
 /// Height of a row: its name, and its line below.
@@ -22,12 +26,7 @@ const RIGHT: f64 = 372.0;
 const TOP: f64 = 6.0;
 
 /// Every round as a dot, the median as a bar; the axis begins at zero, so that lengths compare.
-pub(in crate::report) fn strip(
-    title: &str,
-    unit: &str,
-    rows: &[StripRow],
-    text: fn(f64) -> String,
-) -> String {
+pub fn strip(title: &str, unit: &str, rows: &[StripRow], text: fn(f64) -> String) -> String {
     let bottom = TOP + ROW * rows.len() as f64;
     let largest = rows
         .iter()
@@ -109,14 +108,7 @@ fn draw_row(
 }
 
 /// A value with its range beside a target, small enough for a table cell. `class` colours it by its verdict.
-pub(in crate::report) fn bullet(
-    median: f64,
-    min: f64,
-    max: f64,
-    target: f64,
-    at_most: bool,
-    class: &str,
-) -> String {
+pub fn bullet(median: f64, min: f64, max: f64, target: f64, at_most: bool, class: &str) -> String {
     let end = (target * 1.35).max(max * 1.06);
     let x = |value: f64| 2.0 + value / end * 116.0;
     let (good_from, good_to) = if at_most {

@@ -1,7 +1,7 @@
 //! What is written on axes. Pure.
 
 /// Round numbers from 0 to at least `largest`, about `count` of them.
-pub(in crate::report) fn linear_ticks(largest: f64, count: usize) -> Vec<f64> {
+pub fn linear_ticks(largest: f64, count: usize) -> Vec<f64> {
     if largest <= 0.0 || !largest.is_finite() {
         return vec![0.0, 1.0];
     }
@@ -17,7 +17,7 @@ pub(in crate::report) fn linear_ticks(largest: f64, count: usize) -> Vec<f64> {
 }
 
 /// 1, 2, 5, 10 … from below `min` to above `max`; only powers of ten when the range is wide.
-pub(in crate::report) fn log_ticks(min: f64, max: f64) -> Vec<f64> {
+pub fn log_ticks(min: f64, max: f64) -> Vec<f64> {
     let min = min.max(1e-3);
     let max = max.max(min * 1.5);
     let factors: &[f64] = if (max / min).log10() > 3.2 {
@@ -46,7 +46,7 @@ pub(in crate::report) fn log_ticks(min: f64, max: f64) -> Vec<f64> {
 }
 
 /// The percentiles an axis of `1 / (1 - p)` is marked with, as far as the data goes.
-pub(in crate::report) fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
+pub fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
     [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999]
         .into_iter()
         .filter(|percentile| tail(*percentile) <= last * 1.001)
@@ -60,12 +60,12 @@ pub(in crate::report) fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
 }
 
 /// `1 / (1 - p)`: one in how many requests is slower.
-pub(in crate::report) fn tail(percentile: f64) -> f64 {
+pub fn tail(percentile: f64) -> f64 {
     100.0 / (100.0 - percentile)
 }
 
 /// A tick without needless zeros: `2.5`, `50k`, `1.2M`.
-pub(in crate::report) fn plain_number(value: f64) -> String {
+pub fn plain_number(value: f64) -> String {
     let (scaled, suffix) = if value.abs() >= 1e6 {
         (value / 1e6, "M")
     } else if value.abs() >= 1e4 {
@@ -79,7 +79,7 @@ pub(in crate::report) fn plain_number(value: f64) -> String {
 }
 
 /// Microseconds on an axis: `50 µs`, `2 ms`, `1 s`.
-pub(in crate::report) fn time_tick(us: f64) -> String {
+pub fn time_tick(us: f64) -> String {
     if us >= 1e6 {
         return format!("{} s", plain_number(us / 1e6));
     }
@@ -92,7 +92,7 @@ pub(in crate::report) fn time_tick(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::chart::Scale;
+    use crate::Scale;
 
     #[test]
     fn ticks_are_round_and_cover_the_data() {

@@ -1,19 +1,23 @@
-//! Charts as SVG text. Pure: numbers in, markup out; colours and fonts come from the page's style sheet.
+//! Charts as SVG text, and the page around them. Pure: numbers in, markup out; colours and fonts come from the page's
+//! style sheet.
 //!
 //! A chart is drawn for 380 units of width, the width of a phone: there it is shown at its own size, and a wide page
 //! shows three beside each other, so its letters are never shrunk. Every chart carries a title and a description for
-//! those who cannot see it, and its values for the pointer (`data-hover`, read by `page/script.js`).
+//! those who cannot see it, and its values for the pointer (`data-hover`, read by `script.js`).
+#![forbid(unsafe_code)]
 
+mod page;
 mod strip;
 mod ticks;
 
-pub(super) use strip::{StripRow, bullet, strip};
-pub(super) use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
+pub use page::{figure, page};
+pub use strip::{StripRow, bullet, strip};
+pub use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
 
 use std::fmt::Write;
 
 /// Escapes text for HTML and SVG.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -30,14 +34,23 @@ pub(super) fn escape(text: &str) -> String {
 
 /// How numbers become places on an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Scale {
+pub enum Scale {
+    /// From and to.
     Linear(f64, f64),
+    /// From and to, both above 0; each factor of ten has the same room.
     Log(f64, f64),
 }
 
 impl Scale {
+    /// The last number of the axis.
+    pub fn end(self) -> f64 {
+        match self {
+            Scale::Linear(_, to) | Scale::Log(_, to) => to,
+        }
+    }
+
     /// 0 at the beginning of the axis, 1 at its end.
-    pub(super) fn place(self, value: f64) -> f64 {
+    pub fn place(self, value: f64) -> f64 {
         match self {
             Scale::Linear(from, to) => (value - from) / (to - from),
             Scale::Log(from, to) => (value.max(from) / from).ln() / (to / from).ln(),
@@ -47,60 +60,79 @@ impl Scale {
 
 /// An axis with what is written on it.
 #[derive(Debug, Clone)]
-pub(super) struct Axis {
-    pub(super) label: String,
-    pub(super) scale: Scale,
-    pub(super) ticks: Vec<(f64, String)>,
+pub struct Axis {
+    /// What the numbers are; empty where the caption says it.
+    pub label: String,
+    /// Where they lie.
+    pub scale: Scale,
+    /// The numbers that are marked, and how they are written.
+    pub ticks: Vec<(f64, String)>,
 }
 
 /// One line of a chart; broken where a segment ends.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
-    pub(super) name: String,
+pub struct Line {
+    /// For the pointer.
+    pub name: String,
     /// Colour class.
-    pub(super) class: String,
-    pub(super) is_dashed: bool,
-    pub(super) segments: Vec<Vec<(f64, f64)>>,
+    pub class: String,
+    /// Dashed lines are beside the point: a control, a reference.
+    pub is_dashed: bool,
+    /// Its points, by x.
+    pub segments: Vec<Vec<(f64, f64)>>,
 }
 
 /// One column of a stack, from bottom to top.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
-    pub(super) from: f64,
-    pub(super) to: f64,
-    pub(super) parts: Vec<f64>,
+pub struct Column {
+    /// Where it begins on the x axis.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// The heights of its parts.
+    pub parts: Vec<f64>,
 }
 
 /// Columns and what their parts are.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stack {
+pub struct Stack {
     /// Name and colour class of each part.
-    pub(super) parts: Vec<(&'static str, &'static str)>,
-    pub(super) columns: Vec<Column>,
+    pub parts: Vec<(&'static str, &'static str)>,
+    /// By x.
+    pub columns: Vec<Column>,
 }
 
 /// A chart.
 #[derive(Debug, Clone)]
-pub(super) struct Plot {
-    pub(super) title: String,
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
     /// In words, for those who cannot see it.
-    pub(super) description: String,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) lines: Vec<Line>,
-    pub(super) stack: Stack,
-    /// Vertical rules between rounds.
-    pub(super) rules: Vec<f64>,
-    pub(super) size: Size,
-    /// Text of an x and of a y value under the pointer.
-    pub(super) x_text: fn(f64) -> String,
-    pub(super) y_text: fn(f64) -> String,
+    pub description: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Drawn above the stack.
+    pub lines: Vec<Line>,
+    /// Columns.
+    pub stack: Stack,
+    /// Vertical rules, such as those between rounds.
+    pub rules: Vec<f64>,
+    /// How large it is.
+    pub size: Size,
+    /// Text of an x value under the pointer.
+    pub x_text: fn(f64) -> String,
+    /// Text of a y value under the pointer.
+    pub y_text: fn(f64) -> String,
 }
 
 /// The two sizes of charts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Size {
+pub enum Size {
+    /// 380 by 240 units.
     Full,
+    /// Half as high.
     Small,
 }
 
@@ -149,7 +181,7 @@ impl Plot {
     }
 
     /// The chart as an `<svg>` element.
-    pub(super) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let frame = self.size.frame();
         let mut svg = format!(
             "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" data-hover=\"{}\"><title>{}</title><desc>{}</desc>",
@@ -225,13 +257,14 @@ impl Plot {
     }
 
     fn draw_stack(&self, svg: &mut String) {
+        let top = self.y.scale.end();
         for column in &self.stack.columns {
             // A hair of background between columns, as long as they are wide enough to spare it.
             let (left, right) = (self.x(column.from), self.x(column.to));
             let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
             let mut bottom = 0.0;
             for (part, (_, class)) in column.parts.iter().zip(&self.stack.parts) {
-                let (y_bottom, y_top) = (self.y(bottom), self.y((bottom + part).min(1.0)));
+                let (y_bottom, y_top) = (self.y(bottom), self.y((bottom + part).min(top)));
                 bottom += part;
                 if y_bottom - y_top < 0.05 {
                     continue;

@@ -1,0 +1,112 @@
+//! The terminal of the full-screen view: a thread of its own draws what the run tells and reads the keys, and the
+//! terminal is itself again when it ends.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use onrush_load::figures::Figures;
+use onrush_load::live::{Live, draw};
+use onrush_load::report::SecondRow;
+use onrush_load::run::{Moment, Stopper};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+
+use super::output::{self, Length};
+
+/// How often keys are looked at: nobody notices a tenth of a second, and the generator does not notice ten looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The terminal, while the view is on it.
+pub(super) struct Screen {
+    moments: Sender<Box<(SecondRow, Figures)>>,
+    thread: JoinHandle<()>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    pub(super) fn open(headline: String, length: Length, stopper: Stopper) -> io::Result<Screen> {
+        let terminal = ratatui::try_init()?;
+        let (moments, received) = channel();
+        let live = Live {
+            headline,
+            total_s: length.after.map(|after| after.as_secs_f64()),
+            total_requests: length.count,
+            ..Live::default()
+        };
+        let thread = thread::spawn(move || show(terminal, live, &received, &stopper));
+        Ok(Screen { moments, thread })
+    }
+
+    /// Shows the next second.
+    pub(super) fn show(&self, moment: &Moment<'_>) {
+        // A view that has ended, with its terminal, wants to know nothing.
+        let _ = self
+            .moments
+            .send(Box::new((moment.row, output::figures(moment))));
+    }
+
+    /// Gives the terminal back.
+    pub(super) fn close(self) {
+        drop(self.moments);
+        let _ = self.thread.join();
+        ratatui::restore();
+    }
+}
+
+fn show(
+    mut terminal: DefaultTerminal,
+    mut live: Live,
+    moments: &Receiver<Box<(SecondRow, Figures)>>,
+    stopper: &Stopper,
+) {
+    let mut is_new = true;
+    loop {
+        // A terminal that cannot be written is no reason to end the run.
+        if is_new && terminal.draw(|frame| draw(frame, &live)).is_err() {
+            return;
+        }
+        is_new = false;
+        while event::poll(Duration::ZERO).unwrap_or(false) {
+            match event::read() {
+                Ok(Event::Key(key)) if is_end(key) => stopper.stop(),
+                Ok(Event::Resize(..)) => is_new = true,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        match moments.recv_timeout(LOOK_EVERY) {
+            Ok(moment) => {
+                let (row, figures) = *moment;
+                live.push(row);
+                live.figures = figures;
+                is_new = true;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// In raw mode Ctrl-C is a key.
+fn is_end(key: KeyEvent) -> bool {
+    let is_control_c =
+        key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    is_control_c || key.code == KeyCode::Char('q') || key.code == KeyCode::Esc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q_escape_and_control_c_end_the_run_and_nothing_else_does() {
+        let key = |code, modifiers| is_end(KeyEvent::new(code, modifiers));
+        assert!(key(KeyCode::Char('q'), KeyModifiers::NONE));
+        assert!(key(KeyCode::Esc, KeyModifiers::NONE));
+        assert!(key(KeyCode::Char('c'), KeyModifiers::CONTROL));
+        assert!(!key(KeyCode::Char('c'), KeyModifiers::NONE));
+        assert!(!key(KeyCode::Char('x'), KeyModifiers::CONTROL));
+    }
+}

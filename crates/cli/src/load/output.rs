@@ -1,0 +1,239 @@
+//! Where the figures of a run go: the terminal, files, an exit code.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use onrush_load::error::Error;
+use onrush_load::figures::Figures;
+use onrush_load::report::{COLUMNS, Report};
+use onrush_load::run::{Moment, Running};
+use onrush_load::threshold::{Extent, Fate, Threshold};
+use onrush_load::verdict::State;
+use onrush_load::{csv, hdr, html};
+
+use super::live;
+
+/// There were errors during the run.
+pub(super) const EXIT_ERRORS: u8 = 3;
+/// A condition of --fail-if holds, or could not be judged.
+const EXIT_THRESHOLD: u8 = 4;
+/// The figures of the run cannot be believed.
+const EXIT_INVALID: u8 = 5;
+
+/// What is shown and written, and what makes the run fail.
+#[derive(clap::Args, Debug, Default)]
+pub(super) struct Output {
+    /// Write the result to a file as JSON (docs/load-result.schema.json)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the seconds to a file as comma-separated values, a row for each
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Write the result to a file as one HTML page with charts, which opens offline
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Write the histograms to a file as an HdrHistogram log, an interval for each second
+    #[arg(long, value_name = "FILE")]
+    hdr: Option<PathBuf>,
+
+    /// Fail when this holds, such as 'p99 > 5ms', 'errors > 0.1%' or 'service.p99.9 > 2ms'; repeatable. Ends the run as
+    /// soon as it is lost
+    #[arg(long, value_name = "CONDITION", value_parser = threshold)]
+    fail_if: Vec<Threshold>,
+
+    /// Show the run full-screen instead of in lines, when this is a terminal
+    #[arg(long, visible_alias = "ui", conflicts_with = "quiet")]
+    live: bool,
+
+    /// Show neither lines nor the full-screen view, only the summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(super) fn threshold(text: &str) -> Result<Threshold, String> {
+    Threshold::parse(text).map_err(|mistake| mistake.to_string())
+}
+
+/// The files that the result goes to, open before the run: one that cannot be written must not cost the user a run.
+pub(super) struct Files(Vec<(PathBuf, File, Form)>);
+
+#[derive(Clone, Copy)]
+enum Form {
+    Json,
+    Csv,
+    Html,
+    Hdr,
+}
+
+impl Output {
+    /// Opens the files.
+    pub(super) fn open(&self) -> Result<Files, Error> {
+        let wanted = [
+            (&self.json, Form::Json),
+            (&self.csv, Form::Csv),
+            (&self.html, Form::Html),
+            (&self.hdr, Form::Hdr),
+        ];
+        let open = |(path, form): (&PathBuf, Form)| match File::create(path) {
+            Ok(file) => Ok((path.clone(), file, form)),
+            Err(error) => Err(unwritable(path, &error)),
+        };
+        let named = wanted
+            .into_iter()
+            .filter_map(|(path, form)| Some((path.as_ref()?, form)));
+        named.map(open).collect::<Result<_, _>>().map(Files)
+    }
+
+    /// Waits for the end of a run and shows it on the way; then its summary. Somebody who stops reading, such as `head`,
+    /// does not stop the run.
+    pub(super) fn watch(&self, running: Running, extent: Length) -> Result<Report, Error> {
+        let mut report = if self.live && io::stdout().is_terminal() {
+            self.watch_full_screen(running, extent)?
+        } else {
+            self.watch_lines(running, extent)?
+        };
+        self.judge(&mut report);
+        let mut out = io::stdout();
+        let _ = write!(out, "{report}");
+        let _ = out.flush();
+        Ok(report)
+    }
+
+    /// What becomes of the conditions.
+    pub(super) fn judge(&self, report: &mut Report) {
+        let figures = report.figures();
+        let judged = self
+            .fail_if
+            .iter()
+            .map(|threshold| threshold.judge(&figures));
+        report.thresholds = judged.collect();
+    }
+
+    /// The file for JSON.
+    pub(super) fn json(&self) -> Option<&Path> {
+        self.json.as_deref()
+    }
+
+    fn watch_lines(&self, running: Running, extent: Length) -> Result<Report, Error> {
+        let mut out = io::stdout();
+        if !self.quiet {
+            let _ = writeln!(out, "{}\n{COLUMNS}", running.headline());
+        }
+        let stopper = running.stopper();
+        let report = running.finish(|moment| {
+            if !self.quiet {
+                let _ = writeln!(out, "{}", moment.second);
+            }
+            if let Some(reason) = self.lost(moment, extent) {
+                stopper.stop_because(reason);
+            }
+        })?;
+        if !self.quiet {
+            let _ = writeln!(out);
+        }
+        Ok(report)
+    }
+
+    fn watch_full_screen(&self, running: Running, extent: Length) -> Result<Report, Error> {
+        let stopper = running.stopper();
+        let screen = live::Screen::open(running.headline(), extent, stopper.clone())
+            .map_err(|error| Error::Invalid(format!("the terminal cannot be taken: {error}")))?;
+        let report = running.finish(|moment| {
+            screen.show(moment);
+            if let Some(reason) = self.lost(moment, extent) {
+                stopper.stop_because(reason);
+            }
+        });
+        screen.close();
+        report
+    }
+
+    /// Why going on makes no sense.
+    fn lost(&self, moment: &Moment<'_>, length: Length) -> Option<String> {
+        // Without conditions nothing is copied.
+        if self.fail_if.is_empty() {
+            return None;
+        }
+        let figures = figures(moment);
+        let extent = length.extent(moment.row.t);
+        let mut conditions = self.fail_if.iter();
+        let lost = conditions.find(|condition| condition.is_hopeless(&figures, extent))?;
+        Some(format!("--fail-if {} cannot be met any more", lost.text()))
+    }
+
+    /// What the run is worth to whoever started it.
+    pub(super) fn exit_code(&self, report: &Report) -> u8 {
+        let is_failed = report
+            .thresholds
+            .iter()
+            .any(|outcome| outcome.fate != Fate::Passed);
+        let are_errors_judged = self.fail_if.iter().any(Threshold::is_about_errors);
+        if is_failed {
+            EXIT_THRESHOLD
+        } else if report.verdict.state == State::Invalid {
+            EXIT_INVALID
+        } else if report.errors > 0 && !are_errors_judged {
+            EXIT_ERRORS
+        } else {
+            0
+        }
+    }
+}
+
+impl Files {
+    /// Writes the result to all of them.
+    pub(super) fn write(self, report: &Report) -> Result<(), Error> {
+        for (path, mut file, form) in self.0 {
+            let written = match form {
+                Form::Json => writeln!(file, "{}", report.to_json()),
+                Form::Csv => file.write_all(csv::of(report).as_bytes()),
+                Form::Html => file.write_all(html::page(report).as_bytes()),
+                Form::Hdr => hdr::write(&mut io::BufWriter::new(file), report),
+            };
+            written.map_err(|error| unwritable(&path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// How long a run is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Length {
+    pub(super) after: Option<Duration>,
+    pub(super) count: Option<u64>,
+}
+
+impl Length {
+    fn extent(self, elapsed_s: f64) -> Extent {
+        match (self.count, self.after) {
+            (Some(count), _) => Extent::Requests(count),
+            (None, Some(after)) => Extent::Time {
+                elapsed_s,
+                total_s: after.as_secs_f64(),
+            },
+            (None, None) => Extent::Open,
+        }
+    }
+}
+
+/// The figures of a run under way. Which of its errors are timeouts is not known before its end.
+pub(super) fn figures(moment: &Moment<'_>) -> Figures {
+    let statuses = (1_u16..).map(|class| class * 100).zip(moment.statuses);
+    Figures {
+        times: moment.times.clone(),
+        answers: moment.answers,
+        errors: moment.errors,
+        statuses: statuses.filter(|(_, count)| *count > 0).collect(),
+        rps: moment.row.rps,
+        ..Figures::default()
+    }
+}
+
+pub(super) fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::Invalid(format!("{} cannot be written: {error}", path.display()))
+}

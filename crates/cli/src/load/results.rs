@@ -1,0 +1,80 @@
+//! `onrush load merge` and `onrush load compare`: what becomes of results that were written before.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use onrush_load::compare::compare;
+use onrush_load::error::Error;
+use onrush_load::merge::{self, Part, merge};
+use onrush_load::report::Report;
+
+use super::output::{Output, unwritable};
+
+/// Adds up the results of generators that loaded one target at one time.
+#[derive(clap::Args, Debug)]
+pub(super) struct Merge {
+    /// JSON files that the generators wrote with --json
+    #[arg(value_name = "RESULT", required = true)]
+    results: Vec<PathBuf>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Sets two results beside each other: how far each percentile has moved, and whether that is more than chance.
+#[derive(clap::Args, Debug)]
+pub(super) struct Compare {
+    /// The JSON file of the first run
+    #[arg(value_name = "A")]
+    a: PathBuf,
+
+    /// The JSON file of the second run
+    #[arg(value_name = "B")]
+    b: PathBuf,
+
+    /// Write the comparison to a file as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Merges to an exit code.
+pub(super) fn run_merge(args: &Merge) -> Result<u8, Error> {
+    let parts: Vec<Part> = args
+        .results
+        .iter()
+        .map(|path| read(path))
+        .collect::<Result<_, _>>()?;
+    let mut report = merge(&parts).map_err(Error::Invalid)?;
+    args.output.judge(&mut report);
+    // After everything that can fail has not: the files may be those that were read.
+    let files = args.output.open()?;
+    let _ = writeln!(
+        io::stdout(),
+        "{}\n\n{report}",
+        merge::headline(&parts, &report)
+    );
+    files.write(&report)?;
+    Ok(args.output.exit_code(&report))
+}
+
+/// Compares to an exit code; a difference is no failure.
+pub(super) fn run_compare(args: &Compare) -> Result<u8, Error> {
+    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let comparison = compare(&a, &b).map_err(Error::Invalid)?;
+    if let Some(path) = &args.json {
+        let text = comparison.to_json() + "\n";
+        fs::write(path, text).map_err(|error| unwritable(path, &error))?;
+    }
+    let _ = write!(io::stdout(), "{comparison}");
+    Ok(0)
+}
+
+fn read(path: &Path) -> Result<Part, Error> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|error| Error::Invalid(format!("{name} cannot be read: {error}")))?;
+    let report =
+        Report::from_json(&text).map_err(|reason| Error::Invalid(format!("{name}: {reason}")))?;
+    Ok(Part { name, report })
+}

@@ -1,0 +1,184 @@
+//! `onrush load --find-max`: trials one after the other in this process, and what they come to.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use onrush_load::error::Error;
+use onrush_load::find_max::{self, Answer, COLUMNS, Held, Search, Step, Trial};
+use onrush_load::limits::{CPU_SHARE_INVALID, FIND_RATE_KEPT};
+use onrush_load::pace::Pace;
+use onrush_load::pace::arrivals::ArrivalPlan;
+use onrush_load::pace::profile::Profile;
+use onrush_load::plan::{Options, Plan};
+use onrush_load::report::{Report, supported};
+use onrush_load::run;
+use onrush_load::run::Stopper;
+use onrush_load::threshold::{Fate, Threshold};
+
+use super::output::unwritable;
+
+/// A search that was ended before its time, or found no rate.
+const EXIT_NOT_FOUND: u8 = 4;
+
+/// Searches and shows each trial; the exit code.
+pub(super) fn run(
+    condition: &Threshold,
+    options: &Options,
+    json: Option<&Path>,
+) -> Result<u8, Error> {
+    let mut file = json.map(create).transpose()?;
+    let end = End::on_signal()?;
+    let mut out = io::stdout();
+    let _ = writeln!(
+        out,
+        "the highest rate at which {}\n{COLUMNS}",
+        condition.text()
+    );
+    let asked = options.pace.rate_asked(options.connections as u64);
+    let mut search = Search::new(asked.map(|rate| rate.round() as u64));
+    let answer = loop {
+        match search.next() {
+            Step::Done(answer) => break Some(answer),
+            Step::Try(rate) => {
+                let Some(report) = trial(rate, options, &end)? else {
+                    break None;
+                };
+                let trial = judged(condition, rate, &report)?;
+                let _ = writeln!(out, "{trial}");
+                search.record(trial);
+            }
+        }
+    };
+    let sentence = answer.as_ref().map_or(
+        "ended before anything was found".to_owned(),
+        Answer::to_string,
+    );
+    let _ = writeln!(
+        out,
+        "\n{}\n{}: {sentence}",
+        find_max::curve(search.trials()),
+        condition.text()
+    );
+    if let Some((path, file)) = &mut file {
+        let text = find_max::to_json(condition.text(), answer.as_ref(), search.trials());
+        writeln!(file, "{text}").map_err(|error| unwritable(path, &error))?;
+    }
+    Ok(match answer {
+        Some(Answer::Found { .. }) => 0,
+        Some(Answer::Never { .. } | Answer::Unsteady { .. }) | None => EXIT_NOT_FOUND,
+    })
+}
+
+fn create(path: &Path) -> Result<(PathBuf, File), Error> {
+    match File::create(path) {
+        Ok(file) => Ok((path.to_owned(), file)),
+        Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+/// One run at `rate`; none when the user has ended the search.
+fn trial(rate: u64, options: &Options, end: &End) -> Result<Option<Report>, Error> {
+    let rate =
+        NonZeroU64::new(rate).ok_or_else(|| Error::Invalid("a rate of 0 is none".to_owned()))?;
+    let options = Options {
+        pace: paced(&options.pace, rate),
+        ..options.clone()
+    };
+    let running = run::start(Plan::new(options)?)?;
+    end.watch(running.stopper());
+    let report = running.finish(|_| ())?;
+    Ok((!end.is_over()).then_some(report))
+}
+
+/// An open loop at `rate`, spaced as the one that was asked for.
+fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
+    match asked {
+        Pace::Open(ArrivalPlan::Spaced { spacing, seed, .. }) => Pace::Open(ArrivalPlan::Spaced {
+            profile: Profile::steady(rate),
+            spacing: *spacing,
+            seed: *seed,
+        }),
+        Pace::Open(ArrivalPlan::Bursts { .. })
+        | Pace::EachConnection(_)
+        | Pace::Closed
+        | Pace::Think(_) => Pace::rate(rate),
+    }
+}
+
+/// What a trial says of the target. A rate that was not kept up with is one that failed, whatever the percentile of the
+/// requests that were made.
+///
+/// # Errors
+/// When the trial was too short for the condition.
+fn judged(condition: &Threshold, rate: u64, report: &Report) -> Result<Trial, Error> {
+    let outcome = condition.judge(&report.figures());
+    if outcome.fate == Fate::Undecided {
+        return Err(Error::Invalid(format!(
+            "a trial of {:.1} s at {rate} requests per second cannot tell whether {} holds: {}; make trials longer (-d) or begin at a higher rate (-R)",
+            report.duration_s,
+            condition.text(),
+            outcome.measured
+        )));
+    }
+    let mut threads = report.evidence.threads.iter();
+    let is_full = threads.any(|thread| thread.cpu_share >= CPU_SHARE_INVALID);
+    let is_behind = report.rps < rate as f64 * FIND_RATE_KEPT;
+    let held = match outcome.fate {
+        _ if is_full => Held::GeneratorLimit,
+        // The condition is what is to be: a threshold that holds.
+        Fate::Failed if !is_behind => Held::Yes,
+        Fate::Failed | Fate::Passed | Fate::Undecided => Held::No,
+    };
+    let response = &report.times.response;
+    Ok(Trial {
+        rate,
+        held,
+        measured: outcome.measured,
+        rps: report.rps,
+        p50_us: supported(response, 50.0),
+        p99_us: supported(response, 99.0),
+        p99_9_us: supported(response, 99.9),
+    })
+}
+
+/// The user's wish to end, which ends the trial under way.
+struct End {
+    is_over: Arc<AtomicBool>,
+    stopper: Arc<Mutex<Option<Stopper>>>,
+}
+
+impl End {
+    fn on_signal() -> Result<End, Error> {
+        let end = End {
+            is_over: Arc::default(),
+            stopper: Arc::default(),
+        };
+        let (is_over, stopper) = (Arc::clone(&end.is_over), Arc::clone(&end.stopper));
+        super::on_signal(move || {
+            is_over.store(true, Ordering::Relaxed);
+            let stopper = stopper.lock().map(|stopper| stopper.clone());
+            if let Ok(Some(stopper)) = stopper {
+                stopper.stop();
+            }
+        })?;
+        Ok(end)
+    }
+
+    fn watch(&self, stopper: Stopper) {
+        if let Ok(mut watched) = self.stopper.lock() {
+            *watched = Some(stopper.clone());
+        }
+        // A signal between two trials found nothing to stop.
+        if self.is_over() {
+            stopper.stop();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}

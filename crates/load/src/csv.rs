@@ -1,0 +1,74 @@
+//! The seconds of a run as comma-separated values, a row for each. Pure.
+
+use crate::report::{Report, SecondRow};
+
+/// The names of the columns.
+pub const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us,1xx,2xx,3xx,4xx,5xx";
+
+/// All rows under [`HEADER`]. What is not known is empty, never 0.
+pub fn of(report: &Report) -> String {
+    let mut text = format!("{HEADER}\n");
+    for row in &report.seconds {
+        text.push_str(&line(row, report.began_unix_s));
+        text.push('\n');
+    }
+    text
+}
+
+fn line(row: &SecondRow, began: Option<f64>) -> String {
+    let known = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let at = began.map_or(String::new(), |began| format!("{:.3}", began + row.t));
+    let mut cells = vec![
+        row.t.to_string(),
+        at,
+        row.connections.to_string(),
+        row.requests.to_string(),
+        row.errors.to_string(),
+        row.rps.to_string(),
+        row.bytes_per_s.to_string(),
+    ];
+    let times = [
+        row.ttfb_us,
+        row.ttlb_us,
+        row.p50_us,
+        row.p99_us,
+        row.p99_9_us,
+        row.max_us,
+        row.service_p99_us,
+    ];
+    cells.extend(times.map(known));
+    cells.extend(row.statuses.map(|count| count.to_string()));
+    cells.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_second_is_a_row_with_as_many_cells_as_names() {
+        let report = Report {
+            began_unix_s: Some(1_000.5),
+            seconds: vec![
+                SecondRow {
+                    t: 1.0,
+                    connections: 3,
+                    requests: 50,
+                    rps: 50.0,
+                    p50_us: Some(12.5),
+                    statuses: [0, 49, 0, 1, 0],
+                    ..SecondRow::default()
+                },
+                SecondRow::default(),
+            ],
+            ..Report::default()
+        };
+        let text = of(&report);
+        let cells: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+        assert_eq!(cells, [19, 19, 19]);
+        assert_eq!(
+            text.lines().nth(1),
+            Some("1,1001.500,3,50,0,50,0,,,12.5,,,,,0,49,0,1,0")
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! The figures that thresholds, searches and views look at: six kinds of times and the counts beside them. Pure.
+
+use std::collections::BTreeMap;
+
+use onrush_measure::histogram::Histogram;
+
+use crate::times::Times;
+
+/// What a time is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// From the intended start of a request to the last byte of its answer.
+    Response,
+    /// From the request being written to the last byte of its answer.
+    Service,
+    /// From the intended start of a request to its being written.
+    SendLag,
+    /// From the request being written to the first bytes of its answer.
+    FirstByte,
+    /// Of making a connection.
+    Connect,
+    /// Of a TLS handshake, from the connection to the keys.
+    Tls,
+}
+
+impl Kind {
+    /// All of them, in the order of reports.
+    pub const ALL: [Kind; 6] = [
+        Kind::Response,
+        Kind::Service,
+        Kind::SendLag,
+        Kind::FirstByte,
+        Kind::Connect,
+        Kind::Tls,
+    ];
+
+    /// Its key in `histograms` of the JSON, and its name in thresholds.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Response => "response",
+            Kind::Service => "service",
+            Kind::SendLag => "send_lag",
+            Kind::FirstByte => "first_byte",
+            Kind::Connect => "connect",
+            Kind::Tls => "tls",
+        }
+    }
+
+    /// Its name in sentences.
+    pub fn title(self) -> &'static str {
+        match self {
+            Kind::Response => "response time",
+            Kind::Service => "service time",
+            Kind::SendLag => "send lag",
+            Kind::FirstByte => "first byte",
+            Kind::Connect => "connect",
+            Kind::Tls => "TLS handshake",
+        }
+    }
+}
+
+impl Times {
+    /// The times of one kind.
+    pub fn of(&self, kind: Kind) -> &Histogram {
+        match kind {
+            Kind::Response => &self.response,
+            Kind::Service => &self.service,
+            Kind::SendLag => &self.send_lag,
+            Kind::FirstByte => &self.first_byte,
+            Kind::Connect => &self.connect,
+            Kind::Tls => &self.tls,
+        }
+    }
+
+    /// The same, to record or to merge into.
+    pub fn of_mut(&mut self, kind: Kind) -> &mut Histogram {
+        match kind {
+            Kind::Response => &mut self.response,
+            Kind::Service => &mut self.service,
+            Kind::SendLag => &mut self.send_lag,
+            Kind::FirstByte => &mut self.first_byte,
+            Kind::Connect => &mut self.connect,
+            Kind::Tls => &mut self.tls,
+        }
+    }
+}
+
+/// What a run has come to, or has come to so far.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// The times.
+    pub times: Times,
+    /// Answers received.
+    pub answers: u64,
+    /// Requests without an answer and failures to connect.
+    pub errors: u64,
+    /// Of these, requests for whose answer nothing arrived in time.
+    pub timeouts: u64,
+    /// Requests that were due and never sent.
+    pub missed: u64,
+    /// Answers by status; of a run under way only by class, each as its first status: 200 for 2xx.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Answers per second.
+    pub rps: f64,
+}

@@ -1,0 +1,423 @@
+//! A result as one page that opens offline: figures, verdict, charts. Pure.
+
+mod charts;
+
+use std::fmt::Write;
+
+use onrush_chart::escape;
+use onrush_measure::units;
+
+use crate::figures::Kind;
+use crate::merge::times_of;
+use crate::report::{Latency, Report};
+use crate::threshold::Fate;
+use crate::times::Times;
+use crate::verdict::State;
+
+/// The page.
+pub fn page(report: &Report) -> String {
+    // A result without histograms has no curves; its figures are all there.
+    let times = times_of(report).ok();
+    let mut body = String::new();
+    header(&mut body, report);
+    tiles(&mut body, report);
+    verdict(&mut body, report);
+    thresholds(&mut body, report);
+    body.push_str("<section>\n<h2>The run</h2>\n<div class=\"grid3\">\n");
+    for figure in charts::of(report, times.as_ref()) {
+        body.push_str(&figure);
+    }
+    body.push_str("</div>\n</section>\n");
+    if let Some(times) = &times {
+        percentiles(&mut body, times);
+    }
+    counts(&mut body, report);
+    asked(&mut body, report);
+    onrush_chart::page(&format!("{} · onrush load", report.target), &body)
+}
+
+fn time(us: f64) -> String {
+    units::nanoseconds(us * 1000.0).replace("us", "µs")
+}
+
+fn header(body: &mut String, report: &Report) {
+    let options = &report.options;
+    let class = match report.verdict.state {
+        State::Valid => "good",
+        State::Suspect => "doubt",
+        State::Invalid => "bad",
+    };
+    let pace = match options.rate {
+        Some(rate) => format!("{} requests per second asked for", units::count(rate)),
+        None => "closed loop".to_owned(),
+    };
+    let began = report.began_unix_s.map_or(String::new(), |began| {
+        format!("<span>{}</span>", utc(began))
+    });
+    let _ = write!(
+        body,
+        "<header>\n<p class=\"eyebrow\">onrush load</p>\n<h1 class=\"url\">{}</h1>\n\
+         <p class=\"facts\"><b class=\"chip {class}\">{}</b>{began}<span>{:.1} s</span><span>{} connections over {} threads</span>\
+         <span>{pace}</span></p>\n</header>\n",
+        escape(&report.target),
+        report.verdict.state.to_string().to_lowercase(),
+        report.duration_s,
+        units::count(options.connections as u64),
+        options.threads,
+    );
+}
+
+/// A moment as `2026-05-04 13:05:09 UTC`.
+fn utc(unix_s: f64) -> String {
+    let seconds = unix_s.max(0.0) as u64;
+    let (days, in_day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    format!(
+        "{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        in_day / 3600,
+        in_day / 60 % 60,
+        in_day % 60
+    )
+}
+
+/// The date of a day counted from 1970-01-01, in the Gregorian calendar: years begin in March here, so that the day that
+/// leap years add is the last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+fn tiles(body: &mut String, report: &Report) {
+    let of = |percentile: &str| {
+        let mut all = report.latency_us.percentiles.iter();
+        all.find(|(name, _)| name == percentile).map(|(_, us)| *us)
+    };
+    let mut all = vec![(
+        units::rate(report.rps),
+        "answers",
+        format!("{} in all", units::count(report.requests)),
+    )];
+    for (percentile, what) in [("50", "median response"), ("99", "p99"), ("99.9", "p99.9")] {
+        if let Some(us) = of(percentile) {
+            let interval = report.latency_us.interval(percentile);
+            let beside = interval.map_or(String::new(), |[low, high]| {
+                format!("{} to {}", time(low), time(high))
+            });
+            all.push((time(us), what, beside));
+        }
+    }
+    let tried = (report.requests + report.errors).max(1);
+    all.push((
+        units::count(report.errors),
+        "errors",
+        format!("{:.3} %", report.errors as f64 * 100.0 / tried as f64),
+    ));
+    let tile = |(value, what, beside): &(String, &str, String)| {
+        format!(
+            "<div class=\"tile\"><b>{}</b><span>{what}</span><small>{}</small></div>",
+            escape(value),
+            escape(beside)
+        )
+    };
+    let tiles: String = all.iter().map(tile).collect();
+    let _ = writeln!(body, "<div class=\"tiles\">{tiles}</div>");
+}
+
+fn verdict(body: &mut String, report: &Report) {
+    let verdict = &report.verdict;
+    if verdict.reasons.is_empty() && report.warnings.is_empty() {
+        return;
+    }
+    body.push_str("<ul class=\"reasons\">\n");
+    for reason in &verdict.reasons {
+        let class = match reason.state {
+            State::Valid => "good",
+            State::Suspect => "doubt",
+            State::Invalid => "bad",
+        };
+        let _ = writeln!(
+            body,
+            "<li><b class=\"chip {class}\">{}</b> <b>{}: {}</b> ({})<small>{}</small></li>",
+            reason.state.to_string().to_lowercase(),
+            escape(&reason.what),
+            escape(&reason.measured),
+            escape(&reason.bound),
+            escape(&reason.remedy)
+        );
+    }
+    for warning in report.other_warnings() {
+        let _ = writeln!(body, "<li>{}</li>", escape(warning));
+    }
+    body.push_str("</ul>\n");
+}
+
+fn thresholds(body: &mut String, report: &Report) {
+    if report.thresholds.is_empty() {
+        return;
+    }
+    body.push_str("<ul class=\"reasons\">\n");
+    for outcome in &report.thresholds {
+        let (class, word) = match outcome.fate {
+            Fate::Passed => ("good", "passed"),
+            Fate::Failed => ("bad", "failed"),
+            Fate::Undecided => ("bad", "undecided"),
+        };
+        let _ = writeln!(
+            body,
+            "<li><b class=\"chip {class}\">{word}</b> fail if <code>{}</code>: {}</li>",
+            escape(&outcome.condition),
+            escape(&outcome.measured)
+        );
+    }
+    body.push_str("</ul>\n");
+}
+
+/// A figure with its interval, out of those of one kind of time.
+type Pick<'a> = &'a dyn Fn(&Latency) -> Option<(f64, Option<[f64; 2]>)>;
+
+/// A column for each kind of time that was measured.
+fn percentiles(body: &mut String, times: &Times) {
+    let kinds: Vec<(Kind, Latency)> = Kind::ALL
+        .into_iter()
+        .map(|kind| (kind, Latency::of(times.of(kind))))
+        .filter(|(_, latency)| latency.mean.is_some())
+        .collect();
+    let longest = kinds
+        .iter()
+        .map(|(_, latency)| &latency.percentiles)
+        .max_by_key(|list| list.len());
+    let Some(longest) = longest else {
+        return;
+    };
+    let head: String = kinds
+        .iter()
+        .map(|(kind, _)| format!("<th scope=\"col\">{}</th>", kind.title()))
+        .collect();
+    let row = |name: &str, figure: Pick<'_>| {
+        let cells: String = kinds
+            .iter()
+            .map(|(_, latency)| match figure(latency) {
+                None => "<td class=\"none\">–</td>".to_owned(),
+                Some((us, None)) => format!("<td>{}</td>", time(us)),
+                Some((us, Some([low, high]))) => {
+                    format!(
+                        "<td>{}<small>{} to {}</small></td>",
+                        time(us),
+                        time(low),
+                        time(high)
+                    )
+                }
+            })
+            .collect();
+        format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
+    };
+    let mut rows = row("mean", &|latency| Some((latency.mean?, None)));
+    for (percentile, _) in longest {
+        rows.push_str(&row(&format!("{percentile} %"), &|latency| {
+            let (_, us) = latency
+                .percentiles
+                .iter()
+                .find(|(of, _)| of == percentile)?;
+            Some((*us, latency.interval(percentile)))
+        }));
+    }
+    rows.push_str(&row("largest", &|latency| Some((latency.max?, None))));
+    let _ = write!(
+        body,
+        "<section>\n<h2>Percentiles</h2>\n<p class=\"about\">As far as at least ten values lie above them; below each, \
+         between which times the true one lies with 95 % (order statistics, for independent requests).</p>\n\
+         <div class=\"scroll\"><table class=\"roles times\"><thead><tr><th scope=\"col\"></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
+    );
+}
+
+/// Statuses and errors by kind.
+fn counts(body: &mut String, report: &Report) {
+    let statuses = report
+        .statuses
+        .iter()
+        .map(|(status, count)| (status.to_string(), *count));
+    let errors = report
+        .errors_by_kind
+        .iter()
+        .filter(|(_, count)| **count > 0);
+    let errors = errors.map(|(kind, count)| (kind.replace('_', " "), *count));
+    let total = (report.requests + report.errors).max(1) as f64;
+    let rows: String = statuses
+        .chain(errors)
+        .map(|(what, count)| {
+            format!(
+                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{:.3} %</td></tr>\n",
+                escape(&what),
+                units::count(count),
+                count as f64 * 100.0 / total
+            )
+        })
+        .collect();
+    let _ = write!(
+        body,
+        "<section>\n<h2>Answers and errors</h2>\n<table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">status or kind</th>\
+         <th scope=\"col\">count</th><th scope=\"col\">share</th></tr></thead><tbody>{rows}</tbody></table>\n</section>\n"
+    );
+}
+
+fn asked(body: &mut String, report: &Report) {
+    let options = &report.options;
+    let mut facts: Vec<(&str, String)> = vec![
+        ("method", options.method.clone()),
+        ("connections made", units::count(report.connections)),
+        (
+            "sent again after the server had closed",
+            units::count(report.resent),
+        ),
+        ("driver", options.io.clone()),
+        ("pipeline", options.pipeline.to_string()),
+        ("timeout", format!("{} s", options.timeout_s)),
+        ("received", units::bytes(report.bytes as f64)),
+    ];
+    if !options.headers.is_empty() {
+        facts.push(("fields", options.headers.join(", ")));
+    }
+    if let Some(us) = report.cpu_us_per_request {
+        facts.push(("generator's own CPU", format!("{us:.2} µs per request")));
+    }
+    let busy: Vec<String> = report
+        .cores
+        .iter()
+        .map(|core| format!("{:.0} %", core.share * 100.0))
+        .collect();
+    facts.push(("its threads busy", busy.join(", ")));
+    if let Some(tls) = &report.tls {
+        facts.push(("TLS", format!("{} {}", tls.version, tls.cipher)));
+        facts.push((
+            "handshakes",
+            format!(
+                "{}, {} resumed, mean {}",
+                units::count(tls.handshakes),
+                units::count(tls.resumed),
+                time(tls.mean_us)
+            ),
+        ));
+    }
+    let list: String = facts
+        .iter()
+        .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value)))
+        .collect();
+    let _ = write!(
+        body,
+        "<section class=\"how\">\n<h2>How it was measured</h2>\n<p>Response times count from the moment a request should have started, \
+         service times from its being written; the difference is how long it had to wait to leave. Mean and maximum of response times are exact, \
+         everything else is within 0.1 %.</p>\n<dl>{list}</dl>\n</section>\n"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Histograms, SecondRow};
+    use crate::verdict::{Reason, Verdict};
+
+    /// A run of 60 seconds with markup wherever text comes from outside.
+    pub(super) fn report() -> Report {
+        let mut times = Times::default();
+        for rank in 0..20_000_u32 {
+            let share = (f64::from(rank) + 0.5) / 20_000.0;
+            let service = 200_000.0 - (1.0 - share).ln() * 400_000.0;
+            let lag = 3_000.0 - (1.0 - share).ln() * 9_000.0;
+            times.of_mut(Kind::Service).record(service as u64);
+            times.of_mut(Kind::SendLag).record(lag as u64);
+            times.of_mut(Kind::Response).record((service + lag) as u64);
+        }
+        let row = |second: u32| {
+            let wave = 1.0 + 0.2 * (f64::from(second) / 5.0).sin();
+            SecondRow {
+                t: f64::from(second),
+                connections: 10,
+                requests: (333.0 * wave) as u64,
+                errors: u64::from(second % 20 == 7) * 9,
+                rps: 333.0 * wave,
+                statuses: [0, (320.0 * wave) as u64, 0, 0, 13],
+                p50_us: Some(480.0 * wave),
+                p99_us: Some(2_000.0 * wave),
+                max_us: Some(4_000.0 * wave * wave),
+                service_p99_us: Some(1_900.0 * wave),
+                ..SecondRow::default()
+            }
+        };
+        let mut report = Report {
+            target: "http://a/<b>&\"c".to_owned(),
+            requests: 20_000,
+            errors: 27,
+            errors_by_kind: [("reset".to_owned(), 27), ("other".to_owned(), 0)].into(),
+            statuses: [(200, 19_220), (503, 780)].into(),
+            duration_s: 60.0,
+            rps: 333.3,
+            latency_us: Latency::of(times.of(Kind::Response)),
+            seconds: (1..=60).map(row).collect(),
+            began_unix_s: Some(1_772_284_509.0),
+            histograms: Some(Histograms::of(&times)),
+            verdict: Verdict::from(vec![Reason {
+                state: State::Suspect,
+                what: "a thread <waited> for a CPU".to_owned(),
+                measured: "4.10 % of the time".to_owned(),
+                bound: "at most 2.00 %".to_owned(),
+                remedy: "give it CPUs of its own".to_owned(),
+            }]),
+            ..Report::default()
+        };
+        report.options.connections = 10;
+        report
+    }
+
+    #[test]
+    fn the_page_has_every_chart_and_fetches_nothing() {
+        let page = page(&report());
+        assert_eq!(page.matches("<svg class=\"chart\"").count(), 6);
+        for part in [
+            "333/s",
+            "503",
+            "reset",
+            "2026-02-28 13:15:09 UTC",
+            "99.9 %",
+            "suspect",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        for reference in ["src=", "@import", "url(", "<link"] {
+            assert!(!page.contains(reference), "{reference}");
+        }
+    }
+
+    #[test]
+    fn markup_from_outside_is_escaped() {
+        let page = page(&report());
+        assert!(!page.contains("/<b>&\"c") && !page.contains("<waited>"));
+        assert!(page.contains("http://a/&lt;b&gt;&amp;&quot;c"));
+    }
+
+    #[test]
+    fn a_result_without_seconds_or_histograms_is_a_page_too() {
+        let empty = page(&Report::default());
+        assert!(!empty.contains("<svg") && empty.contains("How it was measured"));
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (unix_s, date) in [
+            (0.0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399.0, "2000-02-28 23:59:59 UTC"),
+            (951_782_400.0, "2000-02-29 00:00:00 UTC"),
+            (4_107_542_400.0, "2100-03-01 00:00:00 UTC"),
+            (1_798_761_599.9, "2026-12-31 23:59:59 UTC"),
+        ] {
+            assert_eq!(utc(unix_s), date);
+        }
+    }
+}

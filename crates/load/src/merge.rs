@@ -1,0 +1,645 @@
+//! Results of several generators that loaded one target at one time, added up as if they had been one. Pure.
+//!
+//! Histograms, counts and seconds add; percentiles come from the added histograms, since those of parts cannot be
+//! averaged. What would not add up to one run is refused.
+
+use onrush_measure::units;
+
+use crate::evidence::Evidence;
+use crate::figures::Kind;
+use crate::limits::{MERGE_ROWS_MAX, MERGE_SKEW_SHARE_MAX};
+use crate::report::{Asked, Histograms, Latency, Report, SecondRow, TlsRow};
+use crate::times::Times;
+use crate::verdict::{Reason, State, Verdict};
+
+/// One generator's result.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// How messages call it, such as the name of its file.
+    pub name: String,
+    /// Its result.
+    pub report: Report,
+}
+
+/// Adds up `parts`.
+///
+/// # Errors
+/// Says why they are not one run, and what can be done instead.
+pub fn merge(parts: &[Part]) -> Result<Report, String> {
+    let [first, others @ ..] = parts else {
+        return Err("there is nothing to merge: name the JSON files of the generators".to_owned());
+    };
+    for other in others {
+        check_same(first, other)?;
+    }
+    let span = Span::of(parts)?;
+    let times = sum_times(parts)?;
+    let sum = |count: fn(&Report) -> u64| parts.iter().map(|part| count(&part.report)).sum();
+    let requests: u64 = sum(|report| report.requests);
+    let bytes: u64 = sum(|report| report.bytes);
+    let verdict = verdict(parts, &span);
+    let of = |kind| Latency::of(times.of(kind));
+    let mut report = Report {
+        target: first.report.target.clone(),
+        options: asked(parts),
+        requests,
+        errors: sum(|report| report.errors),
+        duration_s: thousandths(span.length()),
+        rps: thousandths(requests as f64 / span.length()),
+        bytes,
+        bytes_per_s: thousandths(bytes as f64 / span.length()),
+        latency_us: of(Kind::Response),
+        service_us: of(Kind::Service),
+        send_lag_us: of(Kind::SendLag),
+        first_byte_us: of(Kind::FirstByte),
+        connect_us: of(Kind::Connect),
+        tls_us: of(Kind::Tls),
+        cpu_us_per_request: cpu(parts, requests),
+        connections: sum(|report| report.connections),
+        tls: tls(parts),
+        resent: sum(|report| report.resent),
+        missed: sum(|report| report.missed),
+        unfinished: sum(|report| report.unfinished),
+        late: sum(|report| report.late),
+        evidence: evidence(parts, &span, &times),
+        stopped_because: stopped_because(parts),
+        seconds: seconds(parts, &span)?,
+        warnings: warnings(parts, &verdict),
+        began_unix_s: Some(span.began),
+        histograms: Some(Histograms::of(&times)),
+        verdict,
+        times,
+        ..Report::default()
+    };
+    for part in parts {
+        add_counts(&mut report, &part.report);
+    }
+    Ok(report)
+}
+
+fn tls(parts: &[Part]) -> Option<TlsRow> {
+    let rows = parts.iter().filter_map(|part| part.report.tls.clone());
+    rows.reduce(sum_tls)
+}
+
+fn stopped_because(parts: &[Part]) -> Option<String> {
+    let reason = |part: &Part| {
+        let reason = part.report.stopped_because.as_ref()?;
+        Some(format!("{}: {reason}", part.name))
+    };
+    let reasons: Vec<String> = parts.iter().filter_map(reason).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// The reasons of the verdict, and then what else the parts warn of.
+fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
+    let of_part = |part: &Part| -> Vec<String> {
+        let others = part.report.other_warnings().iter();
+        others
+            .map(|warning| format!("{}: {warning}", part.name))
+            .collect()
+    };
+    let reasons = verdict.reasons.iter().map(Reason::to_string);
+    reasons.chain(parts.iter().flat_map(of_part)).collect()
+}
+
+/// The facts of all: counts and rates add, of shares the worst stands for all.
+fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
+    let all = || parts.iter().map(|part| &part.report.evidence);
+    let sum = |count: fn(&Evidence) -> u64| all().map(count).sum::<u64>();
+    let known = |count: fn(&Evidence) -> Option<u64>| {
+        all().filter_map(count).reduce(|one, more| one + more)
+    };
+    let rates =
+        |rate: fn(&Evidence) -> Option<f64>| all().filter_map(rate).reduce(|one, more| one + more);
+    let lag = times.of(Kind::SendLag);
+    Evidence {
+        threads: all()
+            .flat_map(|evidence| evidence.threads.clone())
+            .collect(),
+        rate_asked: rates(|evidence| evidence.rate_asked),
+        rate_achieved: all().map(|evidence| evidence.rate_achieved).sum(),
+        missed: sum(|evidence| evidence.missed),
+        connections_asked: sum(|evidence| evidence.connections_asked),
+        connections_achieved: sum(|evidence| evidence.connections_achieved),
+        fairness: all()
+            .filter_map(|evidence| evidence.fairness)
+            .reduce(f64::min),
+        steal_share: all()
+            .filter_map(|evidence| evidence.steal_share)
+            .reduce(f64::max),
+        throttled_s: all()
+            .filter_map(|evidence| evidence.throttled_s)
+            .reduce(f64::max),
+        retransmits: known(|evidence| evidence.retransmits),
+        segments_out: known(|evidence| evidence.segments_out),
+        no_local_port: sum(|evidence| evidence.no_local_port),
+        requests_sent: sum(|evidence| evidence.requests_sent),
+        answers: sum(|evidence| evidence.answers),
+        failures: sum(|evidence| evidence.failures),
+        unfinished: sum(|evidence| evidence.unfinished),
+        resent: sum(|evidence| evidence.resent),
+        timeouts: sum(|evidence| evidence.timeouts),
+        is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
+        send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
+        duration_s: thousandths(span.length()),
+    }
+}
+
+fn add_counts(sum: &mut Report, more: &Report) {
+    for (kind, count) in &more.errors_by_kind {
+        *sum.errors_by_kind.entry(kind.clone()).or_default() += count;
+    }
+    for (status, count) in &more.statuses {
+        *sum.statuses.entry(*status).or_default() += count;
+    }
+    sum.cores.extend_from_slice(&more.cores);
+}
+
+/// Everything that makes two loads different loads.
+fn check_same(first: &Part, other: &Part) -> Result<(), String> {
+    let differ = |what: &str, of_first: String, of_other: String| {
+        Err(format!(
+            "{} and {} cannot be merged: their {what} differ ({of_first} and {of_other}); only generators of one load add up. To set one beside the other: onrush load compare",
+            first.name, other.name
+        ))
+    };
+    let (one, two) = (&first.report, &other.report);
+    let pace = |options: &Asked| match options.rate {
+        Some(_) => "a set rate".to_owned(),
+        None => "a closed loop".to_owned(),
+    };
+    if one.target != two.target {
+        return differ("targets", one.target.clone(), two.target.clone());
+    }
+    if one.options.method != two.options.method {
+        return differ(
+            "methods",
+            one.options.method.clone(),
+            two.options.method.clone(),
+        );
+    }
+    if one.options.headers != two.options.headers {
+        return differ(
+            "fields",
+            one.options.headers.join(", "),
+            two.options.headers.join(", "),
+        );
+    }
+    if pace(&one.options) != pace(&two.options) {
+        return differ("paces", pace(&one.options), pace(&two.options));
+    }
+    if one.options.pipeline != two.options.pipeline {
+        let pipeline = |report: &Report| report.options.pipeline.to_string();
+        return differ("pipelines", pipeline(one), pipeline(two));
+    }
+    Ok(())
+}
+
+/// From the first start to the last end of all parts, in seconds.
+struct Span {
+    began: f64,
+    ended: f64,
+    /// From the last start to the first end.
+    together: f64,
+}
+
+impl Span {
+    fn of(parts: &[Part]) -> Result<Span, String> {
+        let mut span = Span {
+            began: f64::INFINITY,
+            ended: f64::NEG_INFINITY,
+            together: 0.0,
+        };
+        let (mut last_start, mut first_end) = (f64::NEG_INFINITY, f64::INFINITY);
+        for part in parts {
+            let began = part.report.began_unix_s.ok_or_else(|| {
+                format!("{} cannot be merged: it does not say when it began, so an older onrush wrote it", part.name)
+            })?;
+            let ended = began + part.report.duration_s;
+            span.began = span.began.min(began);
+            span.ended = span.ended.max(ended);
+            last_start = last_start.max(began);
+            first_end = first_end.min(ended);
+        }
+        if first_end <= last_start {
+            return Err("these cannot be merged: one had ended before another began, so they were not one load (or the clocks of their machines differ). To set one beside the other: onrush load compare".to_owned());
+        }
+        span.together = first_end - last_start;
+        Ok(span)
+    }
+
+    fn length(&self) -> f64 {
+        self.ended - self.began
+    }
+}
+
+fn sum_times(parts: &[Part]) -> Result<Times, String> {
+    let mut sum = Times::default();
+    for part in parts {
+        let times = times_of(&part.report)
+            .map_err(|reason| format!("{} cannot be merged: {reason}", part.name))?;
+        sum.merge(&times);
+    }
+    Ok(sum)
+}
+
+/// The times of a result, with the exact means and largest values beside the bins.
+///
+/// # Errors
+/// When the result has none, or they are not what their key says.
+pub fn times_of(report: &Report) -> Result<Times, String> {
+    let histograms = report.histograms.as_ref().ok_or(
+        "it has no histograms, so an older onrush wrote it; percentiles alone neither add up nor compare",
+    )?;
+    let mut times = histograms.times()?;
+    let exact = [
+        (Kind::Response, &report.latency_us),
+        (Kind::Service, &report.service_us),
+        (Kind::SendLag, &report.send_lag_us),
+        (Kind::FirstByte, &report.first_byte_us),
+        (Kind::Connect, &report.connect_us),
+        (Kind::Tls, &report.tls_us),
+    ];
+    for (kind, latency) in exact {
+        if let (Some(mean), Some(max)) = (latency.mean, latency.max) {
+            let bins = std::mem::take(times.of_mut(kind));
+            *times.of_mut(kind) = bins.with_exact(mean * 1000.0, (max * 1000.0).round() as u64);
+        }
+    }
+    Ok(times)
+}
+
+/// What all were asked for together.
+fn asked(parts: &[Part]) -> Asked {
+    let options = || parts.iter().map(|part| &part.report.options);
+    let first = &parts[0].report.options;
+    let total = |count: fn(&Asked) -> Option<u64>| options().map(count).sum();
+    let is_one_driver = options().all(|options| options.io == first.io);
+    Asked {
+        connections: options().map(|options| options.connections).sum(),
+        threads: options().map(|options| options.threads).sum(),
+        // Of several machines, where the numbers mean nothing.
+        cpus: Vec::new(),
+        io: if is_one_driver {
+            first.io.clone()
+        } else {
+            "mixed".to_owned()
+        },
+        duration_s: options()
+            .filter_map(|options| options.duration_s)
+            .reduce(f64::max),
+        count: total(|options| options.count),
+        rate: total(|options| options.rate),
+        timeout_s: options()
+            .map(|options| options.timeout_s)
+            .fold(0.0, f64::max),
+        ..first.clone()
+    }
+}
+
+fn cpu(parts: &[Part], requests: u64) -> Option<f64> {
+    let spent = |part: &Part| Some(part.report.cpu_us_per_request? * part.report.requests as f64);
+    let spent: f64 = parts.iter().filter_map(spent).sum();
+    (requests > 0).then(|| thousandths(spent / requests as f64))
+}
+
+fn sum_tls(one: TlsRow, other: TlsRow) -> TlsRow {
+    let handshakes = one.handshakes + other.handshakes;
+    let sum_us = one.mean_us * one.handshakes as f64 + other.mean_us * other.handshakes as f64;
+    TlsRow {
+        handshakes,
+        resumed: one.resumed + other.resumed,
+        mean_us: thousandths(sum_us / handshakes.max(1) as f64),
+        ..one
+    }
+}
+
+/// The worst of all, and whether they really ran together.
+fn verdict(parts: &[Part], span: &Span) -> Verdict {
+    let of_part = |part: &Part| -> Vec<Reason> {
+        let named = |reason: &Reason| Reason {
+            what: format!("{}: {}", part.name, reason.what),
+            ..reason.clone()
+        };
+        part.report.verdict.reasons.iter().map(named).collect()
+    };
+    let mut reasons: Vec<Reason> = parts.iter().flat_map(of_part).collect();
+    let apart = 1.0 - span.together / span.length();
+    if apart > MERGE_SKEW_SHARE_MAX {
+        reasons.push(Reason {
+            state: State::Suspect,
+            what: "the generators did not run all the time together".to_owned(),
+            measured: format!("{:.1} s of {:.1} s", span.together, span.length()),
+            bound: format!("all but {:.0} %", MERGE_SKEW_SHARE_MAX * 100.0),
+            remedy: "start them at one time, with clocks that agree; the rate is of the whole span"
+                .to_owned(),
+        });
+    }
+    Verdict::from(reasons)
+}
+
+// Seconds.
+
+/// The rows of all parts on one clock. A row counts to the row of the sum in which its middle lies, so that nothing is
+/// split and every count adds up; rows of the sum are as long as the longest of the parts'.
+fn seconds(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String> {
+    let step = parts
+        .iter()
+        .map(|part| step(&part.report.seconds))
+        .fold(1.0, f64::max);
+    let count = (span.length() / step).ceil();
+    if count > MERGE_ROWS_MAX as f64 {
+        return Err(format!(
+            "these cannot be merged: from the first start to the last end are {:.0} s, so the clocks of their machines differ",
+            span.length()
+        ));
+    }
+    let mut rows = vec![Sum::default(); count as usize];
+    for part in parts {
+        let offset = part.report.began_unix_s.unwrap_or(span.began) - span.began;
+        let mut begin = 0.0;
+        // What one part adds to a row: several of its rows may fall into one.
+        let mut open: Vec<u64> = vec![0; rows.len()];
+        for row in &part.report.seconds {
+            let middle = offset + (begin + row.t) / 2.0;
+            let at = ((middle / step) as usize).min(rows.len().saturating_sub(1));
+            if let Some(sum) = rows.get_mut(at) {
+                sum.add(row, row.t - begin);
+                open[at] = open[at].max(row.connections);
+            }
+            begin = row.t;
+        }
+        rows.iter_mut()
+            .zip(open)
+            .for_each(|(sum, open)| sum.connections += open);
+    }
+    Ok(rows
+        .iter()
+        .enumerate()
+        .map(|(at, sum)| {
+            let begin = at as f64 * step;
+            let end = (begin + step).min(span.length());
+            sum.row(begin, end)
+        })
+        .collect())
+}
+
+/// The length of a result's rows, its last aside, in whole seconds.
+fn step(rows: &[SecondRow]) -> f64 {
+    rows.first().map_or(1.0, |first| first.t.round().max(1.0))
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    connections: u64,
+    requests: u64,
+    errors: u64,
+    bytes: f64,
+    first_byte_us: f64,
+    last_byte_us: f64,
+    statuses: [u64; 5],
+    max_us: Option<f64>,
+}
+
+impl Sum {
+    fn add(&mut self, row: &SecondRow, length: f64) {
+        let requests = row.requests as f64;
+        self.requests += row.requests;
+        self.errors += row.errors;
+        self.bytes += row.bytes_per_s * length;
+        self.first_byte_us += row.ttfb_us.unwrap_or(0.0) * requests;
+        self.last_byte_us += row.ttlb_us.unwrap_or(0.0) * requests;
+        for (sum, more) in self.statuses.iter_mut().zip(row.statuses) {
+            *sum += more;
+        }
+        // Of the percentiles of a second only the last, the largest value, can be had from those of its parts.
+        self.max_us = self.max_us.into_iter().chain(row.max_us).reduce(f64::max);
+    }
+
+    fn row(&self, begin: f64, end: f64) -> SecondRow {
+        let length = (end - begin).max(f64::EPSILON);
+        let mean = |sum: f64| (self.requests > 0).then(|| thousandths(sum / self.requests as f64));
+        SecondRow {
+            t: thousandths(end),
+            connections: self.connections,
+            requests: self.requests,
+            errors: self.errors,
+            rps: thousandths(self.requests as f64 / length),
+            bytes_per_s: thousandths(self.bytes / length),
+            ttfb_us: mean(self.first_byte_us),
+            ttlb_us: mean(self.last_byte_us),
+            statuses: self.statuses,
+            max_us: self.max_us,
+            ..SecondRow::default()
+        }
+    }
+}
+
+fn thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// One line about what was merged.
+pub fn headline(parts: &[Part], merged: &Report) -> String {
+    let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+    format!(
+        "{}: {} generators ({}), {} connections over {} threads",
+        merged.target,
+        parts.len(),
+        names.join(", "),
+        units::count(merged.options.connections as u64),
+        units::count(merged.options.threads as u64),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A generator that began at `began` and measured `values` (in microseconds), one in each hundredth of a second.
+    fn part(name: &str, began: f64, values: impl IntoIterator<Item = u64>) -> Part {
+        let mut times = Times::default();
+        for value in values {
+            for kind in [
+                Kind::Response,
+                Kind::Service,
+                Kind::SendLag,
+                Kind::FirstByte,
+            ] {
+                times.of_mut(kind).record(value * 1000);
+            }
+        }
+        let requests = times.of(Kind::Response).count();
+        let seconds = (1..=requests.div_ceil(100)).map(|second| {
+            let end = (second as f64).min(requests as f64 / 100.0);
+            let in_row = (end * 100.0).round() as u64 - (second - 1) * 100;
+            SecondRow {
+                t: end,
+                connections: 10,
+                requests: in_row,
+                errors: 1,
+                bytes_per_s: 500.0,
+                ttlb_us: Some(5.0),
+                ..SecondRow::default()
+            }
+        });
+        let mut report = Report {
+            target: "http://a/".to_owned(),
+            requests,
+            errors: 2,
+            bytes: requests * 5,
+            duration_s: requests as f64 / 100.0,
+            statuses: [(200, requests)].into(),
+            errors_by_kind: [("reset".to_owned(), 2)].into(),
+            latency_us: Latency::of(times.of(Kind::Response)),
+            cpu_us_per_request: Some(4.0),
+            seconds: seconds.collect(),
+            began_unix_s: Some(began),
+            histograms: Some(Histograms::of(&times)),
+            ..Report::default()
+        };
+        report.options.connections = 10;
+        report.options.threads = 1;
+        Part {
+            name: name.to_owned(),
+            report,
+        }
+    }
+
+    fn refusal(parts: &[Part]) -> String {
+        merge(parts).map(|_| ()).expect_err("it is refused")
+    }
+
+    #[test]
+    fn two_halves_merge_to_the_whole() {
+        let whole = part("whole", 1000.0, 1..=1000);
+        let halves = [
+            part("low", 1000.0, 1..=500),
+            part("high", 1000.0, 501..=1000),
+        ];
+        let report = merge(&halves).unwrap();
+        assert_eq!(report.latency_us, whole.report.latency_us);
+        assert_eq!(report.histograms, whole.report.histograms);
+        assert_eq!(
+            (report.requests, report.errors, report.bytes),
+            (1000, 4, 5000)
+        );
+        assert_eq!(report.statuses, whole.report.statuses);
+        assert_eq!(report.errors_by_kind["reset"], 4);
+        assert_eq!((report.duration_s, report.rps), (5.0, 200.0));
+        assert_eq!(report.options.connections, 20);
+        assert_eq!(report.cpu_us_per_request, Some(4.0));
+        assert_eq!(report.verdict.state, State::Valid);
+        let (percentile, median) = &report.latency_us.percentiles[0];
+        assert_eq!(percentile, "50");
+        assert!((median - 500.0).abs() < 1.0, "{median}");
+    }
+
+    #[test]
+    fn merging_is_the_same_in_any_order_and_in_any_groups() {
+        let parts = [
+            part("a", 1000.0, 1..=300),
+            part("b", 1000.4, 200..=500),
+            part("c", 1001.2, 5..=205),
+        ];
+        let [a, b, c] = parts.clone();
+        let at_once = merge(&parts).unwrap();
+        let turned = merge(&[c.clone(), a.clone(), b.clone()]).unwrap();
+        let pair = Part {
+            name: "a and b".to_owned(),
+            report: merge(&[a, b]).unwrap(),
+        };
+        let in_groups = merge(&[pair, c]).unwrap();
+        for other in [turned, in_groups] {
+            assert_eq!(other.histograms, at_once.histograms);
+            assert_eq!(other.requests, at_once.requests);
+            assert_eq!(other.latency_us.percentiles, at_once.latency_us.percentiles);
+            assert_eq!(other.latency_us.intervals, at_once.latency_us.intervals);
+            assert_eq!(other.duration_s, at_once.duration_s);
+        }
+    }
+
+    #[test]
+    fn seconds_are_aligned_by_the_clock_and_lose_nothing() {
+        let parts = [
+            part("early", 1000.0, 1..=400),
+            part("late", 1001.9, 1..=350),
+        ];
+        let rows = merge(&parts).unwrap().seconds;
+        let requests: Vec<u64> = rows.iter().map(|row| row.requests).collect();
+        // The rows of the late one begin almost a whole second after those of the early one.
+        assert_eq!(requests, [100, 100, 200, 200, 100, 50]);
+        assert_eq!(rows.iter().map(|row| row.errors).sum::<u64>(), 8);
+        assert_eq!(rows[2].connections, 20);
+        assert_eq!(rows[2].ttlb_us, Some(5.0));
+        assert!((rows[5].t - 5.4).abs() < 0.001, "{:?}", rows[5]);
+    }
+
+    #[test]
+    fn the_worst_verdict_counts_and_its_reasons_name_their_generator() {
+        let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.0, 1..=300)];
+        parts[1].report.verdict = Verdict::from(vec![Reason {
+            state: State::Invalid,
+            what: "something".to_owned(),
+            measured: String::new(),
+            bound: String::new(),
+            remedy: String::new(),
+        }]);
+        let verdict = merge(&parts).unwrap().verdict;
+        assert_eq!(verdict.state, State::Invalid);
+        assert_eq!(verdict.reasons[0].what, "b: something");
+    }
+
+    #[test]
+    fn generators_that_ran_only_partly_together_are_suspect() {
+        let parts = [part("a", 1000.0, 1..=300), part("b", 1001.0, 1..=300)];
+        let verdict = merge(&parts).unwrap().verdict;
+        assert_eq!(verdict.state, State::Suspect);
+        assert!(verdict.reasons[0].what.contains("together"), "{verdict}");
+    }
+
+    #[test]
+    fn what_is_not_one_load_is_refused_with_its_reason() {
+        let changed = |change: fn(&mut Report)| {
+            let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.0, 1..=300)];
+            change(&mut parts[1].report);
+            refusal(&parts)
+        };
+        type Change = fn(&mut Report);
+        let cases: [(Change, &str); 8] = [
+            (
+                |r| r.target = "http://b/".to_owned(),
+                "targets differ (http://a/ and http://b/)",
+            ),
+            (|r| r.options.method = "PUT".to_owned(), "methods differ"),
+            (
+                |r| r.options.headers.push("A: b".to_owned()),
+                "fields differ",
+            ),
+            (|r| r.options.rate = Some(5), "a closed loop and a set rate"),
+            (|r| r.options.pipeline = 9, "pipelines differ"),
+            (
+                |r| r.began_unix_s = None,
+                "b cannot be merged: it does not say when it began",
+            ),
+            (
+                |r| r.began_unix_s = Some(2000.0),
+                "one had ended before another began",
+            ),
+            (
+                |r| r.histograms = None,
+                "b cannot be merged: it has no histograms",
+            ),
+        ];
+        for (change, part) in cases {
+            let refused = changed(change);
+            assert!(refused.contains(part), "{refused}");
+        }
+        let broken = changed(|report| {
+            report.histograms.get_or_insert_default().service = "?".to_owned();
+        });
+        assert!(broken.contains("histograms.service"), "{broken}");
+        assert!(refusal(&[]).contains("nothing to merge"));
+    }
+}

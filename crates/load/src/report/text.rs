@@ -1,0 +1,118 @@
+//! The report as text, for people.
+
+use std::fmt;
+
+use onrush_measure::units;
+
+use super::{Latency, Report};
+use crate::run::plural;
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "requests     {} in {:.2} s: {}, {} ({})",
+            units::count(self.requests),
+            self.duration_s,
+            units::rate(self.rps),
+            units::bytes(self.bytes_per_s) + "/s",
+            units::bits_per_s(self.bytes_per_s),
+        )?;
+        writeln!(out, "errors       {}", self.errors_line())?;
+        writeln!(out, "statuses     {}", self.statuses_line())?;
+        write!(out, "connections  {}", units::count(self.connections))?;
+        match self.resent {
+            0 => writeln!(out)?,
+            resent => writeln!(
+                out,
+                "; {} sent again after the server had closed",
+                plural(resent, "request")
+            )?,
+        }
+        if let Some(tls) = &self.tls {
+            writeln!(
+                out,
+                "TLS          {}, {} resumed, mean {}; {} {}",
+                plural(tls.handshakes, "handshake"),
+                units::count(tls.resumed),
+                units::nanoseconds(tls.mean_us * 1000.0),
+                tls.version,
+                tls.cipher,
+            )?;
+        }
+        self.write_times(out)?;
+        if let Some(cpu_us) = self.cpu_us_per_request {
+            let shares: Vec<String> = self
+                .cores
+                .iter()
+                .map(|core| format!("{:.0} %", core.share * 100.0))
+                .collect();
+            writeln!(
+                out,
+                "own CPU      {cpu_us:.2} us per request; threads busy {}",
+                shares.join(", ")
+            )?;
+        }
+        for outcome in &self.thresholds {
+            writeln!(out, "{outcome}")?;
+        }
+        write!(out, "{}", self.verdict)?;
+        self.other_warnings()
+            .iter()
+            .try_for_each(|warning| writeln!(out, "warning: {warning}"))
+    }
+}
+
+impl Report {
+    /// The three latencies beside each other: what the user waited for, what the server took, how late it was asked.
+    fn write_times(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.latency_us.mean.is_none() {
+            return Ok(());
+        }
+        let time = |us: f64| units::nanoseconds(us * 1000.0);
+        let all = [&self.latency_us, &self.service_us, &self.send_lag_us];
+        let columns = |pick: &dyn Fn(&Latency) -> Option<f64>| {
+            all.map(|latency| format!("{:>9}", pick(latency).map_or("-".to_owned(), time)))
+                .join(" ")
+        };
+        writeln!(
+            out,
+            "latency       response   service  send lag  95 % interval of response"
+        )?;
+        writeln!(out, "       mean  {}", columns(&|latency| latency.mean))?;
+        for (percentile, _) in &self.latency_us.percentiles {
+            let interval = self.latency_us.interval(percentile);
+            let interval = interval.map_or(String::new(), |[low, high]| {
+                format!("  {} to {}", time(low), time(high))
+            });
+            let of = columns(&|latency| latency.percentile(percentile));
+            writeln!(out, "  {percentile:>7} %  {of}{interval}")?;
+        }
+        writeln!(out, "        max  {}", columns(&|latency| latency.max))
+    }
+
+    fn errors_line(&self) -> String {
+        let kinds: Vec<String> = self
+            .errors_by_kind
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(kind, count)| format!("{kind} {}", units::count(*count)))
+            .collect();
+        match kinds.len() {
+            0 => "0".to_owned(),
+            _ => format!("{}: {}", units::count(self.errors), kinds.join(", ")),
+        }
+    }
+
+    fn statuses_line(&self) -> String {
+        let statuses: Vec<String> = self
+            .statuses
+            .iter()
+            .map(|(status, count)| format!("{status}: {}", units::count(*count)))
+            .collect();
+        match statuses.len() {
+            0 => "none".to_owned(),
+            _ => statuses.join(", "),
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! Whether a run may be believed: facts in, a verdict with its reasons out. Pure.
+//!
+//! A reason says what was seen, what the bound is and what to do about it. What makes the figures wrong is invalid;
+//! what makes them say something else than they seem to is suspect.
+
+use std::fmt;
+
+use onrush_measure::units;
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{Evidence, ThreadEvidence};
+use crate::limits::{
+    BUSY_DURATION_MIN, CONNECTIONS_SHARE_MIN, CPU_SHARE_INVALID, CPU_SHARE_SUSPECT, FAIRNESS_MIN,
+    LONG_TURN_MAX_US, MISSED_SHARE_INVALID, RATE_MISSED_SHARE, RETRANSMIT_SHARE_MAX,
+    RUN_DELAY_SHARE_MAX, SEGMENTS_MIN, STEAL_SHARE_MAX, SWITCHES_PER_S_MAX, THROTTLED_SHARE_MAX,
+};
+
+/// What a run is worth. From best to worst, so that the worst of several is their maximum.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Nothing speaks against the figures.
+    #[default]
+    Valid,
+    /// The figures are what was measured, and something else than the server may have shaped them.
+    Suspect,
+    /// The figures are wrong or of another load than was asked for.
+    Invalid,
+}
+
+/// The judgement of a run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The worst of the reasons; valid without any.
+    pub state: State,
+    /// What speaks against the run, the worst first.
+    pub reasons: Vec<Reason>,
+}
+
+/// One thing that speaks against a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Reason {
+    /// What it makes of the run.
+    pub state: State,
+    /// What was looked at, in a few words.
+    pub what: String,
+    /// What was found, with its unit.
+    pub measured: String,
+    /// How far it may go, with its unit.
+    pub bound: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            State::Valid => "VALID",
+            State::Suspect => "SUSPECT",
+            State::Invalid => "INVALID",
+        })
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{}: {} ({}): {}",
+            self.what, self.measured, self.bound, self.remedy
+        )
+    }
+}
+
+/// The verdict and a line for each reason; every line ends.
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "verdict      {}", self.state)?;
+        self.reasons
+            .iter()
+            .try_for_each(|reason| writeln!(out, "  {:<8} {reason}", reason.state))
+    }
+}
+
+impl Verdict {
+    /// Judges a run by its facts.
+    pub fn of(evidence: &Evidence) -> Verdict {
+        let found = [
+            counts(evidence),
+            cpu(evidence),
+            rate(evidence),
+            run_delay(evidence),
+            switches(evidence),
+            turns(evidence),
+            connections(evidence),
+            ports(evidence),
+            fairness(evidence),
+            steal(evidence),
+            throttling(evidence),
+            retransmits(evidence),
+        ];
+        Verdict::from(found.into_iter().flatten().collect())
+    }
+
+    /// The verdict that these reasons come to.
+    pub fn from(mut reasons: Vec<Reason>) -> Verdict {
+        // Stable: reasons of one state stay in the order in which they were looked for.
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.state));
+        Verdict {
+            state: reasons
+                .first()
+                .map(|reason| reason.state)
+                .unwrap_or_default(),
+            reasons,
+        }
+    }
+}
+
+fn suspect(what: &str, measured: String, bound: String, remedy: &str) -> Reason {
+    Reason {
+        state: State::Suspect,
+        what: what.to_owned(),
+        measured,
+        bound,
+        remedy: remedy.to_owned(),
+    }
+}
+
+fn invalid(what: &str, measured: String, bound: String, remedy: &str) -> Reason {
+    Reason {
+        state: State::Invalid,
+        ..suspect(what, measured, bound, remedy)
+    }
+}
+
+fn per_cent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 10.0 {
+        format!("{percent:.2} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// The worst thread by `figure`; none in a run too short for shares of its time to mean anything.
+fn worst(evidence: &Evidence, figure: fn(&ThreadEvidence) -> f64) -> Option<f64> {
+    if evidence.duration_s < BUSY_DURATION_MIN.as_secs_f64() {
+        return None;
+    }
+    evidence.threads.iter().map(figure).reduce(f64::max)
+}
+
+fn counts(evidence: &Evidence) -> Option<Reason> {
+    let accounted = evidence.answers + evidence.failures + evidence.unfinished;
+    (!evidence.is_count_consistent).then(|| {
+        invalid(
+            "counts do not add up",
+            format!(
+                "{} sent; {} answered, failed or unfinished",
+                units::count(evidence.requests_sent),
+                units::count(accounted)
+            ),
+            "equal, and as many values in every histogram".to_owned(),
+            "this is a mistake in onrush: please report it with the command line",
+        )
+    })
+}
+
+/// A thread that never sleeps measures its own queue. In a closed loop that bounds the rate, and the figures are those
+/// of that rate; in an open loop the requests leave late and the load is not the one asked for.
+fn cpu(evidence: &Evidence) -> Option<Reason> {
+    let share = worst(evidence, |thread| thread.cpu_share)?;
+    let remedy = "use more threads (-t) on CPUs of their own (--cpus), or a lower rate";
+    if evidence.rate_asked.is_some() && share >= CPU_SHARE_INVALID {
+        return Some(invalid(
+            "the generator was the limit: its busiest thread's CPU",
+            per_cent(share),
+            format!("below {} at a set rate", per_cent(CPU_SHARE_INVALID)),
+            remedy,
+        ));
+    }
+    let bound = match evidence.rate_asked {
+        Some(_) => CPU_SHARE_SUSPECT,
+        None => CPU_SHARE_INVALID,
+    };
+    (share >= bound).then(|| {
+        suspect(
+            "the generator was the limit: its busiest thread's CPU",
+            per_cent(share),
+            format!("below {}", per_cent(bound)),
+            remedy,
+        )
+    })
+}
+
+fn rate(evidence: &Evidence) -> Option<Reason> {
+    let asked = evidence.rate_asked.filter(|asked| *asked > 0.0)?;
+    let due = asked * evidence.duration_s;
+    let missed_share = evidence.missed as f64 / due.max(1.0);
+    if missed_share > MISSED_SHARE_INVALID {
+        return Some(invalid(
+            "requests that were due and never sent",
+            format!(
+                "{} ({})",
+                units::count(evidence.missed),
+                per_cent(missed_share)
+            ),
+            format!("at most {}", per_cent(MISSED_SHARE_INVALID)),
+            "the percentiles lack them: use more threads (-t) or connections (-c), or a lower rate",
+        ));
+    }
+    let short = 1.0 - evidence.rate_achieved / asked;
+    // Those in flight at the end were not late: as many as there are connections at most.
+    let in_flight = evidence.connections_asked as f64 / due.max(1.0);
+    (short > RATE_MISSED_SHARE.max(in_flight)).then(|| {
+        suspect(
+            "requests per second started",
+            format!("{:.0} of {:.0} asked for", evidence.rate_achieved, asked),
+            format!("at most {} fewer", per_cent(RATE_MISSED_SHARE)),
+            "the wait of those that started late is part of their latency: use more connections (-c), or take it as the target's limit",
+        )
+    })
+}
+
+fn run_delay(evidence: &Evidence) -> Option<Reason> {
+    let share = worst(evidence, |thread| thread.run_delay_share)?;
+    (share > RUN_DELAY_SHARE_MAX).then(|| {
+        suspect(
+            "a thread that could have run waited for a CPU",
+            format!("{} of the time", per_cent(share)),
+            format!("at most {}", per_cent(RUN_DELAY_SHARE_MAX)),
+            "give the generator CPUs of its own (--cpus), away from the server",
+        )
+    })
+}
+
+fn switches(evidence: &Evidence) -> Option<Reason> {
+    let most = worst(evidence, |thread| thread.involuntary_switches as f64)?;
+    let per_second = most / evidence.duration_s;
+    (per_second > SWITCHES_PER_S_MAX).then(|| {
+        suspect(
+            "a thread was taken off its CPU by others",
+            format!("{per_second:.0} times a second"),
+            format!("at most {SWITCHES_PER_S_MAX:.0}"),
+            "give the generator CPUs of its own (--cpus)",
+        )
+    })
+}
+
+fn turns(evidence: &Evidence) -> Option<Reason> {
+    let longest = worst(evidence, |thread| thread.longest_turn_us)?;
+    (longest > LONG_TURN_MAX_US).then(|| {
+        suspect(
+            "the longest turn of a thread between two looks at its sockets",
+            units::nanoseconds(longest * 1000.0),
+            format!("at most {}", units::nanoseconds(LONG_TURN_MAX_US * 1000.0)),
+            "answers waited that long to be seen: give the generator CPUs of its own, and fewer connections per thread",
+        )
+    })
+}
+
+fn connections(evidence: &Evidence) -> Option<Reason> {
+    let (asked, achieved) = (evidence.connections_asked, evidence.connections_achieved);
+    let is_short = (achieved as f64) < asked as f64 * CONNECTIONS_SHARE_MIN;
+    (asked > 0 && is_short).then(|| {
+        suspect(
+            "connections open at once",
+            format!("{} of {}", units::count(achieved), units::count(asked)),
+            format!("at least {}", per_cent(CONNECTIONS_SHARE_MIN)),
+            "the load came over fewer connections than asked for: see the errors, and the target's limit on connections",
+        )
+    })
+}
+
+fn ports(evidence: &Evidence) -> Option<Reason> {
+    (evidence.no_local_port > 0).then(|| {
+        suspect(
+            "connections without a free local port",
+            units::count(evidence.no_local_port),
+            "none".to_owned(),
+            "keep connections alive, widen net.ipv4.ip_local_port_range, or use more source addresses",
+        )
+    })
+}
+
+fn fairness(evidence: &Evidence) -> Option<Reason> {
+    let fairness = evidence.fairness?;
+    (fairness < FAIRNESS_MIN).then(|| {
+        suspect(
+            "answers were spread unevenly over the connections: Jain's index",
+            format!("{fairness:.2}"),
+            format!("at least {FAIRNESS_MIN:.2}"),
+            "some connections hardly worked: look at the target's threads, or at its limits per connection",
+        )
+    })
+}
+
+fn steal(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.steal_share?;
+    (share > STEAL_SHARE_MAX).then(|| {
+        suspect(
+            "the hypervisor gave this machine's CPU time to others",
+            per_cent(share),
+            format!("at most {}", per_cent(STEAL_SHARE_MAX)),
+            "measure again when the host is quiet, or on a machine of its own",
+        )
+    })
+}
+
+fn throttling(evidence: &Evidence) -> Option<Reason> {
+    let throttled = evidence.throttled_s.filter(|_| evidence.duration_s > 0.0)?;
+    let share = throttled / evidence.duration_s;
+    (share > THROTTLED_SHARE_MAX).then(|| {
+        suspect(
+            "the control group's CPU quota held the generator back",
+            format!("{throttled:.2} s, {} of the run", per_cent(share)),
+            format!("at most {}", per_cent(THROTTLED_SHARE_MAX)),
+            "raise the quota (cpu.max; in Kubernetes the CPU limit) or use fewer threads",
+        )
+    })
+}
+
+fn retransmits(evidence: &Evidence) -> Option<Reason> {
+    let (again, out) = (evidence.retransmits?, evidence.segments_out?);
+    let share = again as f64 / out.max(1) as f64;
+    (out >= SEGMENTS_MIN && share > RETRANSMIT_SHARE_MAX).then(|| {
+        suspect(
+            "TCP segments sent again",
+            format!("{} of {}", units::count(again), units::count(out)),
+            format!("at most {}", per_cent(RETRANSMIT_SHARE_MAX)),
+            "the network lost packets, and each cost 200 ms or more: look for drops (ip -s link, nstat) before believing the tail",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A closed loop against which nothing speaks.
+    fn good() -> Evidence {
+        Evidence {
+            threads: vec![
+                ThreadEvidence {
+                    cpu_share: 0.5,
+                    ..ThreadEvidence::default()
+                };
+                2
+            ],
+            connections_asked: 100,
+            connections_achieved: 100,
+            fairness: Some(0.99),
+            requests_sent: 1000,
+            answers: 1000,
+            is_count_consistent: true,
+            duration_s: 10.0,
+            ..Evidence::default()
+        }
+    }
+
+    /// The same at a rate that was kept.
+    fn paced() -> Evidence {
+        Evidence {
+            rate_asked: Some(1000.0),
+            rate_achieved: 999.0,
+            // Of a server that stalled; how late requests leave is no blemish where it is counted.
+            send_lag_p99_us: Some(1e6),
+            ..good()
+        }
+    }
+
+    fn only_reason(evidence: &Evidence) -> (State, String) {
+        let verdict = Verdict::of(evidence);
+        assert_eq!(verdict.reasons.len(), 1, "{verdict}");
+        assert_eq!(verdict.state, verdict.reasons[0].state);
+        (verdict.state, verdict.reasons[0].what.clone())
+    }
+
+    #[test]
+    fn a_run_without_a_blemish_is_valid() {
+        for evidence in [good(), paced()] {
+            let verdict = Verdict::of(&evidence);
+            assert_eq!((verdict.state, verdict.reasons.len()), (State::Valid, 0));
+            assert_eq!(verdict.to_string(), "verdict      VALID\n");
+        }
+    }
+
+    #[test]
+    fn a_full_thread_is_suspect_in_a_closed_loop_and_invalid_at_a_set_rate() {
+        let full = |mut evidence: Evidence, share: f64| {
+            evidence.threads[1].cpu_share = share;
+            evidence
+        };
+        for (evidence, state) in [
+            (full(good(), 0.99), State::Suspect),
+            (full(good(), 0.90), State::Valid),
+            (full(paced(), 0.99), State::Invalid),
+            (full(paced(), 0.90), State::Suspect),
+            (full(paced(), 0.70), State::Valid),
+        ] {
+            assert_eq!(Verdict::of(&evidence).state, state, "{evidence:?}");
+        }
+        let short = Evidence {
+            duration_s: 0.1,
+            ..full(good(), 1.0)
+        };
+        assert_eq!(Verdict::of(&short).state, State::Valid, "mostly connecting");
+    }
+
+    #[test]
+    fn each_bound_has_its_own_reason() {
+        let one = |change: fn(&mut Evidence)| {
+            let mut evidence = paced();
+            change(&mut evidence);
+            only_reason(&evidence)
+        };
+        type Change = fn(&mut Evidence);
+        let cases: [(Change, State, &str); 11] = [
+            (|e| e.is_count_consistent = false, State::Invalid, "counts"),
+            (|e| e.missed = 200, State::Invalid, "never sent"),
+            (|e| e.rate_achieved = 900.0, State::Suspect, "per second"),
+            (
+                |e| e.threads[0].run_delay_share = 0.2,
+                State::Suspect,
+                "waited for a CPU",
+            ),
+            (
+                |e| e.threads[0].involuntary_switches = 9999,
+                State::Suspect,
+                "off its CPU",
+            ),
+            (
+                |e| e.threads[0].longest_turn_us = 1e5,
+                State::Suspect,
+                "turn",
+            ),
+            (
+                |e| e.connections_achieved = 90,
+                State::Suspect,
+                "open at once",
+            ),
+            (|e| e.no_local_port = 1, State::Suspect, "local port"),
+            (|e| e.fairness = Some(0.3), State::Suspect, "Jain"),
+            (|e| e.steal_share = Some(0.1), State::Suspect, "hypervisor"),
+            (|e| e.throttled_s = Some(1.0), State::Suspect, "quota"),
+        ];
+        for (change, state, part) in cases {
+            let (found, what) = one(change);
+            assert_eq!(found, state, "{what}");
+            assert!(what.contains(part), "{what}");
+        }
+        let lossy = Evidence {
+            retransmits: Some(50),
+            segments_out: Some(10_000),
+            ..paced()
+        };
+        assert!(only_reason(&lossy).1.contains("sent again"));
+    }
+
+    #[test]
+    fn the_worst_reason_stands_first_and_decides() {
+        let evidence = Evidence {
+            fairness: Some(0.1),
+            is_count_consistent: false,
+            ..good()
+        };
+        let verdict = Verdict::of(&evidence);
+        assert_eq!(verdict.state, State::Invalid);
+        let states: Vec<State> = verdict.reasons.iter().map(|reason| reason.state).collect();
+        assert_eq!(states, [State::Invalid, State::Suspect]);
+    }
+
+    #[test]
+    fn requests_in_flight_at_the_end_are_not_a_rate_that_was_missed() {
+        let evidence = Evidence {
+            rate_asked: Some(10.0),
+            rate_achieved: 5.0,
+            duration_s: 10.0,
+            ..paced()
+        };
+        // 100 connections, and 100 requests in all.
+        assert_eq!(Verdict::of(&evidence).state, State::Valid);
+    }
+
+    #[test]
+    fn states_are_lower_case_in_json() {
+        let verdict = Verdict::of(&Evidence {
+            no_local_port: 3,
+            ..good()
+        });
+        let json = serde_json::to_value(&verdict).unwrap();
+        assert_eq!(json["state"], "suspect");
+        assert_eq!(json["reasons"][0]["measured"], "3");
+        assert_eq!(serde_json::from_value::<Verdict>(json).unwrap(), verdict);
+    }
+}

@@ -1,0 +1,227 @@
+//! `onrush load` behind its figures: conditions, files in other forms, results added up and set beside each other, and
+//! the search for the highest rate.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::program::{Finished, Serve, run_onrush};
+
+/// Runs `onrush load` with these words.
+fn load(words: &[&str]) -> Finished {
+    run_onrush(&[&["load"], words].concat())
+}
+
+fn json(path: &Path) -> Value {
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_condition_that_holds_is_exit_code_four_and_stands_in_the_result() {
+    let serve = Serve::start(&["--respond", "404:hello"]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("result.json");
+    let path = file.display().to_string();
+    for (condition, code, fate) in [
+        ("p50 > 1ns", 4, "failed"),
+        ("p50 > 1m", 1, ""),
+        ("p50 > 1000s", 0, "passed"),
+        ("p99.9 > 1000s", 4, "undecided"),
+        ("status.4xx >= 100%", 4, "failed"),
+        ("errors > 0%", 0, "passed"),
+    ] {
+        let words = [
+            &serve.url("/"),
+            "-n",
+            "100",
+            "--json",
+            &path,
+            "--fail-if",
+            condition,
+        ];
+        let finished = load(&words);
+        assert_eq!(finished.code, Some(code), "{condition}: {finished:?}");
+        if code == 1 {
+            assert!(
+                finished.err.contains("column 7: 1m is no time"),
+                "{finished:?}"
+            );
+            continue;
+        }
+        assert_eq!(json(&file)["thresholds"][0]["fate"], fate, "{condition}");
+        assert!(finished.out.contains("fail if "), "{finished:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_lost_ends_early() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let finished = load(&[&serve.url("/"), "-d", "1h", "--fail-if", "max > 1ns"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(
+        finished.out.contains("ended early: --fail-if max > 1ns"),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn a_quiet_run_prints_its_summary_and_nothing_else() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let finished = load(&[&serve.url("/"), "-n", "100", "--quiet"]);
+    assert!(
+        finished.out.starts_with("requests     100 in "),
+        "{finished:?}"
+    );
+    assert!(finished.out.contains("\nverdict      "), "{finished:?}");
+    // Without a terminal there is no full-screen view.
+    let finished = load(&[&serve.url("/"), "-n", "100", "--live"]);
+    assert!(finished.out.contains("tot_req"), "{finished:?}");
+}
+
+#[test]
+fn a_result_is_written_in_every_form() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (csv, html, hdr) = (path("a.csv"), path("a.html"), path("a.hdr"));
+    let url = serve.url("/");
+    let words = [
+        &url, "-n", "2000", "-c", "4", "--csv", &csv, "--html", &html, "--hdr", &hdr,
+    ];
+    assert_eq!(load(&words).code, Some(0));
+    let text =
+        |path: &str| fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let csv = text(&csv);
+    let rows: Vec<&str> = csv.lines().collect();
+    assert!(
+        rows[0].starts_with("time_s,unix_s,") && rows.len() > 1,
+        "{csv}"
+    );
+    let requests = |row: &&str| {
+        row.split(',')
+            .nth(3)
+            .and_then(|cell| cell.parse::<u64>().ok())
+    };
+    assert_eq!(
+        rows[1..].iter().filter_map(requests).sum::<u64>(),
+        2000,
+        "{csv}"
+    );
+    assert!(text(&html).contains("<svg") && text(&html).ends_with("</html>\n"));
+    let hdr = text(&hdr);
+    assert!(
+        hdr.contains("#[BaseTime: ") && hdr.contains("Tag=run.response,"),
+        "{hdr}"
+    );
+    assert!(
+        hdr.lines().any(|line| line.starts_with("Tag=response,")),
+        "{hdr}"
+    );
+}
+
+#[test]
+fn results_of_generators_that_ran_together_add_up() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = serve.url("/");
+    let paths: Vec<String> = ["a.json", "b.json", "sum.json"]
+        .map(|name| directory.path().join(name).display().to_string())
+        .into();
+    std::thread::scope(|scope| {
+        for path in &paths[..2] {
+            let words = [&url, "-R", "200", "-d", "2s", "-c", "3", "--json", path];
+            scope.spawn(move || load(&words));
+        }
+    });
+    let finished = load(&["merge", &paths[0], &paths[1], "--json", &paths[2], "-q"]);
+    assert!(finished.out.contains("2 generators"), "{finished:?}");
+    let [a, b, sum] = [0, 1, 2].map(|at| json(Path::new(&paths[at])));
+    for key in ["requests", "connections", "bytes", "errors"] {
+        let of = |value: &Value| value[key].as_u64();
+        assert_eq!(
+            of(&sum),
+            of(&a).zip(of(&b)).map(|(one, other)| one + other),
+            "{key}"
+        );
+    }
+    assert_eq!(sum["requests"], serve.stop().requests());
+    assert_eq!(sum["options"]["rate"], 400);
+    // A sum can be compared, and is no other than itself.
+    let finished = load(&["compare", &paths[2], &paths[2]]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(
+        finished.out.contains("no difference: nothing here"),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn results_that_are_none_are_refused_with_their_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("no.json").display().to_string();
+    let missing = load(&["merge", &path]);
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(
+        missing.err.contains("no.json cannot be read"),
+        "{missing:?}"
+    );
+    fs::write(&path, "{\"target\": 1}").expect("a file");
+    for words in [&["merge", &path][..], &["compare", &path, &path]] {
+        let finished = load(words);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(
+            finished.err.contains("not the JSON of onrush load"),
+            "{finished:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rate_that_does_not_exist_is_not_found() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("search.json");
+    let path = file.display().to_string();
+    let url = serve.url("/");
+    let finished = load(&[
+        &url,
+        "--find-max",
+        "max < 1ns",
+        "-R",
+        "8",
+        "-d",
+        "200ms",
+        "--json",
+        &path,
+    ]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(
+        finished.out.contains("fails even at 1 requests per second"),
+        "{finished:?}"
+    );
+    let result = json(&file);
+    assert_eq!(result["answer"]["result"], "never", "{result}");
+    assert_eq!(result["trials"][0]["rate"], 8, "{result}");
+}
+
+#[test]
+fn a_trial_that_is_too_short_for_its_condition_is_refused() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let finished = load(&[
+        &serve.url("/"),
+        "--find-max",
+        "p99 < 1s",
+        "-R",
+        "100",
+        "-d",
+        "100ms",
+    ]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(
+        finished.err.contains("make trials longer (-d)"),
+        "{finished:?}"
+    );
+}
