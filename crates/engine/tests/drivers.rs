@@ -245,6 +245,26 @@ fn a_sender_whose_peer_does_not_read_times_out() {
 }
 
 #[test]
+fn what_a_client_does_not_read_is_not_hoarded_by_the_kernel() {
+    on_every_driver(|core, listener, address| async move {
+        if matches!(address, Address::Unix(_)) {
+            return; // unix(7): a buffer of a fixed size.
+        }
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        server.set_send_patience(Duration::from_millis(50));
+        let mut taken = 0;
+        while send(&server, &bytes(BUFFER_BYTES)).await.is_ok() {
+            taken += BUFFER_BYTES;
+        }
+        // The client's window, a segment and what the limit grants are less than 0.2 MB; without the limit the kernel
+        // takes 2.5 MB or more.
+        assert!(taken <= 1 << 20, "{taken} bytes that nobody reads");
+        drop(client);
+    });
+}
+
+#[test]
 fn a_stream_that_is_to_reset_when_dropped_never_looks_complete() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
