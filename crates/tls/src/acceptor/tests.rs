@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rustls::pki_types::ServerName;
+use rustls::{CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerConnection};
 
 use super::*;
 
@@ -46,6 +48,42 @@ fn load(identities: &[Identity]) -> Names {
     let load =
         |(index, identity)| certificate::load(identity, index, &provider, &mut Vec::new()).unwrap();
     Names::new(identities.iter().enumerate().map(load).collect())
+}
+
+/// What is agreed on with a client that likes ChaCha20 best.
+fn chosen_for_chacha20(version: &'static SupportedProtocolVersion) -> CipherSuite {
+    let mut provider = aws_lc_rs::default_provider();
+    provider
+        .cipher_suites
+        .sort_by_key(|suite| !format!("{:?}", suite.suite()).contains("CHACHA20"));
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let (acceptor, _) = Acceptor::new(setup(vec![Identity::SelfSigned]))
+        .ok()
+        .unwrap();
+    let mut server = ServerConnection::new(acceptor.config()).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    server.read_tls(&mut hello.as_slice()).unwrap();
+    server.process_new_packets().unwrap();
+    server.negotiated_cipher_suite().unwrap().suite()
+}
+
+#[test]
+fn the_order_of_ciphers_is_the_servers() {
+    assert_eq!(
+        chosen_for_chacha20(&version::TLS13),
+        CipherSuite::TLS13_AES_256_GCM_SHA384
+    );
+    assert_eq!(
+        chosen_for_chacha20(&version::TLS12),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+    );
 }
 
 #[test]
