@@ -82,9 +82,10 @@ pub(crate) const FILE_JOINED_MAX: u64 = 64 * 1024;
 
 /// Bytes that wait in the kernel until a client lets it send them (TCP_NOTSENT_LOWAT), give or take a segment. Left to
 /// itself the kernel takes what it believes a round trip might need, up to the 4 MiB of tcp_wmem: 10,000 clients that asked
-/// for a large file and read it byte by byte filled all the memory that Linux grants TCP, 2.2 GiB on a machine of 24, and
-/// nobody was served any more. With this they hold 0.4 GiB. More costs memory, less would let a fast link run dry between
-/// two turns of the core; 16 KiB is also what HTTP/2 servers choose, whose streams must not wait behind each other.
+/// for a large file and read it byte by byte filled all the memory that Linux grants TCP, 2.2 GiB on a machine of 24, from
+/// where on it was luck who else was served. With this they hold 0.4 GiB. More costs memory, less would let a fast link run
+/// dry between two turns of the core; 16 KiB is also what HTTP/2 servers choose, whose streams must not wait behind each
+/// other.
 pub(crate) const UNSENT_MAX: u32 = 16 * 1024;
 
 /// Accept queue asked of the kernel, which lowers it to net.core.somaxconn.
