@@ -21,7 +21,7 @@ use onrush_load::run::Stopper;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
 use onrush_load::threshold::Threshold;
-use onrush_load::{Io, Resume, Verify, run, selftest};
+use onrush_load::{Group, Io, Resume, Verify, run, selftest};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -131,6 +131,11 @@ pub(crate) struct Args {
     /// Whether connections resume the TLS sessions of earlier ones
     #[arg(long, value_name = "on|off", value_enum, default_value = "on")]
     tls_resume: Switch,
+
+    /// Groups of the TLS key exchange to offer, the favourite first, such as x25519,secp256r1 [default: x25519mlkem768
+    /// and after it x25519, secp256r1, secp384r1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = group)]
+    tls_groups: Vec<Group>,
 }
 
 /// What becomes of results that were written before.
@@ -181,6 +186,14 @@ fn io_driver(text: &str) -> Result<Io, String> {
     }
 }
 
+fn group(text: &str) -> Result<Group, String> {
+    let known = |group: &Group| text.eq_ignore_ascii_case(group.name());
+    Group::ALL.into_iter().find(known).ok_or_else(|| {
+        let names = Group::ALL.map(Group::name).join(", ");
+        format!("unknown group of a key exchange: expected one of {names}")
+    })
+}
+
 impl Args {
     /// Options for `url`.
     fn options(self, url: Target) -> Result<Options, Error> {
@@ -217,6 +230,7 @@ impl Args {
                 Some(file) => Verify::File(file),
                 None => Verify::System,
             },
+            groups: self.tls_groups,
             resume: match self.tls_resume {
                 Switch::On => Resume::Yes,
                 Switch::Off => Resume::No,
@@ -359,6 +373,10 @@ mod tests {
             ("http://a/ --io kqueue", "unknown driver"),
             ("http://a/ --cpus x", "is not a list of CPUs"),
             ("http://a/ -H x", "is not a header"),
+            (
+                "https://a/ --tls-groups x",
+                "expected one of x25519mlkem768,",
+            ),
             ("a", "does not begin with http://"),
         ] {
             let error = options(line).unwrap_err();

@@ -53,4 +53,4 @@ pub mod limits;
 
 // For whoever fills in `Options` without depending on the engine and on TLS.
 pub use onrush_engine::Io;
-pub use onrush_tls::{Resume, Verify};
+pub use onrush_tls::{Group, Resume, Verify};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onrush_engine::{Instant, Io};
 use onrush_http::Method;
 use onrush_http::write::HeadWriter;
-use onrush_tls::{ClientSetup, Connector, Resume, Verify};
+use onrush_tls::{ClientSetup, Connector, Group, Resume, Verify};
 
 use crate::error::Error;
 use crate::limits::{
@@ -61,6 +61,8 @@ pub struct Options {
     pub verify: Verify,
     /// Whether connections resume the TLS sessions of earlier ones.
     pub resume: Resume,
+    /// The groups of the TLS key exchange that are offered, the favourite first; none for all that there are.
+    pub groups: Vec<Group>,
 }
 
 /// When connections are made.
@@ -186,6 +188,7 @@ fn connector(options: &Options) -> Result<Option<Connector>, String> {
     let setup = ClientSetup {
         verify: options.verify.clone(),
         resume: options.resume,
+        groups: options.groups.clone(),
         ..ClientSetup::default()
     };
     match Connector::new(setup) {
@@ -369,6 +372,7 @@ pub(crate) mod tests {
             timeout: TIMEOUT_DEFAULT,
             verify: Verify::default(),
             resume: Resume::default(),
+            groups: Vec::new(),
         }
     }
 

@@ -201,6 +201,7 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
         timeout: Duration::from_secs(10),
         verify: onrush_tls::Verify::default(),
         resume: onrush_tls::Resume::default(),
+        groups: Vec::new(),
     };
     change(&mut options);
     let report = run::start(Plan::new(options)?)?.finish(|_| ())?;

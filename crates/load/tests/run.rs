@@ -44,6 +44,7 @@ fn options(url: &str, count: u64) -> Options {
         timeout: Duration::from_secs(60),
         verify: Verify::default(),
         resume: Resume::default(),
+        groups: Vec::new(),
     }
 }
 

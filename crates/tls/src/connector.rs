@@ -7,8 +7,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::aws_lc_rs::{self, kx_group};
 use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature,
+    CryptoProvider, SupportedKxGroup, WebPkiSupportedAlgorithms, verify_tls12_signature,
     verify_tls13_signature,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -52,6 +53,50 @@ pub struct ClientSetup {
     pub profile: Profile,
     /// Whether sessions are resumed.
     pub resume: Resume,
+    /// The groups of the key exchange that are offered, the favourite first; all of [`Group::ALL`] when there are none.
+    pub groups: Vec<Group>,
+}
+
+/// A group of the key exchange (RFC 8446 4.2.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// ML-KEM 768 beside X25519, against whoever keeps what is said today for the computers of tomorrow; the dearest.
+    X25519MlKem768,
+    /// Curve25519 (RFC 7748).
+    X25519,
+    /// secp256r1, NIST's P-256.
+    Secp256r1,
+    /// secp384r1, NIST's P-384.
+    Secp384r1,
+}
+
+impl Group {
+    /// All of them, in the order in which they are offered unless something else is said.
+    pub const ALL: [Group; 4] = [
+        Group::X25519MlKem768,
+        Group::X25519,
+        Group::Secp256r1,
+        Group::Secp384r1,
+    ];
+
+    /// Its name in the registry of IANA, in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Group::X25519MlKem768 => "x25519mlkem768",
+            Group::X25519 => "x25519",
+            Group::Secp256r1 => "secp256r1",
+            Group::Secp384r1 => "secp384r1",
+        }
+    }
+
+    fn exchange(self) -> &'static dyn SupportedKxGroup {
+        match self {
+            Group::X25519MlKem768 => kx_group::X25519MLKEM768,
+            Group::X25519 => kx_group::X25519,
+            Group::Secp256r1 => kx_group::SECP256R1,
+            Group::Secp384r1 => kx_group::SECP384R1,
+        }
+    }
 }
 
 /// Whether sessions are resumed.
@@ -73,6 +118,7 @@ impl Default for ClientSetup {
             protocols: vec!["http/1.1"],
             profile: Profile::default(),
             resume: Resume::default(),
+            groups: Vec::new(),
         }
     }
 }
@@ -91,7 +137,11 @@ impl Connector {
     /// # Errors
     /// All that is wrong with the files.
     pub fn new(setup: ClientSetup) -> Result<(Connector, Vec<Trouble>), Vec<Trouble>> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut provider = aws_lc_rs::default_provider();
+        if !setup.groups.is_empty() {
+            provider.kx_groups = setup.groups.iter().map(|group| group.exchange()).collect();
+        }
+        let provider = Arc::new(provider);
         let stamps = Stamps::of(files(&setup));
         let mut warnings = Vec::new();
         let config = build(&setup, &provider, &mut warnings)?;

@@ -25,7 +25,7 @@ mod info;
 
 pub use acceptor::{Acceptor, Clients, Profile, ServerSetup};
 pub use certificate::Identity;
-pub use connector::{ClientSetup, Connector, Resume, Verify};
+pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};
 pub use info::{Info, Version};
 pub use transport::Transport;
