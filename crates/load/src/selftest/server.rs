@@ -182,7 +182,9 @@ mod tests {
             for _ in 0..10_000 {
                 delays.record(seen.until(delay, arrived).nanoseconds_since(arrived));
             }
-            for (percentile, found) in delays.percentiles() {
+            // Where fewer than a hundred values lie above, one of them more or less is a per cent.
+            let supported = |(percentile, _): &(f64, u64)| *percentile <= 99.0;
+            for (percentile, found) in delays.percentiles().filter(supported) {
                 let expected = delay.quantile(percentile / 100.0).unwrap().as_nanos() as f64;
                 let error = (found as f64 - expected).abs() / expected;
                 assert!(error < 0.01, "{delay:?} at {percentile}: {found}");
