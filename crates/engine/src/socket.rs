@@ -42,6 +42,8 @@ pub(crate) struct Socket {
     pub(crate) timer: Option<(TimerId, Instant)>,
     pub(crate) outgoing: Queue<Part>,
     pub(crate) deferred: Deferred,
+    /// Whether the other end has connected to us.
+    pub(crate) is_accepted: bool,
     /// When the kernel was handed what was sent last; the clock's origin before the first send, while one is under way,
     /// and where nobody wants to know.
     pub(crate) written: Instant,
@@ -69,6 +71,7 @@ impl Socket {
             timer: None,
             outgoing: Queue::default(),
             deferred: Deferred::AtRest,
+            is_accepted: false,
             written: Instant::default(),
             send_failed: None,
             ring: InFlight::default(),

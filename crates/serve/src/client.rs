@@ -13,6 +13,8 @@ use onrush_tls::Transport;
 pub(crate) struct Client {
     pub(crate) scheme: Scheme,
     origin: Cell<Origin>,
+    /// Whether what it says of others is believed, once somebody has asked: several look at it for each request.
+    is_trusted: Cell<Option<bool>>,
 }
 
 /// Where a connection comes from.
@@ -30,7 +32,18 @@ impl Client {
         Self {
             scheme,
             origin: Cell::new(origin),
+            is_trusted: Cell::new(None),
         }
+    }
+
+    /// Whether `trust` includes its address; `stream` is its connection.
+    #[inline]
+    pub(crate) fn is_trusted(&self, trust: &Trust, stream: &Transport) -> bool {
+        self.is_trusted.get().unwrap_or_else(|| {
+            let is_trusted = trust.includes(|| self.peer(stream).map(|(address, _)| address));
+            self.is_trusted.set(Some(is_trusted));
+            is_trusted
+        })
     }
 
     /// The address and port of the client, or of the last proxy before us. `stream` is its connection. `None` for those

@@ -238,7 +238,7 @@ impl<'a> Asker<'a> {
     /// Whether what the peer says of others is believed.
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
-        self.worker.trust.includes(|| self.peer())
+        self.client.is_trusted(&self.worker.trust, self.stream)
     }
 
     /// Where the request comes from: what its connection says, or what trusted proxies do.

@@ -92,7 +92,9 @@ impl State {
 
     /// Makes a connected descriptor one of the core's sockets.
     pub(crate) fn adopt(&mut self, descriptor: OwnedFd) -> Result<Key, Errno> {
-        let key = self.sockets.insert(Socket::new(Some(descriptor)));
+        let mut socket = Socket::new(Some(descriptor));
+        socket.is_accepted = true;
+        let key = self.sockets.insert(socket);
         let socket = &mut self.sockets[key];
         // Read at once: a client that connects has nearly always sent its first request already.
         socket.readable = true;

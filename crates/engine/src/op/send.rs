@@ -118,11 +118,16 @@ impl State {
 
     /// Carries out the sends that wait for the end of the turn. Who waits to send more is woken when it may.
     pub(crate) fn send_due(&mut self, tasks: &Tasks) {
-        for at in 0..self.due.len() {
-            let key = self.due[at];
-            // Its slot may have been given up since, or flushed by somebody who could not wait.
-            if self.sockets[key].deferred == Deferred::Due {
-                self.carry_out(key, tasks);
+        // Those to servers first: the thread at the other end of many of them is woken by the first and has work from there
+        // on, and so has that of the clients.
+        for is_accepted in [false, true] {
+            for at in 0..self.due.len() {
+                let key = self.due[at];
+                let socket = &self.sockets[key];
+                // Its slot may have been given up since, or flushed by somebody who could not wait.
+                if socket.deferred == Deferred::Due && socket.is_accepted == is_accepted {
+                    self.carry_out(key, tasks);
+                }
             }
         }
         self.due.clear();
