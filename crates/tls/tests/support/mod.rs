@@ -37,16 +37,18 @@ fn connector() -> Connector {
     Connector::new(setup).expect("no file can be wrong").0
 }
 
-fn listen(core: &Core) -> (Listener, Address) {
+/// The claim is to be kept: without it the kernel may give its port to the next one.
+fn listen(core: &Core) -> (Listener, Claim) {
     let claim = Claim::new(&Address::Tcp(([127, 0, 0, 1], 0).into())).expect("a free port");
     let listener = Listener::new(core, &claim).expect("it is ours");
-    (listener, claim.address().clone())
+    (listener, claim)
 }
 
 /// A server that is sent `input` and then the end refuses it.
 pub(crate) fn garbage(input: &[u8]) {
     let core = Core::simulated(Simulation::with_seed(input.len() as u64));
-    let (listener, address) = listen(&core);
+    let (listener, claim) = listen(&core);
+    let address = claim.address().clone();
     let (client, bytes) = (core.clone(), input.to_vec());
     core.spawn(async move {
         let stream = Stream::connect(&client, &address, None)
@@ -78,8 +80,9 @@ pub(crate) fn garbage(input: &[u8]) {
 /// (three bytes: where, 0 to 65,535, and what is flipped). What the server receives is a beginning of what was sent.
 pub(crate) fn tampering(changes: &[u8]) {
     let core = Core::simulated(Simulation::with_seed(changes.len() as u64));
-    let (server_listener, server_address) = listen(&core);
-    let (relay_listener, relay_address) = listen(&core);
+    let (server_listener, server_claim) = listen(&core);
+    let (relay_listener, relay_claim) = listen(&core);
+    let relay_address = relay_claim.address().clone();
     let sent: Vec<u8> = (0..40_000).map(|index| (index * 31 % 251) as u8).collect();
     let received: Rc<Cell<Vec<u8>>> = Rc::default();
     let expected = sent.clone();
@@ -105,7 +108,7 @@ pub(crate) fn tampering(changes: &[u8]) {
             }
         }
     });
-    relay(&core, relay_listener, server_address, changes.to_vec());
+    relay(&core, relay_listener, server_claim.address().clone(), changes.to_vec());
     let (server, seen) = (core.clone(), Rc::clone(&received));
     core.spawn(async move {
         let deadline = server.now_exact() + PATIENCE;
