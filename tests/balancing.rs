@@ -23,8 +23,10 @@ impl Balancer {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");
         let servers: Vec<String> = servers.iter().map(|server| format!("{server:?}")).collect();
+        // Long enough for a busy machine: servers that live must not fail by it, and what the kernel still has to do for
+        // a killed one (the sockets of an io_uring are closed by a worker, later) must not either.
         let text = format!(
-            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"app\"\n[timeouts]\nupstream_first_byte = \"500ms\"\n[upstream.app]\nservers = [{}]\n{group}\n",
+            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"app\"\n[timeouts]\nupstream_first_byte = \"3s\"\n[upstream.app]\nservers = [{}]\n{group}\n",
             servers.join(", ")
         );
         fs::write(&path, text).expect("it is ours");
