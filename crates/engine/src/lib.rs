@@ -33,6 +33,7 @@ mod timer;
 pub mod cpu;
 pub mod descriptors;
 mod error;
+pub mod random;
 
 pub use address::Address;
 pub use block::InBlock;

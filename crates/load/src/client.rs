@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onrush_engine::random::Random;
 use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Part, Stream, TcpInfo};
 use onrush_tls::{Connector, HandshakeError, Transport};
 
@@ -15,7 +16,6 @@ use crate::gate::Signal;
 use crate::host::ThreadTime;
 use crate::limits::{CONNECT_TIMEOUT, TCP_SAMPLES};
 use crate::pace::arrivals::Arrivals;
-use crate::pace::random::Random;
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::{Connecting, Plan};
 use crate::record::{Failure, Measured, Record};
@@ -67,7 +67,7 @@ enum Source {
     /// The moment itself.
     Closed,
     /// The moment, after a pause of about so long.
-    Think(Duration, Cell<Random>),
+    Think(Duration, Random),
     /// The core's arrivals.
     Open(Box<Dispatch>),
     /// Each connection's own schedule.
@@ -292,9 +292,7 @@ impl Client {
             Source::Think(time, random) => {
                 work.start = *now;
                 if !work.is_first {
-                    let mut numbers = random.get();
-                    work.start = *now + pace::think(*time, &mut numbers);
-                    random.set(numbers);
+                    work.start = *now + pace::think(*time, random);
                 }
                 self.wait_until(work.start, now).await;
             }
@@ -582,9 +580,7 @@ impl Source {
         let options = &plan.options;
         match &options.pace {
             Pace::Closed => Source::Closed,
-            Pace::Think(time) => {
-                Source::Think(*time, Cell::new(Random::new(options.seed, core as u64)))
-            }
+            Pace::Think(time) => Source::Think(*time, Random::stream(options.seed, core as u64)),
             Pace::Open(arrivals) => {
                 let arrivals = Arrivals::new(arrivals, plan.share_of(core), turn);
                 let dispatch = Dispatch::new(arrivals, connections, options.catch_up);

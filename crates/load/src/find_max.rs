@@ -401,20 +401,9 @@ pub fn points(trials: &[Trial]) -> Vec<(u64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use onrush_engine::random::Random;
+
     use super::*;
-
-    /// Random numbers that are the same for the same seed (SplitMix64).
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = self.0;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-        }
-    }
 
     /// A queue with one server and exponential times (M/M/1), asked by a generator with a limit of its own; how its
     /// 99th percentile is measured is off by up to `noise`.
@@ -438,8 +427,8 @@ mod tests {
             self.service_rate - 100_f64.ln() / bound_us * 1e6
         }
 
-        fn trial(&self, rate: u64, bound_us: f64, random: &mut Random) -> Trial {
-            let off = 1.0 + self.noise * (2.0 * random.next() - 1.0);
+        fn trial(&self, rate: u64, bound_us: f64, random: &Random) -> Trial {
+            let off = 1.0 + self.noise * (2.0 * random.unit() - 1.0);
             let p99_us = self.p99_us(rate as f64) * off;
             let held = match p99_us < bound_us {
                 _ if rate as f64 > self.generator_max => Held::GeneratorLimit,
@@ -458,11 +447,11 @@ mod tests {
         }
 
         fn search(&self, bound_us: f64, start: Option<u64>, seed: u64) -> (Answer, usize) {
-            let mut random = Random(seed);
+            let random = Random::new(seed);
             let mut search = Search::new(start);
             loop {
                 match search.next() {
-                    Step::Try(rate) => search.record(self.trial(rate, bound_us, &mut random)),
+                    Step::Try(rate) => search.record(self.trial(rate, bound_us, &random)),
                     Step::Done(answer) => return (answer, search.trials().len()),
                 }
             }
@@ -546,18 +535,18 @@ mod tests {
 
     #[test]
     fn a_target_like_a_coin_ends_the_search_without_a_promise() {
-        let coin = |rate: u64, random: &mut Random| Trial {
-            held: match random.next() < 0.5 {
+        let coin = |rate: u64, random: &Random| Trial {
+            held: match random.unit() < 0.5 {
                 true => Held::Yes,
                 false => Held::No,
             },
-            ..STEADY.trial(rate, 1.0, &mut Random(0))
+            ..STEADY.trial(rate, 1.0, &Random::new(0))
         };
         let (mut promised, mut ended) = (0, 0);
         for seed in 0..200 {
-            let (mut random, mut search) = (Random(seed), Search::new(None));
+            let (random, mut search) = (Random::new(seed), Search::new(None));
             while let Step::Try(rate) = search.next() {
-                search.record(coin(rate, &mut random));
+                search.record(coin(rate, &random));
             }
             ended += 1;
             promised += u32::from(matches!(search.next(), Step::Done(Answer::Found { .. })));
@@ -594,7 +583,7 @@ mod tests {
     #[test]
     fn the_curve_has_a_line_for_each_rate() {
         let trials: Vec<Trial> = [1_000, 2_000, 2_000, 40_000]
-            .map(|rate| STEADY.trial(rate, 1_000.0, &mut Random(3)))
+            .map(|rate| STEADY.trial(rate, 1_000.0, &Random::new(3)))
             .into();
         let curve = curve(&trials);
         assert_eq!(curve.lines().count(), 4, "{curve}");

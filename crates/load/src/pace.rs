@@ -2,7 +2,6 @@
 
 pub mod arrivals;
 pub mod profile;
-pub mod random;
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -10,8 +9,8 @@ use std::time::Duration;
 use onrush_engine::Instant;
 
 use arrivals::ArrivalPlan;
+use onrush_engine::random::Random;
 use profile::Profile;
-use random::Random;
 
 /// What decides when a request starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -153,8 +152,8 @@ impl Schedule {
 }
 
 /// `time`, 3 per cent more or less.
-pub(crate) fn think(time: Duration, random: &mut Random) -> Duration {
-    time.mul_f64(0.97 + 0.06 * random.next_unit())
+pub(crate) fn think(time: Duration, random: &Random) -> Duration {
+    time.mul_f64(0.97 + 0.06 * random.unit())
 }
 
 #[cfg(test)]
@@ -183,9 +182,9 @@ mod tests {
 
     #[test]
     fn a_pause_is_three_per_cent_more_or_less_and_on_average_what_was_asked_for() {
-        let mut random = Random::new(1, 0);
+        let random = Random::stream(1, 0);
         let time = Duration::from_millis(100);
-        let pauses: Vec<Duration> = (0..1000).map(|_| think(time, &mut random)).collect();
+        let pauses: Vec<Duration> = (0..1000).map(|_| think(time, &random)).collect();
         let (low, high) = (time.mul_f64(0.97), time.mul_f64(1.03));
         assert!(pauses.iter().all(|pause| (low..=high).contains(pause)));
         let mean = pauses.iter().sum::<Duration>() / 1000;

@@ -457,7 +457,7 @@ fn choose<'w, 'b>(
     passage.begin(index);
     let target = &route.target;
     if let Answer::Forward(split) = &target.answer {
-        passage.forward_to(split.choose(|| worker.chance()));
+        passage.forward_to(split.choose(|| worker.chance.bits()));
     }
     if target.keeps && passage.keep(head, worker, client, stream) == Err(TooLong) {
         return Ok(Chosen::Refuse(

@@ -141,8 +141,8 @@ impl Passage {
         let mut lines = mem::take(&mut kept.lines);
         lines.clear();
         let (first, second) = kept.request_id.split_at_mut(REQUEST_ID_BYTES / 2);
-        write_hexadecimal(worker.chance(), first);
-        write_hexadecimal(worker.chance(), second);
+        write_hexadecimal(worker.chance.bits(), first);
+        write_hexadecimal(worker.chance.bits(), second);
         if let Some(edits) = self
             .target(worker)
             .and_then(|target| target.answer_edits.as_ref())

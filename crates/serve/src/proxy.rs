@@ -15,7 +15,6 @@ pub(crate) mod group;
 pub(crate) mod roster;
 
 mod balance;
-mod chance;
 mod ewma;
 mod slow_start;
 

@@ -5,6 +5,7 @@ use std::rc::{Rc, Weak};
 
 use onrush_config::Plan;
 use onrush_config::plan::{self, Action, FieldEdits, Mirror, Piece, Timeouts, Variable};
+use onrush_engine::random::Random;
 use onrush_engine::{Core, Error, Instant, Root};
 use onrush_http::date::{self, DATE_BYTES};
 use onrush_http::header_is;
@@ -70,7 +71,7 @@ pub(crate) struct Worker {
     pub(crate) spare_kept: SpareKept,
     /// Copies of requests that are under way.
     pub(crate) mirrored: Cell<usize>,
-    chance: Cell<u64>,
+    pub(crate) chance: Random,
     myself: Weak<Worker>,
     date: Cell<[u8; DATE_BYTES]>,
     date_second: Cell<u64>,
@@ -112,7 +113,7 @@ impl Worker {
             trust: Trust::new(&plan.forwarded),
             spare_kept: SpareKept::default(),
             mirrored: Cell::new(0),
-            chance: Cell::new(mixed(seed)),
+            chance: Random::stream(seed, 0),
             groups,
             timeouts: plan.timeouts,
             limits: onrush_http::Limits::DEFAULT,
@@ -126,13 +127,6 @@ impl Worker {
             core,
         });
         Ok(worker)
-    }
-
-    /// 64 bits by chance.
-    pub(crate) fn chance(&self) -> u64 {
-        let state = self.chance.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.chance.set(state);
-        mixed(state)
     }
 
     /// A handle of its own, for tasks that outlive the request which needs them.
@@ -158,14 +152,6 @@ impl Worker {
         }
         (self.date_second.get(), self.date.get())
     }
-}
-
-/// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-fn mixed(state: u64) -> u64 {
-    let mut bits = state;
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 impl Target {

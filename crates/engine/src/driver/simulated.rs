@@ -15,6 +15,7 @@ use super::Event;
 use crate::address::Address;
 use crate::clock::Instant;
 use crate::limits::EVENTS_PER_WAIT;
+use crate::random::Random;
 use crate::socket::{Key, Socket, Sockets};
 
 /// What the simulated network does. Shares are per thousand.
@@ -103,7 +104,7 @@ pub(crate) struct Simulated {
 impl Simulated {
     pub(crate) fn new(options: Simulation, clock: Rc<Cell<u64>>) -> Self {
         Self {
-            random: Random(options.seed),
+            random: Random::new(options.seed),
             options,
             clock,
             listeners: HashMap::new(),
@@ -161,9 +162,14 @@ impl Simulated {
         self.backlog.get_mut(&listener.0)?.pop_front()
     }
 
+    /// Whether what happens to so many of a thousand operations happens to this one.
+    fn happens(&self, per_thousand: u32) -> bool {
+        self.random.below(1000) < u64::from(per_thousand)
+    }
+
     /// Whether the operation is told "not yet" for no reason; it is woken again later.
     fn hesitates(&mut self, key: Key, id: u64) -> bool {
-        let hesitates = self.random.chance(self.options.not_yet);
+        let hesitates = self.happens(self.options.not_yet);
         if hesitates {
             self.schedule(key, id, Happening::Again);
         }
@@ -219,7 +225,7 @@ impl Simulated {
         if self.hesitates(key, id) {
             return Err(Errno::AGAIN);
         }
-        if self.random.chance(self.options.reset) {
+        if self.happens(self.options.reset) {
             peer(sockets, key).reset = true;
             self.schedule(other, id, Happening::Reset);
             return Err(Errno::CONNRESET);
@@ -274,7 +280,7 @@ impl Simulated {
     }
 
     fn shorten(&mut self, count: usize) -> usize {
-        if count > 1 && self.random.chance(self.options.short) {
+        if count > 1 && self.happens(self.options.short) {
             1 + self.random.below(count as u64) as usize
         } else {
             count
@@ -377,25 +383,4 @@ fn peer(sockets: &mut Sockets, key: Key) -> &mut Peer {
         .simulated
         .as_deref_mut()
         .expect("sockets of a simulated core are simulated")
-}
-
-/// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): any seed will do.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    fn chance(&mut self, per_thousand: u32) -> bool {
-        self.below(1000) < u64::from(per_thousand)
-    }
 }

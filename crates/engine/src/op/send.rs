@@ -3,13 +3,14 @@
 //! The bytes may still be on their way when the operation is done: the slot owns them, a failure is reported by the next
 //! operation, and only a second send waits for the first. With io_uring that saves one wake-up per answer. With epoll
 //! the small sends of a turn leave together at its end: a peer on another CPU that is woken by the first of them finds
-//! the others, too, and does not go to sleep in between, to be woken for each (measured: a forwarded request costs 8 per
-//! cent less). What is larger than [`DEFERRED_BYTES_MAX`] leaves at once, while it is still in the CPU's cache.
+//! the others, too, and does not go to sleep in between, to be woken for each. What is larger than
+//! [`DEFERRED_BYTES_MAX`] leaves at once, while it is still in the CPU's cache.
 //!
 //! ```text
-//!             small, writable        end of the turn: sent
-//!   at rest ──────────────────> due ────────────────────────> at rest
-//!                                └── the socket takes no more ──> blocked ── writable ──> due
+//!             small              end of the turn: sent whole
+//!   at rest ──────────> due ──────────────────────────────────> at rest
+//!      │                 └─ the socket takes a part ─> blocked ─────┘
+//!      └──── large: at once, a part of it ────────────────┘  writable: the rest is sent
 //! ```
 
 use std::io::IoSlice;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use onrush_engine::random::Random;
+
 use super::profile::Profile;
-use super::random::Random;
 
 /// How requests lie around the even spacing of their rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -97,7 +98,7 @@ impl Arrivals {
             share,
             next: share.first,
             turn,
-            random: Random::new(seed, stream),
+            random: Random::stream(seed, stream),
             due: 0,
         };
         arrivals.draw_gap();
@@ -117,7 +118,7 @@ impl Arrivals {
                 spacing: Spacing::Jittered,
                 ..
             } => {
-                let offset = self.random.at(self.next) * self.turn as f64 * BILLION as f64;
+                let offset = self.random.unit_at(self.next) * self.turn as f64 * BILLION as f64;
                 profile.time_of_part(self.next * self.turn, offset as u64)
             }
             ArrivalPlan::Spaced { profile, .. } => {
@@ -146,7 +147,7 @@ impl Arrivals {
             ..
         } = self.plan
         {
-            let requests = self.random.next_exponential() * (self.share.stride * self.turn) as f64;
+            let requests = self.random.exponential() * (self.share.stride * self.turn) as f64;
             self.due += (requests * BILLION as f64) as u128;
         }
     }

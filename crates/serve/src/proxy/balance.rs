@@ -15,11 +15,11 @@ mod round_robin;
 mod simulation;
 
 use onrush_config::plan::Balance;
+use onrush_engine::random::Random;
 
 use self::hash::Ring;
 use self::random::Lots;
 use self::round_robin::Turns;
-use super::chance::Chance;
 use crate::limits::HASH_LOAD_PERCENT_MAX;
 
 /// How a server is chosen.
@@ -95,7 +95,7 @@ pub(crate) struct Question<'a, Load, Latency> {
 pub(crate) struct Balancer {
     /// Invariant: ascending by server, no server twice, no weight 0.
     members: Vec<Member>,
-    chance: Chance,
+    chance: Random,
     state: State,
 }
 
@@ -126,7 +126,7 @@ impl Balancer {
         };
         let mut balancer = Self {
             members: Vec::new(),
-            chance: Chance::new(seed),
+            chance: Random::new(seed),
             state,
         };
         balancer.update(members);
@@ -198,7 +198,7 @@ impl Balancer {
         if let [only] = members {
             return fits(only).then_some(0);
         }
-        let chance = &mut self.chance;
+        let chance = &self.chance;
         match &mut self.state {
             State::RoundRobin(turns) => turns.next(members, fits),
             State::Random(lots) => random::choose(lots, members, chance, fits),

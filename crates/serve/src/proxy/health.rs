@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use onrush_config::plan;
 use onrush_engine::Instant;
+use onrush_engine::random::Random;
 
-use super::chance::Chance;
 use super::failure::Failure;
 use crate::limits::HEALTH_START_SPREAD;
 
@@ -74,7 +74,7 @@ pub(crate) struct Health {
     /// Checks in a row that speak against `state`.
     against: u32,
     check_due: Instant,
-    chance: Chance,
+    chance: Random,
 }
 
 impl From<&plan::Health> for Rules {
@@ -91,7 +91,7 @@ impl From<&plan::Health> for Rules {
 impl Health {
     /// The first check is due within a moment; `seed` tells servers and processes apart.
     pub(crate) fn new(rules: Rules, seed: u64, now: Instant) -> Self {
-        let mut chance = Chance::new(seed);
+        let chance = Random::new(seed);
         let spread = HEALTH_START_SPREAD.min(rules.interval);
         Self {
             rules,

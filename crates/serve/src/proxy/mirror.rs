@@ -8,6 +8,7 @@
 use std::rc::Rc;
 
 use onrush_config::plan::{Mirror, Reuse};
+use onrush_engine::random::scaled;
 use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
 use onrush_http::proxy_protocol::Origin;
@@ -42,7 +43,7 @@ pub(crate) fn duplicate(
 ) {
     let worker = asker.worker;
     // What asks for a tunnel would get one, and nobody to talk to.
-    if tunnel::is_asked(head) || !is_chosen(mirror.share, worker.chance()) {
+    if tunnel::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
         return;
     }
     let Some(body) = whole_body(head, &input[head.bytes..], worker) else {
@@ -82,7 +83,7 @@ pub(crate) fn duplicate(
 
 /// Whether `share` of 10,000 requests are chosen, by 64 even bits.
 fn is_chosen(share: u16, chance: u64) -> bool {
-    (u128::from(chance) * 10_000) >> 64 < u128::from(share)
+    scaled(chance, 10_000) < u64::from(share)
 }
 
 /// The body, if all of it is in `arrived`.

@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use onrush_engine::random::scaled;
+
 /// Groups and their shares.
 #[derive(Debug)]
 pub(crate) struct Split {
@@ -29,7 +31,7 @@ impl Split {
         if self.groups.len() == 1 {
             return last as usize;
         }
-        let point = ((u128::from(chance()) * u128::from(sum)) >> 64) as u64;
+        let point = scaled(chance(), sum);
         let found = self.groups.iter().find(|(_, end)| point < *end);
         found.map_or(last, |(group, _)| *group) as usize
     }

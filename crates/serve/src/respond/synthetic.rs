@@ -5,6 +5,7 @@ mod query;
 
 use std::time::Duration;
 
+use onrush_engine::random::Random;
 use onrush_engine::{Error, Kind, Part};
 use onrush_http::request::RequestHead;
 use onrush_http::write::{HeadWriter, LAST_CHUNK};
@@ -448,13 +449,8 @@ fn hash(seed: u64, head: &RequestHead<'_, '_>) -> u64 {
 /// Random bits for the `r` of numbers, the `nth` of a request: from the clock and the number of requests so far, so that
 /// a simulated core with the same seed draws the same.
 fn random(worker: &Worker, nth: u64) -> u64 {
-    // Two words are mixed in as splitmix64 does it with its own two.
-    let step = worker.meter.totals().requests + (nth << 48);
-    let mut bits = worker.core.now_exact().nanoseconds();
-    bits = bits.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    let stream = worker.meter.totals().requests + (nth << 48);
+    Random::stream(worker.core.now_exact().nanoseconds(), stream).bits()
 }
 
 fn answer_help(context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {

@@ -108,7 +108,12 @@ pub(crate) fn tampering(changes: &[u8]) {
             }
         }
     });
-    relay(&core, relay_listener, server_claim.address().clone(), changes.to_vec());
+    relay(
+        &core,
+        relay_listener,
+        server_claim.address().clone(),
+        changes.to_vec(),
+    );
     let (server, seen) = (core.clone(), Rc::clone(&received));
     core.spawn(async move {
         let deadline = server.now_exact() + PATIENCE;

@@ -11,11 +11,11 @@
 
 use std::net::IpAddr;
 
+use onrush_engine::random::{STEP, mix};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Member;
 use crate::limits::{HASH_LOAD_FREE, HASH_WALK_MAX, RING_POINTS_MAX, RING_POINTS_PER_MEMBER};
-use crate::proxy::chance::{STEP, mix};
 
 /// What equal requests have in common, as a number; also what a server is on the ring.
 ///

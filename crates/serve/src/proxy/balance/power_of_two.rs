@@ -5,10 +5,11 @@
 //! are. Unlike the least of all it does not make everybody who looks at the same time, here every core, run to the
 //! same server.
 
+use onrush_engine::random::Random;
+
 use super::random::Lots;
 use super::{Cost, Member};
 use crate::limits::DRAWS_MAX;
-use crate::proxy::chance::Chance;
 
 /// Without the request itself: so idle servers are equal, and then the one drawn first, by weight, takes it.
 pub(super) fn cost(member: &Member, load: u32) -> Cost {
@@ -22,7 +23,7 @@ pub(super) fn cost(member: &Member, load: u32) -> Cost {
 pub(super) fn choose(
     lots: &Lots,
     members: &[Member],
-    chance: &mut Chance,
+    chance: &Random,
     fits: impl Fn(&Member) -> bool,
     cost: impl Fn(&Member) -> Cost,
 ) -> Option<usize> {
@@ -53,7 +54,7 @@ pub(super) fn choose(
 }
 
 /// Two different members of at least two, both by weight.
-fn draw_two(lots: &Lots, count: usize, chance: &mut Chance) -> (usize, usize) {
+fn draw_two(lots: &Lots, count: usize, chance: &Random) -> (usize, usize) {
     let one = lots.draw(chance);
     for _ in 0..DRAWS_MAX {
         let other = lots.draw(chance);

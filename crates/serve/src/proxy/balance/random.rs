@@ -1,8 +1,9 @@
 //! The policy `random`: by chance, as likely as the weight says.
 
+use onrush_engine::random::Random;
+
 use super::Member;
 use crate::limits::DRAWS_MAX;
-use crate::proxy::chance::Chance;
 
 /// Draws members by their weights in constant time: Walker's alias method ("An efficient method for generating discrete
 /// random variables with general distributions", 1977), with the table built as Vose does ("A linear algorithm for
@@ -64,7 +65,7 @@ impl Lots {
     }
 
     /// The index of a member. There is at least one.
-    pub(super) fn draw(&self, chance: &mut Chance) -> usize {
+    pub(super) fn draw(&self, chance: &Random) -> usize {
         // The whole part of a number in 0..n is the column, its fraction the height.
         let point = u128::from(chance.bits()) * self.columns.len() as u128;
         let index = (point >> 64) as usize;
@@ -81,7 +82,7 @@ impl Lots {
 pub(super) fn choose(
     lots: &Lots,
     members: &[Member],
-    chance: &mut Chance,
+    chance: &Random,
     fits: impl Fn(&Member) -> bool,
 ) -> Option<usize> {
     if members.is_empty() {
@@ -99,7 +100,7 @@ pub(super) fn choose(
 
 fn choose_counting(
     members: &[Member],
-    chance: &mut Chance,
+    chance: &Random,
     fits: impl Fn(&Member) -> bool,
 ) -> Option<usize> {
     let fitting = || {

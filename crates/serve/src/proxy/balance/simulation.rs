@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use onrush_engine::Instant;
+use onrush_engine::random::{Random, mix};
 
 use super::{Balancer, Member, Policy, Question};
 use crate::limits::WEIGHT_SCALE;
-use crate::proxy::chance::{Chance, mix};
 use crate::proxy::ewma::{Decay, Ewma};
 
 /// A member as groups make it.
@@ -163,7 +163,7 @@ impl Queues {
             })
             .collect();
         let mut balancer = Balancer::new(self.policy, &members, self.seed);
-        let mut chance = Chance::new(!self.seed);
+        let chance = Random::new(!self.seed);
         let mut ewmas = vec![Ewma::default(); count];
         let decay = Decay::new(TIME_CONSTANT);
         // When each request came, by server; and when the first of a queue is done.
@@ -176,7 +176,7 @@ impl Queues {
         };
         let mut comes = 0.0;
         for request in 0..self.requests {
-            comes += exponential(&mut chance, self.gap);
+            comes += self.gap * chance.exponential();
             let now = comes as u64;
             while let Some(&Reverse((at, server))) = done.peek().filter(|done| done.0.0 <= now) {
                 done.pop();
@@ -185,7 +185,7 @@ impl Queues {
                 let at = Instant::from_nanoseconds(at);
                 ewmas[server].observe(Duration::from_nanos(latency), at, decay);
                 if !queues[server].is_empty() {
-                    let work = self.work(server, request, &mut chance);
+                    let work = self.work(server, request, &chance);
                     done.push(Reverse((at.nanoseconds() + work, server)));
                 }
             }
@@ -194,7 +194,7 @@ impl Queues {
             outcome.taken[server] += 1;
             queues[server].push_back(now);
             if queues[server].len() == 1 {
-                let work = self.work(server, request, &mut chance);
+                let work = self.work(server, request, &chance);
                 done.push(Reverse((now + work, server)));
             }
         }
@@ -221,13 +221,13 @@ impl Queues {
         balancer.choose(&question).expect("never full") as usize
     }
 
-    fn work(&self, server: usize, request: u32, chance: &mut Chance) -> u64 {
+    fn work(&self, server: usize, request: u32, chance: &Random) -> u64 {
         let slow = self
             .slowdown
             .as_ref()
             .filter(|slow| slow.server == server && slow.requests.contains(&request));
         let mean = self.service[server] * slow.map_or(1, |slow| slow.factor);
-        exponential(chance, mean as f64) as u64
+        (mean as f64 * chance.exponential()) as u64
     }
 }
 
@@ -246,8 +246,3 @@ impl Outcome {
 
 /// Short, so that virtual seconds suffice to see a server forgiven.
 const TIME_CONSTANT: Duration = Duration::from_millis(500);
-
-fn exponential(chance: &mut Chance, mean: f64) -> f64 {
-    let even = (chance.bits() >> 11) as f64 / (1_u64 << 53) as f64;
-    -mean * (1.0 - even).ln()
-}
