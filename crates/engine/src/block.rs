@@ -1,9 +1,9 @@
 //! Memory for futures that come and go with every request.
 //!
 //! The allocator keeps few free blocks of a size at hand (glibc: seven), and a busy core has a hundred requests under way:
-//! nearly each would be cut out of a larger block and put together with its neighbours again (measured: 70 ns of a
-//! request). A core keeps as many as it has needed at a time, up to [`BLOCKS_FREE_MAX`]; the one that was given back last
-//! is handed out first, while it is in the CPU's cache.
+//! nearly each would be cut out of a larger block and put together with its neighbours again. A core keeps
+//! as many as it has needed at a time, up to [`BLOCKS_FREE_MAX`]; the one that was given back last is handed out first,
+//! while it is in the CPU's cache.
 
 use std::alloc::{self, Layout, handle_alloc_error};
 use std::cell::RefCell;
