@@ -8,6 +8,7 @@ mod peer;
 mod program;
 
 mod answering;
+mod asking;
 mod balancing;
 mod benching;
 mod encryption;

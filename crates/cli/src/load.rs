@@ -3,6 +3,7 @@
 mod live;
 mod output;
 mod pace;
+mod requests;
 mod results;
 mod search;
 
@@ -16,7 +17,10 @@ use std::time::Duration;
 use onrush_config::value;
 use onrush_load::error::Error;
 use onrush_load::limits::TIMEOUT_DEFAULT;
-use onrush_load::plan::{Options, Plan, parse_header};
+use onrush_load::pace::Pace;
+use onrush_load::pace::arrivals::ArrivalPlan;
+use onrush_load::plan::{Options, Plan};
+use onrush_load::requests::Asks;
 use onrush_load::run::Stopper;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
@@ -59,11 +63,11 @@ pub(crate) struct Args {
     results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path", value_parser = Target::parse, required_unless_present = "selftest")]
-    url: Option<Target>,
+    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path; several of one server are asked for in a mix", value_name = "URL", value_parser = Target::parse, required_unless_present = "selftest")]
+    urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
-    #[arg(long, conflicts_with = "url")]
+    #[arg(long, conflicts_with = "urls")]
     selftest: bool,
 
     /// Connections, over all threads
@@ -87,15 +91,10 @@ pub(crate) struct Args {
     requests: Option<u64>,
 
     #[command(flatten)]
+    asked: requests::RequestArgs,
+
+    #[command(flatten)]
     pace: pace::PaceArgs,
-
-    /// A header to send, 'Name: value'; repeatable. A Host replaces the URL's
-    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
-    headers: Vec<(String, String)>,
-
-    /// The method
-    #[arg(short = 'X', long, default_value = "GET")]
-    method: String,
 
     /// Requests sent at once on a connection, before the first of their answers
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
@@ -195,15 +194,15 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 impl Args {
-    /// Options for `url`.
-    fn options(self, url: Target) -> Result<Options, Error> {
+    /// Options for `urls`, and notes on what was left out of files.
+    fn options(self, urls: &[Target]) -> Result<(Options, Vec<String>), Error> {
         let paced = self.pace.paced().map_err(Error::Invalid)?;
         let after = match (self.duration, self.count) {
             (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
             (after, _) => after,
         };
-        Ok(Options {
-            target: url,
+        let mut options = Options {
+            target: urls[0].clone(),
             // Out of range on a smaller machine is out of range for the plan, too.
             connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
             threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
@@ -222,8 +221,9 @@ impl Args {
             seed: paced.seed,
             requests_per_connection: self.requests,
             pipeline: self.pipeline,
-            method: self.method,
-            headers: self.headers,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            asks: Asks::default(),
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
             verify: match self.cacert {
                 _ if self.insecure => Verify::Nothing,
@@ -235,7 +235,17 @@ impl Args {
                 Switch::On => Resume::Yes,
                 Switch::Off => Resume::No,
             },
-        })
+        };
+        let notes = self
+            .asked
+            .apply(urls, &mut options)
+            .map_err(Error::Invalid)?;
+        if let Pace::Open(ArrivalPlan::Listed(times)) = &options.pace {
+            // The log ends the run, unless something else does before.
+            options.stop.after = self.duration;
+            options.stop.count = Some(self.count.unwrap_or(times.len() as u64));
+        }
+        Ok((options, notes))
     }
 }
 
@@ -269,13 +279,13 @@ fn load(mut args: Args) -> Result<u8, Error> {
     if args.selftest {
         return test(args.io);
     }
-    let url = args
-        .url
-        .take()
-        .expect("clap wants it where there is neither a subcommand nor --selftest");
+    let urls = std::mem::take(&mut args.urls);
     let output = std::mem::take(&mut args.output);
     let condition = args.find_max.take();
-    let options = args.options(url)?;
+    let (options, notes) = args.options(&urls)?;
+    notes
+        .iter()
+        .for_each(|note| eprintln!("onrush load: {note}"));
     if let Some(condition) = condition {
         return search::run(&condition, &options, output.json());
     }
@@ -314,7 +324,6 @@ fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use onrush_load::pace::Pace;
 
     #[derive(Parser)]
     struct Line {
@@ -325,8 +334,9 @@ mod tests {
     fn options(line: &str) -> Result<Options, String> {
         let words = std::iter::once("load").chain(line.split(' '));
         let mut line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        let url = line.args.url.take().expect("every line has one");
-        line.args.options(url).map_err(|error| error.to_string())
+        let urls = std::mem::take(&mut line.args.urls);
+        let options = line.args.options(&urls).map_err(|error| error.to_string());
+        options.map(|(options, _)| options)
     }
 
     #[test]

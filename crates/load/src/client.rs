@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::random::Random;
-use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Part, Stream, TcpInfo};
+use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Stream, TcpInfo};
 use onrush_tls::{Connector, HandshakeError, Transport};
 
 use crate::answer::{Answer, Heads, Lost};
@@ -14,11 +14,15 @@ use crate::connection;
 use crate::dispatch::Dispatch;
 use crate::gate::Signal;
 use crate::host::ThreadTime;
-use crate::limits::{CONNECT_TIMEOUT, TCP_SAMPLES};
-use crate::pace::arrivals::Arrivals;
+use crate::limits::{BATCH_BYTES_MAX, CONNECT_TIMEOUT, TCP_SAMPLES};
+use crate::pace::arrivals::{Arrivals, Share};
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::{Connecting, Plan};
 use crate::record::{Failure, Measured, Record};
+use crate::requests::cookies::Jar;
+use crate::requests::expect::Met;
+use crate::requests::mix::{Last, Recipe};
+use crate::sending::Sending;
 use crate::stop::Budget;
 use crate::times::{Answered, Times};
 
@@ -32,11 +36,11 @@ pub(crate) struct Client {
     /// Requests taken at a time.
     turn: u64,
     per_connection: u64,
-    /// As many requests as are pipelined, one behind the other.
-    requests: Rc<[u8]>,
-    request_bytes: usize,
-    request_last: Rc<[u8]>,
+    sending: Sending,
     source: Source,
+    /// Which of the run's turns are the core's, and how many of them it has taken, where no arrival says so.
+    share: Share,
+    turns: Cell<u64>,
     pub(crate) heads: Heads,
     pub(crate) record: RefCell<Record>,
     /// Connections that have work to do. At 0 the core stops.
@@ -55,6 +59,8 @@ pub(crate) struct Client {
     second: Cell<u32>,
     /// Answers of each connection.
     answers: Box<[Cell<u64>]>,
+    /// The cookies of the users whom the connections stand for; empty where none are kept.
+    jars: Box<[RefCell<Jar>]>,
     /// What TCP said last about the first few connections.
     samples: Box<[Cell<Option<TcpInfo>>]>,
     /// The thread's time at the beginning.
@@ -104,12 +110,12 @@ impl Client {
             connect_timeout: options.timeout.min(CONNECT_TIMEOUT),
             turn,
             per_connection,
-            requests: plan.request.repeat(options.pipeline as usize).into(),
-            request_bytes: plan.request.len(),
-            request_last: plan.request_last.as_slice().into(),
+            sending: Sending::new(plan),
+            share: plan.share_of(core.id()),
+            turns: Cell::new(0),
             source: Source::new(plan, core.id(), connections, turn),
-            heads: Heads::new(plan.method),
-            record: RefCell::new(Record::new()),
+            heads: Heads::new(plan.mix.keeps_cookies()),
+            record: RefCell::new(Record::of(plan.mix.recipes().len())),
             active: Cell::new(connections),
             opening: Cell::new(if is_before { connections } else { 0 }),
             opened: Signal::default(),
@@ -120,6 +126,10 @@ impl Client {
             in_flight: Cell::new(0),
             second: Cell::new(0),
             answers: vec![Cell::new(0); connections].into(),
+            jars: match plan.mix.keeps_cookies() {
+                true => vec![RefCell::default(); connections].into(),
+                false => Box::default(),
+            },
             samples: vec![Cell::new(None); connections.min(TCP_SAMPLES)].into(),
             time_before: Cell::default(),
             end: Cell::new(None),
@@ -233,6 +243,7 @@ impl Client {
             index,
             schedule,
             due: 0,
+            number: 0,
             start: begin,
             second: 0,
             is_first: true,
@@ -297,10 +308,11 @@ impl Client {
                 self.wait_until(work.start, now).await;
             }
             Source::Open(dispatch) => {
-                let Some(start) = dispatch.take(&self.core, work.index).await else {
+                let Some(turn) = dispatch.take(&self.core, work.index).await else {
                     return false;
                 };
-                work.start = start;
+                work.start = turn.start;
+                work.number = turn.number * self.turn;
                 *now = self.core.now_exact();
             }
             Source::Own => {
@@ -309,6 +321,11 @@ impl Client {
                 }
                 self.wait_until(work.start, now).await;
             }
+        }
+        if !matches!(self.source, Source::Open(_)) {
+            let taken = self.turns.get();
+            self.turns.set(taken + 1);
+            work.number = (self.share.first + taken * self.share.stride) * self.turn;
         }
         (work.is_first, work.is_sent) = (false, false);
         self.grant(work, *now, answered)
@@ -399,15 +416,26 @@ impl Client {
     /// Queues the requests that are due.
     pub(crate) fn queue(&self, stream: &Transport, work: &mut Work, last: Last) {
         work.is_sent = true;
-        let plain = match last {
-            Last::No => work.due as usize,
-            Last::Yes => work.due as usize - 1,
-        };
-        let offset = self.requests.len() - plain * self.request_bytes;
-        stream.queue(Part::Shared(Rc::clone(&self.requests), offset));
-        if last == Last::Yes {
-            stream.queue(Rc::clone(&self.request_last));
-        }
+        let due = (work.number, work.due);
+        let jar = self.jar_of(work).map(RefCell::borrow);
+        self.sending
+            .queue(&self.plan, stream, due, last, jar.as_deref());
+    }
+
+    /// The cookies of the connection, where they are kept.
+    pub(crate) fn jar_of(&self, work: &Work) -> Option<&RefCell<Jar>> {
+        self.jars.get(work.index as usize)
+    }
+
+    /// Whether a request may have more bytes than its server takes before it answers.
+    pub(crate) fn sends_much(&self) -> bool {
+        self.plan.mix.bytes_max() > BATCH_BYTES_MAX
+    }
+
+    /// How the request was made that the next answer of `work` is one to.
+    pub(crate) fn recipe_of(&self, work: &Work) -> &Recipe {
+        let mix = &self.plan.mix;
+        &mix.recipes()[mix.choose(work.number)]
     }
 
     /// The peer has one timeout from `now` on for its next bytes.
@@ -434,6 +462,8 @@ impl Client {
     /// One of the requests of `work`, written at `written`, is answered.
     pub(crate) fn answered(&self, work: &mut Work, answer: Answer, written: Instant, now: Instant) {
         work.due -= 1;
+        let kind = self.plan.mix.choose(work.number);
+        work.number += 1;
         self.landed(1);
         let mut record = self.record.borrow_mut();
         if self.end.get().is_some() {
@@ -454,6 +484,13 @@ impl Client {
             response: now.nanoseconds_since(work.start),
         };
         record.answered(answer.status, &answered, measured);
+        record.answered_kind(kind, answered.response, measured);
+        if answer.met != Met::Yes {
+            let name = &self.plan.mix.recipes()[kind].name;
+            record.unexpected(kind, answer.met, || {
+                format!("status {} for {name}", answer.status)
+            });
+        }
     }
 
     /// Looks at what TCP counts on the connection, once a second, if it is one of the first few.
@@ -559,6 +596,8 @@ pub(crate) struct Work {
     schedule: Option<Schedule>,
     /// Requests to be answered before more are taken.
     pub(crate) due: u64,
+    /// The number, in the whole run, of the first of them.
+    number: u64,
     /// When they are or were intended to start.
     start: Instant,
     /// The second in which its TCP counters were last looked at.
@@ -589,13 +628,6 @@ impl Source {
             Pace::EachConnection(_) => Source::Own,
         }
     }
-}
-
-/// Whether the connection ends behind the requests that are about to be sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
-    Yes,
-    No,
 }
 
 /// Whether the peer ended a kept-alive connection in good order while a request was on its way: EPIPE is what a reset

@@ -1,14 +1,18 @@
 //! One connection's part of a run, from its first request to its last: wait for the pace -> send -> receive -> record
 //! from the intended start. The mirror image of the server's connection.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
-use onrush_engine::Input;
+use onrush_engine::{Input, Instant};
 use onrush_tls::Transport;
 
-use crate::answer::{Lost, receive};
-use crate::client::{Client, Last, Work};
+use crate::answer::{Answer, Lost, receive};
+use crate::client::{Client, Work};
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
+use crate::requests::mix::Last;
 
 /// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
 /// nothing left to send.
@@ -49,48 +53,103 @@ pub(crate) async fn run(client: Rc<Client>, index: u32, number: u64) {
 
 /// Sends and receives on one connection until either side has had enough of it. Requests that are still due then have
 /// been sent, if at all, in vain.
-async fn exchange(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn holds its arguments twice, in every connection"
+)]
+fn exchange(
     client: &Client,
     stream: &Transport,
     work: &mut Work,
     answered: &mut u64,
-) -> Result<(), Lost> {
-    let mut input = Input::default();
-    let mut now = client.core.now_exact();
-    client.starts(work, now);
-    client.extend_deadline(stream, now);
-    loop {
-        let before = now;
-        if !client.take(work, &mut now, *answered).await {
-            return Ok(());
-        }
-        if now != before {
-            client.extend_deadline(stream, now);
-        }
-        let last = client.is_last(*answered + work.due);
-        client.queue(stream, work, last);
-        stream.flush().await?;
-        let mut written = None;
-        while work.due > 0 {
-            let answer = receive(client, stream, &mut input, &mut now).await?;
-            *answered += 1;
-            let written = *written.get_or_insert_with(|| {
-                let known = stream.written();
-                known.unwrap_or(work.start())
-            });
-            client.answered(work, answer, written, now);
-            if !answer.keep_alive {
+) -> impl Future<Output = Result<(), Lost>> {
+    async move {
+        let mut input = Input::default();
+        let mut now = client.core.now_exact();
+        client.starts(work, now);
+        client.extend_deadline(stream, now);
+        loop {
+            let before = now;
+            if !client.take(work, &mut now, *answered).await {
+                return Ok(());
+            }
+            if now != before {
+                client.extend_deadline(stream, now);
+            }
+            let last = client.is_last(*answered + work.due);
+            client.queue(stream, work, last);
+            let mut first = None;
+            if client.sends_much() {
+                // Boxed: most runs need no room for it.
+                let exchange = send_and_receive(client, stream, &mut input, work, &mut now);
+                first = Some(Box::new(Box::pin(exchange).await?));
+            } else {
+                stream.flush().await?;
+            }
+            let mut written = None;
+            while work.due > 0 {
+                let answer = match first.take() {
+                    Some(answer) => *answer,
+                    None => receive(client, stream, &mut input, work, &mut now).await?,
+                };
+                *answered += 1;
+                let written = *written.get_or_insert_with(|| {
+                    let known = stream.written();
+                    known.unwrap_or(work.start())
+                });
+                client.answered(work, answer, written, now);
+                if !answer.keep_alive {
+                    return Ok(());
+                }
+            }
+            if !input.is_empty() {
+                return Err(Lost::Refused("more bytes than the answers have"));
+            }
+            client.sample_once(stream, work);
+            if last == Last::Yes {
                 return Ok(());
             }
         }
-        if !input.is_empty() {
-            return Err(Lost::Refused("more bytes than the answers have"));
-        }
-        client.sample_once(stream, work);
-        if last == Last::Yes {
-            return Ok(());
-        }
     }
+}
+
+/// Sends what is queued and takes the first answer, at the same time: a server may answer while a large body still
+/// arrives, and take no more of it before its answer is read.
+async fn send_and_receive(
+    client: &Client,
+    stream: &Transport,
+    input: &mut Input,
+    work: &mut Work,
+    now: &mut Instant,
+) -> Result<Answer, Lost> {
+    let mut sent = None;
+    let answer = {
+        let mut sending = pin!(stream.flush());
+        let mut receiving = pin!(receive(client, stream, input, work, now));
+        poll_fn(|context| {
+            if sent.is_none()
+                && let Poll::Ready(outcome) = sending.as_mut().poll(context)
+            {
+                sent = Some(outcome);
+            }
+            receiving.as_mut().poll(context)
+        })
+        .await
+    };
+    let mut answer = match (answer, sent) {
+        (Ok(answer), _) => answer,
+        // Why there is no answer is more likely that the request did not get through than the other way round.
+        (Err(_), Some(Err(error))) => return Err(error.into()),
+        (Err(lost), _) => return Err(lost),
+    };
+    if answer.keep_alive {
+        let sent = match sent {
+            Some(sent) => sent,
+            None => stream.flush().await,
+        };
+        answer.keep_alive = sent.is_ok();
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

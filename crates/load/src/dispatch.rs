@@ -15,6 +15,15 @@ use crate::pace::arrivals::Arrivals;
 /// One core's arrivals and the connections that wait for them.
 pub(crate) struct Dispatch(RefCell<State>);
 
+/// What a connection is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Turn {
+    /// When it is intended to start.
+    pub(crate) start: Instant,
+    /// Its number in the whole run.
+    pub(crate) number: u64,
+}
+
 /// When there are no more arrivals.
 const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
@@ -27,8 +36,8 @@ struct State {
     due: Instant,
     /// Connections that wait, the one that has waited longest first.
     idle: VecDeque<(u32, Waker)>,
-    /// For each connection, the intended start of the request it was given and has not taken.
-    given: Box<[Option<Instant>]>,
+    /// For each connection, the turn it was given and has not taken.
+    given: Box<[Option<Turn>]>,
     /// What is further behind than this is left out.
     catch_up: Option<Duration>,
     /// Arrivals that were left out.
@@ -66,14 +75,14 @@ impl Dispatch {
         state.look();
     }
 
-    /// Waits until connection `index` has a request to make and returns its intended start, which may have passed;
-    /// `None` when the run is over.
-    pub(crate) async fn take(&self, core: &Core, index: u32) -> Option<Instant> {
+    /// Waits until connection `index` has requests to make, whose intended start may have passed; `None` when the run is
+    /// over.
+    pub(crate) async fn take(&self, core: &Core, index: u32) -> Option<Turn> {
         let mut is_waiting = false;
         poll_fn(|context| {
             let state = &mut *self.0.borrow_mut();
-            if let Some(start) = state.given[index as usize].take() {
-                return Poll::Ready(Some(start));
+            if let Some(turn) = state.given[index as usize].take() {
+                return Poll::Ready(Some(turn));
             }
             if state.is_over {
                 return Poll::Ready(None);
@@ -86,6 +95,10 @@ impl Dispatch {
             state.leave_out(now);
             if state.due <= now {
                 return Poll::Ready(Some(state.next()));
+            }
+            if state.is_over {
+                // What was left out was the last.
+                return Poll::Ready(None);
             }
             is_waiting = true;
             state.idle.push_back((index, context.waker().clone()));
@@ -134,10 +147,7 @@ impl Dispatch {
 
     /// Nobody gets anything more.
     pub(crate) fn close(&self) {
-        let state = &mut *self.0.borrow_mut();
-        state.is_over = true;
-        state.runner.take().into_iter().for_each(Waker::wake);
-        state.idle.drain(..).for_each(|(_, waker)| waker.wake());
+        self.0.borrow_mut().close();
     }
 
     /// Arrivals that nobody made a request of.
@@ -154,9 +164,8 @@ impl State {
             if self.due > now {
                 return;
             }
-            let start = self.next();
             if let Some((index, waker)) = self.idle.pop_front() {
-                self.given[index as usize] = Some(start);
+                self.given[index as usize] = Some(self.next());
                 waker.wake();
             }
         }
@@ -173,17 +182,32 @@ impl State {
     }
 
     /// Takes the next arrival, whenever it is due.
-    fn next(&mut self) -> Instant {
-        let due = self.due;
+    fn next(&mut self) -> Turn {
+        let turn = Turn {
+            start: self.due,
+            number: self.arrivals.number(),
+        };
         self.arrivals.advance();
         self.look();
-        due
+        if self.arrivals.peek().is_none() {
+            self.close();
+        }
+        turn
+    }
+
+    fn close(&mut self) {
+        self.is_over = true;
+        self.runner.take().into_iter().for_each(Waker::wake);
+        self.idle.drain(..).for_each(|(_, waker)| waker.wake());
     }
 
     fn look(&mut self) {
-        let due = self.begin + Duration::from_nanos(self.arrivals.peek());
-        let is_within = self.end.is_none_or(|end| due < end);
-        self.due = if is_within { due } else { NEVER };
+        let due = self
+            .arrivals
+            .peek()
+            .map(|after| self.begin + Duration::from_nanos(after));
+        let within = due.filter(|due| self.end.is_none_or(|end| *due < end));
+        self.due = within.unwrap_or(NEVER);
     }
 }
 
@@ -223,7 +247,7 @@ mod tests {
             let (own, dispatch, taken) = (core.clone(), Rc::clone(&dispatch), Rc::clone(&taken));
             core.spawn(async move {
                 let mut pauses = busy.iter();
-                while let Some(start) = dispatch.take(&own, index).await {
+                while let Some(Turn { start, .. }) = dispatch.take(&own, index).await {
                     let since = |at: Instant| at.since(begin).as_millis() as u64;
                     taken
                         .borrow_mut()

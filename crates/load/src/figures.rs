@@ -92,8 +92,10 @@ pub struct Figures {
     pub times: Times,
     /// Answers received.
     pub answers: u64,
-    /// Requests without an answer and failures to connect.
+    /// Requests without an answer, answers other than expected, and failures to connect.
     pub errors: u64,
+    /// Of these, answers other than expected; of a run under way not known.
+    pub unexpected: u64,
     /// Of these, requests for whose answer nothing arrived in time.
     pub timeouts: u64,
     /// Requests that were due and never sent.

@@ -19,6 +19,8 @@ pub mod stop;
 
 pub mod run;
 
+pub mod requests;
+
 mod connection;
 mod dispatch;
 mod gate;
@@ -27,6 +29,7 @@ mod answer;
 mod client;
 mod record;
 mod rows;
+mod sending;
 
 pub mod history;
 mod host;

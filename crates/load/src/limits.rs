@@ -8,8 +8,18 @@ pub const CONNECTIONS_MAX: usize = 1 << 20;
 /// Most threads: one for each CPU that the kernel's `cpu_set_t` can name.
 pub const THREADS_MAX: usize = 1024;
 
-/// Bytes of one request. Servers refuse heads far smaller than that; a longer one is a mistake.
+/// Bytes of one request before its body. Servers refuse heads far smaller than that; a longer one is a mistake.
 pub const REQUEST_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of a request's body. Each core has a copy of it, and what larger ones measure is a network.
+pub const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes of a body up to which it is copied behind each head, so that both leave in one piece of memory; copying
+/// that much takes a microsecond.
+pub const BODY_COPIED_MAX: usize = 8 * 1024;
+
+/// Kinds of requests up to which each has figures of its own: a histogram takes 30 KB, and nobody reads a longer table.
+pub const KINDS_SHOWN_MAX: usize = 100;
 
 /// Bytes of the requests that are pipelined in one send. What fits in a socket's first receive window (64 KiB) is sent
 /// whole even to a server that does not read on before its answers are taken; with more, both sides could wait for

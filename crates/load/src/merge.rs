@@ -3,12 +3,13 @@
 //! Histograms, counts and seconds add; percentiles come from the added histograms, since those of parts cannot be
 //! averaged. What would not add up to one run is refused.
 
+use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
 
 use crate::evidence::Evidence;
 use crate::figures::Kind;
 use crate::limits::{MERGE_ROWS_MAX, MERGE_SKEW_SHARE_MAX};
-use crate::report::{Asked, Histograms, Latency, Report, SecondRow, TlsRow};
+use crate::report::{Asked, Histograms, Latency, Report, RequestRow, SecondRow, TlsRow};
 use crate::times::Times;
 use crate::verdict::{Reason, State, Verdict};
 
@@ -74,6 +75,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for part in parts {
         add_counts(&mut report, &part.report);
     }
+    report.by_request = by_request(parts)?;
     Ok(report)
 }
 
@@ -144,6 +146,31 @@ fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
         duration_s: thousandths(span.length()),
     }
+}
+
+/// The rows of all parts, those of one name together.
+fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
+    let mut sums: Vec<(&str, u64, u64, Histogram)> = Vec::new();
+    for part in parts {
+        for row in &part.report.by_request {
+            let response = Histogram::from_base64(&row.histogram)
+                .map_err(|reason| format!("{}: by_request, {}: {reason}", part.name, row.name))?;
+            match sums.iter_mut().find(|(name, ..)| *name == row.name) {
+                Some((_, requests, unexpected, sum)) => {
+                    *requests += row.requests;
+                    *unexpected += row.unexpected;
+                    sum.merge(&response);
+                }
+                None => sums.push((&row.name, row.requests, row.unexpected, response)),
+            }
+        }
+    }
+    let rows = sums
+        .into_iter()
+        .map(|(name, requests, unexpected, response)| {
+            RequestRow::new(name.to_owned(), requests, unexpected, &response)
+        });
+    Ok(rows.collect())
 }
 
 fn add_counts(sum: &mut Report, more: &Report) {

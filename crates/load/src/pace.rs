@@ -47,6 +47,10 @@ impl Pace {
                 let bursts = time.as_nanos().div_ceil(every.as_nanos().max(1));
                 Some(bursts as f64 * *size as f64)
             }
+            Pace::Open(ArrivalPlan::Listed(times)) => {
+                let count = times.partition_point(|&at| u128::from(at) < time.as_nanos());
+                Some(count as f64)
+            }
             Pace::EachConnection(rate) => {
                 Some(rate.get() as f64 * connections as f64 * time.as_secs_f64())
             }
@@ -60,6 +64,11 @@ impl Pace {
             Pace::Open(ArrivalPlan::Spaced { profile, .. }) => Some(profile.rate().get() as f64),
             Pace::Open(ArrivalPlan::Bursts { size, every }) => {
                 Some(*size as f64 / every.as_secs_f64())
+            }
+            // The mean; there is none of a single moment.
+            Pace::Open(ArrivalPlan::Listed(times)) => {
+                let seconds = *times.last()? as f64 / 1e9;
+                (seconds > 0.0).then(|| times.len() as f64 / seconds)
             }
             Pace::EachConnection(rate) => Some(rate.get() as f64 * connections as f64),
         }

@@ -2,10 +2,13 @@
 //! and at the end.
 
 use onrush_engine::{Errno, Error, Kind, TcpInfo};
+use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
 use onrush_tls::{Info, Version};
 
 use crate::client::NotConnected;
+use crate::limits::KINDS_SHOWN_MAX;
+use crate::requests::expect::Met;
 use crate::times::{Answered, Times};
 
 /// What can go wrong with a request or with making a connection.
@@ -31,13 +34,17 @@ pub(crate) enum Failure {
     EarlyClose,
     /// What arrived was no answer to the request.
     Protocol,
+    /// An answer had another status than was expected.
+    UnexpectedStatus,
+    /// The body of an answer did not have what was expected.
+    UnexpectedBody,
     /// Anything else the kernel said.
     Other,
 }
 
 impl Failure {
     /// All kinds, in the order of reports.
-    pub(crate) const ALL: [Failure; 11] = [
+    pub(crate) const ALL: [Failure; 13] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
         Failure::ConnectNoPort,
@@ -48,6 +55,8 @@ impl Failure {
         Failure::Timeout,
         Failure::EarlyClose,
         Failure::Protocol,
+        Failure::UnexpectedStatus,
+        Failure::UnexpectedBody,
         Failure::Other,
     ];
 
@@ -64,6 +73,8 @@ impl Failure {
             Failure::Timeout => "timeout",
             Failure::EarlyClose => "early_close",
             Failure::Protocol => "protocol",
+            Failure::UnexpectedStatus => "unexpected_status",
+            Failure::UnexpectedBody => "unexpected_body",
             Failure::Other => "other",
         }
     }
@@ -136,10 +147,35 @@ pub(crate) struct Record {
     pub(crate) connect_error: Option<String>,
     /// What was wrong with the last answer that was none.
     pub(crate) protocol_error: Option<&'static str>,
+    /// The first answer that was another than expected.
+    pub(crate) unexpected: Option<String>,
+    /// Of each kind of request, where there are several and not too many.
+    pub(crate) kinds: Box<[KindRecord]>,
+}
+
+/// What came of the requests of one kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KindRecord {
+    pub(crate) answers: u64,
+    /// Of these, others than expected.
+    pub(crate) unexpected: u64,
+    /// Response times.
+    pub(crate) response: Histogram,
 }
 
 impl Record {
+    /// For a run with one kind of request.
     pub(crate) fn new() -> Record {
+        Record::of(1)
+    }
+
+    /// For a run with so many kinds of requests.
+    pub(crate) fn of(kinds: usize) -> Record {
+        let shown = if (2..=KINDS_SHOWN_MAX).contains(&kinds) {
+            kinds
+        } else {
+            0
+        };
         Record {
             tally: Tally::default(),
             times: Box::default(),
@@ -155,6 +191,8 @@ impl Record {
             handshakes: None,
             connect_error: None,
             protocol_error: None,
+            unexpected: None,
+            kinds: vec![KindRecord::default(); shown].into(),
         }
     }
 
@@ -175,6 +213,37 @@ impl Record {
             Measured::Yes => self.times.answered(answered),
             Measured::No => self.unmeasured += 1,
         }
+    }
+
+    /// The answer was one to a request of this kind.
+    #[inline]
+    pub(crate) fn answered_kind(&mut self, kind: usize, response: u64, measured: Measured) {
+        if let Some(kind) = self.kinds.get_mut(kind) {
+            kind.answers += 1;
+            if measured == Measured::Yes {
+                kind.response.record(response);
+            }
+        }
+    }
+
+    /// The answer was another than expected; `what` it was.
+    pub(crate) fn unexpected(&mut self, kind: usize, met: Met, what: impl FnOnce() -> String) {
+        let failure = match met {
+            Met::Yes => return,
+            Met::OtherStatus => Failure::UnexpectedStatus,
+            Met::OtherBody => Failure::UnexpectedBody,
+        };
+        self.count(failure, 1);
+        self.unexpected.get_or_insert_with(what);
+        if let Some(kind) = self.kinds.get_mut(kind) {
+            kind.unexpected += 1;
+        }
+    }
+
+    /// Answers that were others than expected.
+    pub(crate) fn unexpected_answers(&self) -> u64 {
+        let kinds = [Failure::UnexpectedStatus, Failure::UnexpectedBody];
+        kinds.map(|kind| self.failures_of(kind)).iter().sum()
     }
 
     /// A connection is ready for requests, so many nanoseconds after its first packet.
@@ -273,6 +342,18 @@ impl Record {
             self.connect_error.clone_from(&other.connect_error);
         }
         self.protocol_error = other.protocol_error.or(self.protocol_error);
+        if self.unexpected.is_none() {
+            self.unexpected.clone_from(&other.unexpected);
+        }
+        if self.kinds.is_empty() {
+            self.kinds.clone_from(&other.kinds);
+        } else {
+            for (sum, more) in self.kinds.iter_mut().zip(&other.kinds) {
+                sum.answers += more.answers;
+                sum.unexpected += more.unexpected;
+                sum.response.merge(&more.response);
+            }
+        }
     }
 }
 

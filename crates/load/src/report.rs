@@ -17,7 +17,7 @@ use crate::figures::{Figures, Kind};
 use crate::history::History;
 use crate::limits::RATE_MISSED_SHARE;
 use crate::ordered;
-use crate::plan::{Options, Plan};
+use crate::plan::Plan;
 use crate::record::{Failure, Handshakes, Record};
 use crate::rows::Row;
 use crate::run::{Found, Outcome, plural};
@@ -42,7 +42,7 @@ pub struct Report {
     pub options: Asked,
     /// Answers received.
     pub requests: u64,
-    /// Requests without an answer and failures to connect.
+    /// Requests without an answer, answers other than expected, and failures to connect.
     pub errors: u64,
     /// `errors`, each kind by its name; their sum is `errors`.
     pub errors_by_kind: BTreeMap<String, u64>,
@@ -108,6 +108,10 @@ pub struct Report {
     pub seconds: Vec<SecondRow>,
     /// What speaks against the figures, in sentences.
     pub warnings: Vec<String>,
+    /// The requests of each kind, where there are several and not too many: at most
+    /// [`KINDS_SHOWN_MAX`](crate::limits::KINDS_SHOWN_MAX).
+    #[serde(default)]
+    pub by_request: Vec<RequestRow>,
     /// When the run began, in seconds since 1970-01-01T00:00:00Z by this machine's clock; none in results of versions
     /// that did not say.
     #[serde(default)]
@@ -197,7 +201,7 @@ pub struct Asked {
     pub rate: Option<u64>,
     /// Requests sent at once on a connection.
     pub pipeline: u64,
-    /// The method.
+    /// The method; `mixed` when there are several.
     pub method: String,
     /// Fields sent besides the usual ones, as `Name: value`.
     pub headers: Vec<String>,
@@ -244,6 +248,39 @@ impl TlsRow {
             mean_us: rounded(handshakes.sum_ns as f64 / 1000.0 / handshakes.count as f64),
             version: handshakes.version.name().to_owned(),
             cipher: handshakes.cipher.to_owned(),
+        }
+    }
+}
+
+/// What came of the requests of one kind.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RequestRow {
+    /// Its method and its path, as they were given.
+    pub name: String,
+    /// Answers received.
+    pub requests: u64,
+    /// Of these, others than expected.
+    pub unexpected: u64,
+    /// From the intended start to the last byte.
+    pub latency_us: Latency,
+    /// The same as a histogram; see [`Histograms`].
+    pub histogram: String,
+}
+
+impl RequestRow {
+    /// With the figures of `response`, in nanoseconds.
+    pub(crate) fn new(
+        name: String,
+        requests: u64,
+        unexpected: u64,
+        response: &Histogram,
+    ) -> RequestRow {
+        RequestRow {
+            name,
+            requests,
+            unexpected,
+            latency_us: Latency::of(response),
+            histogram: response.to_base64(),
         }
     }
 }
@@ -314,7 +351,7 @@ impl Report {
         let times = found.times;
         let mut report = Report {
             target: plan.options.target.url.clone(),
-            options: Asked::of(&plan.options, found.io),
+            options: Asked::of(plan, found.io),
             requests: answers,
             errors: record.tally.errors,
             errors_by_kind: Failure::ALL
@@ -342,6 +379,7 @@ impl Report {
             late: record.late,
             stopped_because: found.reason,
             seconds: seconds(&found.history),
+            by_request: by_request(plan, &record),
             began_unix_s: began_unix_s(outcomes),
             histograms: Some(Histograms::of(&times)),
             verdict: Verdict::of(&evidence),
@@ -386,6 +424,10 @@ impl Report {
             times: self.times.clone(),
             answers: self.requests,
             errors: self.errors,
+            unexpected: ["unexpected_status", "unexpected_body"]
+                .iter()
+                .filter_map(|kind| self.errors_by_kind.get(*kind))
+                .sum(),
             timeouts: self.evidence.timeouts,
             missed: self.missed,
             statuses: self.statuses.clone(),
@@ -395,7 +437,8 @@ impl Report {
 }
 
 impl Asked {
-    fn of(options: &Options, io: Io) -> Asked {
+    fn of(plan: &Plan, io: Io) -> Asked {
+        let options = &plan.options;
         Asked {
             connections: options.connections,
             threads: options.threads,
@@ -413,7 +456,7 @@ impl Asked {
                 .rate_asked(options.connections as u64)
                 .map(|rate| rate.round() as u64),
             pipeline: options.pipeline,
-            method: options.method.clone(),
+            method: plan.method().to_owned(),
             headers: options
                 .headers
                 .iter()
@@ -458,6 +501,15 @@ impl Latency {
         let found = intervals.find(|(of, _)| of == percentile);
         found.map(|(_, interval)| *interval)
     }
+}
+
+fn by_request(plan: &Plan, record: &Record) -> Vec<RequestRow> {
+    let recipes = plan.mix.recipes().iter();
+    let rows = recipes.zip(&record.kinds).map(|(recipe, kind)| {
+        let name = recipe.name.clone();
+        RequestRow::new(name, kind.answers, kind.unexpected, &kind.response)
+    });
+    rows.collect()
 }
 
 /// A row for each second that is kept.
@@ -615,6 +667,15 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
     if let Some(reason) = record.protocol_error {
         warnings.push(format!("some answers were not HTTP/1.1: {reason}"));
     }
+    if let Some(first) = &record.unexpected {
+        warnings.push(format!(
+            "{} not as expected, the first of a core: {first}",
+            match record.unexpected_answers() {
+                1 => "1 answer was".to_owned(),
+                count => format!("{} answers were", units::count(count)),
+            },
+        ));
+    }
     let timeouts = record.failures_of(Failure::Timeout);
     if timeouts > 0 {
         warnings.push(format!(
@@ -658,6 +719,6 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
 fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
     let stop = &plan.options.stop;
     let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
-    let in_count = |count: u64| record.tally.requests >= count;
+    let in_count = |count: u64| record.tally.requests + report.missed >= count;
     !stop.after.is_some_and(in_time) && !stop.count.is_some_and(in_count)
 }

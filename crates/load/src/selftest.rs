@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::pace::{Pace, Start};
 use crate::plan::{Connecting, Options, Plan, Shard};
 use crate::report::Report;
+use crate::requests::Asks;
 use crate::run;
 use crate::stop::Stop;
 use crate::target::Target;
@@ -198,6 +199,7 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
         pipeline: 1,
         method: "GET".to_owned(),
         headers: Vec::new(),
+        asks: Asks::default(),
         timeout: Duration::from_secs(10),
         verify: onrush_tls::Verify::default(),
         resume: onrush_tls::Resume::default(),

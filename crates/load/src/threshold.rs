@@ -441,7 +441,7 @@ impl Counted {
         match self {
             Counted::Status(_) | Counted::Class(_) => figures.answers,
             Counted::Errors | Counted::Timeouts | Counted::Missed => {
-                figures.answers + figures.errors
+                figures.answers + figures.errors - figures.unexpected
             }
         }
     }

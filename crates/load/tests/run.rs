@@ -11,6 +11,7 @@ use onrush_load::error::Error;
 use onrush_load::pace::{Pace, Start};
 use onrush_load::plan::{Connecting, Options, Plan, Shard};
 use onrush_load::report::Report;
+use onrush_load::requests::Asks;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
@@ -41,6 +42,7 @@ fn options(url: &str, count: u64) -> Options {
         pipeline: 1,
         method: "GET".to_owned(),
         headers: Vec::new(),
+        asks: Asks::default(),
         timeout: Duration::from_secs(60),
         verify: Verify::default(),
         resume: Resume::default(),

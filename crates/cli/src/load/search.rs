@@ -102,7 +102,7 @@ fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
             spacing: *spacing,
             seed: *seed,
         }),
-        Pace::Open(ArrivalPlan::Bursts { .. })
+        Pace::Open(ArrivalPlan::Bursts { .. } | ArrivalPlan::Listed(_))
         | Pace::EachConnection(_)
         | Pace::Closed
         | Pace::Think(_) => Pace::rate(rate),

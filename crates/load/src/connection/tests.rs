@@ -1,6 +1,8 @@
 //! Whole exchanges with a server that does as it is told, on every driver: epoll, io_uring where the kernel has it, and
 //! simulated cores with many seeds.
 
+mod asking;
+
 use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::rc::Rc;
@@ -35,6 +37,8 @@ struct Reply {
 enum Then {
     Stay,
     Close,
+    /// Close, without having read the request's body.
+    CloseEarly,
     /// Nothing at all for this long.
     Stall(Duration),
 }
@@ -177,6 +181,11 @@ async fn serve(stream: Stream, script: Script, seen: Rc<Cell<u64>>) {
         seen.set(seen.get() + 1);
         on_connection += 1;
         input.consume(end + 4);
+        if !matches!(then, Then::CloseEarly)
+            && skip_body(&stream, &mut input, &text[..end]).await.is_none()
+        {
+            return;
+        }
         let bytes: Rc<[u8]> = bytes.into();
         stream.queue(bytes);
         if stream.flush().await.is_err() {
@@ -184,13 +193,30 @@ async fn serve(stream: Stream, script: Script, seen: Rc<Cell<u64>>) {
         }
         match then {
             Then::Stay => {}
-            Then::Close => {
+            Then::Close | Then::CloseEarly => {
                 let _ = stream.shutdown().await;
                 return;
             }
             Then::Stall(time) => stream.core().sleep(time).await,
         }
     }
+}
+
+/// Reads the body that the head of a request announces; `None` when it does not come.
+async fn skip_body(stream: &Stream, input: &mut Input, head: &str) -> Option<()> {
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Content-Length: "));
+    let mut left: usize = length.map_or(0, |length| length.parse().unwrap());
+    while left > 0 {
+        let here = left.min(input.bytes().len());
+        input.consume(here);
+        left -= here;
+        if left > 0 && matches!(stream.recv(input).await, Ok(0) | Err(_)) {
+            return None;
+        }
+    }
+    Some(())
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The moments at which one core of a run starts requests, of all those at which the run does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::random::Random;
@@ -76,6 +77,8 @@ pub enum ArrivalPlan {
         /// From one burst to the next.
         every: Duration,
     },
+    /// At these times, in nanoseconds since the beginning and in order; nothing comes behind the last.
+    Listed(Arc<[u64]>),
 }
 
 const BILLION: u64 = 1_000_000_000;
@@ -91,7 +94,7 @@ impl Arrivals {
                 ..
             } => (*seed, share.first),
             ArrivalPlan::Spaced { seed, .. } => (*seed, u64::MAX),
-            ArrivalPlan::Bursts { .. } => (0, 0),
+            ArrivalPlan::Bursts { .. } | ArrivalPlan::Listed(_) => (0, 0),
         };
         let mut arrivals = Arrivals {
             plan: plan.clone(),
@@ -105,9 +108,14 @@ impl Arrivals {
         arrivals
     }
 
-    /// When the next turn is due, in nanoseconds since the beginning of the run.
-    pub fn peek(&self) -> u64 {
-        match &self.plan {
+    /// The number, in the whole run, of the next turn.
+    pub fn number(&self) -> u64 {
+        self.next
+    }
+
+    /// When the next turn is due, in nanoseconds since the beginning of the run; `None` when there is none.
+    pub fn peek(&self) -> Option<u64> {
+        Some(match &self.plan {
             ArrivalPlan::Spaced {
                 profile,
                 spacing: Spacing::Even,
@@ -131,7 +139,11 @@ impl Arrivals {
                 let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
                 burst.saturating_mul(every)
             }
-        }
+            ArrivalPlan::Listed(times) => {
+                let first = usize::try_from(self.next.saturating_mul(self.turn)).ok()?;
+                return times.get(first).copied();
+            }
+        })
     }
 
     /// Goes on to the turn behind the next.
@@ -172,7 +184,7 @@ mod tests {
         let mut arrivals = Arrivals::new(plan, share, turn);
         (0..turns)
             .map(|_| {
-                let at = arrivals.peek();
+                let at = arrivals.peek().unwrap();
                 arrivals.advance();
                 at
             })

@@ -41,6 +41,7 @@ impl fmt::Display for Report {
             )?;
         }
         self.write_times(out)?;
+        self.write_kinds(out)?;
         if let Some(cpu_us) = self.cpu_us_per_request {
             let shares: Vec<String> = self
                 .cores
@@ -89,6 +90,34 @@ impl Report {
             writeln!(out, "  {percentile:>7} %  {of}{interval}")?;
         }
         writeln!(out, "        max  {}", columns(&|latency| latency.max))
+    }
+
+    /// A line for each kind of request.
+    fn write_kinds(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.by_request.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "requests      answers  unexpected      mean       p50       p99       max"
+        )?;
+        for row in &self.by_request {
+            let time =
+                |us: Option<f64>| us.map_or("-".to_owned(), |us| units::nanoseconds(us * 1000.0));
+            let latency = &row.latency_us;
+            writeln!(
+                out,
+                "{:>21}  {:>10} {:>9} {:>9} {:>9} {:>9}  {}",
+                units::count(row.requests),
+                units::count(row.unexpected),
+                time(latency.mean),
+                time(latency.percentile("50")),
+                time(latency.percentile("99")),
+                time(latency.max),
+                row.name,
+            )?;
+        }
+        Ok(())
     }
 
     fn errors_line(&self) -> String {

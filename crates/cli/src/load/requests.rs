@@ -1,0 +1,280 @@
+//! Flags and files that say what is sent.
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use onrush_load::pace::Pace;
+use onrush_load::pace::arrivals::ArrivalPlan;
+use onrush_load::plan::{Options, parse_header};
+use onrush_load::requests::data::Data;
+use onrush_load::requests::{Asks, Body, Expect, Order, Request, Statuses, access_log, har, lines};
+use onrush_load::target::Target;
+
+/// What is sent.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Requests")]
+pub(super) struct RequestArgs {
+    /// A header to send, 'Name: value'; repeatable. A Host replaces the URL's
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
+    pub(super) headers: Vec<(String, String)>,
+
+    /// The method [default: GET, and POST with a body]
+    #[arg(short = 'X', long)]
+    method: Option<String>,
+
+    /// A body to send; {{counter}}, {{random:1-1000}} and {{data:COLUMN}} in it, in URLs and in headers are replaced
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    body: Option<String>,
+
+    /// A file with the body to send, as it is
+    #[arg(long, value_name = "FILE")]
+    body_file: Option<PathBuf>,
+
+    /// How often each URL is asked for, beside the others, in their order, such as 8,1,1
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["requests_file", "har", "replay"])]
+    weights: Vec<NonZeroU32>,
+
+    /// Requests to send, a JSON object in each line: url, method, headers, body or body_file, weight, expect
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["har", "replay", "body", "body_file", "method"])]
+    requests_file: Option<PathBuf>,
+
+    /// Requests that a browser has recorded: those to the URL's server, in turn
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "body", "body_file", "method"])]
+    har: Option<PathBuf>,
+
+    /// The GET, HEAD and OPTIONS requests of an access log (common or combined format), at their times
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["body", "body_file", "method", "rate", "stairs", "burst", "rate_per_connection", "think", "ramp", "soft_start"])]
+    replay: Option<PathBuf>,
+
+    /// How many times as fast as in the log time passes, such as 10 or 0.5
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed, requires = "replay")]
+    replay_speed: f64,
+
+    /// Send requests in the order of the file or the URLs over the whole run, instead of by chance and weight
+    #[arg(long, conflicts_with_all = ["weights", "replay"])]
+    in_turn: bool,
+
+    /// A CSV file for {{data:COLUMN}}; its first line names the columns. Request n of the run has row n
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+
+    /// Keep the cookies that a connection is given, and send them back on it
+    #[arg(long)]
+    cookies: bool,
+
+    /// Log in as this user (basic authentication)
+    #[arg(
+        short = 'u',
+        long,
+        value_name = "NAME:PASSWORD",
+        conflicts_with = "bearer"
+    )]
+    user: Option<String>,
+
+    /// Send this token (bearer authentication)
+    #[arg(long, value_name = "TOKEN")]
+    bearer: Option<String>,
+
+    /// Statuses of which each answer must have one, such as 200,204 or 2xx; another is an error
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Statuses::parse)]
+    expect_status: Vec<Statuses>,
+
+    /// Text that each answer's body must have; another is an error
+    #[arg(long, value_name = "TEXT")]
+    expect_body: Option<String>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let expected = || format!("{text:?} is no speed: expected a factor above 0 such as 10 or 0.5");
+    let factor: f64 = text.parse().map_err(|_| expected())?;
+    if factor > 0.0 && factor.is_finite() {
+        Ok(factor)
+    } else {
+        Err(expected())
+    }
+}
+
+impl RequestArgs {
+    /// Fills in what is sent to the servers of `urls`, of which there is at least one; says what was left out of files.
+    pub(super) fn apply(
+        self,
+        urls: &[Target],
+        options: &mut Options,
+    ) -> Result<Vec<String>, String> {
+        let mut notes = Vec::new();
+        options.headers.clone_from(&self.headers);
+        options.headers.extend(self.authorization()?);
+        options.asks = Asks {
+            requests: Vec::new(),
+            order: if self.in_turn {
+                Order::InTurn
+            } else {
+                Order::ByWeight
+            },
+            data: self.data.as_deref().map(data).transpose()?,
+            cookies: self.cookies,
+        };
+        options.asks.requests = match (&self.requests_file, &self.har, &self.replay) {
+            (Some(path), ..) => {
+                only_one(urls, "--requests-file")?;
+                lines::parse(&read(path)?, path, &urls[0])?
+            }
+            (_, Some(path), _) => {
+                only_one(urls, "--har")?;
+                options.asks.order = Order::InTurn;
+                let har = har::parse(&read(path)?, &shown(path), &urls[0])?;
+                if har.elsewhere > 0 {
+                    notes.push(format!(
+                        "{} of the recording ask other servers and are left out",
+                        requests(har.elsewhere as u64)
+                    ));
+                }
+                har.requests
+            }
+            (.., Some(path)) => {
+                only_one(urls, "--replay")?;
+                self.replay(path, &urls[0], options, &mut notes)?
+            }
+            (None, None, None) => self.of_urls(urls)?,
+        };
+        for request in &mut options.asks.requests {
+            // What a file says of its own request is meant for it.
+            if request.expect.statuses.is_empty() {
+                request.expect.statuses.clone_from(&self.expect_status);
+            }
+            if request.expect.body.is_none() {
+                request.expect.body.clone_from(&self.expect_body);
+            }
+        }
+        Ok(notes)
+    }
+
+    fn authorization(&self) -> Result<Option<(String, String)>, String> {
+        let value = match (&self.user, &self.bearer) {
+            (Some(user), _) if !user.contains(':') => {
+                return Err(format!("{user:?} has no password: expected NAME:PASSWORD"));
+            }
+            // RFC 7617 2.
+            (Some(user), _) => format!("Basic {}", STANDARD.encode(user)),
+            // RFC 6750 2.1.
+            (None, Some(token)) => format!("Bearer {token}"),
+            (None, None) => return Ok(None),
+        };
+        parse_header(&format!("Authorization: {value}")).map(Some)
+    }
+
+    fn body(&self) -> Result<Body, String> {
+        match (&self.body, &self.body_file) {
+            (Some(text), _) => Ok(Body::Text(text.clone())),
+            (None, Some(path)) => {
+                let bytes =
+                    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Ok(Body::Bytes(bytes.into()))
+            }
+            (None, None) => Ok(Body::None),
+        }
+    }
+
+    /// One request for each URL.
+    fn of_urls(&self, urls: &[Target]) -> Result<Vec<Request>, String> {
+        if !self.weights.is_empty() && self.weights.len() != urls.len() {
+            return Err(format!(
+                "--weights has {} numbers for {} URLs: give one for each",
+                self.weights.len(),
+                urls.len()
+            ));
+        }
+        let body = self.body()?;
+        let method = match &self.method {
+            Some(method) => method,
+            None => lines::method_for(&body),
+        };
+        let weights = self
+            .weights
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(NonZeroU32::MIN));
+        let requests = urls.iter().zip(weights).map(|(url, weight)| {
+            let first = &urls[0];
+            if (url.scheme, &url.place) != (first.scheme, &first.place) {
+                return Err(format!(
+                    "{} and {} are at different servers, and connections go to one: make a run for each, at the same time, and add them up with onrush load merge",
+                    first.url, url.url
+                ));
+            }
+            Ok(Request {
+                method: method.to_owned(),
+                body: body.clone(),
+                weight,
+                expect: Expect::default(),
+                ..Request::of(url)
+            })
+        });
+        requests.collect()
+    }
+
+    fn replay(
+        &self,
+        path: &Path,
+        target: &Target,
+        options: &mut Options,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Request>, String> {
+        let replay = access_log::parse(&read(path)?, &shown(path), target, self.replay_speed)?;
+        if replay.unsafe_methods > 0 {
+            notes.push(format!(
+                "{} of the log may change something, and their bodies are not known: they are left out",
+                requests(replay.unsafe_methods)
+            ));
+        }
+        if replay.unreadable > 0 {
+            notes.push(format!(
+                "{} of the log are no requests that can be sent, and are left out",
+                match replay.unreadable {
+                    1 => "1 line".to_owned(),
+                    count => format!("{count} lines"),
+                }
+            ));
+        }
+        options.asks.order = Order::Listed(replay.order);
+        options.pace = Pace::Open(ArrivalPlan::Listed(replay.times));
+        options.connecting = onrush_load::plan::Connecting::Before;
+        Ok(replay.requests)
+    }
+}
+
+fn requests(count: u64) -> String {
+    match count {
+        1 => "1 request".to_owned(),
+        count => format!("{count} requests"),
+    }
+}
+
+/// What files list is asked of one server.
+fn only_one(urls: &[Target], flag: &str) -> Result<(), String> {
+    match urls {
+        [_] => Ok(()),
+        _ => Err(format!(
+            "{flag} says what is asked for: give one URL, which says where connections go"
+        )),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        format!("{}: byte {valid} is no UTF-8", path.display())
+    })
+}
+
+fn data(path: &Path) -> Result<Data, String> {
+    Data::parse(&read(path)?, &shown(path))
+}

@@ -1,0 +1,292 @@
+//! Requests that differ: mixes, bodies, variables, cookies, and answers that are other than expected.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{OK, Outcome, Reply, Then, play, reply};
+use crate::limits::BATCH_BYTES_MAX;
+use crate::pace::Pace;
+use crate::pace::arrivals::ArrivalPlan;
+use crate::plan::Options;
+use crate::record::Failure;
+use crate::requests::{Asks, Body, Expect, Order, Request, Statuses};
+use crate::target::Target;
+
+fn request(method: &str, path: &str) -> Request {
+    let target = Target::parse("http://server/").unwrap();
+    Request {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        ..Request::of(&target)
+    }
+}
+
+fn in_turn(requests: Vec<Request>) -> Asks {
+    Asks {
+        requests,
+        order: Order::InTurn,
+        ..Asks::default()
+    }
+}
+
+/// Plays with a server that answers as `answer` says of a request's first line, and checks how often it got each.
+#[track_caller]
+fn lines(
+    change: impl Fn(&mut Options),
+    answer: impl Fn(&str, u64) -> Reply + 'static,
+    check: impl Fn(&Outcome, &BTreeMap<String, u64>),
+) {
+    let got: Rc<RefCell<BTreeMap<String, u64>>> = Rc::default();
+    let seen = Rc::clone(&got);
+    play(
+        change,
+        move |head, _, on_connection| {
+            let line = head.split(" HTTP/").next().unwrap();
+            *seen.borrow_mut().entry(line.to_owned()).or_default() += 1;
+            answer(line, on_connection)
+        },
+        |outcome| check(outcome, &std::mem::take(&mut *got.borrow_mut())),
+    );
+}
+
+#[test]
+fn a_mix_is_answered_as_its_methods_want_and_each_kind_has_its_figures() {
+    for pipeline in [1, 4] {
+        lines(
+            |options| {
+                options.stop.count = Some(30);
+                options.connections = 2;
+                options.pipeline = pipeline;
+                let posted = Request {
+                    body: Body::Text("{{counter}}".to_owned()),
+                    ..request("POST", "/b")
+                };
+                options.asks = in_turn(vec![request("GET", "/a"), request("HEAD", "/a"), posted]);
+            },
+            |line, _| match line {
+                // No body follows whatever is announced (RFC 9110 9.3.2).
+                "HEAD /a" => reply(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", Then::Stay),
+                "POST /b" => reply(
+                    b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",
+                    Then::Stay,
+                ),
+                _ => reply(OK, Then::Stay),
+            },
+            |outcome, got| {
+                outcome.has_answers(30);
+                if pipeline == 1 {
+                    assert!(got.values().all(|&count| count == 10), "{got:?}");
+                }
+                let kinds: Vec<u64> = outcome
+                    .record
+                    .kinds
+                    .iter()
+                    .map(|kind| kind.answers)
+                    .collect();
+                let lines = ["GET /a", "HEAD /a", "POST /b"];
+                assert_eq!(kinds, lines.map(|line| got[line]));
+                for kind in &outcome.record.kinds {
+                    assert_eq!(kind.response.count(), kind.answers);
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn counters_are_met_once_each_also_when_requests_are_sent_again() {
+    lines(
+        |options| {
+            options.stop.count = Some(40);
+            options.connections = 3;
+            options.asks = in_turn(vec![request("GET", "/{{counter}}")]);
+        },
+        |_, on_connection| {
+            reply(
+                OK,
+                if on_connection == 2 {
+                    Then::Close
+                } else {
+                    Then::Stay
+                },
+            )
+        },
+        |outcome, got| {
+            outcome.has_answers(40);
+            let mut numbers: Vec<u64> = got
+                .keys()
+                .map(|line| line.trim_start_matches("GET /").parse().unwrap())
+                .collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..40).collect::<Vec<_>>());
+        },
+    );
+}
+
+#[test]
+fn cookies_are_those_of_the_connection() {
+    play(
+        |options| {
+            options.stop.count = Some(20);
+            options.connections = 2;
+            options.asks.cookies = true;
+        },
+        |head, number, _| match head.lines().find_map(|line| line.strip_prefix("Cookie: ")) {
+            None => {
+                let cookie = format!(
+                    "HTTP/1.1 200 OK\r\nSet-Cookie: id={number}; Path=/\r\nContent-Length: 0\r\n\r\n"
+                );
+                reply(cookie.as_bytes(), Then::Stay)
+            }
+            Some(cookie) => {
+                let status = if cookie.starts_with("id=") { 200 } else { 400 };
+                let answer =
+                    format!("HTTP/1.1 {status} X\r\nX: {cookie}\r\nContent-Length: 0\r\n\r\n");
+                reply(answer.as_bytes(), Then::Stay)
+            }
+        },
+        |outcome| {
+            outcome.has_answers(20);
+            let statuses: Vec<_> = outcome.record.statuses().collect();
+            assert_eq!(statuses, [(200, 20)]);
+        },
+    );
+}
+
+#[test]
+fn an_answer_other_than_expected_is_an_answer_and_an_error() {
+    let expecting = |path: &str, statuses: &[&str], body: Option<&str>| Request {
+        expect: Expect {
+            statuses: statuses
+                .iter()
+                .map(|text| Statuses::parse(text).unwrap())
+                .collect(),
+            body: body.map(str::to_owned),
+        },
+        ..request("GET", path)
+    };
+    lines(
+        |options| {
+            options.stop.count = Some(40);
+            options.connections = 2;
+            options.asks = in_turn(vec![
+                expecting("/right", &["2xx"], Some("ok")),
+                expecting("/status", &["404"], None),
+                expecting("/body", &[], Some("ko")),
+                request("GET", "/any"),
+            ]);
+        },
+        |_, _| reply(OK, Then::Stay),
+        |outcome, _| {
+            assert_eq!(outcome.record.answers(), 40);
+            assert_eq!(
+                outcome.failures(),
+                [
+                    (Failure::UnexpectedStatus, 10),
+                    (Failure::UnexpectedBody, 10)
+                ]
+            );
+            let unexpected: Vec<u64> = outcome
+                .record
+                .kinds
+                .iter()
+                .map(|kind| kind.unexpected)
+                .collect();
+            assert_eq!(unexpected, [0, 10, 10, 0]);
+            assert!(outcome.record.unexpected.is_some());
+        },
+    );
+}
+
+/// A request whose body no socket takes at once.
+fn bulky() -> Request {
+    Request {
+        body: Body::Bytes(vec![b'x'; 8 * BATCH_BYTES_MAX].into()),
+        ..request("POST", "/")
+    }
+}
+
+#[test]
+fn large_bodies_arrive_whole() {
+    play(
+        |options| {
+            options.stop.count = Some(6);
+            options.connections = 2;
+            options.asks = in_turn(vec![bulky()]);
+        },
+        |_, _, _| reply(OK, Then::Stay),
+        |outcome| {
+            outcome.has_answers(6);
+            assert!(outcome.record.established <= 2, "connections were kept");
+        },
+    );
+}
+
+#[test]
+fn a_server_that_refuses_a_body_before_it_is_there_has_answered() {
+    play(
+        |options| {
+            options.stop.count = Some(6);
+            options.asks = in_turn(vec![bulky()]);
+        },
+        |_, _, _| {
+            reply(
+                b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                Then::CloseEarly,
+            )
+        },
+        |outcome| {
+            // A close with bytes unread is a reset, which may overtake the answer (RFC 9112 9.6).
+            let record = &outcome.record;
+            let lost: u64 = outcome.failures().iter().map(|(_, count)| count).sum();
+            assert_eq!(record.answers() + lost, 6);
+            assert!(record.statuses().all(|(status, _)| status == 413));
+        },
+    );
+}
+
+#[test]
+fn a_log_is_replayed_at_its_times_in_its_order() {
+    let millisecond = 1_000_000;
+    lines(
+        |options| {
+            options.connections = 2;
+            options.stop.count = Some(5);
+            let requests = ["/a", "/b"].map(|path| request("GET", path)).to_vec();
+            options.asks = Asks {
+                requests,
+                order: Order::Listed([1, 0, 0, 1, 1].into()),
+                ..Asks::default()
+            };
+            let times = [0, 2, 2, 3, 5].map(|at| at * millisecond);
+            options.pace = Pace::Open(ArrivalPlan::Listed(times.into()));
+        },
+        |_, _| reply(OK, Then::Stay),
+        |outcome, got| {
+            outcome.has_answers(5);
+            assert_eq!((got["GET /a"], got["GET /b"]), (2, 3));
+        },
+    );
+}
+
+#[test]
+fn a_log_ends_the_run_also_when_its_last_requests_are_left_out() {
+    play(
+        |options| {
+            options.stop.count = Some(3);
+            options.catch_up = Some(Duration::from_millis(10));
+            let times = [0, 1_000_000, 2_000_000];
+            options.pace = Pace::Open(ArrivalPlan::Listed(times.into()));
+        },
+        |_, number, _| match number {
+            0 => reply(OK, Then::Stall(Duration::from_millis(100))),
+            _ => reply(OK, Then::Stay),
+        },
+        |outcome| {
+            assert!((1..=3).contains(&outcome.record.answers()));
+            assert_eq!(outcome.failures(), []);
+        },
+    );
+}

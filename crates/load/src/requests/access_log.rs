@@ -1,0 +1,240 @@
+//! Requests out of an access log in the common or combined format (Apache's, and nginx's default), at the times at which
+//! they came.
+//!
+//! ```text
+//! 192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET /a HTTP/1.1" 200 2326 "http://h/" "Mozilla/5.0"
+//! ```
+//!
+//! Such a log says neither fractions of seconds nor bodies: the requests of a second are spread evenly over it, and those
+//! with methods that change something are left out and counted.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+
+use super::har::literal;
+use super::{Body, Expect, Request};
+use crate::plan::check_header;
+use crate::target::Target;
+
+/// What came of an access log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replay {
+    /// Each once.
+    pub requests: Vec<Request>,
+    /// Which of them comes when: their numbers.
+    pub order: Arc<[u32]>,
+    /// When, in nanoseconds since the first.
+    pub times: Arc<[u64]>,
+    /// Lines whose method is not GET, HEAD or OPTIONS.
+    pub unsafe_methods: u64,
+    /// Lines that are no request: what a client sent was none, or the line is not of this format.
+    pub unreadable: u64,
+}
+
+/// Methods that change nothing and have no body worth speaking of (RFC 9110 9.2.1).
+const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+
+/// Reads `text`, the content of the file `name`, for `target`; time passes `speed` times as fast.
+///
+/// # Errors
+/// A sentence with the file when nothing in it can be asked for.
+pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Replay, String> {
+    let mut known: HashMap<Kind<'_>, u32> = HashMap::new();
+    let mut requests = Vec::new();
+    let mut lines: Vec<(i64, u32)> = Vec::new();
+    let (mut unsafe_methods, mut unreadable) = (0, 0);
+    for line in text.lines() {
+        let Some((second, kind)) = parse_line(line) else {
+            unreadable += u64::from(!line.trim().is_empty());
+            continue;
+        };
+        if !SAFE.contains(&kind.method) {
+            unsafe_methods += 1;
+            continue;
+        }
+        let number = *known.entry(kind).or_insert_with(|| {
+            requests.push(kind.request(target));
+            requests.len() as u32 - 1
+        });
+        lines.push((second, number));
+    }
+    if lines.is_empty() {
+        return Err(format!(
+            "{name}: there is no GET, HEAD or OPTIONS in it that can be asked for ({unsafe_methods} lines have other methods, {unreadable} are not of the common or combined log format)"
+        ));
+    }
+    // A log is written as answers are finished, and so not always in order.
+    lines.sort_by_key(|(second, _)| *second);
+    let times = spread(lines.iter().map(|(second, _)| *second), speed);
+    Ok(Replay {
+        requests,
+        order: lines.iter().map(|(_, number)| *number).collect(),
+        times,
+        unsafe_methods,
+        unreadable,
+    })
+}
+
+/// Nanoseconds since the first of `seconds`, which are in order: those of a second evenly over it.
+fn spread(seconds: impl Iterator<Item = i64> + Clone, speed: f64) -> Arc<[u64]> {
+    let mut counts: HashMap<i64, u64> = HashMap::new();
+    seconds
+        .clone()
+        .for_each(|second| *counts.entry(second).or_default() += 1);
+    let first = seconds.clone().next().unwrap_or_default();
+    let (mut last, mut index) = (first, 0);
+    seconds
+        .map(|second| {
+            index = if second == last { index } else { 0 };
+            last = second;
+            let within = index as f64 / counts[&second] as f64;
+            index += 1;
+            let since = Duration::from_secs_f64(((second - first) as f64 + within) / speed);
+            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+        })
+        .collect()
+}
+
+/// What makes requests of a log the same.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind<'l> {
+    method: &'l str,
+    path: &'l str,
+    referer: Option<&'l str>,
+    agent: Option<&'l str>,
+}
+
+impl Kind<'_> {
+    fn request(&self, target: &Target) -> Request {
+        let fields = [("Referer", self.referer), ("User-Agent", self.agent)];
+        let headers = fields.into_iter().filter_map(|(name, value)| {
+            let value = value.filter(|value| check_header(name, value).is_ok())?;
+            Some((name.to_owned(), literal(value)))
+        });
+        Request {
+            method: self.method.to_owned(),
+            host: target.host.clone(),
+            path: literal(self.path),
+            headers: headers.collect(),
+            body: Body::None,
+            weight: NonZeroU32::MIN,
+            expect: Expect::default(),
+        }
+    }
+}
+
+/// The second since 1970 and the request of a line.
+fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
+    let (_, rest) = line.split_once('[')?;
+    let (date, rest) = rest.split_once("] \"")?;
+    let (asked, rest) = rest.split_once("\" ")?;
+    let mut words = asked.split(' ');
+    let (method, path, version) = (words.next()?, words.next()?, words.next()?);
+    let is_request = words.next().is_none() && version.starts_with("HTTP/");
+    // A proxy's log may have whole URLs, and a scan's anything.
+    let can_be_asked = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_request || !can_be_asked {
+        return None;
+    }
+    let mut quoted = rest.split('"').skip(1).step_by(2);
+    let mut next = || quoted.next().filter(|value| !matches!(*value, "-" | ""));
+    let (referer, agent) = (next(), next());
+    let kind = Kind {
+        method,
+        path,
+        referer,
+        agent,
+    };
+    Some((unix_seconds(date)?, kind))
+}
+
+/// Seconds since 1970 of `10/Oct/2026:13:55:36 +0200`.
+fn unix_seconds(date: &str) -> Option<i64> {
+    let date = OffsetDateTime::parse(date, DATE).ok()?;
+    Some(date.unix_timestamp())
+}
+
+/// strftime's `%d/%b/%Y:%H:%M:%S %z`.
+const DATE: &[BorrowedFormatItem<'_>] = format_description!(
+    "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] [offset_hour sign:mandatory][offset_minute]"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+192.0.2.1 - - [10/Oct/2026:13:55:37 +0000] \"GET /b HTTP/1.1\" 200 5
+192.0.2.1 - ann [10/Oct/2026:15:55:36 +0200] \"GET /a?{{x}} HTTP/1.0\" 200 2326 \"http://h/\" \"Agent (1.0)\"
+192.0.2.2 - - [10/Oct/2026:13:55:37 +0000] \"HEAD /b HTTP/2.0\" 200 0 \"-\" \"-\"
+192.0.2.2 - - [10/Oct/2026:13:55:38 +0000] \"POST /b HTTP/1.1\" 200 0 \"-\" \"-\"
+
+192.0.2.3 - - [10/Oct/2026:13:55:38 +0000] \"\\x16\\x03\\x01\" 400 0 \"-\" \"-\"
+192.0.2.1 - - [10/Oct/2026:13:55:39 +0000] \"GET /b HTTP/1.1\" 304 0
+";
+
+    fn parsed(text: &str, speed: f64) -> Result<Replay, String> {
+        parse(
+            text,
+            "access.log",
+            &Target::parse("http://a/").unwrap(),
+            speed,
+        )
+    }
+
+    #[test]
+    fn a_log_becomes_requests_at_their_times() {
+        let replay = parsed(LOG, 1.0).unwrap();
+        let paths: Vec<String> = replay
+            .order
+            .iter()
+            .map(|number| &replay.requests[*number as usize])
+            .map(|request| format!("{} {}", request.method, request.path))
+            .collect();
+        assert_eq!(paths, ["GET /a?{{}}x}}", "GET /b", "HEAD /b", "GET /b"]);
+        assert_eq!(
+            replay.times[..],
+            [0, 1_000_000_000, 1_500_000_000, 3_000_000_000]
+        );
+        assert_eq!(replay.requests.len(), 3, "the same request is kept once");
+        let first = &replay.requests[replay.order[0] as usize];
+        let fields: Vec<&str> = first.headers.iter().map(|(_, value)| &**value).collect();
+        assert_eq!(fields, ["http://h/", "Agent (1.0)"]);
+        assert_eq!((replay.unsafe_methods, replay.unreadable), (1, 1));
+    }
+
+    #[test]
+    fn time_can_pass_faster() {
+        assert_eq!(
+            parsed(LOG, 2.0).unwrap().times[..],
+            [0, 500_000_000, 750_000_000, 1_500_000_000]
+        );
+    }
+
+    #[test]
+    fn a_log_without_anything_to_ask_for_is_refused() {
+        let error = parsed("hello\n", 1.0).unwrap_err();
+        assert!(error.contains("access.log: there is no GET"), "{error}");
+    }
+
+    #[test]
+    fn dates_have_their_zone() {
+        let noon = unix_seconds("01/Jan/2026:12:00:00 +0000").unwrap();
+        assert_eq!(unix_seconds("01/Jan/2026:07:30:00 -0430"), Some(noon));
+        for bad in [
+            "",
+            "x",
+            "01/Jan/2026:12:00:00",
+            "01/Jan/2026:12:00:00 0000",
+            "41/Jan/2026:12:00:00 +0000",
+        ] {
+            assert_eq!(unix_seconds(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The cookies of one connection, which stands for one user (RFC 6265 as far as one server needs it): what Set-Cookie says
+//! is sent back with every request, whatever its path, until it is taken back or has expired.
+
+use std::time::UNIX_EPOCH;
+
+use onrush_engine::clock;
+
+/// Names and values, in the order in which they came.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Jar(Vec<(Vec<u8>, Vec<u8>)>);
+
+/// One Set-Cookie, as it was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Cookie {
+    name: Vec<u8>,
+    value: Vec<u8>,
+    /// It takes the cookie back.
+    is_gone: bool,
+}
+
+impl Cookie {
+    /// Reads the value of a Set-Cookie field (RFC 6265 5.2); `None` when it has no name.
+    pub(crate) fn parse(field: &[u8]) -> Option<Cookie> {
+        let mut parts = field.split(|&byte| byte == b';');
+        let (name, value) = pair(parts.next()?);
+        if name.is_empty() {
+            return None;
+        }
+        let is_gone = parts.any(|part| {
+            let (attribute, value) = pair(part);
+            (attribute.eq_ignore_ascii_case(b"max-age")
+                && (value.starts_with(b"-") || value == b"0"))
+                || (attribute.eq_ignore_ascii_case(b"expires") && has_passed(value))
+        });
+        Some(Cookie {
+            name: name.to_vec(),
+            value: value.to_vec(),
+            is_gone,
+        })
+    }
+}
+
+impl Jar {
+    /// Does what a server has said.
+    pub(crate) fn take(&mut self, cookie: &Cookie) {
+        let found = self.0.iter().position(|(name, _)| *name == cookie.name);
+        match (found, cookie.is_gone) {
+            (Some(at), true) => drop(self.0.remove(at)),
+            (Some(at), false) => self.0[at].1.clone_from(&cookie.value),
+            (None, true) => {}
+            (None, false) => self.0.push((cookie.name.clone(), cookie.value.clone())),
+        }
+    }
+
+    /// Appends the Cookie field to `out`, if there is something to say.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            out.extend_from_slice(if index == 0 { b"Cookie: " } else { b"; " });
+            out.extend_from_slice(name);
+            out.push(b'=');
+            out.extend_from_slice(value);
+        }
+        if !self.0.is_empty() {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// `name=value`, without white space around either; without `=` there is only a name.
+fn pair(text: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'=', text) {
+        Some(at) => (text[..at].trim_ascii(), text[at + 1..].trim_ascii()),
+        None => (text.trim_ascii(), &[]),
+    }
+}
+
+/// A server that takes a cookie back sends a date long ago: that of a living one is not looked at again later.
+fn has_passed(date: &[u8]) -> bool {
+    let date = std::str::from_utf8(date).ok();
+    let date = date.and_then(|date| httpdate::parse_http_date(&date.replace('-', " ")).ok());
+    date.is_some_and(|date| date <= UNIX_EPOCH + clock::unix_time())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent_back(fields: &[&str]) -> String {
+        let mut jar = Jar::default();
+        for field in fields {
+            if let Some(cookie) = Cookie::parse(field.as_bytes()) {
+                jar.take(&cookie);
+            }
+        }
+        let mut out = Vec::new();
+        jar.write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_was_set_is_sent_back_until_it_is_taken_back() {
+        for (fields, expected) in [
+            (&[][..], ""),
+            (&["a=1; Path=/; HttpOnly"], "Cookie: a=1\r\n"),
+            (&["a=1", "b=2", "a=3"], "Cookie: a=3; b=2\r\n"),
+            (&[" a = x=y "], "Cookie: a=x=y\r\n"),
+            (&["a=1", "a=; Max-Age=0"], ""),
+            (&["a=1", "a=; max-age=-1"], ""),
+            (&["a=1; Max-Age=60"], "Cookie: a=1\r\n"),
+            (&["a=1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], ""),
+            (&["a=1", "a=; Expires=Thu, 01-Jan-1970 00:00:00 GMT"], ""),
+            (&["=1", ""], ""),
+        ] {
+            assert_eq!(sent_back(fields), expected, "{fields:?}");
+        }
+    }
+}

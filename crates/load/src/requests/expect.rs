@@ -1,0 +1,173 @@
+//! Whether an answer is as it must be.
+
+use memchr::memmem::Finder;
+use onrush_http::body::BodyReader;
+use onrush_http::{Limits, Refusal};
+
+use super::{Expect, Statuses};
+
+/// What an answer must be like, made ready.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    statuses: Box<[Statuses]>,
+    body: Option<Finder<'static>>,
+}
+
+/// Whether an answer was as expected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Met {
+    Yes,
+    /// It has another status.
+    OtherStatus,
+    /// Its body does not have what it should.
+    OtherBody,
+}
+
+impl Expected {
+    /// `None` when anything will do.
+    pub(crate) fn new(expect: &Expect) -> Option<Expected> {
+        let has_any = !expect.statuses.is_empty() || expect.body.is_some();
+        has_any.then(|| Expected {
+            statuses: expect.statuses.as_slice().into(),
+            body: expect
+                .body
+                .as_ref()
+                .map(|text| Finder::new(text).into_owned()),
+        })
+    }
+
+    /// Judges by the status and by whether the body had what it should.
+    pub(crate) fn judge(&self, status: u16, body: Option<&Search<'_>>) -> Met {
+        let is_one = |of: &Statuses| (of.from..=of.to).contains(&status);
+        if !self.statuses.is_empty() && !self.statuses.iter().any(is_one) {
+            return Met::OtherStatus;
+        }
+        match body {
+            Some(search) if !search.is_found => Met::OtherBody,
+            _ => Met::Yes,
+        }
+    }
+
+    /// The search through a body, where one is wanted.
+    /// Boxed: most answers are not searched, and the connections that wait for them need no room for it.
+    pub(crate) fn search(&self) -> Option<Box<Search<'_>>> {
+        let finder = self.body.as_ref()?;
+        Some(Box::new(Search {
+            finder,
+            is_found: finder.needle().is_empty(),
+            end: Vec::new(),
+        }))
+    }
+}
+
+/// A search through a body that comes in pieces.
+pub(crate) struct Search<'f> {
+    finder: &'f Finder<'static>,
+    is_found: bool,
+    /// The last bytes so far, in which what is looked for may have begun; shorter than it.
+    end: Vec<u8>,
+}
+
+impl Search<'_> {
+    /// As [`BodyReader::skip`], with a look at the payload.
+    pub(crate) fn skip(&mut self, body: &mut BodyReader, input: &[u8]) -> Result<usize, Refusal> {
+        let mut at = 0;
+        while at < input.len() {
+            let step = body.advance(&input[at..], &Limits::DEFAULT)?;
+            if step.consumed == 0 {
+                break;
+            }
+            self.look(&input[at..][step.payload]);
+            at += step.consumed;
+        }
+        Ok(at)
+    }
+
+    fn look(&mut self, piece: &[u8]) {
+        if self.is_found || piece.is_empty() {
+            return;
+        }
+        let overlap = self.finder.needle().len() - 1;
+        // Across the border: what was last and the first of this, as much as could make one match.
+        self.end
+            .extend_from_slice(&piece[..overlap.min(piece.len())]);
+        self.is_found = self.finder.find(&self.end).is_some() || self.finder.find(piece).is_some();
+        if piece.len() >= overlap {
+            self.end.clear();
+            self.end.extend_from_slice(&piece[piece.len() - overlap..]);
+        } else {
+            self.end.drain(..self.end.len().saturating_sub(overlap));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_http::Framing;
+    use proptest::prelude::*;
+
+    fn expected(statuses: &[&str], body: Option<&str>) -> Expected {
+        let statuses = statuses.iter().map(|text| Statuses::parse(text).unwrap());
+        let expect = Expect {
+            statuses: statuses.collect(),
+            body: body.map(str::to_owned),
+        };
+        Expected::new(&expect).unwrap()
+    }
+
+    #[test]
+    fn statuses_are_one_of_those_that_were_named() {
+        let expected = expected(&["204", "3xx"], None);
+        for (status, met) in [
+            (204, Met::Yes),
+            (302, Met::Yes),
+            (200, Met::OtherStatus),
+            (404, Met::OtherStatus),
+        ] {
+            assert_eq!(expected.judge(status, None), met, "{status}");
+        }
+    }
+
+    #[test]
+    fn anything_will_do_when_nothing_is_expected() {
+        assert!(Expected::new(&Expect::default()).is_none());
+    }
+
+    fn met(wanted: &str, pieces: &[&[u8]], framing: Framing) -> Met {
+        let expected = expected(&[], Some(wanted));
+        let mut search = expected.search().unwrap();
+        let mut body = BodyReader::new(framing);
+        let mut input = Vec::new();
+        for piece in pieces {
+            input.extend_from_slice(piece);
+            let consumed = search.skip(&mut body, &input).unwrap();
+            input.drain(..consumed);
+        }
+        expected.judge(200, Some(&search))
+    }
+
+    #[test]
+    fn chunk_lines_are_no_part_of_a_body() {
+        let pieces: [&[u8]; 2] = [b"3\r\nabc\r\n2\r", b"\nde\r\n0\r\n\r\n"];
+        assert_eq!(met("bcd", &pieces, Framing::Chunked), Met::Yes);
+        assert_eq!(met("\r\n", &pieces, Framing::Chunked), Met::OtherBody);
+        assert_eq!(met("", &pieces, Framing::Chunked), Met::Yes);
+    }
+
+    proptest! {
+        #[test]
+        fn text_is_found_wherever_pieces_end(
+            body in "[ab]{0,12}",
+            wanted in "[ab]{1,4}",
+            cuts in proptest::collection::vec(0usize..12, 0..5),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(body.len())).collect();
+            cuts.extend([0, body.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &body.as_bytes()[cut[0]..cut[1]]).collect();
+            let found = met(&wanted, &pieces, Framing::Length(body.len() as u64)) == Met::Yes;
+            prop_assert_eq!(found, body.contains(&wanted));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Requests in a file of JSON lines, one object in each:
+//!
+//! ```text
+//! {"url": "/", "weight": 3}
+//! {"method": "POST", "url": "/login", "headers": {"Content-Type": "application/json"}, "body": "{\"id\": {{counter}}}",
+//!  "expect": {"status": [200, "3xx"], "body": "welcome"}}      (on one line)
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{Body, Expect, Request, Statuses, place};
+use crate::plan::check_header;
+use crate::target::Target;
+
+/// What stands in a line.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    method: Option<String>,
+    url: String,
+    #[serde(default)]
+    headers: BTreeMap<String, OneOrMore<String>>,
+    body: Option<String>,
+    body_file: Option<String>,
+    weight: Option<NonZeroU32>,
+    #[serde(default)]
+    expect: ExpectLine,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectLine {
+    status: Option<OneOrMore<StatusText>>,
+    body: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore<T> {
+    One(T),
+    More(Vec<T>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StatusText {
+    Number(u16),
+    Text(String),
+}
+
+impl<T> OneOrMore<T> {
+    fn into_vec(self) -> Vec<T> {
+        match self {
+            OneOrMore::One(one) => vec![one],
+            OneOrMore::More(more) => more,
+        }
+    }
+}
+
+/// Reads the requests in `text`, the content of the file at `path`; empty lines are skipped. Files of bodies are looked
+/// for beside it. `target` says where connections go.
+///
+/// # Errors
+/// A sentence with the file and the line.
+pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Vec<Request>, String> {
+    let mut requests = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let request = parse_line(line, path, target);
+        requests.push(request.map_err(|(column, why)| {
+            let column = column.map_or(String::new(), |column| format!(":{column}"));
+            format!("{}:{}{column}: {why}", path.display(), index + 1)
+        })?);
+    }
+    if requests.is_empty() {
+        return Err(format!(
+            "{}: there are no requests: expected a JSON object in each line, such as {{\"url\": \"/\"}}",
+            path.display()
+        ));
+    }
+    Ok(requests)
+}
+
+/// The column, where it is known, and what is wrong there.
+type Wrong = (Option<usize>, String);
+
+fn parse_line(line: &str, path: &Path, target: &Target) -> Result<Request, Wrong> {
+    let line: Line = serde_json::from_str(line).map_err(|error| {
+        // The line within this line says nothing.
+        let text = error.to_string();
+        let what = text.split(" at line ").next().unwrap_or_default();
+        (Some(error.column()), what.to_owned())
+    })?;
+    let wrong = |why: String| (None, why);
+    let (host, target_path) = place(target, &line.url).map_err(wrong)?;
+    let body = match (line.body, line.body_file) {
+        (Some(_), Some(_)) => {
+            return Err(wrong(
+                "body and body_file are two bodies: leave one of them out".to_owned(),
+            ));
+        }
+        (Some(text), None) => Body::Text(text),
+        (None, Some(file)) => {
+            let file = path.with_file_name(file);
+            let bytes =
+                fs::read(&file).map_err(|error| wrong(format!("{}: {error}", file.display())))?;
+            Body::Bytes(bytes.into())
+        }
+        (None, None) => Body::None,
+    };
+    let mut headers = Vec::new();
+    for (name, values) in line.headers {
+        for value in values.into_vec() {
+            check_header(&name, &value).map_err(wrong)?;
+            headers.push((name.clone(), value));
+        }
+    }
+    let statuses = line.expect.status.map_or(Vec::new(), OneOrMore::into_vec);
+    let statuses: Result<_, _> = statuses.into_iter().map(status).collect();
+    let method = line.method.unwrap_or_else(|| method_for(&body).to_owned());
+    Ok(Request {
+        method,
+        host,
+        path: target_path,
+        headers,
+        body,
+        weight: line.weight.unwrap_or(NonZeroU32::MIN),
+        expect: Expect {
+            statuses: statuses.map_err(wrong)?,
+            body: line.expect.body,
+        },
+    })
+}
+
+fn status(text: StatusText) -> Result<Statuses, String> {
+    match text {
+        StatusText::Number(status) => Statuses::parse(&status.to_string()),
+        StatusText::Text(text) => Statuses::parse(&text),
+    }
+}
+
+/// The method of a request that says none, as curl has it.
+pub fn method_for(body: &Body) -> &'static str {
+    match body {
+        Body::None => "GET",
+        Body::Text(_) | Body::Bytes(_) => "POST",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Vec<Request>, String> {
+        parse(
+            text,
+            Path::new("/nowhere/r.jsonl"),
+            &Target::parse("http://a:81/").unwrap(),
+        )
+    }
+
+    #[test]
+    fn lines_become_requests() {
+        let text = r#"{"url": "/a"}
+
+{"url": "http://a:81/b", "method": "PUT", "body": "x", "weight": 3, "headers": {"A": "b", "C": ["d", "e"]}, "expect": {"status": [200, "3xx"], "body": "y"}}
+{"url": "/c", "body": "", "expect": {"status": 404}}"#;
+        let requests = parsed(text).unwrap();
+        let [plain, full, posted] = &requests[..] else {
+            panic!("{requests:?}");
+        };
+        assert_eq!(
+            (&*plain.method, &*plain.path, &*plain.host),
+            ("GET", "/a", "a:81")
+        );
+        assert_eq!((&*full.method, full.weight.get()), ("PUT", 3));
+        assert_eq!(full.body, Body::Text("x".to_owned()));
+        let fields: Vec<String> = full
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        assert_eq!(fields, ["A: b", "C: d", "C: e"]);
+        assert_eq!(full.expect.statuses.len(), 2);
+        assert_eq!(posted.method, "POST");
+        assert_eq!(posted.expect.statuses, [Statuses { from: 404, to: 404 }]);
+    }
+
+    #[test]
+    fn wrong_lines_are_named_with_their_place() {
+        for (text, parts) in [
+            ("", ["r.jsonl: ", "there are no requests"]),
+            (
+                "{\"url\": \"/\"}\n{\"ulr\": \"/\"}",
+                ["r.jsonl:2:6: ", "unknown field `ulr`"],
+            ),
+            ("{", ["r.jsonl:1:1: ", "EOF"]),
+            ("{}", ["r.jsonl:1:2: ", "missing field `url`"]),
+            (r#"{"url": "http://b/"}"#, ["r.jsonl:1: ", "another server"]),
+            (
+                r#"{"url": "/", "weight": 0}"#,
+                ["r.jsonl:1:24: ", "nonzero"],
+            ),
+            (
+                r#"{"url": "/", "headers": {"a b": "c"}}"#,
+                ["r.jsonl:1: ", "is not the name"],
+            ),
+            (
+                r#"{"url": "/", "body": "a", "body_file": "b"}"#,
+                ["r.jsonl:1: ", "two bodies"],
+            ),
+            (
+                r#"{"url": "/", "body_file": "b"}"#,
+                ["r.jsonl:1: ", "/nowhere/b: No such file"],
+            ),
+            (
+                r#"{"url": "/", "expect": {"status": "x"}}"#,
+                ["r.jsonl:1: ", "is no status"],
+            ),
+        ] {
+            let error = parsed(text).unwrap_err();
+            assert!(
+                parts.iter().all(|part| error.contains(part)),
+                "{text}: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! The requests of a run, checked and made ready: the number of a request in, its bytes out. Pure.
+
+use std::sync::Arc;
+
+use onrush_engine::random::{self, Random};
+use onrush_http::Method;
+
+use super::cookies::Jar;
+use super::data::Data;
+use super::expect::Expected;
+use super::template::{Template, Values};
+use super::{Asks, Body, Order, Request};
+use crate::limits::{BODY_BYTES_MAX, BODY_COPIED_MAX, REQUEST_BYTES_MAX};
+
+/// All requests of a run.
+#[derive(Debug)]
+pub(crate) struct Mix {
+    recipes: Box<[Recipe]>,
+    /// The sum of the weights up to and with each.
+    weights: Box<[u64]>,
+    order: Order,
+    data: Option<Data>,
+    cookies: bool,
+    seed: u64,
+}
+
+/// How one kind of request is made.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    /// For people: its method and path, as they were written.
+    pub(crate) name: String,
+    pub(crate) method: Method,
+    /// The request line and the fields, without the empty line.
+    head: Template,
+    content: Content,
+    pub(crate) expected: Option<Expected>,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// None, and none is announced.
+    Nothing,
+    /// None, and the head says so.
+    Empty,
+    Written(Template),
+    /// Bytes too many to be copied into each request.
+    Large(Arc<[u8]>),
+}
+
+/// Whether the request asks for the connection to be closed behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Last {
+    Yes,
+    No,
+}
+
+impl Mix {
+    /// Checks `asks`; `common` are fields of all requests that have no field of that name themselves.
+    ///
+    /// # Errors
+    /// A sentence with the request that is wrong, and what is.
+    pub(crate) fn new(asks: &Asks, common: &[(String, String)], seed: u64) -> Result<Mix, String> {
+        let mut sum = 0;
+        let mut recipes = Vec::with_capacity(asks.requests.len());
+        let mut weights = Vec::with_capacity(asks.requests.len());
+        for request in &asks.requests {
+            let recipe = Recipe::new(request, common, asks);
+            recipes.push(recipe.map_err(|why| match asks.requests.len() {
+                1 => why,
+                _ => format!("{} {}: {why}", request.method, request.path),
+            })?);
+            sum += u64::from(request.weight.get());
+            weights.push(sum);
+        }
+        Ok(Mix {
+            recipes: recipes.into(),
+            weights: weights.into(),
+            order: asks.order.clone(),
+            data: asks.data.clone(),
+            cookies: asks.cookies,
+            seed,
+        })
+    }
+
+    pub(crate) fn recipes(&self) -> &[Recipe] {
+        &self.recipes
+    }
+
+    /// Whether connections keep cookies.
+    pub(crate) fn keeps_cookies(&self) -> bool {
+        self.cookies
+    }
+
+    /// Whether all requests are the same, short and fixed.
+    pub(crate) fn is_one(&self) -> bool {
+        let [recipe] = &*self.recipes else {
+            return false;
+        };
+        recipe.is_fixed() && !self.cookies
+    }
+
+    /// Which recipe request `number` of the run is made after.
+    #[inline]
+    pub(crate) fn choose(&self, number: u64) -> usize {
+        let kinds = self.recipes.len();
+        if kinds == 1 {
+            return 0;
+        }
+        match &self.order {
+            Order::InTurn => (number % kinds as u64) as usize,
+            Order::Listed(list) => list[(number % list.len() as u64) as usize] as usize,
+            Order::ByWeight => {
+                let sum = self.weights[kinds - 1];
+                let bits = Random::stream(!self.seed, number).bits();
+                let point = random::scaled(bits, sum);
+                self.weights.partition_point(|&end| end <= point)
+            }
+        }
+    }
+
+    /// Appends request `number` to `out`. Returns a body that belongs behind it, where that is too large to be copied.
+    pub(crate) fn write(
+        &self,
+        number: u64,
+        last: Last,
+        jar: Option<&Jar>,
+        out: &mut Vec<u8>,
+    ) -> Option<&Arc<[u8]>> {
+        let recipe = &self.recipes[self.choose(number)];
+        let values = Values {
+            number,
+            random: Random::stream(self.seed, number),
+            data: self.data.as_ref(),
+        };
+        recipe.head.write(&values, out);
+        if let Some(jar) = jar {
+            jar.write(out);
+        }
+        if last == Last::Yes {
+            out.extend_from_slice(b"Connection: close\r\n");
+        }
+        match &recipe.content {
+            Content::Nothing => out.extend_from_slice(b"\r\n"),
+            Content::Empty => out.extend_from_slice(b"Content-Length: 0\r\n\r\n"),
+            Content::Large(bytes) => {
+                announce(bytes.len(), out);
+                return Some(bytes);
+            }
+            Content::Written(body) => {
+                let mut bytes = Vec::with_capacity(body.bytes_max(self.data.as_ref()));
+                body.write(&values, &mut bytes);
+                announce(bytes.len(), out);
+                out.extend_from_slice(&bytes);
+            }
+        }
+        None
+    }
+
+    /// Bytes of the longest request.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let data = self.data.as_ref();
+        let bytes = self.recipes.iter().map(|recipe| recipe.bytes_max(data));
+        bytes.max().unwrap_or(0)
+    }
+}
+
+fn announce(bytes: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Content-Length: ");
+    out.extend_from_slice(itoa::Buffer::new().format(bytes).as_bytes());
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// The longest end of a head: `Connection: close`, `Content-Length` with a number, the empty line.
+const END_BYTES_MAX: usize = 64;
+
+impl Recipe {
+    fn new(request: &Request, common: &[(String, String)], asks: &Asks) -> Result<Recipe, String> {
+        let data = asks.data.as_ref();
+        if !onrush_http::is_token(request.method.as_bytes()) {
+            return Err(format!("{:?} is not a method", request.method));
+        }
+        let has = |fields: &[(String, String)], wanted: &str| {
+            let mut names = fields.iter().map(|(name, _)| name);
+            names.any(|name| name.eq_ignore_ascii_case(wanted))
+        };
+        let headers = &request.headers;
+        let common = common.iter().filter(|(name, _)| !has(headers, name));
+        let fields: Vec<(String, String)> = headers.iter().chain(common).cloned().collect();
+        check_fields(&fields, asks.cookies)?;
+        let mut text = format!("{} {} HTTP/1.1\r\n", request.method, request.path);
+        if !has(&fields, "host") {
+            text += &format!("Host: {}\r\n", request.host);
+        }
+        let is_target = |value: &[u8]| value.iter().all(u8::is_ascii_graphic);
+        check_values(&request.path, data, "a path: percent-encode it", is_target)?;
+        for (name, value) in &fields {
+            check_values(
+                value,
+                data,
+                "the value of a field",
+                onrush_http::is_field_value,
+            )?;
+            text += &format!("{name}: {value}\r\n");
+        }
+        let head = Template::parse(&text, data)?;
+        if head.bytes_max(data) + END_BYTES_MAX > REQUEST_BYTES_MAX {
+            return Err(format!(
+                "the request is too long: expected {REQUEST_BYTES_MAX} bytes at most before its body"
+            ));
+        }
+        Ok(Recipe {
+            name: format!("{} {}", request.method, request.path),
+            method: Method::of(&request.method),
+            head,
+            content: content(request, has(&fields, "content-length"), data)?,
+            expected: Expected::new(&request.expect),
+        })
+    }
+
+    pub(crate) fn method_name(&self) -> &str {
+        let (method, _) = self.name.split_once(' ').unwrap_or_default();
+        method
+    }
+
+    fn is_fixed(&self) -> bool {
+        let is_fixed = match &self.content {
+            Content::Nothing | Content::Empty => true,
+            Content::Written(body) => body.is_fixed(),
+            Content::Large(_) => false,
+        };
+        is_fixed && self.head.is_fixed()
+    }
+
+    fn bytes_max(&self, data: Option<&Data>) -> usize {
+        let content = match &self.content {
+            Content::Nothing | Content::Empty => 0,
+            Content::Written(body) => body.bytes_max(data),
+            Content::Large(bytes) => bytes.len(),
+        };
+        self.head.bytes_max(data) + END_BYTES_MAX + content
+    }
+}
+
+/// What becomes of a request's body; `is_announced`: a field says that there is none.
+fn content(request: &Request, is_announced: bool, data: Option<&Data>) -> Result<Content, String> {
+    let too_large = |bytes: usize| {
+        format!("a body of {bytes} bytes is too large: expected {BODY_BYTES_MAX} at most")
+    };
+    match &request.body {
+        // RFC 9110 8.6: a method that expects content says that there is none.
+        Body::None if !is_announced && matches!(&*request.method, "POST" | "PUT" | "PATCH") => {
+            Ok(Content::Empty)
+        }
+        Body::None => Ok(Content::Nothing),
+        _ if is_announced => Err(
+            "the length of a body is counted here: leave the field Content-Length out".to_owned(),
+        ),
+        Body::Text(text) => {
+            let body = Template::parse(text, data)?;
+            match body.bytes_max(data) {
+                bytes if bytes > BODY_BYTES_MAX => Err(too_large(bytes)),
+                _ => Ok(Content::Written(body)),
+            }
+        }
+        Body::Bytes(bytes) if bytes.len() > BODY_BYTES_MAX => Err(too_large(bytes.len())),
+        Body::Bytes(bytes) if bytes.len() > BODY_COPIED_MAX => {
+            Ok(Content::Large(Arc::clone(bytes)))
+        }
+        Body::Bytes(bytes) => Ok(Content::Written(Template::fixed(bytes.to_vec()))),
+    }
+}
+
+/// Fields that would make the request something else than it is.
+fn check_fields(fields: &[(String, String)], cookies: bool) -> Result<(), String> {
+    for (name, value) in fields {
+        if name.eq_ignore_ascii_case("transfer-encoding") {
+            return Err(format!(
+                "header {name:?} announces a body in pieces, and bodies are sent whole here: leave it out"
+            ));
+        }
+        if name.eq_ignore_ascii_case("content-length") && value != "0" {
+            return Err(format!(
+                "header {name:?} announces a body: give the body, with --body or --body-file, and its length is counted"
+            ));
+        }
+        if cookies && name.eq_ignore_ascii_case("cookie") {
+            return Err(format!(
+                "header {name:?} and --cookies both say which cookies are sent: leave one of them out"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses data that cannot stand where `text` does.
+fn check_values(
+    text: &str,
+    data: Option<&Data>,
+    place: &str,
+    fits: impl Fn(&[u8]) -> bool + Copy,
+) -> Result<(), String> {
+    let Some(data) = data else {
+        return Ok(());
+    };
+    let columns: Vec<usize> = Template::parse(text, Some(data))?.columns().collect();
+    columns
+        .into_iter()
+        .try_for_each(|column| data.check(column, place, fits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requests::cookies::Cookie;
+    use crate::target::Target;
+    use std::num::NonZeroU32;
+
+    fn request(path: &str) -> Request {
+        let target = Target::parse("http://a:81/").unwrap();
+        Request {
+            path: path.to_owned(),
+            ..Request::of(&target)
+        }
+    }
+
+    fn asks(requests: Vec<Request>) -> Asks {
+        Asks {
+            requests,
+            ..Asks::default()
+        }
+    }
+
+    fn written(asks: &Asks, number: u64, last: Last) -> String {
+        let mix = Mix::new(asks, &[], 1).unwrap();
+        let mut out = Vec::new();
+        let large = mix.write(number, last, None, &mut out).cloned();
+        out.extend_from_slice(large.as_deref().unwrap_or_default());
+        assert!(out.len() <= mix.bytes_max());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(expected: &str, change: impl FnOnce(&mut Request, &mut Asks)) {
+        let (mut request, mut asks) = (request("/"), asks(Vec::new()));
+        change(&mut request, &mut asks);
+        asks.requests = vec![request];
+        let sentence = Mix::new(&asks, &[], 0).unwrap_err();
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+
+    #[test]
+    fn a_body_is_announced_with_its_length() {
+        let mut request = request("/{{counter}}");
+        request.method = "POST".to_owned();
+        request.body = Body::Text("n={{counter}}".to_owned());
+        assert_eq!(
+            written(&asks(vec![request]), 10, Last::Yes),
+            "POST /10 HTTP/1.1\r\nHost: a:81\r\nConnection: close\r\nContent-Length: 4\r\n\r\nn=10"
+        );
+    }
+
+    #[test]
+    fn bytes_of_any_size_are_sent_as_they_are() {
+        for bytes in [3, BODY_COPIED_MAX, BODY_COPIED_MAX + 1] {
+            let mut request = request("/");
+            let body = "{{counter}}".repeat(bytes)[..bytes].to_owned();
+            request.body = Body::Bytes(body.clone().into_bytes().into());
+            let text = written(&asks(vec![request]), 0, Last::No);
+            assert!(text.ends_with(&format!("Content-Length: {bytes}\r\n\r\n{body}")));
+        }
+    }
+
+    #[test]
+    fn common_fields_are_sent_unless_a_request_has_its_own() {
+        let mut request = request("/");
+        request.headers = vec![("accept".to_owned(), "b".to_owned())];
+        let common =
+            [("Accept", "a"), ("X", "y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mix = Mix::new(&asks(vec![request]), &common, 0).unwrap();
+        let mut out = Vec::new();
+        mix.write(0, Last::No, None, &mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "GET / HTTP/1.1\r\nHost: a:81\r\naccept: b\r\nX: y\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn cookies_stand_in_the_head() {
+        let mut jar = Jar::default();
+        jar.take(&Cookie::parse(b"a=1").unwrap());
+        let mut asks = asks(vec![request("/")]);
+        asks.cookies = true;
+        let mix = Mix::new(&asks, &[], 0).unwrap();
+        assert!(!mix.is_one());
+        let mut out = Vec::new();
+        mix.write(0, Last::No, Some(&jar), &mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "GET / HTTP/1.1\r\nHost: a:81\r\nCookie: a=1\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn requests_come_as_often_as_their_weights_say() {
+        let weighted = [("/a", 1), ("/b", 2), ("/c", 1)].map(|(path, weight)| Request {
+            weight: NonZeroU32::new(weight).unwrap(),
+            ..request(path)
+        });
+        let mix = Mix::new(&asks(weighted.to_vec()), &[], 3).unwrap();
+        let mut counts = [0_u32; 3];
+        for number in 0..40_000 {
+            counts[mix.choose(number)] += 1;
+        }
+        // Five standard deviations of a binomial with n = 40,000 and p = 1/2 are 500.
+        for (count, expected) in counts.into_iter().zip([10_000, 20_000, 10_000]) {
+            assert!(count.abs_diff(expected) <= 500, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn requests_in_turn_and_listed_ones_follow_their_number() {
+        let requests = vec![request("/a"), request("/b"), request("/c")];
+        let choices = |order: Order| {
+            let asks = Asks {
+                order,
+                ..asks(requests.clone())
+            };
+            let mix = Mix::new(&asks, &[], 0).unwrap();
+            [0, 1, 2, 3, 4].map(|number| mix.choose(number))
+        };
+        assert_eq!(choices(Order::InTurn), [0, 1, 2, 0, 1]);
+        assert_eq!(choices(Order::Listed([2, 2, 0, 1].into())), [2, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_with_what_to_do() {
+        refused("is not a method", |request, _| {
+            request.method = "G T".to_owned()
+        });
+        refused("too long", |request, _| {
+            request.headers = vec![("A".to_owned(), "b".repeat(REQUEST_BYTES_MAX))];
+        });
+        refused("announces a body", |request, _| {
+            request.headers = vec![("Transfer-Encoding".to_owned(), "chunked".to_owned())];
+        });
+        refused("announces a body", |request, _| {
+            request.headers = vec![("content-length".to_owned(), "5".to_owned())];
+        });
+        refused("leave the field Content-Length out", |request, _| {
+            request.headers = vec![("content-length".to_owned(), "0".to_owned())];
+            request.body = Body::Text("a".to_owned());
+        });
+        refused("leave one of them out", |request, asks| {
+            request.headers = vec![("cookie".to_owned(), "a=b".to_owned())];
+            asks.cookies = true;
+        });
+        refused("percent-encode it", |request, asks| {
+            request.path = "/{{data:a}}".to_owned();
+            asks.data = Some(Data::parse("a\nb c\n", "d").unwrap());
+        });
+        refused("the value of a field", |request, asks| {
+            request.headers = vec![("A".to_owned(), "{{data:a}}".to_owned())];
+            asks.data = Some(Data::parse("a\n\"b\nc\"\n", "d").unwrap());
+        });
+        refused("is no variable", |request, _| {
+            request.path = "/{{x}}".to_owned()
+        });
+        refused("too large", |request, _| {
+            request.body = Body::Bytes(vec![0; BODY_BYTES_MAX + 1].into());
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! How a core's requests get into a connection: all the same, from one piece of memory, or each on its own.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onrush_engine::{Core, Part};
+use onrush_tls::Transport;
+
+use crate::plan::Plan;
+use crate::requests::cookies::Jar;
+use crate::requests::mix::Last;
+
+/// What a core needs to send requests.
+pub(crate) enum Sending {
+    /// They are all the same.
+    Same {
+        /// As many as are pipelined, one behind the other.
+        requests: Rc<[u8]>,
+        /// Bytes of one.
+        bytes: usize,
+        /// The one that is a connection's last.
+        last: Rc<[u8]>,
+    },
+    /// Each is written when it is sent.
+    Each(Each),
+}
+
+/// Memory for requests that are written one by one.
+pub(crate) struct Each {
+    /// One request.
+    text: RefCell<Vec<u8>>,
+    /// Bodies that are not copied, by their place in memory: each core has its own.
+    bodies: RefCell<HashMap<usize, Rc<[u8]>>>,
+}
+
+impl Sending {
+    pub(crate) fn new(plan: &Plan) -> Sending {
+        if !plan.mix.is_one() {
+            return Sending::Each(Each {
+                text: RefCell::default(),
+                bodies: RefCell::default(),
+            });
+        }
+        let request = plan.request(Last::No);
+        Sending::Same {
+            requests: request.repeat(plan.options.pipeline as usize).into(),
+            bytes: request.len(),
+            last: plan.request(Last::Yes).into(),
+        }
+    }
+
+    /// Queues `count` requests from number `number` on; `last`: whether the connection ends behind them.
+    pub(crate) fn queue(
+        &self,
+        plan: &Plan,
+        stream: &Transport,
+        (number, count): (u64, u64),
+        last: Last,
+        jar: Option<&Jar>,
+    ) {
+        match self {
+            Sending::Same {
+                requests,
+                bytes,
+                last: last_request,
+            } => {
+                let plain = match last {
+                    Last::No => count as usize,
+                    Last::Yes => count as usize - 1,
+                };
+                let offset = requests.len() - plain * bytes;
+                stream.queue(Part::Shared(Rc::clone(requests), offset));
+                if last == Last::Yes {
+                    stream.queue(Rc::clone(last_request));
+                }
+            }
+            Sending::Each(each) => {
+                for index in 0..count {
+                    let last = match last {
+                        Last::Yes if index + 1 == count => Last::Yes,
+                        _ => Last::No,
+                    };
+                    each.queue(plan, stream, number + index, last, jar);
+                }
+            }
+        }
+    }
+}
+
+impl Each {
+    fn queue(&self, plan: &Plan, stream: &Transport, number: u64, last: Last, jar: Option<&Jar>) {
+        let mut text = self.text.borrow_mut();
+        text.clear();
+        let body = plan.mix.write(number, last, jar, &mut text);
+        stream.queue(part(stream.core(), &text));
+        if let Some(body) = body {
+            let mut bodies = self.bodies.borrow_mut();
+            let own = bodies.entry(Arc::as_ptr(body).addr());
+            stream.queue(Rc::clone(own.or_insert_with(|| Rc::from(&**body))));
+        }
+    }
+}
+
+/// In a buffer of the core where it fits into one that is free.
+fn part(core: &Core, text: &[u8]) -> Part {
+    if let Ok(mut buffer) = core.buffer()
+        && buffer.put(text)
+    {
+        return buffer.into();
+    }
+    Rc::<[u8]>::from(text).into()
+}
