@@ -213,7 +213,9 @@ fn a_renewed_certificate_is_shown_and_no_connection_is_lost() {
     for run in [kept, renewed] {
         run.signal(rustix::process::Signal::INT);
         let finished: Finished = run.finish();
-        assert_eq!(finished.code, Some(0), "{finished:?}");
+        // On a busy machine its own verdict may be that it was late.
+        assert!(matches!(finished.code, Some(0 | 5)), "{finished:?}");
+        assert!(finished.out.contains("\nerrors       0\n"), "{finished:?}");
     }
     serve.stop();
 }

@@ -191,9 +191,9 @@ fn a_rate_that_does_not_exist_is_not_found() {
         "--find-max",
         "max < 1ns",
         "-R",
-        "8",
+        "2",
         "-d",
-        "200ms",
+        "600ms",
         "--json",
         &path,
     ]);
@@ -204,7 +204,7 @@ fn a_rate_that_does_not_exist_is_not_found() {
     );
     let result = json(&file);
     assert_eq!(result["answer"]["result"], "never", "{result}");
-    assert_eq!(result["trials"][0]["rate"], 8, "{result}");
+    assert_eq!(result["trials"][0]["rate"], 2, "{result}");
 }
 
 #[test]

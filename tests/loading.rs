@@ -229,7 +229,10 @@ fn what_makes_no_sense_is_one_sentence_and_exit_code_1() {
         (&["load", url, "-c", "2", "-t", "3"], "nothing to do"),
         (&["load", url, "-n", "0"], "no requests"),
         (&["load", url, "-X", "G T"], "not a method"),
-        (&["load", url, "-H", "Content-Length: 3"], "not supported"),
+        (
+            &["load", url, "-H", "Content-Length: 3"],
+            "--body or --body-file",
+        ),
         (
             &["load", url, "--json", "/nonexistent/file"],
             "cannot be written",
