@@ -112,7 +112,7 @@ pub(crate) struct Args {
     output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "count", "live", "csv", "html", "hdr"])]
+    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "count", "live", "csv", "hdr"])]
     find_max: Option<Threshold>,
 
     /// How long nothing may arrive while an answer is due [default: 10s]
@@ -287,7 +287,7 @@ fn load(mut args: Args) -> Result<u8, Error> {
         .iter()
         .for_each(|note| eprintln!("onrush load: {note}"));
     if let Some(condition) = condition {
-        return search::run(&condition, &options, output.json());
+        return search::run(&condition, &options, output.of_search());
     }
     let length = Length {
         after: options.stop.after,

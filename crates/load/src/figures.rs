@@ -94,7 +94,7 @@ pub struct Figures {
     pub answers: u64,
     /// Requests without an answer, answers other than expected, and failures to connect.
     pub errors: u64,
-    /// Of these, answers other than expected; of a run under way not known.
+    /// Of these, answers other than expected.
     pub unexpected: u64,
     /// Of these, requests for whose answer nothing arrived in time.
     pub timeouts: u64,

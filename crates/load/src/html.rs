@@ -1,6 +1,9 @@
 //! A result as one page that opens offline: figures, verdict, charts. Pure.
 
 mod charts;
+mod search;
+
+pub use search::search_page;
 
 use std::fmt::Write;
 
@@ -9,7 +12,7 @@ use onrush_measure::units;
 
 use crate::figures::Kind;
 use crate::merge::times_of;
-use crate::report::{Latency, Report};
+use crate::report::{Latency, Report, RequestRow};
 use crate::threshold::Fate;
 use crate::times::Times;
 use crate::verdict::State;
@@ -31,6 +34,7 @@ pub fn page(report: &Report) -> String {
     if let Some(times) = &times {
         percentiles(&mut body, times);
     }
+    kinds(&mut body, report);
     counts(&mut body, report);
     asked(&mut body, report);
     onrush_chart::page(&format!("{} · onrush load", report.target), &body)
@@ -235,6 +239,34 @@ fn percentiles(body: &mut String, times: &Times) {
         "<section>\n<h2>Percentiles</h2>\n<p class=\"about\">As far as at least ten values lie above them; below each, \
          between which times the true one lies with 95 % (order statistics, for independent requests).</p>\n\
          <div class=\"scroll\"><table class=\"roles times\"><thead><tr><th scope=\"col\"></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
+    );
+}
+
+/// The requests of a mix.
+fn kinds(body: &mut String, report: &Report) {
+    if report.by_request.is_empty() {
+        return;
+    }
+    let row = |row: &RequestRow| {
+        let latency = &row.latency_us;
+        let cell = |us: Option<f64>| us.map_or("–".to_owned(), time);
+        format!(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+            escape(&row.name),
+            units::count(row.requests),
+            units::count(row.unexpected),
+            cell(latency.mean),
+            cell(latency.percentile("50")),
+            cell(latency.percentile("99")),
+            cell(latency.max),
+        )
+    };
+    let rows: String = report.by_request.iter().map(row).collect();
+    let _ = write!(
+        body,
+        "<section>\n<h2>Requests</h2>\n<div class=\"scroll\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">request</th>\
+         <th scope=\"col\">answers</th><th scope=\"col\">unexpected</th><th scope=\"col\">mean</th><th scope=\"col\">p50</th>\
+         <th scope=\"col\">p99</th><th scope=\"col\">largest</th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );
 }
 

@@ -61,7 +61,8 @@ impl Live {
     /// The share of the run that is done, by whichever of its ends is nearer.
     fn progress(&self) -> Option<f64> {
         let by_time = self.total_s.map(|total| self.elapsed_s() / total);
-        let finished = (self.figures.answers + self.figures.errors) as f64;
+        let figures = &self.figures;
+        let finished = (figures.answers + figures.errors - figures.unexpected) as f64;
         let by_count = self.total_requests.map(|total| finished / total as f64);
         by_time
             .into_iter()

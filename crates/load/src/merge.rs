@@ -422,6 +422,7 @@ struct Sum {
     connections: u64,
     requests: u64,
     errors: u64,
+    unexpected: u64,
     bytes: f64,
     first_byte_us: f64,
     last_byte_us: f64,
@@ -434,6 +435,7 @@ impl Sum {
         let requests = row.requests as f64;
         self.requests += row.requests;
         self.errors += row.errors;
+        self.unexpected += row.unexpected;
         self.bytes += row.bytes_per_s * length;
         self.first_byte_us += row.ttfb_us.unwrap_or(0.0) * requests;
         self.last_byte_us += row.ttlb_us.unwrap_or(0.0) * requests;
@@ -452,6 +454,7 @@ impl Sum {
             connections: self.connections,
             requests: self.requests,
             errors: self.errors,
+            unexpected: self.unexpected,
             rps: thousandths(self.requests as f64 / length),
             bytes_per_s: thousandths(self.bytes / length),
             ttfb_us: mean(self.first_byte_us),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use onrush_engine::{Instant, Io};
+use onrush_measure::units;
 use onrush_tls::{ClientSetup, Connector, Group, Resume, Verify};
 
 use crate::error::Error;
@@ -155,6 +156,15 @@ impl Plan {
             )));
         }
         Ok(plan)
+    }
+
+    /// The URL, and that there are others.
+    pub(crate) fn target(&self) -> String {
+        let url = &self.options.target.url;
+        match self.mix.recipes().len() {
+            1 => url.clone(),
+            kinds => format!("{url} ({} requests)", units::count(kinds as u64)),
+        }
     }
 
     /// The method of all requests, or that they have several.

@@ -234,16 +234,11 @@ impl Record {
             Met::OtherBody => Failure::UnexpectedBody,
         };
         self.count(failure, 1);
+        self.tally.unexpected += 1;
         self.unexpected.get_or_insert_with(what);
         if let Some(kind) = self.kinds.get_mut(kind) {
             kind.unexpected += 1;
         }
-    }
-
-    /// Answers that were others than expected.
-    pub(crate) fn unexpected_answers(&self) -> u64 {
-        let kinds = [Failure::UnexpectedStatus, Failure::UnexpectedBody];
-        kinds.map(|kind| self.failures_of(kind)).iter().sum()
     }
 
     /// A connection is ready for requests, so many nanoseconds after its first packet.

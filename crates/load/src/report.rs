@@ -36,7 +36,7 @@ pub const COLUMNS: &str = Second::HEADER;
 /// otherwise.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// The URL.
+    /// The URL, and how many others are asked for beside it.
     pub target: String,
     /// What was asked for.
     pub options: Asked,
@@ -203,7 +203,7 @@ pub struct Asked {
     pub pipeline: u64,
     /// The method; `mixed` when there are several.
     pub method: String,
-    /// Fields sent besides the usual ones, as `Name: value`.
+    /// Fields sent besides the usual ones, as `Name: value`; what credentials and cookies are is left out.
     pub headers: Vec<String>,
     /// How long nothing may arrive while an answer is due.
     pub timeout_s: f64,
@@ -305,6 +305,9 @@ pub struct SecondRow {
     pub requests: u64,
     /// Errors during the row.
     pub errors: u64,
+    /// Of these, answers other than expected.
+    #[serde(default)]
+    pub unexpected: u64,
     /// Answers per second.
     pub rps: f64,
     /// Bytes received per second.
@@ -350,7 +353,7 @@ impl Report {
         let evidence = evidence(&found, &record, elapsed);
         let times = found.times;
         let mut report = Report {
-            target: plan.options.target.url.clone(),
+            target: plan.target(),
             options: Asked::of(plan, found.io),
             requests: answers,
             errors: record.tally.errors,
@@ -460,11 +463,22 @@ impl Asked {
             headers: options
                 .headers
                 .iter()
-                .map(|(name, value)| format!("{name}: {value}"))
+                .map(|(name, value)| match is_secret(name) {
+                    true => format!("{name}: (not shown)"),
+                    false => format!("{name}: {value}"),
+                })
                 .collect(),
             timeout_s: options.timeout.as_secs_f64(),
         }
     }
+}
+
+/// Whether a field says what others should not read in a report.
+fn is_secret(name: &str) -> bool {
+    let secrets = ["authorization", "proxy-authorization", "cookie"];
+    secrets
+        .iter()
+        .any(|secret| name.eq_ignore_ascii_case(secret))
 }
 
 impl Latency {
@@ -539,6 +553,7 @@ impl SecondRow {
             connections: second.connections_open,
             requests,
             errors: row.now.errors - row.before.errors,
+            unexpected: row.now.unexpected - row.before.unexpected,
             rps: per_second(requests, interval),
             bytes_per_s: rounded(second.bytes_per_s),
             ttfb_us: second.first_byte_us.map(rounded),
@@ -670,7 +685,7 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
     if let Some(first) = &record.unexpected {
         warnings.push(format!(
             "{} not as expected, the first of a core: {first}",
-            match record.unexpected_answers() {
+            match record.tally.unexpected {
                 1 => "1 answer was".to_owned(),
                 count => format!("{} answers were", units::count(count)),
             },

@@ -201,6 +201,8 @@ pub struct Moment<'a> {
     pub answers: u64,
     /// Errors since the start.
     pub errors: u64,
+    /// Of these, answers other than expected.
+    pub unexpected: u64,
     /// Answers since the start by class of status, 1xx to 5xx.
     pub statuses: [u64; 5],
     /// All that was measured since the start.
@@ -247,6 +249,7 @@ impl Seconds {
             row: SecondRow::of(row, &self.second.response, &self.second.service),
             answers: row.now.last_bytes,
             errors: row.now.errors,
+            unexpected: row.now.unexpected,
             statuses: row.now.statuses,
             times: &self.whole,
         }

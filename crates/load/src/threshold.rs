@@ -451,7 +451,7 @@ impl Extent {
     /// The most that the run's requests can come to, answered or failed. For a run of a set time that is an estimate:
     /// the rate would have to multiply for it to be wrong.
     fn requests_at_most(self, so_far: &Figures) -> Option<f64> {
-        let finished = (so_far.answers + so_far.errors) as f64;
+        let finished = (so_far.answers + so_far.errors - so_far.unexpected) as f64;
         match self {
             Extent::Requests(count) => Some(finished.max(count as f64)),
             Extent::Time { elapsed_s, total_s } => {

@@ -24,6 +24,8 @@ pub struct Tally {
     pub bytes: u64,
     /// Errors of any kind so far, timeouts among them (h1load leaves those out).
     pub errors: u64,
+    /// Of these, answers that were other than expected: they are among the answers, too.
+    pub unexpected: u64,
     /// Answers whose first byte came, and the sum of their times from request to complete head, in
     /// nanoseconds.
     pub first_bytes: u64,
@@ -45,6 +47,7 @@ impl AddAssign for Tally {
         self.requests += other.requests;
         self.bytes += other.bytes;
         self.errors += other.errors;
+        self.unexpected += other.unexpected;
         self.first_bytes += other.first_bytes;
         self.first_byte_sum_ns += other.first_byte_sum_ns;
         self.last_bytes += other.last_bytes;

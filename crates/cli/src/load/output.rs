@@ -114,9 +114,9 @@ impl Output {
         report.thresholds = judged.collect();
     }
 
-    /// The file for JSON.
-    pub(super) fn json(&self) -> Option<&Path> {
-        self.json.as_deref()
+    /// The files that a search writes: JSON and a page.
+    pub(super) fn of_search(&self) -> [Option<&Path>; 2] {
+        [self.json.as_deref(), self.html.as_deref()]
     }
 
     fn watch_lines(&self, running: Running, extent: Length) -> Result<Report, Error> {
@@ -228,6 +228,7 @@ pub(super) fn figures(moment: &Moment<'_>) -> Figures {
         times: moment.times.clone(),
         answers: moment.answers,
         errors: moment.errors,
+        unexpected: moment.unexpected,
         statuses: statuses.filter(|(_, count)| *count > 0).collect(),
         rps: moment.row.rps,
         ..Figures::default()

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use onrush_load::error::Error;
 use onrush_load::find_max::{self, Answer, COLUMNS, Held, Search, Step, Trial};
+use onrush_load::html::search_page;
 use onrush_load::limits::{CPU_SHARE_INVALID, FIND_RATE_KEPT};
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
@@ -28,9 +29,10 @@ const EXIT_NOT_FOUND: u8 = 4;
 pub(super) fn run(
     condition: &Threshold,
     options: &Options,
-    json: Option<&Path>,
+    [json, html]: [Option<&Path>; 2],
 ) -> Result<u8, Error> {
-    let mut file = json.map(create).transpose()?;
+    let mut json = json.map(create).transpose()?;
+    let mut html = html.map(create).transpose()?;
     let end = End::on_signal()?;
     let mut out = io::stdout();
     let _ = writeln!(
@@ -63,7 +65,12 @@ pub(super) fn run(
         find_max::curve(search.trials()),
         condition.text()
     );
-    if let Some((path, file)) = &mut file {
+    if let Some((path, file)) = &mut html {
+        let (target, trials) = (&options.target.url, search.trials());
+        let text = search_page(target, condition.text(), answer.as_ref(), trials);
+        writeln!(file, "{text}").map_err(|error| unwritable(path, &error))?;
+    }
+    if let Some((path, file)) = &mut json {
         let text = find_max::to_json(condition.text(), answer.as_ref(), search.trials());
         writeln!(file, "{text}").map_err(|error| unwritable(path, &error))?;
     }

@@ -72,6 +72,7 @@ fn add(sum: &mut SecondRow, row: &SecondRow) {
     sum.t = row.t;
     sum.requests += row.requests;
     sum.errors += row.errors;
+    sum.unexpected += row.unexpected;
     sum.p50_us = worst(sum.p50_us, row.p50_us);
     sum.p99_us = worst(sum.p99_us, row.p99_us);
     sum.p99_9_us = worst(sum.p99_9_us, row.p99_9_us);
@@ -117,7 +118,7 @@ fn count_axis(largest: f64) -> Axis {
 }
 
 /// A logarithmic axis of times that shows all of `lines`; none when there is nothing above 0.
-fn latency_axis(lines: &[Line]) -> Option<Axis> {
+pub(super) fn latency_axis(lines: &[Line]) -> Option<Axis> {
     let values = || {
         lines
             .iter()
@@ -142,7 +143,7 @@ fn latency_axis(lines: &[Line]) -> Option<Axis> {
     })
 }
 
-fn line(name: &str, class: &str, is_dashed: bool, points: Vec<(f64, f64)>) -> Line {
+pub(super) fn line(name: &str, class: &str, is_dashed: bool, points: Vec<(f64, f64)>) -> Line {
     Line {
         name: name.to_owned(),
         class: class.to_owned(),
@@ -151,7 +152,7 @@ fn line(name: &str, class: &str, is_dashed: bool, points: Vec<(f64, f64)>) -> Li
     }
 }
 
-fn legend(lines: &[Line]) -> String {
+pub(super) fn legend(lines: &[Line]) -> String {
     let entries: String = lines
         .iter()
         .map(|line| format!("<li><i class=\"{}\"></i>{}</li>", line.class, line.name))
@@ -281,7 +282,7 @@ fn percentile_text(tail: f64) -> String {
     format!("{} %", units::percentile((percentile * 1e6).round() / 1e6))
 }
 
-/// Answers by class of status, and errors on top of them.
+/// Answers by class of status, and what has none on top of them.
 fn answers(points: &[Point]) -> Option<String> {
     const PARTS: [(&str, &str); 6] = [
         ("2xx", "o2"),
@@ -289,13 +290,15 @@ fn answers(points: &[Point]) -> Option<String> {
         ("1xx", "t3"),
         ("4xx", "t1"),
         ("5xx", "t4"),
-        ("errors", "t6"),
+        ("no answer", "t6"),
     ];
     let columns: Vec<Column> = points
         .iter()
         .map(|point| {
             let [informed, fine, elsewhere, refused, failed] = point.sum.statuses;
-            let counts = [fine, elsewhere, informed, refused, failed, point.sum.errors];
+            // Answers other than expected have their status.
+            let unanswered = point.sum.errors - point.sum.unexpected;
+            let counts = [fine, elsewhere, informed, refused, failed, unanswered];
             Column {
                 from: point.from,
                 to: point.to,
@@ -318,8 +321,8 @@ fn answers(points: &[Point]) -> Option<String> {
         .map(|(_, (name, class))| format!("<li><i class=\"{class}\"></i>{name}</li>"))
         .collect();
     let plot = Plot {
-        title: "Answers by status, and errors, over time".into(),
-        description: "answers per second by class of status, errors on top".into(),
+        title: "Answers by status, and requests without one, over time".into(),
+        description: "answers per second by class of status, those without an answer and failures to connect on top".into(),
         x: time_axis(points),
         y: count_axis(largest),
         lines: Vec::new(),
@@ -365,6 +368,9 @@ fn connections(points: &[Point]) -> Option<String> {
     ))
 }
 
+/// Times below an axis: as many as have room beside each other.
+const TIME_TICKS_MAX: usize = 7;
+
 /// Columns per factor of ten of the distribution: each a third wider than the one before.
 const COLUMNS_PER_DECADE: f64 = 8.0;
 
@@ -393,16 +399,21 @@ fn distribution(times: &Times) -> Option<String> {
     if response.count() == 0 {
         return None;
     }
-    let ticks = log_ticks(from, to)
-        .into_iter()
-        .filter(|tick| (from..=to).contains(tick));
+    let mut ticks = log_ticks(from, to);
+    ticks.retain(|tick| (from..=to).contains(tick));
+    if ticks.len() > TIME_TICKS_MAX {
+        ticks.retain(|tick| tick.log10().fract().abs() < 1e-9);
+    }
     let plot = Plot {
         title: "Distribution of response times".into(),
         description: format!("from {} to {}", time(from), time(to)),
         x: Axis {
             label: "response time".into(),
             scale: Scale::Log(from, to),
-            ticks: ticks.map(|tick| (tick, time_tick(tick))).collect(),
+            ticks: ticks
+                .into_iter()
+                .map(|tick| (tick, time_tick(tick)))
+                .collect(),
         },
         y: Axis {
             ticks: linear_ticks(largest * 1.02, 4)
