@@ -118,7 +118,7 @@ fn tiles(body: &mut String, report: &Report) {
             all.push((time(us), what, beside));
         }
     }
-    let tried = (report.requests + report.errors).max(1);
+    let tried = report.tried().max(1);
     all.push((
         units::count(report.errors),
         "errors",
@@ -281,7 +281,7 @@ fn counts(body: &mut String, report: &Report) {
         .iter()
         .filter(|(_, count)| **count > 0);
     let errors = errors.map(|(kind, count)| (kind.replace('_', " "), *count));
-    let total = (report.requests + report.errors).max(1) as f64;
+    let total = report.tried().max(1) as f64;
     let rows: String = statuses
         .chain(errors)
         .map(|(what, count)| {

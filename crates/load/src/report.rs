@@ -421,16 +421,27 @@ impl Report {
         self.warnings.get(reasons..).unwrap_or_default()
     }
 
+    /// Answers, and whatever has none.
+    pub fn tried(&self) -> u64 {
+        self.requests + self.errors - self.unexpected()
+    }
+
+    /// Of the errors, answers that were other than expected.
+    fn unexpected(&self) -> u64 {
+        let kinds = ["unexpected_status", "unexpected_body"];
+        let counts = kinds
+            .iter()
+            .filter_map(|kind| self.errors_by_kind.get(*kind));
+        counts.sum()
+    }
+
     /// The figures that conditions are about.
     pub fn figures(&self) -> Figures {
         Figures {
             times: self.times.clone(),
             answers: self.requests,
             errors: self.errors,
-            unexpected: ["unexpected_status", "unexpected_body"]
-                .iter()
-                .filter_map(|kind| self.errors_by_kind.get(*kind))
-                .sum(),
+            unexpected: self.unexpected(),
             timeouts: self.evidence.timeouts,
             missed: self.missed,
             statuses: self.statuses.clone(),

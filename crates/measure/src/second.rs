@@ -187,6 +187,7 @@ mod tests {
             requests,
             bytes: requests * 120,
             errors: 0,
+            unexpected: 0,
             first_bytes: requests,
             first_byte_sum_ns: requests * 79_690,
             last_bytes: requests,

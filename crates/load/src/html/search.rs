@@ -49,9 +49,7 @@ pub fn search_page(
     if let Some(chart) = chart(trials) {
         let _ = writeln!(
             body,
-            "<section>
-<h2>Latency against rate</h2>
-{chart}</section>"
+            "<section>\n<h2>Latency against rate</h2>\n<div class=\"alone\">{chart}</div>\n</section>"
         );
     }
     table(&mut body, trials);
