@@ -104,6 +104,10 @@ pub(crate) struct Args {
     #[arg(long, default_value = "auto", value_parser = io_driver)]
     io: Io,
 
+    /// Never sleep: no wake-up of this machine is in what is measured. Takes a whole CPU for each thread
+    #[arg(long)]
+    busy_poll: bool,
+
     /// CPUs to pin the threads to, in turn, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<Cpus>,
@@ -208,6 +212,7 @@ impl Args {
             threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
             cpus: self.cpus.map(|Cpus(cpus)| cpus).unwrap_or_default(),
             io: self.io,
+            busy_poll: self.busy_poll,
             stop: Stop {
                 after,
                 count: self.count,

@@ -40,6 +40,12 @@ pub(crate) struct Inner {
     now: Cell<Instant>,
     /// See [`Core::take_busy_max`].
     busy_max: Cell<Duration>,
+    /// See [`Core::poll_busily`].
+    polls: Cell<bool>,
+    /// See [`Core::take_worked`].
+    worked: Cell<Duration>,
+    /// Whether the look at the kernel before this turn gave it something to do.
+    has_work: Cell<bool>,
     shared: Arc<Shared>,
 }
 
@@ -170,6 +176,9 @@ impl Core {
             clock,
             now: Cell::new(now),
             busy_max: Cell::new(Duration::ZERO),
+            polls: Cell::new(false),
+            worked: Cell::new(Duration::ZERO),
+            has_work: Cell::new(false),
             shared: Arc::new(Shared {
                 stop: AtomicU64::new(0),
                 wake,
@@ -212,6 +221,19 @@ impl Core {
     /// may have had to wait for.
     pub fn take_busy_max(&self) -> Duration {
         self.0.busy_max.take()
+    }
+
+    /// From now on the core asks the kernel again and again instead of waiting: nothing that happens has to wake its
+    /// thread first, and timers end on time. It takes the whole CPU. A simulated core has no thread to wake.
+    pub fn poll_busily(&self) {
+        let is_simulated = matches!(self.0.state.borrow().driver, Driver::Simulated(_));
+        self.0.polls.set(!is_simulated);
+    }
+
+    /// How long the core had something to do since this was last asked, where it polls busily and its thread's time on
+    /// a CPU says nothing.
+    pub fn take_worked(&self) -> Duration {
+        self.0.worked.take()
     }
 
     /// Seconds since 1970, for dates.
@@ -362,7 +384,7 @@ impl Core {
         let now = self.0.clock.now();
         let busy = now.since(self.0.now.get());
         self.0.busy_max.set(self.0.busy_max.get().max(busy));
-        let timeout = if tasks.has_ready() {
+        let timeout = if tasks.has_ready() || self.0.polls.get() {
             Some(Duration::ZERO)
         } else {
             until.map(|until| until.since(now))
@@ -402,6 +424,22 @@ impl Core {
         }
         state.events = events;
         state.expire(tasks);
+        if self.0.polls.get() {
+            self.note_work(busy, state.now.since(now));
+        }
+    }
+
+    /// A turn has had `busy` to do, and then asked the kernel for `asked`.
+    fn note_work(&self, busy: Duration, asked: Duration) {
+        let mut worked = self.0.worked.get();
+        if self.0.has_work.replace(self.0.tasks.has_ready()) {
+            worked += busy;
+        }
+        // What came of asking was done in asking.
+        if self.0.has_work.get() {
+            worked += asked;
+        }
+        self.0.worked.set(worked);
     }
 
     fn asked_to_stop(&self) -> Option<Duration> {

@@ -125,6 +125,27 @@ fn what_is_sent_comes_back_unchanged() {
 }
 
 #[test]
+fn a_core_that_polls_does_the_same_and_says_how_long_it_worked() {
+    on_every_driver(|core, listener, address| async move {
+        core.poll_busily();
+        let begun = core.now_exact();
+        let server = core.clone();
+        core.spawn(async move {
+            let stream = listener.accept().await.unwrap();
+            server.sleep(Duration::from_millis(5)).await;
+            echo(stream).await;
+        });
+        let stream = Stream::connect(&core, &address, None).await.unwrap();
+        send(&stream, &bytes(1000)).await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert!(receive_all(&stream).await.unwrap() == bytes(1000));
+        // Nothing was to be done during the pause.
+        let worked = core.take_worked();
+        assert!(worked + Duration::from_millis(5) <= core.now_exact().since(begun));
+    });
+}
+
+#[test]
 fn several_parts_arrive_in_order() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();

@@ -87,6 +87,8 @@ pub(crate) struct End {
     pub(crate) elapsed: Duration,
     /// What it cost the thread.
     pub(crate) time: ThreadTime,
+    /// How long it had something to do, where it polled busily and was on a CPU all the time.
+    pub(crate) worked: Option<Duration>,
     /// The longest time between two looks at the kernel.
     pub(crate) busy_max: Duration,
     /// Requests whose answer had not come.
@@ -135,6 +137,9 @@ impl Client {
             end: Cell::new(None),
         });
         core.note_writes();
+        if options.busy_poll {
+            core.poll_busily();
+        }
         for (index, number) in (0..).zip(plan.connections_of(core.id())) {
             core.spawn(connection::run(Rc::clone(&client), index, number));
         }
@@ -168,6 +173,7 @@ impl Client {
         }
         self.time_before.set(ThreadTime::now());
         self.core.take_busy_max();
+        self.core.take_worked();
         self.started.give();
     }
 
@@ -194,6 +200,7 @@ impl Client {
             began: self.begin.get(),
             elapsed: now.since(self.begin.get()),
             time: ThreadTime::now().since(self.time_before.get()),
+            worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
             busy_max: self.core.take_busy_max(),
             unfinished: self.in_flight.get(),
         };

@@ -56,7 +56,8 @@ pub struct Evidence {
 /// The facts of one thread of the generator.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadEvidence {
-    /// The share of the run during which it was on a CPU, 0 to 1.
+    /// The share of the run during which it was on a CPU, 0 to 1; where it polls busily, during which it had something to
+    /// do.
     pub cpu_share: f64,
     /// The share of the run during which it could have run and waited for a CPU, 0 to 1.
     pub run_delay_share: f64,

@@ -30,6 +30,8 @@ pub struct Options {
     pub cpus: Vec<usize>,
     /// How to talk to the kernel.
     pub io: Io,
+    /// Whether the threads ask the kernel again and again instead of waiting: no wake-up is in what they measure.
+    pub busy_poll: bool,
     /// When the run ends.
     pub stop: Stop,
     /// When requests start.
@@ -346,6 +348,7 @@ pub(crate) mod tests {
             threads: 1,
             cpus: Vec::new(),
             io: Io::Auto,
+            busy_poll: false,
             stop: Stop {
                 after: None,
                 count: Some(1),

@@ -646,10 +646,12 @@ fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
         elapsed,
         time,
         busy_max,
+        worked,
         ..
     } = outcome.end;
+    let busy_ns = worked.map_or(time.cpu_ns, |worked| worked.as_nanos() as u64);
     ThreadEvidence {
-        cpu_share: rounded(share_of(time.cpu_ns, elapsed)),
+        cpu_share: rounded(share_of(busy_ns, elapsed)),
         run_delay_share: rounded(share_of(time.run_delay_ns, elapsed)),
         involuntary_switches: time.involuntary_switches,
         longest_turn_us: rounded(busy_max.as_nanos() as f64 / 1000.0),

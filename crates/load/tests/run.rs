@@ -27,6 +27,7 @@ fn options(url: &str, count: u64) -> Options {
         threads: 2,
         cpus: Vec::new(),
         io: Io::Auto,
+        busy_poll: false,
         stop: Stop {
             after: None,
             count: Some(count),

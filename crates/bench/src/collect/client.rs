@@ -1,4 +1,4 @@
-//! What clients say they measured: the file of `onrush load --json`, or the text of wrk. Pure.
+//! What clients say they measured: the file of `onrush load --json`, the text of wrk, or the JSON of oha. Pure.
 
 use std::collections::BTreeMap;
 
@@ -33,6 +33,7 @@ pub fn read(results: Results, text: &str) -> Result<ClientReport, String> {
     match results {
         Results::Onrush => onrush(text),
         Results::Wrk => wrk(text).ok_or_else(|| "the output of wrk has no totals".to_owned()),
+        Results::Oha => oha(text),
     }
 }
 
@@ -122,6 +123,69 @@ fn latency(json: LatencyJson) -> Option<Latency> {
         mean: json.mean?,
         max: json.max?,
         percentiles: percentiles.into_iter().map(|(_, value)| value).collect(),
+    })
+}
+
+/// What oha writes with `--output-format json`, as far as it is used here; its times are in seconds.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OhaJson {
+    summary: OhaSummary,
+    #[serde(default)]
+    latency_percentiles: BTreeMap<String, Option<f64>>,
+    status_code_distribution: BTreeMap<String, u64>,
+    #[serde(default)]
+    error_distribution: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OhaSummary {
+    total: f64,
+    total_data: f64,
+    average: Option<f64>,
+    slowest: Option<f64>,
+}
+
+/// What oha calls the requests in flight when its time was over.
+const OHA_IN_FLIGHT: &str = "aborted due to deadline";
+
+fn oha(text: &str) -> Result<ClientReport, String> {
+    // Something may stand before it.
+    let begin = text.find('{').unwrap_or(0);
+    let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter();
+    let json: OhaJson = match values.next() {
+        Some(value) => value.map_err(|error| format!("the output of oha: {error}"))?,
+        None => return Err("oha printed nothing".to_owned()),
+    };
+    let statuses = json.status_code_distribution.iter();
+    let bad_statuses: u64 = statuses
+        .filter(|(status, _)| !status.starts_with(['2', '3']))
+        .map(|(_, count)| count)
+        .sum();
+    let errors = json.error_distribution.iter();
+    let errors: u64 = errors
+        .filter(|(what, _)| *what != OHA_IN_FLIGHT)
+        .map(|(_, count)| count)
+        .sum();
+    let requests: u64 = json.status_code_distribution.values().sum();
+    let seconds = json.summary.total.max(1e-9);
+    let percentiles = json.latency_percentiles.into_iter().map(|(name, seconds)| {
+        let percentile = name.trim_start_matches('p').to_owned();
+        (percentile, seconds.map(|seconds| seconds * 1e6))
+    });
+    Ok(ClientReport {
+        requests,
+        errors: errors + bad_statuses,
+        duration_s: json.summary.total,
+        rps: requests as f64 / seconds,
+        bytes_per_s: json.summary.total_data / seconds,
+        latency: latency(LatencyJson {
+            mean: json.summary.average.map(|seconds| seconds * 1e6),
+            max: json.summary.slowest.map(|seconds| seconds * 1e6),
+            percentiles: percentiles.collect(),
+        }),
+        ..ClientReport::default()
     })
 }
 
@@ -246,9 +310,26 @@ mod tests {
     }
 
     #[test]
+    fn oha_json_is_read_and_what_was_in_flight_at_the_end_is_no_error() {
+        let text = r#"{ "summary": { "successRate": 1.0, "total": 2.0, "slowest": 0.005, "fastest": 9e-6, "average": 0.000082,
+            "requestsPerSec": 500.0, "totalData": 4000, "sizePerRequest": 4, "sizePerSec": 2000.0 },
+            "latencyPercentiles": { "p50": 0.00007, "p99.9": 0.0025, "p99.99": null },
+            "statusCodeDistribution": { "200": 990, "503": 10 },
+            "errorDistribution": { "aborted due to deadline": 100, "connection refused": 3 } }"#;
+        let report = read(Results::Oha, text).expect("a report");
+        assert_eq!((report.requests, report.errors), (1000, 13));
+        assert_eq!((report.rps, report.bytes_per_s), (500.0, 2000.0));
+        let latency = report.latency.expect("latency");
+        assert!((latency.mean - 82.0).abs() < 1e-6);
+        assert!((latency.at("99.9").expect("99.9 %") - 2500.0).abs() < 1e-6);
+    }
+
+    #[test]
     fn what_is_no_report_is_refused() {
         assert!(read(Results::Wrk, "unable to connect").is_err());
         assert!(read(Results::Onrush, "").is_err());
+        assert!(read(Results::Oha, "").is_err());
+        assert!(read(Results::Oha, "{}").is_err());
         assert!(read(Results::Onrush, "{}").is_err());
     }
 }

@@ -436,7 +436,7 @@ fn read_report(
         .program(context.experiment, role)
         .map_or(Results::Onrush, |program| program.results);
     let text = match results {
-        Results::Wrk => child.output(),
+        Results::Wrk | Results::Oha => child.output(),
         Results::Onrush => {
             let path = context.root.join(role.name()).join("report.json");
             fs::read_to_string(path).unwrap_or_default()

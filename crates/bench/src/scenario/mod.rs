@@ -187,6 +187,8 @@ pub enum Results {
     Onrush,
     /// The text wrk prints.
     Wrk,
+    /// The JSON oha prints.
+    Oha,
 }
 
 /// One thing that is measured.

@@ -246,9 +246,10 @@ fn results(section: &Section<'_>) -> Read<Results> {
     match results.value.as_str() {
         "onrush" => Ok(Results::Onrush),
         "wrk" => Ok(Results::Wrk),
+        "oha" => Ok(Results::Oha),
         other => Err(section.source.mistake(
             results.span,
-            unknown("kind of results", other, &["onrush", "wrk"]),
+            unknown("kind of results", other, &["onrush", "wrk", "oha"]),
         )),
     }
 }

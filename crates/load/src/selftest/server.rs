@@ -7,6 +7,7 @@ use std::time::Duration;
 use onrush_engine::{Address, Claim, Core, Cores, Input, Instant, Io, Listener, Setup, Stream};
 use onrush_measure::histogram::Histogram;
 
+use super::{cpu, polls};
 use crate::error::Error;
 
 /// How long the server waits before an answer.
@@ -68,11 +69,16 @@ impl Server {
         let address = claim.address().clone();
         let setup = Setup {
             io,
-            cpus: vec![None],
+            cpus: vec![cpu(1)],
         };
+        // Asked here: the thread that is pinned has one CPU.
+        let polls = polls();
         let claim = std::sync::Arc::new(claim);
         let cores = onrush_engine::start(&setup, move |core: Core| {
             let seen = Rc::new(RefCell::new(Seen::default()));
+            if polls {
+                core.poll_busily();
+            }
             if let Ok(listener) = Listener::new(&core, &claim) {
                 core.spawn(listen(core.clone(), listener, delay, Rc::clone(&seen)));
                 core.run();
