@@ -57,6 +57,23 @@ fn a_condition_that_holds_is_exit_code_four_and_stands_in_the_result() {
 }
 
 #[test]
+fn a_run_ends_when_its_condition_to_stop_holds() {
+    let serve = Serve::start(&["--respond", "404:hello"]);
+    let url = serve.url("/");
+    let finished = load(&[&url, "-d", "10m", "--stop-if", "status.4xx >= 1"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(
+        finished
+            .out
+            .contains("ended early: status.4xx >= 1 holds ("),
+        "{finished:?}"
+    );
+    let refused = load(&[&url, "--stop-if", "status.404 >= 1"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("status.4xx"), "{refused:?}");
+}
+
+#[test]
 fn a_run_that_is_lost_ends_early() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let finished = load(&[&serve.url("/"), "-d", "1h", "--fail-if", "max > 1ns"]);

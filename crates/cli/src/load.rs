@@ -116,7 +116,7 @@ pub(crate) struct Args {
     output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "count", "live", "csv", "hdr"])]
+    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr"])]
     find_max: Option<Threshold>,
 
     /// How long nothing may arrive while an answer is due [default: 10s]

@@ -192,6 +192,26 @@ impl Threshold {
         )
     }
 
+    /// Whether a run under way knows its figure.
+    ///
+    /// # Errors
+    /// A sentence that says what it knows instead.
+    pub fn is_known_early(&self) -> Result<(), String> {
+        match self.metric {
+            Metric::Counted(Counted::Status(status), _) => Err(format!(
+                "single statuses are known only at the end of a run: ask for their class, status.{}xx",
+                status / 100
+            )),
+            Metric::Counted(Counted::Timeouts | Counted::Missed, _) => Err(
+                "timeouts and missed requests are known only at the end of a run: ask for errors, or for a percentile"
+                    .to_owned(),
+            ),
+            Metric::Counted(Counted::Errors | Counted::Class(_), _)
+            | Metric::Time(..)
+            | Metric::Rate => Ok(()),
+        }
+    }
+
     /// What becomes of it at the end of a run with these figures.
     pub fn judge(&self, figures: &Figures) -> Outcome {
         let outcome = |fate, measured| Outcome {

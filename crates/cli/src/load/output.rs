@@ -46,6 +46,10 @@ pub(super) struct Output {
     #[arg(long, value_name = "CONDITION", value_parser = threshold)]
     fail_if: Vec<Threshold>,
 
+    /// End the run when this holds of it so far, such as 'errors >= 1' or 'p99 > 1s'; repeatable, looked at every second
+    #[arg(long, value_name = "CONDITION", value_parser = early_threshold)]
+    stop_if: Vec<Threshold>,
+
     /// Show the run full-screen instead of in lines, when this is a terminal
     #[arg(long, visible_alias = "ui", conflicts_with = "quiet")]
     live: bool,
@@ -57,6 +61,11 @@ pub(super) struct Output {
 
 pub(super) fn threshold(text: &str) -> Result<Threshold, String> {
     Threshold::parse(text).map_err(|mistake| mistake.to_string())
+}
+
+fn early_threshold(text: &str) -> Result<Threshold, String> {
+    let condition = threshold(text)?;
+    condition.is_known_early().map(|()| condition)
 }
 
 /// The files that the result goes to, open before the run: one that cannot be written must not cost the user a run.
@@ -129,7 +138,7 @@ impl Output {
             if !self.quiet {
                 let _ = writeln!(out, "{}", moment.second);
             }
-            if let Some(reason) = self.lost(moment, extent) {
+            if let Some(reason) = self.reason_to_stop(moment, extent) {
                 stopper.stop_because(reason);
             }
         })?;
@@ -145,7 +154,7 @@ impl Output {
             .map_err(|error| Error::Invalid(format!("the terminal cannot be taken: {error}")))?;
         let report = running.finish(|moment| {
             screen.show(moment);
-            if let Some(reason) = self.lost(moment, extent) {
+            if let Some(reason) = self.reason_to_stop(moment, extent) {
                 stopper.stop_because(reason);
             }
         });
@@ -153,13 +162,19 @@ impl Output {
         report
     }
 
-    /// Why going on makes no sense.
-    fn lost(&self, moment: &Moment<'_>, length: Length) -> Option<String> {
+    /// Why to end the run: a condition of `--stop-if` holds, or one of `--fail-if` will whatever comes.
+    fn reason_to_stop(&self, moment: &Moment<'_>, length: Length) -> Option<String> {
         // Without conditions nothing is copied.
-        if self.fail_if.is_empty() {
+        if self.fail_if.is_empty() && self.stop_if.is_empty() {
             return None;
         }
         let figures = figures(moment);
+        for condition in &self.stop_if {
+            let outcome = condition.judge(&figures);
+            if outcome.fate == Fate::Failed {
+                return Some(format!("{} holds ({})", condition.text(), outcome.measured));
+            }
+        }
         let extent = length.extent(moment.row.t);
         let mut conditions = self.fail_if.iter();
         let lost = conditions.find(|condition| condition.is_hopeless(&figures, extent))?;
