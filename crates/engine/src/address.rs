@@ -1,7 +1,8 @@
-//! Where a socket listens or connects: TCP over IPv4 or IPv6, or a Unix path.
+//! Where a socket listens, connects to or comes from: TCP over IPv4 or IPv6, or a Unix path.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// The address of a stream socket.
@@ -11,6 +12,16 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A Unix domain socket in the file system.
     Unix(PathBuf),
+}
+
+/// Where a TCP connection comes from, as far as that is not left to the kernel.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Source {
+    /// An address of this machine, of the same family as the peer's.
+    pub address: Option<IpAddr>,
+    /// The ports of which the kernel takes a free one; from Linux 6.3 on. Those outside of net.ipv4.ip_local_port_range
+    /// are never taken (ip(7), IP_LOCAL_PORT_RANGE).
+    pub ports: Option<RangeInclusive<u16>>,
 }
 
 impl From<SocketAddr> for Address {

@@ -22,6 +22,8 @@ pub enum Op {
     Listen,
     /// Accepting a connection.
     Accept,
+    /// Taking the address and ports that a connection is to come from.
+    Bind,
     /// Connecting to a peer.
     Connect,
     /// Receiving bytes.
@@ -95,6 +97,7 @@ impl fmt::Display for Error {
             Op::Buffer => "take a buffer",
             Op::Listen => "listen",
             Op::Accept => "accept",
+            Op::Bind => "take the source address",
             Op::Connect => "connect",
             Op::Recv => "receive",
             Op::Send => "send",

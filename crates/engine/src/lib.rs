@@ -35,7 +35,7 @@ pub mod descriptors;
 mod error;
 pub mod random;
 
-pub use address::Address;
+pub use address::{Address, Source};
 pub use block::InBlock;
 pub use buffer::{Buffer, Pool};
 pub use clock::Instant;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, getpeername, getsockname, recv};
 
-use crate::address::Address;
+use crate::address::{Address, Source};
 use crate::clock::Instant;
 use crate::core::Core;
 use crate::driver::Driver;
@@ -42,8 +42,22 @@ impl Stream {
         address: &Address,
         deadline: Option<Instant>,
     ) -> Result<Self, Error> {
+        Self::connect_from(core, &Source::default(), address, deadline).await
+    }
+
+    /// [`Stream::connect`] from `source`, which for Unix sockets has no meaning.
+    ///
+    /// # Errors
+    /// As in connect(2), or [`crate::Kind::TimedOut`]; with [`crate::Op::Bind`] when `source` cannot be had, for example
+    /// because it is no address of this machine (`EADDRNOTAVAIL`).
+    pub async fn connect_from(
+        core: &Core,
+        source: &Source,
+        address: &Address,
+        deadline: Option<Instant>,
+    ) -> Result<Self, Error> {
         let inner = core.inner();
-        let key = inner.state.borrow_mut().connect(address)?;
+        let key = inner.state.borrow_mut().connect(source, address)?;
         let stream = Self::new(core.clone(), key);
         stream.set_deadline(deadline);
         poll_fn(|_| {
@@ -255,18 +269,20 @@ impl Stream {
             .reset_at_close(self.key);
     }
 
-    /// The peer's TCP address; `None` for Unix sockets. Simulated sockets are all on the loopback.
+    /// The peer's TCP address; `None` for Unix sockets. Simulated sockets are all on the loopback, unless they were
+    /// connected from somewhere else.
     pub fn peer(&self) -> Option<SocketAddr> {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];
-        if socket.simulated.is_some() {
-            return Some(([127, 0, 0, 1], 1024 + self.key.0 as u16).into());
+        if let Some(end) = &socket.simulated {
+            let address = end.peer_address().unwrap_or([127, 0, 0, 1].into());
+            return Some((address, 1024 + self.key.0 as u16).into());
         }
         let descriptor = socket.descriptor.as_ref()?;
         SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
     }
 
-    /// The TCP address of this side, which the peer connected to; `None` for Unix sockets.
+    /// The TCP address of this side; `None` for Unix sockets.
     pub fn local(&self) -> Option<SocketAddr> {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];

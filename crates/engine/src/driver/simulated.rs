@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -67,12 +68,18 @@ pub(crate) struct Peer {
     last_arrival: u64,
     /// Distinguishes this connection from an earlier one in the same slot.
     id: u64,
+    /// Where the other end says that it comes from.
+    peer_address: Option<IpAddr>,
 }
 
 impl Peer {
     /// Whether the connection has ended, failed, or received something unasked.
     pub(crate) fn is_spent(&self) -> bool {
         self.ended || self.reset || !self.inbox.is_empty()
+    }
+
+    pub(crate) fn peer_address(&self) -> Option<IpAddr> {
+        self.peer_address
     }
 }
 
@@ -124,9 +131,10 @@ impl Simulated {
         Ok(())
     }
 
-    /// Both ends at once; the listener's comes out of `accept`.
+    /// Both ends at once; the listener's comes out of `accept`, where `source` is its peer's address.
     pub(crate) fn connect(
         &mut self,
+        source: Option<IpAddr>,
         address: &Address,
         sockets: &mut Sockets,
     ) -> Result<Key, Errno> {
@@ -147,6 +155,7 @@ impl Simulated {
         let (near, far) = (end(), end());
         peer(sockets, near).other = Some(far);
         peer(sockets, far).other = Some(near);
+        peer(sockets, far).peer_address = source;
         self.backlog
             .get_mut(&listener.0)
             .expect("made with the listener")

@@ -1,14 +1,19 @@
 //! Connecting to a peer. Both kernel drivers start it without blocking and wait for writability.
 
-use std::os::fd::OwnedFd;
+use std::ffi::c_int;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::Poll;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with,
+};
 
-use crate::address::Address;
+use crate::address::{Address, Source};
 use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Op};
@@ -17,13 +22,15 @@ use crate::task::TaskId;
 
 impl State {
     /// A socket that is connecting; [`State::poll_connect`] says when it is done.
-    pub(crate) fn connect(&mut self, address: &Address) -> Result<Key, Error> {
+    pub(crate) fn connect(&mut self, source: &Source, address: &Address) -> Result<Key, Error> {
         if let Driver::Simulated(driver) = &mut self.driver {
             return driver
-                .connect(address, &mut self.sockets)
+                .connect(source.address, address, &mut self.sockets)
                 .map_err(|errno| Error::os(Op::Connect, errno));
         }
-        let descriptor = start(address).map_err(|errno| Error::os(Op::Connect, errno))?;
+        let descriptor = socket(address).map_err(|errno| Error::os(Op::Connect, errno))?;
+        take(source, &descriptor, address).map_err(|errno| Error::os(Op::Bind, errno))?;
+        start(&descriptor, address).map_err(|errno| Error::os(Op::Connect, errno))?;
         let key = self.sockets.insert(Socket::new(Some(descriptor)));
         let registered = match &mut self.driver {
             Driver::Epoll(driver) => driver.register(self.sockets[key].descriptor(), key),
@@ -67,24 +74,71 @@ impl State {
     }
 }
 
-fn start(address: &Address) -> Result<OwnedFd, Errno> {
+fn socket(address: &Address) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let family = match address {
         Address::Tcp(address) if address.is_ipv4() => AddressFamily::INET,
         Address::Tcp(_) => AddressFamily::INET6,
         Address::Unix(_) => AddressFamily::UNIX,
     };
-    let descriptor = socket_with(family, SocketType::STREAM, flags, None)?;
+    socket_with(family, SocketType::STREAM, flags, None)
+}
+
+/// Makes the connection that is to be made come from `source`.
+fn take(source: &Source, descriptor: &OwnedFd, address: &Address) -> Result<(), Errno> {
+    let Address::Tcp(_) = address else {
+        return Ok(());
+    };
+    if let Some(ports) = &source.ports {
+        set_ip_option(descriptor, IP_LOCAL_PORT_RANGE, packed(ports))?;
+    }
+    let Some(address) = source.address else {
+        return Ok(());
+    };
+    // A port that is taken here would be taken for all peers. Taken by connect(2), it can be shared by connections to
+    // different ones, and each address has 64 k of them for each peer.
+    set_ip_option(descriptor, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+    bind(descriptor, &SocketAddr::new(address, 0))
+}
+
+/// linux/in.h; libc has it not yet.
+const IP_LOCAL_PORT_RANGE: c_int = 51;
+
+/// The upper bound in the upper half, the lower one in the lower (ip(7)).
+fn packed(ports: &RangeInclusive<u16>) -> c_int {
+    let (low, high) = (u32::from(*ports.start()), u32::from(*ports.end()));
+    (high << 16 | low).cast_signed()
+}
+
+/// Of IPv6 sockets, too: what is asked for here is the same for both.
+fn set_ip_option(descriptor: &OwnedFd, option: c_int, value: c_int) -> Result<(), Errno> {
+    // SAFETY: the kernel reads as many bytes of `value` as it is told it has, before the call returns.
+    let outcome = unsafe {
+        libc::setsockopt(
+            descriptor.as_raw_fd(),
+            libc::IPPROTO_IP,
+            option,
+            (&raw const value).cast(),
+            size_of::<c_int>() as libc::socklen_t,
+        )
+    };
+    if outcome == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+}
+
+fn start(descriptor: &OwnedFd, address: &Address) -> Result<(), Errno> {
     let started = match address {
         Address::Tcp(address) => {
             // Requests are sent whole; waiting for an acknowledgement to fill a packet (Nagle) only delays them.
-            set_tcp_nodelay(&descriptor, true)?;
-            connect(&descriptor, address)
+            set_tcp_nodelay(descriptor, true)?;
+            connect(descriptor, address)
         }
-        Address::Unix(path) => connect(&descriptor, &SocketAddrUnix::new(path)?),
+        Address::Unix(path) => connect(descriptor, &SocketAddrUnix::new(path)?),
     };
     match started {
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(descriptor),
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
         // unix(7): the listener's queue is full. To the caller that is a refusal, not "wait": no event would follow.
         Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
         Err(errno) => Err(errno),
