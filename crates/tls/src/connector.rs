@@ -17,11 +17,14 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion, version,
 };
 
 use crate::acceptor::Profile;
 use crate::certificate;
+use crate::cipher::Cipher;
 use crate::error::{HandshakeError, Subject, Trouble, both};
+use crate::info::Version;
 use crate::limits::SESSIONS_MAX;
 use crate::watch::Stamps;
 
@@ -51,6 +54,11 @@ pub struct ClientSetup {
     pub protocols: Vec<&'static str>,
     /// Which versions and cipher suites.
     pub profile: Profile,
+    /// The versions that are offered, instead of those of the profile; none for those.
+    pub versions: Vec<Version>,
+    /// The cipher suites that are offered, the favourite first; all of [`Cipher::ALL`] when there are none. A version of
+    /// which there is none is not offered.
+    pub ciphers: Vec<Cipher>,
     /// Whether sessions are resumed.
     pub resume: Resume,
     /// The groups of the key exchange that are offered, the favourite first; all of [`Group::ALL`] when there are none.
@@ -117,6 +125,8 @@ impl Default for ClientSetup {
             certificate: None,
             protocols: vec!["http/1.1"],
             profile: Profile::default(),
+            versions: Vec::new(),
+            ciphers: Vec::new(),
             resume: Resume::default(),
             groups: Vec::new(),
         }
@@ -135,9 +145,16 @@ impl Connector {
     /// Reads all files of `setup`. The warnings are about what it accepts and should not be so.
     ///
     /// # Errors
-    /// All that is wrong with the files.
+    /// All that is wrong with the files, or that the name is none, or that the versions, cipher suites and groups leave
+    /// nothing to offer.
     pub fn new(setup: ClientSetup) -> Result<(Connector, Vec<Trouble>), Vec<Trouble>> {
+        check_name(&setup)
+            .and_then(|()| check_offer(&setup))
+            .map_err(|why| vec![Trouble::new(Subject::Setup, why)])?;
         let mut provider = aws_lc_rs::default_provider();
+        if !setup.ciphers.is_empty() {
+            provider.cipher_suites = setup.ciphers.iter().map(|cipher| cipher.suite()).collect();
+        }
         if !setup.groups.is_empty() {
             provider.kx_groups = setup.groups.iter().map(|group| group.exchange()).collect();
         }
@@ -199,6 +216,48 @@ impl fmt::Debug for Connector {
     }
 }
 
+impl ClientSetup {
+    /// The versions that are offered, as far as there are cipher suites of them.
+    fn offered(&self) -> &[Version] {
+        match (&self.versions[..], self.profile) {
+            ([], Profile::Modern) => &[Version::Tls13],
+            ([], Profile::Intermediate) => &[Version::Tls13, Version::Tls12],
+            (versions, _) => versions,
+        }
+    }
+}
+
+fn check_name(setup: &ClientSetup) -> Result<(), String> {
+    match &setup.name {
+        Some(name) if ServerName::try_from(name.as_str()).is_err() => {
+            Err(HandshakeError::Name(name.clone()).to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What rustls would not offer to any server.
+fn check_offer(setup: &ClientSetup) -> Result<(), String> {
+    let versions = setup.offered();
+    let is_spoken = |cipher: &Cipher| versions.contains(&cipher.version());
+    if !setup.ciphers.is_empty() && !setup.ciphers.iter().any(is_spoken) {
+        let of_versions = Cipher::ALL.iter().filter(|cipher| is_spoken(cipher));
+        let names: Vec<&str> = of_versions.map(|cipher| cipher.name()).collect();
+        return Err(format!(
+            "none of the cipher suites belongs to the versions of TLS that are offered: those have {}",
+            names.join(", ")
+        ));
+    }
+    if !versions.contains(&Version::Tls13) && setup.groups[..] == [Group::X25519MlKem768] {
+        return Err(format!(
+            "{} is a group of TLS 1.3, and TLS 1.2 alone is offered: add another one, such as {}",
+            Group::X25519MlKem768.name(),
+            Group::X25519.name()
+        ));
+    }
+    Ok(())
+}
+
 fn files(setup: &ClientSetup) -> Vec<PathBuf> {
     let mut files = Vec::new();
     if let Verify::File(file) = &setup.verify {
@@ -220,9 +279,14 @@ fn build(
         .map(|(certificate, key)| certificate::load_pair(certificate, key, provider, warnings));
     let verifier = verifier(&setup.verify, provider).map_err(|trouble| vec![trouble]);
     let (verifier, certificate) = both(verifier, certificate.transpose())?;
+    let versions = setup.offered().iter().map(|version| match version {
+        Version::Tls12 => &version::TLS12,
+        Version::Tls13 => &version::TLS13,
+    });
+    let versions: Vec<&SupportedProtocolVersion> = versions.collect();
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
-        .with_protocol_versions(setup.profile.versions())
-        .expect("the provider has ciphers for both versions")
+        .with_protocol_versions(&versions)
+        .expect("what is offered was checked")
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let mut config = match certificate {

@@ -2,7 +2,7 @@
 
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
-use crate::certificate;
+use crate::{certificate, cipher};
 
 /// A version of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,8 +54,7 @@ impl Info {
             version,
             cipher: state
                 .negotiated_cipher_suite()
-                .and_then(|suite| suite.suite().as_str())
-                .unwrap_or("unknown"),
+                .map_or("unknown", |suite| cipher::name(suite.suite())),
             is_resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
             name,
             protocol: state.alpn_protocol().map(Into::into),

@@ -18,6 +18,7 @@ mod acceptor;
 mod connector;
 
 mod certificate;
+mod cipher;
 mod watch;
 
 mod error;
@@ -25,6 +26,7 @@ mod info;
 
 pub use acceptor::{Acceptor, Clients, Profile, ServerSetup};
 pub use certificate::Identity;
+pub use cipher::Cipher;
 pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};
 pub use info::{Info, Version};

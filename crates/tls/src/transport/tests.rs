@@ -12,8 +12,8 @@ use onrush_engine::{
 };
 
 use crate::{
-    Acceptor, ClientSetup, Clients, Connector, HandshakeError, Identity, Profile, ServerSetup,
-    Transport, Verify, Version,
+    Acceptor, Cipher, ClientSetup, Clients, Connector, Group, HandshakeError, Identity, Profile,
+    ServerSetup, Transport, Verify, Version,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..16;
@@ -496,6 +496,86 @@ fn clients_show_certificates_where_they_must() {
             assert_eq!(refused, Err(Error::new(Op::Recv, Kind::Alert(116))));
         }
     });
+}
+
+#[test]
+fn only_the_versions_and_cipher_suites_that_are_named_are_offered() {
+    let everything = |setup: ClientSetup| ClientSetup {
+        verify: Verify::Nothing,
+        ..setup
+    };
+    on_every_driver(Simulation::with_seed, move |site| async move {
+        let acceptor = acceptor(Profile::Intermediate);
+        // The key of a certificate that signs itself is of an elliptic curve.
+        for (versions, ciphers, version, cipher) in [
+            (vec![Version::Tls12], vec![], Version::Tls12, None),
+            (vec![Version::Tls13], vec![], Version::Tls13, None),
+            (
+                vec![],
+                vec![Cipher::ChaCha20, Cipher::EcdsaAes128],
+                Version::Tls13,
+                Some(Cipher::ChaCha20),
+            ),
+            (
+                vec![],
+                vec![Cipher::RsaAes256, Cipher::EcdsaAes128],
+                Version::Tls12,
+                Some(Cipher::EcdsaAes128),
+            ),
+        ] {
+            let connector = connector_of(everything(ClientSetup {
+                versions,
+                ciphers,
+                ..ClientSetup::default()
+            }));
+            let (server, client) = site.shake(&acceptor, &connector).await;
+            for end in [server, client] {
+                let end = end.unwrap();
+                let info = end.info().unwrap();
+                assert_eq!(info.version, version);
+                let expected = cipher.map_or(info.cipher, Cipher::name);
+                assert_eq!(info.cipher, expected);
+            }
+        }
+        let only_rsa = connector_of(everything(ClientSetup {
+            ciphers: vec![Cipher::RsaAes256],
+            ..ClientSetup::default()
+        }));
+        let (server, client) = site.shake(&acceptor, &only_rsa).await;
+        assert!(server.is_err() && client.is_err());
+    });
+}
+
+#[test]
+fn an_offer_of_nothing_is_refused_with_what_could_be_offered() {
+    for (setup, part) in [
+        (
+            ClientSetup {
+                name: Some("a b".to_owned()),
+                ..ClientSetup::default()
+            },
+            "is no name of a TLS server",
+        ),
+        (
+            ClientSetup {
+                versions: vec![Version::Tls13],
+                ciphers: vec![Cipher::RsaAes128],
+                ..ClientSetup::default()
+            },
+            "those have TLS_AES_256_GCM_SHA384, ",
+        ),
+        (
+            ClientSetup {
+                versions: vec![Version::Tls12],
+                groups: vec![Group::X25519MlKem768],
+                ..ClientSetup::default()
+            },
+            "is a group of TLS 1.3",
+        ),
+    ] {
+        let wrong = Connector::new(setup).err().unwrap();
+        assert!(wrong[0].to_string().contains(part), "{wrong:?}");
+    }
 }
 
 #[test]
