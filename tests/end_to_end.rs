@@ -17,6 +17,7 @@ mod forwarding;
 mod judging;
 mod limiting;
 mod loading;
+mod reaching;
 mod smuggling;
 mod starting;
 mod stopping;

@@ -3,13 +3,13 @@
 mod live;
 mod output;
 mod pace;
+mod reach;
 mod requests;
 mod results;
 mod search;
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -20,12 +20,13 @@ use onrush_load::limits::TIMEOUT_DEFAULT;
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::{Options, Plan};
+use onrush_load::reach::Reach;
 use onrush_load::requests::Asks;
 use onrush_load::run::Stopper;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
 use onrush_load::threshold::Threshold;
-use onrush_load::{Group, Io, Resume, Verify, run, selftest};
+use onrush_load::{Io, run, selftest};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -123,22 +124,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
-    /// Believe any certificate of an https server
-    #[arg(short = 'k', long)]
-    insecure: bool,
-
-    /// Believe certificates of the authorities in this PEM file, instead of those of the system
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    cacert: Option<PathBuf>,
-
-    /// Whether connections resume the TLS sessions of earlier ones
-    #[arg(long, value_name = "on|off", value_enum, default_value = "on")]
-    tls_resume: Switch,
-
-    /// Groups of the TLS key exchange to offer, the favourite first, such as x25519,secp256r1 [default: x25519mlkem768
-    /// and after it x25519, secp256r1, secp384r1]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = group)]
-    tls_groups: Vec<Group>,
+    #[command(flatten)]
+    reach: reach::ReachArgs,
 }
 
 /// What becomes of results that were written before.
@@ -189,14 +176,6 @@ fn io_driver(text: &str) -> Result<Io, String> {
     }
 }
 
-fn group(text: &str) -> Result<Group, String> {
-    let known = |group: &Group| text.eq_ignore_ascii_case(group.name());
-    Group::ALL.into_iter().find(known).ok_or_else(|| {
-        let names = Group::ALL.map(Group::name).join(", ");
-        format!("unknown group of a key exchange: expected one of {names}")
-    })
-}
-
 impl Args {
     /// Options for `urls`, and notes on what was left out of files.
     fn options(self, urls: &[Target]) -> Result<(Options, Vec<String>), Error> {
@@ -230,21 +209,14 @@ impl Args {
             headers: Vec::new(),
             asks: Asks::default(),
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
-            verify: match self.cacert {
-                _ if self.insecure => Verify::Nothing,
-                Some(file) => Verify::File(file),
-                None => Verify::System,
-            },
-            groups: self.tls_groups,
-            resume: match self.tls_resume {
-                Switch::On => Resume::Yes,
-                Switch::Off => Resume::No,
-            },
+            reach: Reach::default(),
         };
         let notes = self
             .asked
             .apply(urls, &mut options)
             .map_err(Error::Invalid)?;
+        let reach = self.reach.reach(&options.target);
+        options.reach = reach.map_err(Error::Invalid)?;
         if let Pace::Open(ArrivalPlan::Listed(times)) = &options.pace {
             // The log ends the run, unless something else does before.
             options.stop.after = self.duration;
@@ -294,11 +266,12 @@ fn load(mut args: Args) -> Result<u8, Error> {
     if let Some(condition) = condition {
         return search::run(&condition, &options, output.of_search());
     }
-    let length = Length {
-        after: options.stop.after,
-        count: options.stop.count,
-    };
+    let after = options.stop.after;
     let plan = Plan::new(options)?;
+    let length = Length {
+        after,
+        count: plan.count(),
+    };
     let files = output.open()?;
     let running = run::start(plan)?;
     stop_on_signal(running.stopper())?;
@@ -388,10 +361,6 @@ mod tests {
             ("http://a/ --io kqueue", "unknown driver"),
             ("http://a/ --cpus x", "is not a list of CPUs"),
             ("http://a/ -H x", "is not a header"),
-            (
-                "https://a/ --tls-groups x",
-                "expected one of x25519mlkem768,",
-            ),
             ("a", "does not begin with http://"),
         ] {
             let error = options(line).unwrap_err();

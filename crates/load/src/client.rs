@@ -18,6 +18,7 @@ use crate::limits::{BATCH_BYTES_MAX, CONNECT_TIMEOUT, TCP_SAMPLES};
 use crate::pace::arrivals::{Arrivals, Share};
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::{Connecting, Plan};
+use crate::reach::Way;
 use crate::record::{Failure, Measured, Record};
 use crate::requests::cookies::Jar;
 use crate::requests::expect::Met;
@@ -30,7 +31,7 @@ use crate::times::{Answered, Times};
 pub(crate) struct Client {
     pub(crate) core: Core,
     plan: Arc<Plan>,
-    address: Address,
+    way: Way,
     timeout: Duration,
     connect_timeout: Duration,
     /// Requests taken at a time.
@@ -107,7 +108,7 @@ impl Client {
         let client = Rc::new(Client {
             core: core.clone(),
             plan: Arc::clone(plan),
-            address,
+            way: Way::new(plan, core.id(), address),
             timeout: options.timeout,
             connect_timeout: options.timeout.min(CONNECT_TIMEOUT),
             turn,
@@ -385,7 +386,7 @@ impl Client {
         self.record.borrow_mut().tally.connections += 1;
         let begin = self.core.now_exact();
         let deadline = begin + self.connect_timeout;
-        let stream = Stream::connect(&self.core, &self.address, Some(deadline)).await?;
+        let stream = self.way.connect(&self.core, deadline).await?;
         let time = self.core.now_exact().nanoseconds_since(begin);
         let transport = match &self.plan.connector {
             None => Transport::plain(stream),
@@ -626,7 +627,10 @@ impl Source {
         let options = &plan.options;
         match &options.pace {
             Pace::Closed => Source::Closed,
-            Pace::Think(time) => Source::Think(*time, Random::stream(options.seed, core as u64)),
+            Pace::Think(time) => {
+                let stream = plan.share_of(core).first;
+                Source::Think(*time, Random::stream(options.seed, stream))
+            }
             Pace::Open(arrivals) => {
                 let arrivals = Arrivals::new(arrivals, plan.share_of(core), turn);
                 let dispatch = Dispatch::new(arrivals, connections, options.catch_up);

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod plan;
+pub mod reach;
 pub mod target;
 
 pub mod pace;
@@ -56,4 +57,4 @@ pub mod limits;
 
 // For whoever fills in `Options` without depending on the engine and on TLS.
 pub use onrush_engine::Io;
-pub use onrush_tls::{Group, Resume, Verify};
+pub use onrush_tls::{Cipher, ClientSetup, Group, Resume, Verify, Version};

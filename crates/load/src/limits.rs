@@ -32,6 +32,12 @@ pub const RATE_MAX: u64 = 1_000_000_000;
 /// The longest run; beyond a year a unit was mistyped.
 pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// Source addresses that are tried before the run: with 28,000 ports each more than the connections of any run need.
+pub const SOURCES_CHECKED_MAX: u64 = 4096;
+
+/// Bytes of a header of the PROXY protocol: one of version 2 with the paths of Unix sockets has 232.
+pub(crate) const INTRODUCTION_BYTES_MAX: usize = 256;
+
 /// How long nothing may arrive while an answer is due, unless the caller says otherwise: h1load's default.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 

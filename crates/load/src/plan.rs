@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onrush_engine::{Instant, Io};
 use onrush_measure::units;
-use onrush_tls::{ClientSetup, Connector, Group, Resume, Verify};
+use onrush_tls::Connector;
 
 use crate::error::Error;
 use crate::limits::{
@@ -12,6 +12,7 @@ use crate::limits::{
 };
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
+use crate::reach::Reach;
 use crate::requests::mix::{Last, Mix, Recipe};
 use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
@@ -22,7 +23,7 @@ use crate::target::{Scheme, Target};
 pub struct Options {
     /// Whom to ask for what.
     pub target: Target,
-    /// Connections over all threads.
+    /// Connections of the whole run; of several generators each makes its part.
     pub connections: usize,
     /// Threads, each with a core of its own.
     pub threads: usize,
@@ -61,12 +62,8 @@ pub struct Options {
     pub asks: Asks,
     /// How long nothing may arrive while an answer is due.
     pub timeout: Duration,
-    /// Whose certificates are believed; for `https://`.
-    pub verify: Verify,
-    /// Whether connections resume the TLS sessions of earlier ones.
-    pub resume: Resume,
-    /// The groups of the TLS key exchange that are offered, the favourite first; none for all that there are.
-    pub groups: Vec<Group>,
+    /// How connections reach their server.
+    pub reach: Reach,
 }
 
 /// When connections are made.
@@ -86,6 +83,13 @@ pub struct Shard {
     pub index: u64,
     /// How many there are.
     pub count: u64,
+}
+
+impl Shard {
+    /// Which of what the run counts it is.
+    pub(crate) fn share(self) -> Share {
+        Share::of_core(0, 1, self.index, self.count)
+    }
 }
 
 impl Default for Shard {
@@ -187,9 +191,45 @@ impl Plan {
         bytes
     }
 
+    /// How many connections this generator makes.
+    pub(crate) fn connections(&self) -> usize {
+        let connections = self.options.connections as u64;
+        self.options.shard.share().count_of(connections) as usize
+    }
+
+    /// How many requests it makes, where there is a bound.
+    pub fn count(&self) -> Option<u64> {
+        let count = self.options.stop.count?;
+        Some(self.options.shard.share().count_of(count))
+    }
+
+    /// The requests per second that it comes to in the end; `None` in a closed loop.
+    pub(crate) fn rate_asked(&self) -> Option<u64> {
+        match self.options.pace {
+            Pace::EachConnection(rate) => Some(rate.get() * self.connections() as u64),
+            Pace::Closed | Pace::Think(_) | Pace::Open(_) => {
+                let rate = self.options.pace.rate_asked(0)?;
+                Some(self.options.shard.share().count_of(rate.round() as u64))
+            }
+        }
+    }
+
+    /// How many requests are due here within `time`; `None` in a closed loop.
+    pub(crate) fn due_within(&self, time: Duration) -> Option<f64> {
+        let due = self
+            .options
+            .pace
+            .due_within(time, self.connections() as u64)?;
+        Some(match self.options.pace {
+            Pace::EachConnection(_) => due,
+            Pace::Closed | Pace::Think(_) | Pace::Open(_) => due / self.options.shard.count as f64,
+        })
+    }
+
     /// The numbers, in the whole run, of the connections of core `core`.
     pub(crate) fn connections_of(&self, core: usize) -> impl Iterator<Item = u64> + use<> {
-        (core as u64..self.options.connections as u64).step_by(self.options.threads)
+        let Share { first, stride } = self.share_of(core);
+        (first..self.options.connections as u64).step_by(stride as usize)
     }
 
     /// Which of the run's requests core `core` makes.
@@ -220,13 +260,7 @@ fn connector(options: &Options) -> Result<Option<Connector>, String> {
     if options.target.scheme == Scheme::Http {
         return Ok(None);
     }
-    let setup = ClientSetup {
-        verify: options.verify.clone(),
-        resume: options.resume,
-        groups: options.groups.clone(),
-        ..ClientSetup::default()
-    };
-    match Connector::new(setup) {
+    match Connector::new(options.reach.tls.clone()) {
         Ok((connector, _)) => Ok(Some(connector)),
         Err(wrong) => Err(wrong
             .iter()
@@ -252,15 +286,25 @@ fn check(options: &Options) -> Result<(), String> {
             "{threads} threads are out of range: expected 1 to {THREADS_MAX}"
         ));
     }
-    if threads > connections {
-        return Err(format!(
-            "{threads} threads have nothing to do with {connections} connections: use -c {threads} or more, or fewer threads"
-        ));
+    check_shard(options.shard)?;
+    let own = options.shard.share().count_of(connections as u64);
+    if threads as u64 > own {
+        let of = options.shard.count;
+        return Err(match of {
+            1 => format!(
+                "{threads} threads have nothing to do with {connections} connections: use -c {threads} or more, or fewer threads"
+            ),
+            _ => format!(
+                "{threads} threads have nothing to do with the {own} connections of this part of {connections}: use -c {} or more, or fewer threads",
+                threads as u64 * of
+            ),
+        });
     }
     if options.pipeline == 0 || options.requests_per_connection == Some(0) {
         return Err("a connection sends at least one request at a time and in all".to_owned());
     }
-    check_times(options)
+    check_times(options)?;
+    options.reach.check(&options.target)
 }
 
 fn check_times(options: &Options) -> Result<(), String> {
@@ -289,6 +333,16 @@ fn check_times(options: &Options) -> Result<(), String> {
     check_pace(options)
 }
 
+fn check_shard(Shard { index, count }: Shard) -> Result<(), String> {
+    if index < count {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no part {index} of {count}: they are numbered from 0 to {}",
+        count.saturating_sub(1)
+    ))
+}
+
 fn check_pace(options: &Options) -> Result<(), String> {
     let per_second = options.pace.rate_asked(options.connections as u64);
     if let Some(rate) = per_second
@@ -302,13 +356,6 @@ fn check_pace(options: &Options) -> Result<(), String> {
         && (*size == 0 || every.is_zero())
     {
         return Err("a burst has at least one request, and the next comes later".to_owned());
-    }
-    let Shard { index, count } = options.shard;
-    if index >= count {
-        return Err(format!(
-            "there is no part {index} of {count}: they are numbered from 0 to {}",
-            count.saturating_sub(1)
-        ));
     }
     let is_open = matches!(options.pace, Pace::Open(_));
     if options.catch_up.is_some() && !is_open {
@@ -366,9 +413,7 @@ pub(crate) mod tests {
             headers: Vec::new(),
             asks: Asks::default(),
             timeout: TIMEOUT_DEFAULT,
-            verify: Verify::default(),
-            resume: Resume::default(),
-            groups: Vec::new(),
+            reach: Reach::default(),
         }
     }
 
@@ -427,6 +472,12 @@ pub(crate) mod tests {
     #[test]
     fn impossible_combinations_are_refused_with_their_reason() {
         refused("use -c 2 or more", |options| options.threads = 2);
+        refused("use -c 3 or more", |options| {
+            options.shard = Shard { index: 2, count: 3 };
+        });
+        refused("no part 3 of 3", |options| {
+            options.shard = Shard { index: 3, count: 3 };
+        });
         refused("out of range", |options| options.connections = 0);
         refused("out of range", |options| options.threads = 0);
         refused("at least one request", |options| options.pipeline = 0);
@@ -442,6 +493,39 @@ pub(crate) mod tests {
         refused("out of range", |options| {
             options.pace = Pace::rate(NonZeroU64::MAX);
         });
+    }
+
+    #[test]
+    fn generators_divide_connections_counts_and_rates_to_the_last() {
+        let part = |index, change: fn(&mut Options)| {
+            let mut options = options("http://a/");
+            options.shard = Shard { index, count: 3 };
+            (options.connections, options.threads) = (11, 2);
+            options.stop.count = Some(100);
+            options.pace = Pace::rate(NonZeroU64::new(1000).unwrap());
+            change(&mut options);
+            Plan::new(options).unwrap()
+        };
+        let plans = [0, 1, 2].map(|index| part(index, |_| ()));
+        let mut numbers: Vec<u64> = plans
+            .iter()
+            .flat_map(|plan| (0..2).flat_map(|core| plan.connections_of(core)))
+            .collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..11).collect::<Vec<_>>());
+        assert_eq!(plans.each_ref().map(Plan::connections), [4, 4, 3]);
+        assert_eq!(plans.each_ref().map(Plan::count), [34, 33, 33].map(Some));
+        let rates = plans.each_ref().map(Plan::rate_asked);
+        assert_eq!(rates, [334, 333, 333].map(Some));
+        let due = plans[0].due_within(Duration::from_secs(3));
+        assert_eq!(due, Some(1000.0));
+        let each = [0, 1, 2].map(|index| {
+            let five = |options: &mut Options| {
+                options.pace = Pace::EachConnection(NonZeroU64::new(5).unwrap());
+            };
+            part(index, five).rate_asked()
+        });
+        assert_eq!(each, [20, 20, 15].map(Some));
     }
 
     #[test]

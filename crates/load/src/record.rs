@@ -1,7 +1,7 @@
 //! What one core has counted. Written at every answer, so it allocates nothing after its making; read once a second
 //! and at the end.
 
-use onrush_engine::{Errno, Error, Kind, TcpInfo};
+use onrush_engine::{Errno, Error, Kind, Op, TcpInfo};
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
 use onrush_tls::{Info, Version};
@@ -82,6 +82,8 @@ impl Failure {
     /// What a failed connect(2) counts as.
     pub(crate) fn of_connect(error: Error) -> Failure {
         match error.kind {
+            // The same error as for want of a port means something else there.
+            _ if error.op == Op::Bind => Failure::ConnectOther,
             Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::ConnectTimeout,
             // A Unix socket that is not there is refused in other words.
             Kind::Os(Errno::CONNREFUSED | Errno::NOENT) => Failure::ConnectRefused,

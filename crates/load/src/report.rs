@@ -17,7 +17,7 @@ use crate::figures::{Figures, Kind};
 use crate::history::History;
 use crate::limits::RATE_MISSED_SHARE;
 use crate::ordered;
-use crate::plan::Plan;
+use crate::plan::{Plan, Shard};
 use crate::record::{Failure, Handshakes, Record};
 use crate::rows::Row;
 use crate::run::{Found, Outcome, plural};
@@ -207,6 +207,27 @@ pub struct Asked {
     pub headers: Vec<String>,
     /// How long nothing may arrive while an answer is due.
     pub timeout_s: f64,
+    /// Which part of a run of several generators this is; its connections, count and rate are those of the part.
+    #[serde(default)]
+    pub shard: Option<ShardRow>,
+    /// The addresses that connections came from, where they were given.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Where connections went, where that was not what the URL says.
+    #[serde(default)]
+    pub connect_to: Option<String>,
+    /// The version of the PROXY protocol that connections began with.
+    #[serde(default)]
+    pub proxy_protocol: Option<String>,
+}
+
+/// One part of a run of several generators.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct ShardRow {
+    /// Its number, from 1.
+    pub part: u64,
+    /// How many there are.
+    pub of: u64,
 }
 
 /// Latencies in microseconds; none without answers.
@@ -454,7 +475,7 @@ impl Asked {
     fn of(plan: &Plan, io: Io) -> Asked {
         let options = &plan.options;
         Asked {
-            connections: options.connections,
+            connections: plan.connections(),
             threads: options.threads,
             cpus: options.cpus.clone(),
             io: match io {
@@ -463,12 +484,19 @@ impl Asked {
             }
             .to_owned(),
             duration_s: options.stop.after.map(|after| after.as_secs_f64()),
-            count: options.stop.count,
+            count: plan.count(),
             requests_per_connection: options.requests_per_connection,
-            rate: options
-                .pace
-                .rate_asked(options.connections as u64)
-                .map(|rate| rate.round() as u64),
+            rate: plan.rate_asked(),
+            shard: (options.shard != Shard::default()).then(|| ShardRow {
+                part: options.shard.index + 1,
+                of: options.shard.count,
+            }),
+            source: (!options.reach.sources.is_empty()).then(|| options.reach.sources.to_string()),
+            connect_to: options.reach.connect_to.as_ref().map(ToString::to_string),
+            proxy_protocol: options
+                .reach
+                .proxy_protocol
+                .map(|version| version.name().to_owned()),
             pipeline: options.pipeline,
             method: plan.method().to_owned(),
             headers: options
@@ -608,9 +636,9 @@ fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Evidence {
         host: (before, after),
         ..
     } = found;
-    let connections = plan.options.connections as u64;
+    let connections = plan.connections() as u64;
     let seconds = elapsed.as_secs_f64();
-    let due = plan.options.pace.due_within(elapsed, connections);
+    let due = plan.due_within(elapsed);
     let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
     let failures = record.tally.requests - record.answers();
     let unfinished: u64 = outcomes.iter().map(|core| core.end.unfinished).sum();
@@ -729,8 +757,7 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
 /// When clearly fewer requests were finished than the rate asked for.
 fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> {
     let elapsed = Duration::from_secs_f64(report.duration_s);
-    let connections = report.options.connections as u64;
-    let asked = plan.options.pace.due_within(elapsed, connections)?;
+    let asked = plan.due_within(elapsed)?;
     let in_flight = report.options.connections as f64 * report.options.pipeline as f64;
     let finished = record.tally.requests as f64;
     let is_missed = asked - finished > in_flight.max(asked * RATE_MISSED_SHARE);
@@ -745,8 +772,7 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
 
 /// Whether neither the time nor the count that was asked for was reached.
 fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
-    let stop = &plan.options.stop;
     let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
     let in_count = |count: u64| record.tally.requests + report.missed >= count;
-    !stop.after.is_some_and(in_time) && !stop.count.is_some_and(in_count)
+    !plan.options.stop.after.is_some_and(in_time) && !plan.count().is_some_and(in_count)
 }

@@ -16,6 +16,7 @@ use crate::history::History;
 use crate::host::HostTime;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP};
 use crate::plan::Plan;
+use crate::reach;
 use crate::record::Record;
 use crate::report::{Report, SecondRow};
 use crate::rows::{Reading, Row, Rows};
@@ -28,9 +29,10 @@ use crate::times::Times;
 /// When the target's name cannot be resolved or this machine does not allow what was asked for.
 pub fn start(plan: Plan) -> Result<Running, Error> {
     let options = &plan.options;
-    check_descriptors(options.connections as u64, options.threads as u64)?;
+    check_descriptors(plan.connections() as u64, options.threads as u64)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
-    let address = options.target.resolve()?;
+    let address = options.reach.resolve(&options.target)?;
+    reach::check_host(&plan, &address)?;
     let setup = Setup {
         io: choice.io,
         cpus: (0..options.threads).map(|core| plan.cpu_of(core)).collect(),
@@ -122,7 +124,7 @@ impl Running {
             "{} at {}: {} over {}{pinned}, {}",
             options.target.url,
             self.address,
-            plural(options.connections as u64, "connection"),
+            plural(self.plan.connections() as u64, "connection"),
             plural(options.threads as u64, "thread"),
             self.choice,
         )

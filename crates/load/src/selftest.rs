@@ -14,6 +14,7 @@ use onrush_measure::{percentile, units};
 use crate::error::Error;
 use crate::pace::{Pace, Start};
 use crate::plan::{Connecting, Options, Plan, Shard};
+use crate::reach::Reach;
 use crate::report::Report;
 use crate::requests::Asks;
 use crate::run;
@@ -214,9 +215,7 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
         headers: Vec::new(),
         asks: Asks::default(),
         timeout: Duration::from_secs(10),
-        verify: onrush_tls::Verify::default(),
-        resume: onrush_tls::Resume::default(),
-        groups: Vec::new(),
+        reach: Reach::default(),
     };
     change(&mut options);
     let report = run::start(Plan::new(options)?)?.finish(|_| ())?;

@@ -3,6 +3,7 @@
 //! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; `https://` with
 //! port 443; for Unix sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without a scheme before it.
 
+use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -104,15 +105,36 @@ impl Target {
             Place::Unix(_) => &self.host,
         }
     }
+}
 
-    /// The address to connect to. Of several that a name has, the first that accepts a connection is taken, so that
-    /// `localhost` finds a server that listens on one of its two.
+impl Place {
+    /// Reads `HOST:PORT` or `unix:/path/to/socket`.
+    ///
+    /// # Errors
+    /// A sentence with the text and what was expected.
+    pub fn parse(text: &str) -> Result<Place, String> {
+        let place = match text.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') => Ok(Place::Unix(PathBuf::from(path))),
+            Some(_) => Err("the path of a Unix socket is absolute".to_owned()),
+            None if text.contains(['/', '?']) => Err("it has a path".to_owned()),
+            None => authority(text, None).map(|(host, port)| Place::Tcp(host.to_owned(), port)),
+        };
+        place.map_err(|why| {
+            format!("{text:?} is no place to connect to: {why}; expected one such as 10.0.0.1:8080, [::1]:8080 or unix:/run/a.sock")
+        })
+    }
+
+    /// The address to connect to, of those that `is_fit`; `None` when it has others only. Of several that a name has, the
+    /// first that accepts a connection is taken, so that `localhost` finds a server that listens on one of its two.
     ///
     /// # Errors
     /// When the name cannot be resolved.
-    pub fn resolve(&self) -> Result<Address, Error> {
-        let (host, port) = match &self.place {
-            Place::Unix(path) => return Ok(Address::Unix(path.clone())),
+    pub(crate) fn resolve(
+        &self,
+        is_fit: impl Fn(&SocketAddr) -> bool,
+    ) -> Result<Option<Address>, Error> {
+        let (host, port) = match self {
+            Place::Unix(path) => return Ok(Some(Address::Unix(path.clone()))),
             Place::Tcp(host, port) => (host.as_str(), *port),
         };
         let unresolved = |why: String| {
@@ -122,12 +144,22 @@ impl Target {
             .to_socket_addrs()
             .map_err(|error| unresolved(error.to_string()))?
             .collect();
-        let Some(&first) = addresses.first() else {
+        if addresses.is_empty() {
             return Err(unresolved("it has no address".to_owned()));
-        };
-        Ok(Address::Tcp(
-            first_that_accepts(&addresses).unwrap_or(first),
-        ))
+        }
+        let fit: Vec<SocketAddr> = addresses.into_iter().filter(is_fit).collect();
+        let chosen = first_that_accepts(&fit).or(fit.first().copied());
+        Ok(chosen.map(Address::Tcp))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Tcp(host, port) if host.contains(':') => write!(out, "[{host}]:{port}"),
+            Place::Tcp(host, port) => write!(out, "{host}:{port}"),
+            Place::Unix(path) => write!(out, "unix:{}", path.display()),
+        }
     }
 }
 
@@ -158,10 +190,16 @@ fn unix(rest: &str) -> Result<Parts<'_>, String> {
 
 fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    if authority.contains('@') {
+    let (written, path) = rest.split_at(end);
+    if written.contains('@') {
         return Err("user and password are not sent; use -H 'Authorization: …'".to_owned());
     }
+    let (host, port) = authority(written, Some(scheme.port()))?;
+    Ok((Place::Tcp(host.to_owned(), port), written.to_owned(), path))
+}
+
+/// Host and port, which is `port` when none is written.
+fn authority(authority: &str, default: Option<u16>) -> Result<(&str, u16), String> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(bracketed) => {
             let (host, port) = bracketed
@@ -181,7 +219,7 @@ fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
         return Err("it names no host".to_owned());
     }
     let port = match port.strip_prefix(':') {
-        None | Some("") if port.len() < 2 => scheme.port(),
+        None | Some("") if port.len() < 2 => default.ok_or("it has no port")?,
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
             .parse()
             .ok()
@@ -189,11 +227,7 @@ fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
             .ok_or(format!("{digits:?} is not a port"))?,
         _ => return Err(format!("{port:?} is not a port")),
     };
-    Ok((
-        Place::Tcp(host.to_owned(), port),
-        authority.to_owned(),
-        path,
-    ))
+    Ok((host, port))
 }
 
 #[cfg(test)]
@@ -267,11 +301,33 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_a_host_with_a_port_or_a_socket() {
+        for (text, expected) in [
+            ("a.example:80", Ok("a.example:80")),
+            ("[::1]:81", Ok("[::1]:81")),
+            ("unix:/run/a.sock", Ok("unix:/run/a.sock")),
+            ("a.example", Err("has no port")),
+            ("::1", Err("in brackets")),
+            ("a:0", Err("\"0\" is not a port")),
+            (":80", Err("names no host")),
+            ("a:80/b", Err("has a path")),
+            ("http://a:80", Err("has a path")),
+            ("unix:run/a.sock", Err("is absolute")),
+        ] {
+            match (Place::parse(text), expected) {
+                (Ok(place), Ok(expected)) => assert_eq!(place.to_string(), expected),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+                (place, _) => panic!("{text} is {place:?}"),
+            }
+        }
+    }
+
+    #[test]
     fn an_address_needs_no_resolver() {
         let target = Target::parse("http://[::1]:8080/").unwrap();
         assert_eq!(
-            target.resolve(),
-            Ok(Address::Tcp("[::1]:8080".parse().unwrap()))
+            target.place.resolve(|_| true),
+            Ok(Some(Address::Tcp("[::1]:8080".parse().unwrap())))
         );
     }
 
@@ -279,7 +335,7 @@ mod tests {
     fn a_name_that_does_not_exist_is_unreachable() {
         // RFC 6761 6.4: .invalid never resolves.
         let target = Target::parse("http://nobody.invalid/").unwrap();
-        let Err(Error::Unreachable(sentence)) = target.resolve() else {
+        let Err(Error::Unreachable(sentence)) = target.place.resolve(|_| true) else {
             panic!("it resolved");
         };
         assert!(sentence.contains("\"nobody.invalid\" cannot be resolved"));

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::num::NonZeroU64;
 use std::os::unix::net::UnixListener;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use onrush_load::Io;
 use onrush_load::error::Error;
 use onrush_load::pace::{Pace, Start};
 use onrush_load::plan::{Connecting, Options, Plan, Shard};
+use onrush_load::reach::{ProxyVersion, Reach, Sources};
 use onrush_load::report::Report;
 use onrush_load::requests::Asks;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
-use onrush_load::target::Target;
-use onrush_load::{Io, Resume, Verify};
+use onrush_load::target::{Place, Target};
 use serde_json::{Map, Value};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -45,9 +47,7 @@ fn options(url: &str, count: u64) -> Options {
         headers: Vec::new(),
         asks: Asks::default(),
         timeout: Duration::from_secs(60),
-        verify: Verify::default(),
-        resume: Resume::default(),
-        groups: Vec::new(),
+        reach: Reach::default(),
     }
 }
 
@@ -263,5 +263,159 @@ fn check_object(object: &Map<String, Value>, schema: &Value, place: &str) {
             panic!("{place} is not in the schema");
         };
         check(value, pattern, &place);
+    }
+}
+
+/// A server that notes where each connection comes from, and what stands before its first request. Returns its address.
+fn noting_server() -> (SocketAddr, Receiver<(SocketAddr, String)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (notes, noted) = channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let notes = notes.clone();
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                let count = stream.read(&mut bytes).unwrap_or(0);
+                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+                let introduction = text.split("GET ").next().unwrap_or_default();
+                let peer = stream.peer_addr().expect("it has sent something");
+                let _ = notes.send((peer, introduction.to_owned()));
+                if stream.write_all(ANSWER).is_ok() {
+                    answer_all(stream);
+                }
+            });
+        }
+    });
+    (address, noted)
+}
+
+#[test]
+fn connections_come_from_all_sources_alike_and_the_parts_of_a_run_share_them() {
+    for io in [Io::Epoll, Io::Auto] {
+        let (address, noted) = noting_server();
+        for index in 0..2 {
+            let mut options = options(&format!("http://{address}/"), 120);
+            options.io = io;
+            (options.connections, options.shard) = (12, Shard { index, count: 2 });
+            options.reach.sources = Sources::parse("127.0.0.2-127.0.0.4,127.1.0.0/30").unwrap();
+            options.reach.source_ports = Some(40_000..=50_000);
+            let report = run(options);
+            assert_eq!((report.requests, report.errors), (60, 0));
+        }
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (peer, _) in noted.try_iter() {
+            assert!((40_000..=50_000).contains(&peer.port()), "{peer}");
+            *counts.entry(peer.ip().to_string()).or_default() += 1;
+        }
+        let all = [
+            "127.0.0.2",
+            "127.0.0.3",
+            "127.0.0.4",
+            "127.1.0.1",
+            "127.1.0.2",
+        ];
+        let each = counts.values().copied();
+        assert!(counts.keys().eq(all), "{counts:?}");
+        // Twelve over five.
+        assert!(
+            each.clone().all(|count| count == 2 || count == 3),
+            "{counts:?}"
+        );
+        assert_eq!(each.sum::<u64>(), 12);
+    }
+}
+
+#[test]
+fn sources_are_taken_in_turn_by_one_connection_that_is_made_again_and_again() {
+    let (address, noted) = noting_server();
+    let mut options = options(&format!("http://{address}/"), 9);
+    (options.connections, options.threads) = (1, 1);
+    options.requests_per_connection = Some(1);
+    options.reach.sources = Sources::parse("127.0.0.2-127.0.0.4").unwrap();
+    assert_eq!(run(options).requests, 9);
+    let order: Vec<u8> = noted
+        .try_iter()
+        .map(|(peer, _)| match peer.ip() {
+            IpAddr::V4(address) => address.octets()[3],
+            IpAddr::V6(_) => 0,
+        })
+        .collect();
+    assert_eq!(order, [2, 3, 4, 2, 3, 4, 2, 3, 4]);
+}
+
+#[test]
+fn what_this_machine_lacks_for_its_connections_is_refused_before_the_run() {
+    let (address, _noted) = noting_server();
+    let refusal = |change: fn(&mut Options)| {
+        let mut options = options(&format!("http://{address}/"), 10);
+        change(&mut options);
+        match start(Plan::new(options).unwrap()) {
+            Err(Error::Invalid(sentence)) => sentence,
+            other => panic!("{:?}", other.map(|_| ())),
+        }
+    };
+    let strange = refusal(|options| {
+        // RFC 5737: for documents only.
+        options.reach.sources = Sources::parse("127.0.0.2,192.0.2.1").unwrap();
+    });
+    assert!(
+        strange.contains("--source 192.0.2.1 cannot be used"),
+        "{strange}"
+    );
+    assert!(
+        strange.contains("ip address add 192.0.2.1 dev lo"),
+        "{strange}"
+    );
+    let family = refusal(|options| options.reach.sources = Sources::parse("::1").unwrap());
+    assert!(family.contains("no address of the family"), "{family}");
+    let few = refusal(|options| {
+        options.connections = 200;
+        options.reach.source_ports = Some(40_000..=40_099);
+    });
+    assert!(few.contains("--source with 2 addresses"), "{few}");
+}
+
+#[test]
+fn the_url_is_asked_for_wherever_it_is_connected_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut options = options("http://nobody.invalid:81/path", 1);
+    (options.connections, options.threads) = (1, 1);
+    options.reach.connect_to =
+        Some(Place::parse(&listener.local_addr().unwrap().to_string()).unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = [0; 4096];
+        let count = stream.read(&mut bytes).unwrap();
+        stream.write_all(ANSWER).unwrap();
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    });
+    assert_eq!(run(options).requests, 1);
+    let request = server.join().unwrap();
+    assert!(
+        request.starts_with("GET /path HTTP/1.1\r\nHost: nobody.invalid:81\r\n"),
+        "{request}"
+    );
+}
+
+#[test]
+fn each_connection_introduces_itself_by_its_own_addresses() {
+    let (address, noted) = noting_server();
+    let mut options = options(&format!("http://{address}/"), 40);
+    options.requests_per_connection = Some(5);
+    options.reach.sources = Sources::parse("127.0.0.2,127.0.0.3").unwrap();
+    options.reach.proxy_protocol = Some(ProxyVersion::V1);
+    let report = run(options);
+    assert_eq!((report.requests, report.errors), (40, 0));
+    let noted: Vec<(SocketAddr, String)> = noted.try_iter().collect();
+    assert_eq!(noted.len() as u64, report.connections);
+    for (peer, introduction) in noted {
+        let line = format!(
+            "PROXY TCP4 {} 127.0.0.1 {} {}\r\n",
+            peer.ip(),
+            peer.port(),
+            address.port()
+        );
+        assert_eq!(introduction, line);
     }
 }

@@ -59,7 +59,8 @@ pub(super) struct PaceArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     catch_up: Option<Duration>,
 
-    /// Make part I of N of the rate and the count, from 1/N to N/N: generators that make a run together
+    /// Make part I of N of the run, from 1/N to N/N: its rate, count, connections, source addresses and ports are divided
+    /// exactly between generators that make it together
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<ShardArg>,
 
