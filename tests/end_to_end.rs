@@ -14,6 +14,7 @@ mod benching;
 mod encryption;
 mod examples;
 mod forwarding;
+mod generating;
 mod judging;
 mod limiting;
 mod loading;

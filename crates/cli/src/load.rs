@@ -117,7 +117,7 @@ pub(crate) struct Args {
     output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr"])]
+    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at"])]
     find_max: Option<Threshold>,
 
     /// How long nothing may arrive while an answer is due [default: 10s]
@@ -201,6 +201,7 @@ impl Args {
             warm_up: paced.warm_up,
             connecting: paced.connecting,
             catch_up: paced.catch_up,
+            start_at: paced.start_at,
             shard: paced.shard,
             seed: paced.seed,
             requests_per_connection: self.requests,

@@ -70,6 +70,43 @@ pub fn unix_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
 }
 
+/// What the kernel has been told of how right the wall clock is, by the program that keeps it so (NTP, PTP).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Discipline {
+    /// Whether there is such a program, and it is content.
+    pub is_synchronized: bool,
+    /// What it has measured and the kernel has not corrected yet, in nanoseconds.
+    pub offset_ns: i64,
+    /// How wrong the clock is, as that program estimates.
+    pub error_estimated: Duration,
+    /// How wrong it is at most, as long as its sources are right.
+    pub error_max: Duration,
+}
+
+/// Asks the kernel how right the wall clock is (adjtimex(2)); `None` where a sandbox forbids the question.
+pub fn discipline() -> Option<Discipline> {
+    // SAFETY: all of its fields are numbers, for which zero is a value; no mode is set, so that nothing is changed.
+    let mut told: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes no more than a `timex` to where it is told, which is one and outlives the call.
+    let state = unsafe { libc::adjtimex(&raw mut told) };
+    if state < 0 {
+        return None;
+    }
+    let unit = if told.status & libc::STA_NANO != 0 {
+        1
+    } else {
+        1000
+    };
+    // The kernel bounds both by 16 s; they are never negative.
+    let microseconds = |value: libc::c_long| Duration::from_micros(value.max(0) as u64);
+    Some(Discipline {
+        is_synchronized: state != libc::TIME_ERROR && told.status & libc::STA_UNSYNC == 0,
+        offset_ns: told.offset * unit,
+        error_estimated: microseconds(told.esterror),
+        error_max: microseconds(told.maxerror),
+    })
+}
+
 /// CPU time used so far by the calling thread, user and system.
 pub fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -105,5 +142,21 @@ impl Clock {
             // A fixed day, so that simulated runs print the same dates for the same seed.
             Clock::Virtual(nanoseconds) => 1_700_000_000 + nanoseconds.get() / 1_000_000_000,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_the_wall_clock_is_bounded() {
+        let Some(discipline) = discipline() else {
+            return eprintln!("skipped: adjtimex(2) is forbidden here");
+        };
+        // The kernel's own bound (NTP_PHASE_LIMIT), which an unsynchronized clock reaches.
+        let bound = Duration::from_secs(16);
+        assert!(discipline.error_max <= bound, "{discipline:?}");
+        assert!(discipline.error_estimated <= bound, "{discipline:?}");
     }
 }

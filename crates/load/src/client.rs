@@ -14,7 +14,7 @@ use crate::connection;
 use crate::dispatch::Dispatch;
 use crate::gate::Signal;
 use crate::host::ThreadTime;
-use crate::limits::{BATCH_BYTES_MAX, CONNECT_TIMEOUT, TCP_SAMPLES};
+use crate::limits::{BATCH_BYTES_MAX, CONNECT_AHEAD, CONNECT_TIMEOUT, TCP_SAMPLES};
 use crate::pace::arrivals::{Arrivals, Share};
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::{Connecting, Plan};
@@ -26,6 +26,7 @@ use crate::requests::mix::{Last, Recipe};
 use crate::sending::Sending;
 use crate::stop::Budget;
 use crate::times::{Answered, Times};
+use crate::wall_clock::WallTime;
 
 /// One core's side of the run.
 pub(crate) struct Client {
@@ -84,7 +85,6 @@ enum Source {
 /// What a core had come to when its part of the run was over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
-    pub(crate) began: Instant,
     pub(crate) elapsed: Duration,
     /// What it cost the thread.
     pub(crate) time: ThreadTime,
@@ -198,7 +198,6 @@ impl Client {
             dispatch.close();
         }
         let end = End {
-            began: self.begin.get(),
             elapsed: now.since(self.begin.get()),
             time: ThreadTime::now().since(self.time_before.get()),
             worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
@@ -263,6 +262,10 @@ impl Client {
     pub(crate) async fn connect_before(&self) -> Option<Transport> {
         if self.plan.options.connecting == Connecting::AtStart {
             return None;
+        }
+        if let Some(at) = self.plan.options.start_at {
+            let left = at.since(WallTime::now());
+            self.core.sleep(left.saturating_sub(CONNECT_AHEAD)).await;
         }
         let made = self.connect().await;
         self.opening.set(self.opening.get() - 1);

@@ -51,6 +51,9 @@ pub struct Evidence {
     pub send_lag_p99_us: Option<f64>,
     /// How long the run took.
     pub duration_s: f64,
+    /// For how long it began after the moment that was set; none where none was.
+    #[serde(default)]
+    pub start_late_s: Option<f64>,
 }
 
 /// The facts of one thread of the generator.

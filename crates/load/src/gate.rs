@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use onrush_engine::{Core, Instant};
 
-use crate::limits::{LOOK_EVERY, START_DELAY};
+use crate::limits::{LOOK_EVERY, START_DELAY, START_SETTLED};
+use crate::wall_clock::WallTime;
 
 /// Shared by all cores of a run.
 #[derive(Debug)]
@@ -17,12 +18,16 @@ pub(crate) struct Gate {
     missing: AtomicUsize,
     /// When the run begins, in the clock's nanoseconds; 0 before that is known.
     begin: AtomicU64,
+    /// The same by the wall clock; 0 before that is known.
+    began: AtomicU64,
     /// From the last core's readiness to the beginning.
     delay: Duration,
+    /// The moment before which it does not begin.
+    start_at: Option<WallTime>,
 }
 
 impl Gate {
-    pub(crate) fn new(cores: usize) -> Gate {
+    pub(crate) fn new(cores: usize, start_at: Option<WallTime>) -> Gate {
         let delay = if cores > 1 {
             START_DELAY
         } else {
@@ -31,15 +36,27 @@ impl Gate {
         Gate {
             missing: AtomicUsize::new(cores),
             begin: AtomicU64::new(0),
+            began: AtomicU64::new(0),
             delay,
+            start_at,
+        }
+    }
+
+    /// When the run began by the wall clock, if it has.
+    pub(crate) fn began(&self) -> Option<WallTime> {
+        match self.began.load(Ordering::Acquire) {
+            0 => None,
+            began => Some(WallTime::of_nanoseconds(began)),
         }
     }
 
     /// This core is ready: waits until all are and returns the moment of the beginning, which is the same for all.
     pub(crate) async fn pass(&self, core: &Core) -> Instant {
         if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let begin = core.now_exact() + self.delay;
-            self.begin.store(begin.nanoseconds(), Ordering::Release);
+            if let Some(start_at) = self.start_at {
+                settle(core, start_at).await;
+            }
+            self.decide(core);
         }
         loop {
             let begin = self.begin.load(Ordering::Acquire);
@@ -50,6 +67,30 @@ impl Gate {
             }
             core.sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Says when the run begins, by both clocks.
+    fn decide(&self, core: &Core) {
+        let (now, wall) = (core.now_exact(), WallTime::now());
+        let left = self.start_at.map_or(Duration::ZERO, |at| at.since(wall));
+        let wait = self.delay.max(left);
+        let began = wall.nanoseconds() + wait.as_nanos() as u64;
+        self.began.store(began, Ordering::Release);
+        self.begin
+            .store((now + wait).nanoseconds(), Ordering::Release);
+    }
+}
+
+/// Waits until shortly before `at`. What the monotonic clock has left until then is asked again on the way, since the wall
+/// clock may be put right meanwhile.
+async fn settle(core: &Core, at: WallTime) {
+    loop {
+        let left = at.since(WallTime::now());
+        if left <= START_SETTLED {
+            return;
+        }
+        core.sleep((left - START_SETTLED).min(START_SETTLED * 50))
+            .await;
     }
 }
 

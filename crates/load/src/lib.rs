@@ -35,6 +35,7 @@ mod sending;
 pub mod history;
 mod host;
 pub mod times;
+pub mod wall_clock;
 
 pub mod compare;
 pub mod csv;

@@ -81,6 +81,17 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Between the moment at which the last of several cores is ready and the start: time for the others to learn of it.
 pub const START_DELAY: Duration = Duration::from_millis(3);
 
+/// How long before a start at a set moment it is fixed on the monotonic clock: a clock that is being put right is slewed
+/// by 500 us a second at most (adjtimex(2)), which makes 10 us of it; and enough for other cores to learn of it.
+pub const START_SETTLED: Duration = Duration::from_millis(20);
+
+/// How long before a start at a set moment connections are made that are to be made before: enough for a hundred
+/// thousand of them, and no server closes one so soon for being idle.
+pub const CONNECT_AHEAD: Duration = Duration::from_secs(5);
+
+/// The furthest moment at which a run may be set to start; what is further ahead was mistyped.
+pub const START_AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Connections of a core whose TCP counters are read, once a second and at their end: enough to see loss, and 16 system
 /// calls.
 pub const TCP_SAMPLES: usize = 16;
@@ -143,6 +154,10 @@ pub const RETRANSMIT_SHARE_MAX: f64 = 0.001;
 
 /// With fewer segments than this the share of those sent again says nothing.
 pub const SEGMENTS_MIN: u64 = 1000;
+
+/// How late a run may begin that was set to begin at a moment: longer than timers are late, and short beside a second,
+/// in which several generators are added up.
+pub const START_LATE_MAX: Duration = Duration::from_millis(10);
 
 // Bounds of thresholds (threshold.rs).
 

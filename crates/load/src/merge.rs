@@ -3,15 +3,18 @@
 //! Histograms, counts and seconds add; percentiles come from the added histograms, since those of parts cannot be
 //! averaged. What would not add up to one run is refused.
 
+use std::collections::BTreeMap;
+
 use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
 
 use crate::evidence::Evidence;
 use crate::figures::Kind;
 use crate::limits::{MERGE_ROWS_MAX, MERGE_SKEW_SHARE_MAX};
-use crate::report::{Asked, Histograms, Latency, Report, RequestRow, SecondRow, TlsRow};
+use crate::report::{Asked, Histograms, Latency, Report, RequestRow, SecondRow, ShardRow, TlsRow};
 use crate::times::Times;
 use crate::verdict::{Reason, State, Verdict};
+use crate::wall_clock::{ClockRow, WallTime};
 
 /// One generator's result.
 #[derive(Clone, Debug)]
@@ -33,6 +36,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for other in others {
         check_same(first, other)?;
     }
+    check_parts(parts)?;
     let span = Span::of(parts)?;
     let times = sum_times(parts)?;
     let sum = |count: fn(&Report) -> u64| parts.iter().map(|part| count(&part.report)).sum();
@@ -67,6 +71,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         seconds: seconds(parts, &span)?,
         warnings: warnings(parts, &verdict),
         began_unix_s: Some(span.began),
+        clock: clock(parts, &span),
         histograms: Some(Histograms::of(&times)),
         verdict,
         times,
@@ -145,6 +150,9 @@ fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
         duration_s: thousandths(span.length()),
+        start_late_s: all()
+            .filter_map(|evidence| evidence.start_late_s)
+            .reduce(f64::max),
     }
 }
 
@@ -223,9 +231,96 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
     Ok(())
 }
 
+/// Refuses generators of which two made the same part of a run, or that divided it differently.
+fn check_parts(parts: &[Part]) -> Result<(), String> {
+    let mut made: BTreeMap<ShardRow, &str> = BTreeMap::new();
+    for part in parts {
+        let Some(shard) = part.report.options.shard else {
+            continue;
+        };
+        let (name, ShardRow { part, of }) = (&part.name, shard);
+        if let Some((other, other_name)) = made.iter().find(|(other, _)| other.of != of) {
+            return Err(format!(
+                "{other_name} and {name} cannot be merged: one is a part of {}, the other of {of}",
+                other.of
+            ));
+        }
+        if let Some(other_name) = made.insert(shard, name) {
+            return Err(format!(
+                "{other_name} and {name} cannot be merged: both are part {part} of {of}, which was so made twice"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The parts of the run that are not there, where all that are say which they are.
+fn missing(parts: &[Part]) -> Option<Reason> {
+    let shards = parts.iter().map(|part| part.report.options.shard);
+    let shards: Vec<ShardRow> = shards.collect::<Option<_>>()?;
+    let of = shards.first()?.of;
+    let is_missing = |part: &u64| shards.iter().all(|shard| shard.part != *part);
+    // One name is enough: there may be as many as somebody could type.
+    let first = (1..=of).find(is_missing)?;
+    Some(Reason {
+        state: State::Suspect,
+        what: "parts of the run are missing".to_owned(),
+        measured: format!("{} of {of}", of - shards.len() as u64),
+        bound: "none".to_owned(),
+        remedy: format!(
+            "the load was smaller than it was to be, or its results are: name the files of all parts, such as that of --shard {first}/{of}"
+        ),
+    })
+}
+
+/// What is known of all clocks: as much as of the worst.
+fn clock(parts: &[Part], span: &Span) -> ClockRow {
+    let all = || parts.iter().map(|part| &part.report.clock);
+    let worst = |of: fn(&ClockRow) -> Option<f64>| all().filter_map(of).reduce(f64::max);
+    let same = |of: fn(&ClockRow) -> &Option<String>| {
+        let first = of(all().next()?);
+        all()
+            .all(|clock| of(clock) == first)
+            .then(|| first.clone())?
+    };
+    let known: Option<Vec<bool>> = all().map(|clock| clock.synchronized).collect();
+    ClockRow {
+        started_at: Some(WallTime::of_seconds(span.began).to_string()),
+        start_asked: same(|clock| &clock.start_asked),
+        synchronized: known.map(|known| known.into_iter().all(|is_synchronized| is_synchronized)),
+        offset_us: None,
+        error_estimated_us: worst(|clock| clock.error_estimated_us),
+        error_max_us: worst(|clock| clock.error_max_us),
+        id: same(|clock| &clock.id),
+        spread_us: Some(((span.last_start - span.began) * 1e6).round()),
+    }
+}
+
+/// Clocks of several machines that nobody keeps right.
+fn unsynchronized(parts: &[Part], span: &Span) -> Option<Reason> {
+    let clock = clock(parts, span);
+    let is_doubtful = clock.id.is_none() && clock.synchronized == Some(false);
+    is_doubtful.then(|| {
+        let free = |part: &&Part| part.report.clock.synchronized == Some(false);
+        let names: Vec<&str> = parts
+            .iter()
+            .filter(free)
+            .map(|part| part.name.as_str())
+            .collect();
+        Reason {
+            state: State::Suspect,
+            what: "clocks of the generators' machines are not kept synchronized".to_owned(),
+            measured: names.join(", "),
+            bound: "all are".to_owned(),
+            remedy: "the generators may not have run together, and seconds of the sum may be those of different times: run chrony or ntpd on each machine".to_owned(),
+        }
+    })
+}
+
 /// From the first start to the last end of all parts, in seconds.
 struct Span {
     began: f64,
+    last_start: f64,
     ended: f64,
     /// From the last start to the first end.
     together: f64,
@@ -235,10 +330,11 @@ impl Span {
     fn of(parts: &[Part]) -> Result<Span, String> {
         let mut span = Span {
             began: f64::INFINITY,
+            last_start: f64::NEG_INFINITY,
             ended: f64::NEG_INFINITY,
             together: 0.0,
         };
-        let (mut last_start, mut first_end) = (f64::NEG_INFINITY, f64::INFINITY);
+        let mut first_end = f64::INFINITY;
         for part in parts {
             let began = part.report.began_unix_s.ok_or_else(|| {
                 format!("{} cannot be merged: it does not say when it began, so an older onrush wrote it", part.name)
@@ -246,13 +342,13 @@ impl Span {
             let ended = began + part.report.duration_s;
             span.began = span.began.min(began);
             span.ended = span.ended.max(ended);
-            last_start = last_start.max(began);
+            span.last_start = span.last_start.max(began);
             first_end = first_end.min(ended);
         }
-        if first_end <= last_start {
+        if first_end <= span.last_start {
             return Err("these cannot be merged: one had ended before another began, so they were not one load (or the clocks of their machines differ). To set one beside the other: onrush load compare".to_owned());
         }
-        span.together = first_end - last_start;
+        span.together = first_end - span.last_start;
         Ok(span)
     }
 
@@ -321,6 +417,7 @@ fn asked(parts: &[Part]) -> Asked {
         timeout_s: options()
             .map(|options| options.timeout_s)
             .fold(0.0, f64::max),
+        shard: None,
         ..first.clone()
     }
 }
@@ -352,6 +449,8 @@ fn verdict(parts: &[Part], span: &Span) -> Verdict {
         part.report.verdict.reasons.iter().map(named).collect()
     };
     let mut reasons: Vec<Reason> = parts.iter().flat_map(of_part).collect();
+    reasons.extend(missing(parts));
+    reasons.extend(unsynchronized(parts, span));
     let apart = 1.0 - span.together / span.length();
     if apart > MERGE_SKEW_SHARE_MAX {
         reasons.push(Reason {
@@ -359,7 +458,7 @@ fn verdict(parts: &[Part], span: &Span) -> Verdict {
             what: "the generators did not run all the time together".to_owned(),
             measured: format!("{:.1} s of {:.1} s", span.together, span.length()),
             bound: format!("all but {:.0} %", MERGE_SKEW_SHARE_MAX * 100.0),
-            remedy: "start them at one time, with clocks that agree; the rate is of the whole span"
+            remedy: "start them at one moment (--start-at), with clocks that agree; the rate is of the whole span"
                 .to_owned(),
         });
     }
@@ -627,6 +726,63 @@ mod tests {
         let verdict = merge(&parts).unwrap().verdict;
         assert_eq!(verdict.state, State::Suspect);
         assert!(verdict.reasons[0].what.contains("together"), "{verdict}");
+    }
+
+    #[test]
+    fn the_parts_of_a_run_are_there_once_each() {
+        let of_run = |which: &[(u64, u64)]| {
+            let parts: Vec<Part> = which
+                .iter()
+                .map(|&(number, of)| {
+                    let mut part = part(&format!("{number}.json"), 1000.0, 1..=300);
+                    part.report.options.shard = Some(ShardRow { part: number, of });
+                    part
+                })
+                .collect();
+            merge(&parts)
+        };
+        let whole = of_run(&[(2, 3), (1, 3), (3, 3)]).unwrap();
+        assert_eq!(whole.verdict.state, State::Valid);
+        assert_eq!(whole.options.shard, None);
+        let most = of_run(&[(1, 3), (3, 3)]).unwrap().verdict;
+        assert_eq!(most.state, State::Suspect);
+        let reason = most.reasons[0].to_string();
+        assert!(
+            reason.contains("1 of 3") && reason.contains("--shard 2/3"),
+            "{reason}"
+        );
+        let twice = of_run(&[(1, 3), (1, 3)]).unwrap_err();
+        assert!(twice.contains("both are part 1 of 3"), "{twice}");
+        let different = of_run(&[(1, 3), (2, 2)]).unwrap_err();
+        assert!(
+            different.contains("a part of 3, the other of 2"),
+            "{different}"
+        );
+    }
+
+    #[test]
+    fn the_spread_of_starts_is_told_and_clocks_that_nobody_keeps_are_suspect() {
+        let with = |ids: [&str; 2], synchronized| {
+            let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.002, 1..=300)];
+            for (part, id) in parts.iter_mut().zip(ids) {
+                part.report.clock = ClockRow {
+                    synchronized: Some(synchronized),
+                    error_max_us: Some(id.len() as f64),
+                    id: Some(id.to_owned()),
+                    ..ClockRow::default()
+                };
+            }
+            merge(&parts).unwrap()
+        };
+        let kept = with(["x", "why"], true);
+        assert_eq!(kept.verdict.state, State::Valid);
+        assert_eq!(kept.clock.spread_us, Some(2000.0));
+        assert_eq!((kept.clock.id, kept.clock.error_max_us), (None, Some(3.0)));
+        // One machine has one clock, however wrong.
+        assert_eq!(with(["x", "x"], false).verdict.state, State::Valid);
+        let free = with(["x", "y"], false).verdict;
+        assert_eq!(free.state, State::Suspect);
+        assert!(free.reasons[0].measured.contains("a, b"), "{free}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::requests::mix::{Last, Mix, Recipe};
 use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
 use crate::target::{Scheme, Target};
+use crate::wall_clock::WallTime;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Options {
     pub connecting: Connecting,
     /// In an open loop, requests that are further behind than this are left out and counted.
     pub catch_up: Option<Duration>,
+    /// The moment at which its clock starts, by the wall clock; none for as soon as it can.
+    pub start_at: Option<WallTime>,
     /// Which part of the run this program makes.
     pub shard: Shard,
     /// What makes pauses of connections repeatable.
@@ -405,6 +408,7 @@ pub(crate) mod tests {
             warm_up: Duration::ZERO,
             connecting: Connecting::default(),
             catch_up: None,
+            start_at: None,
             shard: Shard::default(),
             seed: 0,
             requests_per_connection: None,

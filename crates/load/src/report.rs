@@ -5,7 +5,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use onrush_engine::{Io, clock};
+use onrush_engine::Io;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 use onrush_measure::{percentile, units};
@@ -25,6 +25,7 @@ use crate::stop::Prospect;
 use crate::threshold;
 use crate::times::Times;
 use crate::verdict::{Reason, Verdict};
+use crate::wall_clock::ClockRow;
 
 /// How surely the intervals of percentiles hold the true ones.
 pub const CONFIDENCE: f64 = 0.95;
@@ -116,6 +117,9 @@ pub struct Report {
     /// that did not say.
     #[serde(default)]
     pub began_unix_s: Option<f64>,
+    /// The same for people, when it was to begin, and what is known of the clock.
+    #[serde(default)]
+    pub clock: ClockRow,
     /// Every time that was measured, for [`merge`](crate::merge) and [`compare`](crate::compare).
     #[serde(default)]
     pub histograms: Option<Histograms>,
@@ -404,7 +408,8 @@ impl Report {
             stopped_because: found.reason,
             seconds: seconds(&found.history),
             by_request: by_request(plan, &record),
-            began_unix_s: began_unix_s(outcomes),
+            began_unix_s: found.began.map(|began| microseconds(began.seconds())),
+            clock: ClockRow::new(found.began, plan.options.start_at),
             histograms: Some(Histograms::of(&times)),
             verdict: Verdict::of(&evidence),
             evidence,
@@ -572,15 +577,6 @@ fn seconds(history: &History) -> Vec<SecondRow> {
         .collect()
 }
 
-/// When the first core began, by the wall clock.
-fn began_unix_s(outcomes: &[Outcome]) -> Option<f64> {
-    let began = outcomes.iter().map(|core| core.end.began).min()?;
-    let ago = clock::now().since(began);
-    Some(rounded(
-        clock::unix_time().saturating_sub(ago).as_secs_f64(),
-    ))
-}
-
 impl SecondRow {
     /// What `row` counts, with what its answers took.
     pub(crate) fn of(row: &Row, response: &Histogram, service: &Histogram) -> SecondRow {
@@ -666,7 +662,14 @@ fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Evidence {
         is_count_consistent: record.sent == accounted && times.is_consistent(measured),
         send_lag_p99_us: (measured > 0).then(|| units::microseconds(times.send_lag.value_at(99.0))),
         duration_s: rounded(seconds),
+        start_late_s: start_late_s(found),
     }
+}
+
+/// For how long a run began after the moment that was set.
+fn start_late_s(found: &Found<'_>) -> Option<f64> {
+    let (began, asked) = (found.began?, found.plan.options.start_at?);
+    Some(microseconds(began.since(asked).as_secs_f64()))
 }
 
 fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
@@ -701,6 +704,11 @@ fn per_second(count: u64, time: Duration) -> f64 {
     } else {
         0.0
     }
+}
+
+/// To millionths: of seconds since 1970 a number has no more digits.
+fn microseconds(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
 }
 
 /// To thousandths: more digits of a mean or a rate would only pretend.

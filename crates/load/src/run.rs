@@ -14,7 +14,9 @@ use crate::error::Error;
 use crate::gate::Gate;
 use crate::history::History;
 use crate::host::HostTime;
-use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP};
+use crate::limits::{
+    DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP, START_AHEAD_MAX,
+};
 use crate::plan::Plan;
 use crate::reach;
 use crate::record::Record;
@@ -22,6 +24,7 @@ use crate::report::{Report, SecondRow};
 use crate::rows::{Reading, Row, Rows};
 use crate::stop::{Patience, Progress, Prospect};
 use crate::times::Times;
+use crate::wall_clock::WallTime;
 
 /// Starts what `plan` says.
 ///
@@ -29,6 +32,7 @@ use crate::times::Times;
 /// When the target's name cannot be resolved or this machine does not allow what was asked for.
 pub fn start(plan: Plan) -> Result<Running, Error> {
     let options = &plan.options;
+    check_start(options.start_at)?;
     check_descriptors(plan.connections() as u64, options.threads as u64)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
     let address = options.reach.resolve(&options.target)?;
@@ -40,11 +44,19 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     let plan = Arc::new(plan);
     let (sender, messages) = channel();
     let (their_plan, their_address) = (Arc::clone(&plan), address.clone());
-    let gate = Arc::new(Gate::new(plan.options.threads));
+    let gate = Arc::new(Gate::new(plan.options.threads, plan.options.start_at));
+    let their_gate = Arc::clone(&gate);
     let host = HostTime::now();
     let history = History::new();
-    let main =
-        move |core: Core| run_core(&core, &their_plan, their_address.clone(), &gate, &sender);
+    let main = move |core: Core| {
+        run_core(
+            &core,
+            &their_plan,
+            their_address.clone(),
+            &their_gate,
+            &sender,
+        )
+    };
     let cores = onrush_engine::start(&setup, main).map_err(|error| {
         Error::Invalid(format!(
             "the threads cannot be started ({error}): check that the CPUs in --cpus exist and may be used"
@@ -56,10 +68,32 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
         plan,
         address,
         choice,
+        gate,
         host,
         history,
         reason: Arc::default(),
     })
+}
+
+/// Refuses a moment to start at that has passed, or is so far away that it was mistyped.
+fn check_start(start_at: Option<WallTime>) -> Result<(), Error> {
+    let (Some(at), now) = (start_at, WallTime::now()) else {
+        return Ok(());
+    };
+    let (ago, ahead) = (now.since(at), at.since(now));
+    if !ago.is_zero() {
+        return Err(Error::Invalid(format!(
+            "--start-at {at} was {:.3} s ago by this machine's clock, which says {now}: choose a moment that is far enough ahead for every generator to be there",
+            ago.as_secs_f64()
+        )));
+    }
+    if ahead > START_AHEAD_MAX {
+        return Err(Error::Invalid(format!(
+            "--start-at {at} is {:.0} hours ahead by this machine's clock, which says {now}: a run is set to start within a day",
+            ahead.as_secs_f64() / 3600.0
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses before the run what would only fail within it.
@@ -80,6 +114,7 @@ pub struct Running {
     plan: Arc<Plan>,
     address: Address,
     choice: Choice,
+    gate: Arc<Gate>,
     /// The machine's time before the run.
     host: HostTime,
     /// Made before the run, so that the run's memory does not grow.
@@ -120,8 +155,12 @@ impl Running {
             0 => String::new(),
             _ => format!(" on CPU {}", cpus.join(",")),
         };
+        let start = options.start_at.map_or(String::new(), |at| {
+            let left = at.since(WallTime::now());
+            format!("; starts at {at}, in {:.1} s", left.as_secs_f64())
+        });
         format!(
-            "{} at {}: {} over {}{pinned}, {}",
+            "{} at {}: {} over {}{pinned}, {}{start}",
             options.target.url,
             self.address,
             plural(self.plan.connections() as u64, "connection"),
@@ -186,6 +225,7 @@ impl Running {
             outcomes: &outcomes,
             times: seconds.whole,
             history: self.history,
+            began: self.gate.began(),
             host,
             prospect,
             reason: self.reason.get().cloned(),
@@ -219,6 +259,8 @@ pub(crate) struct Found<'a> {
     /// What all answers took.
     pub(crate) times: Times,
     pub(crate) history: History,
+    /// When it began; none when it was ended before.
+    pub(crate) began: Option<WallTime>,
     /// The machine's time before and after the run.
     pub(crate) host: (HostTime, HostTime),
     pub(crate) prospect: Prospect,

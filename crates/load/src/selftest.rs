@@ -207,6 +207,7 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
         warm_up: Duration::ZERO,
         connecting: Connecting::Before,
         catch_up: None,
+        start_at: None,
         shard: Shard::default(),
         seed: 0,
         requests_per_connection: None,

@@ -12,7 +12,8 @@ use crate::evidence::{Evidence, ThreadEvidence};
 use crate::limits::{
     BUSY_DURATION_MIN, CONNECTIONS_SHARE_MIN, CPU_SHARE_INVALID, CPU_SHARE_SUSPECT, FAIRNESS_MIN,
     LONG_TURN_MAX_US, MISSED_SHARE_INVALID, RATE_MISSED_SHARE, RETRANSMIT_SHARE_MAX,
-    RUN_DELAY_SHARE_MAX, SEGMENTS_MIN, STEAL_SHARE_MAX, SWITCHES_PER_S_MAX, THROTTLED_SHARE_MAX,
+    RUN_DELAY_SHARE_MAX, SEGMENTS_MIN, START_LATE_MAX, STEAL_SHARE_MAX, SWITCHES_PER_S_MAX,
+    THROTTLED_SHARE_MAX,
 };
 
 /// What a run is worth. From best to worst, so that the worst of several is their maximum.
@@ -89,6 +90,7 @@ impl Verdict {
     pub fn of(evidence: &Evidence) -> Verdict {
         let found = [
             counts(evidence),
+            start(evidence),
             cpu(evidence),
             rate(evidence),
             run_delay(evidence),
@@ -164,6 +166,18 @@ fn counts(evidence: &Evidence) -> Option<Reason> {
             ),
             "equal, and as many values in every histogram".to_owned(),
             "this is a mistake in onrush: please report it with the command line",
+        )
+    })
+}
+
+fn start(evidence: &Evidence) -> Option<Reason> {
+    let late = evidence.start_late_s?;
+    (late > START_LATE_MAX.as_secs_f64()).then(|| {
+        suspect(
+            "the run began after the moment that was set",
+            format!("{late:.3} s"),
+            format!("at most {} ms", START_LATE_MAX.as_millis()),
+            "its connections were not made in time: set --start-at further ahead, and look at what keeps connections from being made",
         )
     })
 }
@@ -417,7 +431,8 @@ mod tests {
             only_reason(&evidence)
         };
         type Change = fn(&mut Evidence);
-        let cases: [(Change, State, &str); 11] = [
+        let cases: [(Change, State, &str); 12] = [
+            (|e| e.start_late_s = Some(0.02), State::Suspect, "began"),
             (|e| e.is_count_consistent = false, State::Invalid, "counts"),
             (|e| e.missed = 200, State::Invalid, "never sent"),
             (|e| e.rate_achieved = 900.0, State::Suspect, "per second"),

@@ -39,6 +39,7 @@ fn options(url: &str, count: u64) -> Options {
         warm_up: Duration::ZERO,
         connecting: Connecting::default(),
         catch_up: None,
+        start_at: None,
         shard: Shard::default(),
         seed: 0,
         requests_per_connection: None,

@@ -7,6 +7,7 @@ use onrush_load::pace::arrivals::{ArrivalPlan, Spacing};
 use onrush_load::pace::profile::{Profile, Stairs};
 use onrush_load::pace::{Pace, Start};
 use onrush_load::plan::{Connecting, Shard};
+use onrush_load::wall_clock::WallTime;
 
 use super::{Switch, count, duration, rate};
 
@@ -59,6 +60,11 @@ pub(super) struct PaceArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     catch_up: Option<Duration>,
 
+    /// Start the clock at this moment, such as 2026-11-22T12:00:00Z or seconds since 1970, with the connections made before
+    /// where they are made first
+    #[arg(long, value_name = "TIME", value_parser = WallTime::parse)]
+    start_at: Option<WallTime>,
+
     /// Make part I of N of the run, from 1/N to N/N: its rate, count, connections, source addresses and ports are divided
     /// exactly between generators that make it together
     #[arg(long, value_name = "I/N", value_parser = shard)]
@@ -94,6 +100,7 @@ pub(super) struct Paced {
     pub(super) warm_up: Duration,
     pub(super) connecting: Connecting,
     pub(super) catch_up: Option<Duration>,
+    pub(super) start_at: Option<WallTime>,
     pub(super) shard: Shard,
     pub(super) seed: u64,
     /// How long it takes by itself.
@@ -172,6 +179,7 @@ impl PaceArgs {
             warm_up: self.warm_up.unwrap_or_default(),
             connecting,
             catch_up: self.catch_up,
+            start_at: self.start_at,
             shard: self.shard.map(|ShardArg(shard)| shard).unwrap_or_default(),
             seed: self.seed,
         })
@@ -326,6 +334,7 @@ mod tests {
             ("--burst 5", "is not a burst"),
             ("--shard 0/3", "counted from 1"),
             ("--shard 4/3", "counted from 1"),
+            ("--start-at 12:00", "expected one such as 2026-"),
         ] {
             let error = paced(line).err().unwrap();
             assert!(error.contains(part), "{line}: {error}");

@@ -149,7 +149,7 @@ fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record
     change(&mut options);
     let plan = Arc::new(Plan::new(options).unwrap());
     let (messages, told) = channel();
-    let gate = Arc::new(Gate::new(1));
+    let gate = Arc::new(Gate::new(1, None));
     let mut record = run_core(core, &plan, address, &gate, &messages).record;
     for message in told.try_iter() {
         if let Message::Second(_, _, measured) = message {

@@ -20,6 +20,9 @@ impl fmt::Display for Report {
         )?;
         writeln!(out, "errors       {}", self.errors_line())?;
         writeln!(out, "statuses     {}", self.statuses_line())?;
+        if let Some(line) = self.clock_line() {
+            writeln!(out, "started      {line}")?;
+        }
         write!(out, "connections  {}", units::count(self.connections))?;
         match self.resent {
             0 => writeln!(out)?,
@@ -118,6 +121,37 @@ impl Report {
             )?;
         }
         Ok(())
+    }
+
+    /// When the run began and how far that may be believed, where it was set or several generators did together.
+    fn clock_line(&self) -> Option<String> {
+        let clock = &self.clock;
+        let started = clock.started_at.as_ref()?;
+        let is_of_interest = clock.start_asked.is_some()
+            || clock.spread_us.is_some()
+            || self.options.shard.is_some();
+        let time = |us: f64| units::nanoseconds(us * 1000.0);
+        let state = match clock.synchronized {
+            None => "of which the kernel says nothing",
+            Some(false) => "that nothing keeps synchronized",
+            Some(true) => "that is kept synchronized",
+        };
+        let spread = clock.spread_us.map_or(String::new(), |us| {
+            format!(", the last within {} of the first,", time(us))
+        });
+        let wrong = match (clock.synchronized, clock.offset_us, clock.error_max_us) {
+            (Some(true), Some(offset), Some(most)) => {
+                let sign = if offset < 0.0 { "-" } else { "" };
+                format!(
+                    " (offset {sign}{}, off by {} at most)",
+                    time(offset.abs()),
+                    time(most)
+                )
+            }
+            (Some(true), None, Some(most)) => format!(" (off by {} at most)", time(most)),
+            _ => String::new(),
+        };
+        is_of_interest.then(|| format!("{started}{spread} by a clock {state}{wrong}"))
     }
 
     fn errors_line(&self) -> String {
