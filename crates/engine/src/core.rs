@@ -223,6 +223,11 @@ impl Core {
         self.0.busy_max.take()
     }
 
+    /// The same, without asking to start anew.
+    pub fn busy_max(&self) -> Duration {
+        self.0.busy_max.get()
+    }
+
     /// From now on the core asks the kernel again and again instead of waiting: nothing that happens has to wake its
     /// thread first, and timers end on time. It takes the whole CPU. A simulated core has no thread to wake.
     pub fn poll_busily(&self) {
@@ -234,6 +239,11 @@ impl Core {
     /// a CPU says nothing.
     pub fn take_worked(&self) -> Duration {
         self.0.worked.take()
+    }
+
+    /// The same, without asking to start anew.
+    pub fn worked(&self) -> Duration {
+        self.0.worked.get()
     }
 
     /// Seconds since 1970, for dates.

@@ -13,17 +13,18 @@ use crate::answer::{Answer, Heads, Lost};
 use crate::connection;
 use crate::dispatch::Dispatch;
 use crate::gate::Signal;
-use crate::host::ThreadTime;
+use crate::host::{ThreadTime, thread_number};
 use crate::limits::{BATCH_BYTES_MAX, CONNECT_AHEAD, CONNECT_TIMEOUT, TCP_SAMPLES};
 use crate::pace::arrivals::{Arrivals, Share};
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::{Connecting, Plan};
 use crate::reach::Way;
-use crate::record::{Failure, Measured, Record};
+use crate::record::{Failure, Measured, Record, TcpTotal};
 use crate::requests::cookies::Jar;
 use crate::requests::expect::Met;
 use crate::requests::mix::{Last, Recipe};
 use crate::sending::Sending;
+use crate::standing::{Standing, Thread};
 use crate::stop::Budget;
 use crate::times::{Answered, Times};
 use crate::wall_clock::WallTime;
@@ -224,6 +225,35 @@ impl Client {
     /// The answers of each connection.
     pub(crate) fn answers_by_connection(&self) -> Vec<u64> {
         self.answers.iter().map(Cell::get).collect()
+    }
+
+    /// What the core has come to so far, or had at its end.
+    pub(crate) fn standing(&self) -> Standing {
+        let record = self.record.borrow();
+        let mut tcp = record.tcp;
+        for info in self.samples() {
+            *tcp.get_or_insert_default() += TcpTotal::of(info);
+        }
+        let (in_flight, end) = (self.in_flight.get(), self.end.get());
+        Standing {
+            sent: record.sent,
+            in_flight: end.map_or(in_flight, |end| end.unfinished),
+            missed: self.missed(),
+            resent: record.resent,
+            connections_max: record.connections_max,
+            failures: record.failures(),
+            tcp,
+            busy_max: end.map_or(self.core.busy_max(), |end| end.busy_max),
+            worked: end.and_then(|end| end.worked).unwrap_or(self.core.worked()),
+        }
+    }
+
+    /// The thread, and the time it had used when the run began on it.
+    pub(crate) fn thread(&self) -> Option<Thread> {
+        Some(Thread {
+            number: thread_number()?,
+            before: self.time_before.get(),
+        })
     }
 
     /// What TCP said last about the connections that are still open.

@@ -21,6 +21,15 @@ impl ThreadTime {
         ThreadTime::parse(&schedstat, &status)
     }
 
+    /// Of another thread of this process; 0 when it has ended.
+    pub(crate) fn of(thread: u32) -> ThreadTime {
+        let read = |file: &str| {
+            let path = format!("/proc/self/task/{thread}/{file}");
+            fs::read_to_string(path).unwrap_or_default()
+        };
+        ThreadTime::parse(&read("schedstat"), &read("status"))
+    }
+
     /// Of proc_pid_schedstat's three numbers, the first two; and the last line of proc_pid_status(5).
     fn parse(schedstat: &str, status: &str) -> ThreadTime {
         let mut numbers = schedstat.split_ascii_whitespace().map(str::parse);
@@ -42,6 +51,13 @@ impl ThreadTime {
                 .saturating_sub(earlier.involuntary_switches),
         }
     }
+}
+
+/// The calling thread's number among those of this process.
+pub(crate) fn thread_number() -> Option<u32> {
+    // "PID/task/NUMBER" (proc(5)).
+    let link = fs::read_link("/proc/thread-self").ok()?;
+    link.file_name()?.to_str()?.parse().ok()
 }
 
 /// Time of the machine and of this process' control group.
@@ -129,6 +145,14 @@ mod tests {
         };
         assert_eq!(time, expected);
         assert_eq!(ThreadTime::parse("", ""), ThreadTime::default());
+    }
+
+    #[test]
+    fn a_thread_is_seen_from_outside_as_from_inside() {
+        let number = thread_number().unwrap();
+        let inside = ThreadTime::now();
+        let outside = std::thread::spawn(move || ThreadTime::of(number));
+        assert!(outside.join().unwrap().cpu_ns >= inside.cpu_ns);
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod client;
 mod record;
 mod rows;
 mod sending;
+mod standing;
 
 pub mod history;
 mod host;

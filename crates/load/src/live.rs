@@ -41,6 +41,8 @@ pub struct Live {
     pub figures: Figures,
     /// Its errors by kind, those that happened.
     pub errors_by_kind: BTreeMap<String, u64>,
+    /// Requests that are due and not sent yet.
+    pub waiting: u64,
     /// What can be said of it so far.
     pub verdict: Verdict,
 }
@@ -81,6 +83,9 @@ impl Live {
 
 /// Width of the column on the right.
 const RIGHT: u16 = 42;
+/// Width of the percentiles where they share a narrow view, and what must be left beside them to say something.
+const PERCENTILES: u16 = 40;
+const BESIDE_MIN: u16 = 30;
 
 /// Draws the view.
 pub fn draw(frame: &mut Frame<'_>, live: &Live) {
@@ -104,8 +109,13 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live) {
     draw_rate(frame, rate, live);
     draw_times(frame, times, live);
     if is_narrow {
-        // The percentiles are what people came for.
-        draw_percentiles(frame, spread, live);
+        // The percentiles are what people came for, and errors what they did not.
+        let beside = spread.width.saturating_sub(PERCENTILES);
+        let beside = if beside < BESIDE_MIN { 0 } else { beside };
+        let parts = [Constraint::Min(0), Constraint::Length(beside)];
+        let [percentiles, statuses] = Layout::horizontal(parts).areas(spread);
+        draw_percentiles(frame, percentiles, live);
+        draw_statuses(frame, statuses, live);
     } else {
         draw_distribution(frame, spread, live);
         let [counts, statuses, percentiles] = Layout::vertical(thirds).areas(right);
@@ -133,12 +143,17 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         format!(" {state} so far"),
         Style::new().fg(colour(state)).bold(),
     )];
-    words.extend(live.verdict.reasons.first().map(|reason| {
-        Span::raw(format!(
-            "  {}: {} ({})",
-            reason.what, reason.measured, reason.bound
-        ))
-    }));
+    if let [first, others @ ..] = &live.verdict.reasons[..] {
+        // In front, where a narrow view has room for it.
+        let others = match others.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        words.push(Span::raw(format!(
+            "{others}  {}: {} ({})",
+            first.what, first.measured, first.bound
+        )));
+    }
     frame.render_widget(Line::from(words), verdict);
     let elapsed = live.elapsed_s();
     let label = match (live.total_s, live.total_requests) {
@@ -166,7 +181,12 @@ fn block(title: impl Into<Line<'static>>) -> Block<'static> {
 
 fn draw_rate(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let now = live.seconds.back().map_or(0.0, |row| row.rps);
-    let block = block(format!(" {} answers ", units::rate(now)));
+    let mut title = vec![Span::raw(format!(" {} answers ", units::rate(now)))];
+    if live.figures.errors > 0 {
+        let errors = format!(" {} errors ", units::count(live.figures.errors));
+        title.push(Span::styled(errors, Style::new().fg(Color::Red).bold()));
+    }
+    let block = block(Line::from(title));
     let width = usize::from(block.inner(area).width);
     let rates: Vec<u64> = live.last(width).map(|row| row.rps.round() as u64).collect();
     let sparkline = Sparkline::default()
@@ -225,6 +245,15 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let first = live.last(shown).next().map_or(0.0, |row| row.t);
     let last = live.elapsed_s().max(first + 1.0);
     let power = |exponent: f64| units::nanoseconds(10_f64.powf(exponent) * 1000.0);
+    // Borders, the axis and its labels aside; several labels on a row would be drawn over each other.
+    let rows = area.height.saturating_sub(4);
+    let step = if high - low < f64::from(rows) {
+        1.0
+    } else {
+        high - low
+    };
+    let labels = std::iter::successors(Some(low), |at| Some(at + step));
+    let labels = labels.take_while(|at| *at <= high).map(power);
     let chart = Chart::new(datasets.collect())
         .block(titled)
         .x_axis(
@@ -236,7 +265,7 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         .y_axis(
             Axis::default()
                 .bounds([low, high])
-                .labels((low as i32..=high as i32).map(|exponent| power(f64::from(exponent))))
+                .labels(labels)
                 .style(Style::new().fg(Color::DarkGray)),
         );
     frame.render_widget(chart, area);
@@ -295,6 +324,7 @@ fn draw_counts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let rows = [
         Row::new(["answers".to_owned(), units::count(figures.answers)]),
         Row::new(["errors".to_owned(), units::count(figures.errors)]).style(errors),
+        Row::new(["waiting".to_owned(), units::count(live.waiting)]),
         Row::new(["never sent".to_owned(), units::count(figures.missed)]),
         Row::new(["connections".to_owned(), units::count(last.connections)]),
         Row::new(["received".to_owned(), units::bytes(last.bytes_per_s) + "/s"]),
@@ -400,6 +430,7 @@ mod tests {
         live.figures.statuses = [(200, 29_000), (503, 1_000)].into();
         live.figures.errors = 12;
         live.errors_by_kind = [("reset".to_owned(), 12), ("timeout".to_owned(), 0)].into();
+        live.waiting = 345;
         live
     }
 
@@ -415,6 +446,7 @@ mod tests {
             "distribution",
             "30,000",
             "120 kB/s",
+            "waiting        345",
             "5xx",
             "reset",
             "99.9 %",
@@ -435,7 +467,37 @@ mod tests {
             screen.contains("99.9 %") && screen.contains("9.99 ms"),
             "{screen}"
         );
+        assert!(screen.contains("12 errors"), "{screen}");
         assert!(!screen.contains("statuses"), "{screen}");
+    }
+
+    #[test]
+    fn the_smallest_terminal_of_old_shows_errors_by_kind_beside_the_percentiles() {
+        let screen = drawn(&live(30), 80, 24);
+        for part in ["99.9 %", "9.99 ms", "reset", "5xx", "12 errors"] {
+            assert!(screen.contains(part), "{part} in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn labels_of_the_axis_are_not_drawn_over_each_other() {
+        let mut live = live(5);
+        live.push(SecondRow {
+            t: 6.0,
+            p50_us: Some(1.0),
+            max_us: Some(900_000.0),
+            ..SecondRow::default()
+        });
+        let low = drawn(&live, 80, 24);
+        assert!(
+            low.contains("│1 s │") && low.contains("│1 us│") && !low.contains("10 ms"),
+            "{low}"
+        );
+        let high = drawn(&live, 120, 60);
+        assert!(
+            high.contains("│1 s   │") && high.contains("│10 ms │"),
+            "{high}"
+        );
     }
 
     #[test]
@@ -456,18 +518,24 @@ mod tests {
     #[test]
     fn the_first_reason_stands_beside_the_verdict() {
         let mut live = live(3);
-        live.verdict = Verdict::from(vec![Reason {
+        let reason = Reason {
             state: State::Suspect,
             what: "its busiest thread's CPU".to_owned(),
             measured: "99 %".to_owned(),
             bound: "below 95 %".to_owned(),
             remedy: String::new(),
-        }]);
-        let screen = drawn(&live, 120, 40);
-        assert!(
-            screen.contains("SUSPECT so far  its busiest thread's CPU: 99 %"),
-            "{screen}"
-        );
+        };
+        for (reasons, expected) in [
+            (1, "SUSPECT so far  its busiest thread's CPU: 99 %"),
+            (
+                3,
+                "SUSPECT so far and 2 more  its busiest thread's CPU: 99 %",
+            ),
+        ] {
+            live.verdict = Verdict::from(vec![reason.clone(); reasons]);
+            let screen = drawn(&live, 120, 40);
+            assert!(screen.contains(expected), "{screen}");
+        }
     }
 
     #[test]

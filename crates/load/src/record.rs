@@ -1,6 +1,8 @@
 //! What one core has counted. Written at every answer, so it allocates nothing after its making; read once a second
 //! and at the end.
 
+use std::ops::AddAssign;
+
 use onrush_engine::{Errno, Error, Kind, Op, TcpInfo};
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
@@ -253,9 +255,7 @@ impl Record {
 
     /// What TCP counted on a connection that has ended.
     pub(crate) fn add_tcp(&mut self, info: TcpInfo) {
-        let total = self.tcp.get_or_insert_default();
-        total.retransmits += u64::from(info.retransmits);
-        total.segments_out += u64::from(info.segments_out);
+        *self.tcp.get_or_insert_default() += TcpTotal::of(info);
     }
 
     /// So many requests got no answer.
@@ -309,6 +309,11 @@ impl Record {
         self.failures[failure as usize]
     }
 
+    /// How often each happened, in the order of [`Failure::ALL`].
+    pub(crate) fn failures(&self) -> [u64; Failure::ALL.len()] {
+        self.failures
+    }
+
     /// Answers by status, those that occurred.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         (STATUS_MIN..)
@@ -325,9 +330,7 @@ impl Record {
         self.late += other.late;
         self.connections_max += other.connections_max;
         if let Some(other) = other.tcp {
-            let total = self.tcp.get_or_insert_default();
-            total.retransmits += other.retransmits;
-            total.segments_out += other.segments_out;
+            *self.tcp.get_or_insert_default() += other;
         }
         let counters = self.statuses.iter_mut().chain(&mut self.failures);
         let others = other.statuses.iter().chain(&other.failures);
@@ -368,6 +371,22 @@ pub(crate) struct TcpTotal {
     pub(crate) retransmits: u64,
     /// Segments sent.
     pub(crate) segments_out: u64,
+}
+
+impl TcpTotal {
+    pub(crate) fn of(info: TcpInfo) -> TcpTotal {
+        TcpTotal {
+            retransmits: info.retransmits.into(),
+            segments_out: info.segments_out.into(),
+        }
+    }
+}
+
+impl AddAssign for TcpTotal {
+    fn add_assign(&mut self, other: TcpTotal) {
+        self.retransmits += other.retransmits;
+        self.segments_out += other.segments_out;
+    }
 }
 
 /// What came of TLS handshakes.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onrush_measure::second::{Second, Tally};
 
+use crate::standing::Standing;
 use crate::stop::Progress;
 
 /// One core's counters at a moment.
@@ -14,6 +15,7 @@ pub(crate) struct Reading {
     pub(crate) elapsed: Duration,
     pub(crate) tally: Tally,
     pub(crate) progress: Progress,
+    pub(crate) standing: Standing,
 }
 
 /// The sum over all cores at the end of one second, and at the end of the one before.
@@ -48,6 +50,8 @@ pub(crate) struct Rows {
     cores: Vec<Core>,
     before: Tally,
     elapsed_before: Duration,
+    /// At the end of the last row.
+    standing: Standing,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -64,7 +68,13 @@ impl Rows {
             cores: vec![Core::default(); cores],
             before: Tally::default(),
             elapsed_before: Duration::ZERO,
+            standing: Standing::default(),
         }
+    }
+
+    /// What the cores had come to at the end of the last row.
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.standing
     }
 
     /// Core `core` has read its counters at the end of its next second.
@@ -107,7 +117,9 @@ impl Rows {
             elapsed: Duration::ZERO,
             progress: Progress::default(),
         };
+        self.standing = Standing::default();
         for reading in readings {
+            self.standing += reading.standing;
             row.now += reading.tally;
             row.elapsed = row.elapsed.max(reading.elapsed);
             row.progress += reading.progress;
@@ -134,6 +146,10 @@ mod tests {
                 answers,
                 ..Progress::default()
             },
+            standing: Standing {
+                sent: answers,
+                ..Standing::default()
+            },
         }
     }
 
@@ -146,6 +162,7 @@ mod tests {
         rows.read(1, reading(1001, 5));
         let row = rows.next().unwrap();
         assert_eq!((row.now.requests, row.progress.answers), (15, 15));
+        assert_eq!(rows.standing().sent, 15);
         assert_eq!(row.elapsed, Duration::from_millis(1001));
         assert!(rows.next().is_none());
     }

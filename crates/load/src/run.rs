@@ -1,6 +1,6 @@
 //! A run from its start to its report: one core per thread, and one thread that waits for what they tell it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +11,7 @@ use onrush_measure::second::Second;
 
 use crate::client::{Client, End};
 use crate::error::Error;
+use crate::figures::Figures;
 use crate::gate::Gate;
 use crate::history::History;
 use crate::host::HostTime;
@@ -19,11 +20,13 @@ use crate::limits::{
 };
 use crate::plan::Plan;
 use crate::reach;
-use crate::record::Record;
+use crate::record::{Failure, Record};
 use crate::report::{Report, SecondRow};
 use crate::rows::{Reading, Row, Rows};
+use crate::standing::{Thread, View};
 use crate::stop::{Patience, Progress, Prospect};
 use crate::times::Times;
+use crate::verdict::Verdict;
 use crate::wall_clock::WallTime;
 
 /// Starts what `plan` says.
@@ -187,9 +190,11 @@ impl Running {
         let mut seconds = Seconds::new(self.plan.options.threads);
         let mut patience = Patience::default();
         let mut prospect = Prospect::Hopeful;
+        let mut threads = Vec::with_capacity(self.plan.options.threads);
         // Ends when all cores have: each holds a sender.
         for message in &self.messages {
             match message {
+                Message::Began(thread) => threads.push(thread),
                 Message::Second(core, reading, measured) => {
                     rows.read(core, reading);
                     seconds.add(core, measured);
@@ -200,7 +205,8 @@ impl Running {
                 seconds.next();
                 let times = &seconds.second;
                 self.history.keep(row, &times.response, &times.service);
-                show(&seconds.moment(&row));
+                let view = view(&self.plan, &row, &rows, &threads, &self.host);
+                show(&seconds.moment(&row, view));
                 if prospect == Prospect::Hopeful {
                     prospect = patience.judge(row.progress, row.elapsed);
                 }
@@ -216,7 +222,8 @@ impl Running {
         if let Some(row) = last {
             let times = &seconds.second;
             self.history.keep(row, &times.response, &times.service);
-            show(&seconds.moment(&row));
+            let view = view(&self.plan, &row, &rows, &threads, &host.0);
+            show(&seconds.moment(&row, view));
         }
         refuse_unreachable(&outcomes, &self.address)?;
         Ok(Report::new(Found {
@@ -230,6 +237,24 @@ impl Running {
             prospect,
             reason: self.reason.get().cloned(),
         }))
+    }
+}
+
+/// All that is known of the run at the end of `row`, the last of `rows`.
+fn view<'a>(
+    plan: &'a Plan,
+    row: &'a Row,
+    rows: &'a Rows,
+    threads: &'a [Thread],
+    host: &'a HostTime,
+) -> View<'a> {
+    View {
+        plan,
+        elapsed: row.elapsed,
+        tally: &row.now,
+        standing: rows.standing(),
+        threads,
+        host,
     }
 }
 
@@ -249,6 +274,40 @@ pub struct Moment<'a> {
     pub statuses: [u64; 5],
     /// All that was measured since the start.
     pub times: &'a Times,
+    view: View<'a>,
+}
+
+impl Moment<'_> {
+    /// Errors since the start by kind, those that happened.
+    pub fn errors_by_kind(&self) -> BTreeMap<String, u64> {
+        self.view.standing.errors_by_kind()
+    }
+
+    /// Requests that are due and not sent yet.
+    pub fn waiting(&self) -> u64 {
+        self.view.waiting()
+    }
+
+    /// What can be said of the run so far. It costs a look at each thread's time, which the thread does not notice.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(&self.view.evidence(self.times))
+    }
+
+    /// What conditions are about, so far.
+    pub fn figures(&self) -> Figures {
+        let statuses = (1_u16..).map(|class| class * 100).zip(self.statuses);
+        let standing = self.view.standing;
+        Figures {
+            times: self.times.clone(),
+            answers: self.answers,
+            errors: self.errors,
+            unexpected: self.unexpected,
+            timeouts: standing.failures_of(Failure::Timeout),
+            missed: standing.missed,
+            statuses: statuses.filter(|(_, count)| *count > 0).collect(),
+            rps: self.row.rps,
+        }
+    }
 }
 
 /// What a report is made of.
@@ -287,7 +346,7 @@ impl Seconds {
     }
 
     /// The second that `row` counts, which is the last that was taken.
-    fn moment(&self, row: &Row) -> Moment<'_> {
+    fn moment<'a>(&'a self, row: &Row, view: View<'a>) -> Moment<'a> {
         Moment {
             second: row.second(),
             row: SecondRow::of(row, &self.second.response, &self.second.service),
@@ -296,6 +355,7 @@ impl Seconds {
             unexpected: row.now.unexpected,
             statuses: row.now.statuses,
             times: &self.whole,
+            view,
         }
     }
 
@@ -360,6 +420,8 @@ fn refuse_unreachable(outcomes: &[Outcome], address: &Address) -> Result<(), Err
 
 /// What a core tells the thread that waits.
 pub(crate) enum Message {
+    /// Its part of the run has begun.
+    Began(Thread),
     /// A second has passed.
     Second(usize, Reading, Measured),
     /// It has ended.
@@ -420,6 +482,9 @@ async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<
     let _ = back.send(Box::default());
     client.opened().await;
     client.start(gate.pass(&core).await);
+    if let Some(thread) = client.thread() {
+        let _ = messages.send(Message::Began(thread));
+    }
     let mut next = client.began();
     loop {
         next = next + Duration::from_secs(1);
@@ -459,6 +524,7 @@ impl Client {
                 connect_failures: record.connect_failures(),
                 answers: record.answers(),
             },
+            standing: self.standing(),
         }
     }
 }

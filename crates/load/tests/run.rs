@@ -18,6 +18,7 @@ use onrush_load::requests::Asks;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
 use onrush_load::target::{Place, Target};
+use onrush_load::verdict::State;
 use serde_json::{Map, Value};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -419,4 +420,37 @@ fn each_connection_introduces_itself_by_its_own_addresses() {
         );
         assert_eq!(introduction, line);
     }
+}
+
+#[test]
+fn a_run_under_way_knows_its_errors_by_kind_and_what_speaks_against_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // It has read the request, and ends in good order without a word.
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    });
+    let mut options = options(&url, 20);
+    options.pace = Pace::rate(NonZeroU64::new(1_000_000_000).unwrap());
+    let running = start(Plan::new(options).unwrap()).unwrap();
+    let mut last = None;
+    let report = running
+        .finish(|moment| {
+            last = Some((moment.errors, moment.errors_by_kind(), moment.verdict()));
+        })
+        .unwrap();
+    let (errors, kinds, verdict) = last.unwrap();
+    assert_eq!((errors, report.errors), (20, 20));
+    assert_eq!(kinds, BTreeMap::from([("early_close".to_owned(), 20)]));
+    assert_eq!(report.errors_by_kind["early_close"], 20);
+    assert!(verdict.state > State::Valid, "{verdict}");
+    assert!(
+        !verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.what.contains("add up")),
+        "{verdict}"
+    );
 }

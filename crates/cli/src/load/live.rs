@@ -1,6 +1,7 @@
 //! The terminal of the full-screen view: a thread of its own draws what the run tells and reads the keys, and the
 //! terminal is itself again when it ends.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -10,18 +11,28 @@ use onrush_load::figures::Figures;
 use onrush_load::live::{Live, draw};
 use onrush_load::report::SecondRow;
 use onrush_load::run::{Moment, Stopper};
+use onrush_load::verdict::Verdict;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 
-use super::output::{self, Length};
+use super::output::Length;
 
 /// How often keys are looked at: nobody notices a tenth of a second, and the generator does not notice ten looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The terminal, while the view is on it.
 pub(super) struct Screen {
-    moments: Sender<Box<(SecondRow, Figures)>>,
+    moments: Sender<Box<Shown>>,
     thread: JoinHandle<()>,
+}
+
+/// What the view is told of a second.
+struct Shown {
+    row: SecondRow,
+    figures: Figures,
+    errors_by_kind: BTreeMap<String, u64>,
+    waiting: u64,
+    verdict: Verdict,
 }
 
 impl Screen {
@@ -42,9 +53,13 @@ impl Screen {
     /// Shows the next second.
     pub(super) fn show(&self, moment: &Moment<'_>) {
         // A view that has ended, with its terminal, wants to know nothing.
-        let _ = self
-            .moments
-            .send(Box::new((moment.row, output::figures(moment))));
+        let _ = self.moments.send(Box::new(Shown {
+            row: moment.row,
+            figures: moment.figures(),
+            errors_by_kind: moment.errors_by_kind(),
+            waiting: moment.waiting(),
+            verdict: moment.verdict(),
+        }));
     }
 
     /// Gives the terminal back.
@@ -58,7 +73,7 @@ impl Screen {
 fn show(
     mut terminal: DefaultTerminal,
     mut live: Live,
-    moments: &Receiver<Box<(SecondRow, Figures)>>,
+    moments: &Receiver<Box<Shown>>,
     stopper: &Stopper,
 ) {
     let mut is_new = true;
@@ -78,9 +93,12 @@ fn show(
         }
         match moments.recv_timeout(LOOK_EVERY) {
             Ok(moment) => {
-                let (row, figures) = *moment;
-                live.push(row);
-                live.figures = figures;
+                let shown = *moment;
+                live.push(shown.row);
+                live.figures = shown.figures;
+                live.errors_by_kind = shown.errors_by_kind;
+                live.waiting = shown.waiting;
+                live.verdict = shown.verdict;
                 is_new = true;
             }
             Err(RecvTimeoutError::Timeout) => {}

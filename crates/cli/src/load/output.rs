@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onrush_load::error::Error;
-use onrush_load::figures::Figures;
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::{Moment, Running};
 use onrush_load::threshold::{Extent, Fate, Threshold};
@@ -168,7 +167,7 @@ impl Output {
         if self.fail_if.is_empty() && self.stop_if.is_empty() {
             return None;
         }
-        let figures = figures(moment);
+        let figures = moment.figures();
         for condition in &self.stop_if {
             let outcome = condition.judge(&figures);
             if outcome.fate == Fate::Failed {
@@ -233,20 +232,6 @@ impl Length {
             },
             (None, None) => Extent::Open,
         }
-    }
-}
-
-/// The figures of a run under way. Which of its errors are timeouts is not known before its end.
-pub(super) fn figures(moment: &Moment<'_>) -> Figures {
-    let statuses = (1_u16..).map(|class| class * 100).zip(moment.statuses);
-    Figures {
-        times: moment.times.clone(),
-        answers: moment.answers,
-        errors: moment.errors,
-        unexpected: moment.unexpected,
-        statuses: statuses.filter(|(_, count)| *count > 0).collect(),
-        rps: moment.row.rps,
-        ..Figures::default()
     }
 }
 
