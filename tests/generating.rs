@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::{Finished, Program, Serve, onrush, run_onrush};
@@ -225,4 +226,43 @@ fn two_machines_load_one_server_from_their_own_addresses_and_add_up() {
     assert_eq!(merged["statuses"]["201"], 250, "{merged}");
     let totals = serve.stop();
     assert_eq!((totals.requests(), totals.connections()), (501, 4));
+}
+
+#[test]
+fn a_run_that_is_ended_before_its_moment_says_that_it_did_not_begin() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = result(directory.path(), 0);
+    let url = serve.url("/");
+    let hours_ahead = SystemTime::now() + Duration::from_secs(2 * 3600);
+    let since = hours_ahead.duration_since(SystemTime::UNIX_EPOCH);
+    let moment = since.expect("it is later than 1970").as_secs().to_string();
+    let words = [
+        "load",
+        &url,
+        "-c",
+        "2",
+        "-R",
+        "10",
+        "-d",
+        "1",
+        "--start-at",
+        &moment,
+        "--json",
+    ];
+    let program = Program::start(onrush(&words).arg(&file));
+    program.out.wait_for("#     time");
+    program.signal(Signal::INT);
+    let finished = program.finish();
+    assert!(finished.out.contains("ended early"), "{finished:?}");
+    let own = read(&file);
+    assert_eq!(
+        (&own["requests"], &own["duration_s"]),
+        (&0.into(), &0.0.into())
+    );
+    assert_eq!(own["clock"]["started_at"], Value::Null);
+    let merged = run_onrush(&["load", "merge", &file.display().to_string()]);
+    assert!(merged.err.contains("it was ended before"), "{merged:?}");
+    // Connections are made in the last seconds only.
+    assert_eq!(serve.stop().connections(), 0);
 }

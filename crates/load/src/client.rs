@@ -199,7 +199,7 @@ impl Client {
             dispatch.close();
         }
         let end = End {
-            elapsed: now.since(self.begin.get()),
+            elapsed: self.elapsed(),
             time: ThreadTime::now().since(self.time_before.get()),
             worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
             busy_max: self.core.take_busy_max(),
@@ -320,7 +320,9 @@ impl Client {
     pub(crate) fn elapsed(&self) -> Duration {
         match self.end.get() {
             Some(end) => end.elapsed,
-            None => self.core.now_exact().since(self.begin.get()),
+            None if self.started.is_given() => self.core.now_exact().since(self.begin.get()),
+            // It waits for its beginning.
+            None => Duration::ZERO,
         }
     }
 

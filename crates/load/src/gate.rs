@@ -107,6 +107,10 @@ impl Signal {
         self.waiting.take().into_iter().for_each(Waker::wake);
     }
 
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given.get()
+    }
+
     /// Waits until it has been given.
     pub(crate) async fn given(&self) {
         poll_fn(|context| {

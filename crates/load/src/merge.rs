@@ -337,7 +337,7 @@ impl Span {
         let mut first_end = f64::INFINITY;
         for part in parts {
             let began = part.report.began_unix_s.ok_or_else(|| {
-                format!("{} cannot be merged: it does not say when it began, so an older onrush wrote it", part.name)
+                format!("{} cannot be merged: it does not say when it began, so it was ended before, or an older onrush wrote it", part.name)
             })?;
             let ended = began + part.report.duration_s;
             span.began = span.began.min(began);
