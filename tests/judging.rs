@@ -164,7 +164,14 @@ fn results_of_generators_that_ran_together_add_up() {
             "{key}"
         );
     }
-    assert_eq!(sum["requests"], serve.stop().requests());
+    // Answers may still have been on their way when the time was over.
+    let of_sum = |key: &str| sum[key].as_u64().expect("a count");
+    let answered = of_sum("requests");
+    let served = serve.stop().requests();
+    assert!(
+        (answered..=answered + of_sum("unfinished")).contains(&served),
+        "{served}: {sum}"
+    );
     assert_eq!(sum["options"]["rate"], 400);
     // A sum can be compared, and is no other than itself.
     let finished = load(&["compare", &paths[2], &paths[2]]);
