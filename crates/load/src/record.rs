@@ -209,6 +209,7 @@ impl Record {
         tally.first_byte_sum_ns += answered.send_lag + answered.first_byte;
         tally.last_bytes += 1;
         tally.last_byte_sum_ns += answered.response;
+        tally.send_lag_sum_ns += answered.send_lag;
         if let Some(class) = tally.statuses.get_mut(usize::from(status / 100) - 1) {
             *class += 1;
         }

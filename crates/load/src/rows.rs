@@ -48,6 +48,8 @@ impl Row {
 #[derive(Debug)]
 pub(crate) struct Rows {
     cores: Vec<Core>,
+    /// What each core did in the last row.
+    seconds: Vec<Second>,
     before: Tally,
     elapsed_before: Duration,
     /// At the end of the last row.
@@ -60,12 +62,15 @@ struct Core {
     readings: VecDeque<Reading>,
     /// Its last, which holds for all later seconds.
     end: Option<Reading>,
+    /// The one that the last row was made of.
+    before: Option<Reading>,
 }
 
 impl Rows {
     pub(crate) fn new(cores: usize) -> Rows {
         Rows {
             cores: vec![Core::default(); cores],
+            seconds: Vec::with_capacity(cores),
             before: Tally::default(),
             elapsed_before: Duration::ZERO,
             standing: Standing::default(),
@@ -109,7 +114,20 @@ impl Rows {
         (now != self.before).then(|| self.row(&readings))
     }
 
+    /// What each core did in the row that was taken last.
+    pub(crate) fn cores(&self) -> &[Second] {
+        &self.seconds
+    }
+
     fn row(&mut self, readings: &[Reading]) -> Row {
+        self.seconds.clear();
+        for (core, now) in self.cores.iter_mut().zip(readings) {
+            let before = core.before.replace(*now);
+            let (tally, elapsed) =
+                before.map_or_else(Default::default, |it| (it.tally, it.elapsed));
+            let second = Second::between(&tally, elapsed, &now.tally, now.elapsed);
+            self.seconds.push(second);
+        }
         let mut row = Row {
             before: self.before,
             elapsed_before: self.elapsed_before,
@@ -164,6 +182,8 @@ mod tests {
         assert_eq!((row.now.requests, row.progress.answers), (15, 15));
         assert_eq!(rows.standing().sent, 15);
         assert_eq!(row.elapsed, Duration::from_millis(1001));
+        let rates = rows.cores().iter().map(|second| second.rps.round());
+        assert_eq!(rates.collect::<Vec<_>>(), [10.0, 5.0]);
         assert!(rows.next().is_none());
     }
 
@@ -176,6 +196,7 @@ mod tests {
         assert_eq!(rows.next().unwrap().now.requests, 17);
         let second = rows.next().unwrap();
         assert_eq!((second.before.requests, second.now.requests), (17, 27));
+        assert_eq!([rows.cores()[0].rps, rows.cores()[1].rps], [10.0, 0.0]);
         assert!(rows.next().is_none());
     }
 

@@ -206,7 +206,7 @@ impl Running {
                 let times = &seconds.second;
                 self.history.keep(row, &times.response, &times.service);
                 let view = view(&self.plan, &row, &rows, &threads, &self.host);
-                show(&seconds.moment(&row, view));
+                show(&seconds.moment(&row, rows.cores(), view));
                 if prospect == Prospect::Hopeful {
                     prospect = patience.judge(row.progress, row.elapsed);
                 }
@@ -223,7 +223,7 @@ impl Running {
             let times = &seconds.second;
             self.history.keep(row, &times.response, &times.service);
             let view = view(&self.plan, &row, &rows, &threads, &host.0);
-            show(&seconds.moment(&row, view));
+            show(&seconds.moment(&row, rows.cores(), view));
         }
         refuse_unreachable(&outcomes, &self.address)?;
         Ok(Report::new(Found {
@@ -262,6 +262,8 @@ fn view<'a>(
 pub struct Moment<'a> {
     /// The counters and rates of the second.
     pub second: Second,
+    /// The same of each core; one that has ended has rates of 0.
+    pub cores: &'a [Second],
     /// The second as the report will have it.
     pub row: SecondRow,
     /// Answers since the start.
@@ -270,6 +272,8 @@ pub struct Moment<'a> {
     pub errors: u64,
     /// Of these, answers other than expected.
     pub unexpected: u64,
+    /// Of these, failures to make a connection.
+    pub connect_failures: u64,
     /// Answers since the start by class of status, 1xx to 5xx.
     pub statuses: [u64; 5],
     /// All that was measured since the start.
@@ -346,13 +350,15 @@ impl Seconds {
     }
 
     /// The second that `row` counts, which is the last that was taken.
-    fn moment<'a>(&'a self, row: &Row, view: View<'a>) -> Moment<'a> {
+    fn moment<'a>(&'a self, row: &Row, cores: &'a [Second], view: View<'a>) -> Moment<'a> {
         Moment {
             second: row.second(),
+            cores,
             row: SecondRow::of(row, &self.second.response, &self.second.service),
             answers: row.now.last_bytes,
             errors: row.now.errors,
             unexpected: row.now.unexpected,
+            connect_failures: row.progress.connect_failures,
             statuses: row.now.statuses,
             times: &self.whole,
             view,

@@ -41,6 +41,17 @@ pub struct Histogram {
     saturated: u64,
 }
 
+/// A step of [`Histogram::spectrum`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Step {
+    /// The upper edge of a bin.
+    pub ns: u64,
+    /// The share of all values, 0 to 1, that it had to reach.
+    pub share: f64,
+    /// How many values do not exceed it.
+    pub count: u64,
+}
+
 impl Histogram {
     /// An empty histogram. Allocates all the memory it will ever use.
     pub fn new() -> Histogram {
@@ -117,6 +128,11 @@ impl Histogram {
         }
     }
 
+    /// The standard deviation, of bins, in nanoseconds; 0 when empty.
+    pub fn deviation(&self) -> f64 {
+        self.bins.stdev()
+    }
+
     /// The latency in nanoseconds that `percentile` (0 to 100) of the recorded ones do not exceed:
     /// the upper edge of the bin that holds it, so at most 0.1 % above the true value and never
     /// below it. 0 when empty.
@@ -138,6 +154,26 @@ impl Histogram {
     /// per decade from the median up to the highest percentile the count supports.
     pub fn curve(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         percentile::curve(self.count()).map(|percentile| (percentile, self.value_at(percentile)))
+    }
+
+    /// The whole distribution in steps that halve with the distance to 100 %, `ticks` of them within each half: what
+    /// HdrHistogram's tools print and plot. The last step is the largest value, at a share of 1.
+    pub fn spectrum(&self, ticks: u32) -> impl Iterator<Item = Step> + '_ {
+        let mut count = 0;
+        self.bins.iter_quantiles(ticks).map(move |step| {
+            count += step.count_since_last_iteration();
+            Step {
+                ns: self.bins.highest_equivalent(step.value_iterated_to()),
+                share: step.quantile_iterated_to(),
+                count,
+            }
+        })
+    }
+
+    /// How many powers of two the bins cover, and into how many bins the first is divided; the others have half as many.
+    pub fn shape(&self) -> (u64, u64) {
+        let (buckets, bins) = (u64::from(self.bins.buckets()), self.bins.distinct_values());
+        (buckets, 2 * bins as u64 / (buckets + 1))
     }
 
     /// The latencies, in nanoseconds, between which the true percentile lies with at least
@@ -362,6 +398,38 @@ mod tests {
             assert_eq!(of_thousand.value_at(percentile), value, "at {percentile}");
         }
         assert_eq!(of_thousand.percentiles().last(), Some((99.0, 990)));
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_the_values() {
+        assert_eq!(
+            histogram([100, 200, 300, 400]).deviation(),
+            12_500_f64.sqrt()
+        );
+        assert_eq!(
+            (histogram([5; 9]).deviation(), Histogram::new().deviation()),
+            (0.0, 0.0)
+        );
+    }
+
+    #[test]
+    fn the_spectrum_comes_nearer_to_all_values_in_halving_steps_and_ends_with_the_largest() {
+        let of_thousand = histogram(1..=1000);
+        let steps: Vec<Step> = of_thousand.spectrum(2).collect();
+        let shares: Vec<f64> = steps.iter().map(|step| step.share).collect();
+        assert_eq!(shares[..6], [0.0, 0.25, 0.5, 0.625, 0.75, 0.8125]);
+        let (first, last) = (steps[0], steps[steps.len() - 1]);
+        assert_eq!((first.ns, first.count), (1, 1));
+        assert_eq!((last.ns, last.share, last.count), (1000, 1.0, 1000));
+        assert!(steps.iter().all(|step| step.count == step.ns));
+        assert_eq!(Histogram::new().spectrum(5).count(), 0);
+    }
+
+    #[test]
+    fn the_shape_holds_an_hour_with_three_digits() {
+        let (buckets, first) = Histogram::new().shape();
+        assert_eq!(first, 2048);
+        assert!(first << (buckets - 1) > VALUE_MAX_NS && first << (buckets - 2) <= VALUE_MAX_NS);
     }
 
     #[test]

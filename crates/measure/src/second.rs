@@ -36,6 +36,10 @@ pub struct Tally {
     pub last_bytes: u64,
     /// See `last_bytes`.
     pub last_byte_sum_ns: u64,
+    /// Of the answers whose last byte came, the sum of the times for which their requests waited to be written, in
+    /// nanoseconds: the part of both other sums that is not the server's.
+    #[serde(default)]
+    pub send_lag_sum_ns: u64,
     /// Answers by class of status: `statuses[0]` counts 1xx, `statuses[4]` 5xx.
     pub statuses: [u64; 5],
 }
@@ -52,6 +56,7 @@ impl AddAssign for Tally {
         self.first_byte_sum_ns += other.first_byte_sum_ns;
         self.last_bytes += other.last_bytes;
         self.last_byte_sum_ns += other.last_byte_sum_ns;
+        self.send_lag_sum_ns += other.send_lag_sum_ns;
         for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
             *sum += more;
         }
@@ -92,6 +97,10 @@ pub struct Second {
     pub first_byte_us: Option<f64>,
     /// Mean time to the last byte during this row, in microseconds; none when no answer ended.
     pub last_byte_us: Option<f64>,
+    /// For how long the requests of these answers had waited to be written, which both times begin with: mean, in
+    /// microseconds; none when no answer ended.
+    #[serde(default)]
+    pub send_lag_us: Option<f64>,
     /// Answers during this row by class of status, 1xx to 5xx.
     pub statuses: [u64; 5],
 }
@@ -130,6 +139,10 @@ impl Second {
             ),
             last_byte_us: mean_us(
                 now.last_byte_sum_ns.saturating_sub(before.last_byte_sum_ns),
+                now.last_bytes.saturating_sub(before.last_bytes),
+            ),
+            send_lag_us: mean_us(
+                now.send_lag_sum_ns.saturating_sub(before.send_lag_sum_ns),
                 now.last_bytes.saturating_sub(before.last_bytes),
             ),
             statuses: std::array::from_fn(|class| {
@@ -192,6 +205,7 @@ mod tests {
             first_byte_sum_ns: requests * 79_690,
             last_bytes: requests,
             last_byte_sum_ns: requests * 1_203_000,
+            send_lag_sum_ns: requests * 690,
             statuses: [0, requests, 0, 0, 0],
         }
     }
@@ -252,6 +266,10 @@ mod tests {
         now.first_byte_sum_ns = before.first_byte_sum_ns + 30_000;
         let row = Second::between(&before, Duration::ZERO, &now, Duration::from_secs(1));
         assert_eq!(row.first_byte_us, Some(15.0));
+        now.last_bytes += 2;
+        now.send_lag_sum_ns += 7_000;
+        let row = Second::between(&before, Duration::ZERO, &now, Duration::from_secs(1));
+        assert_eq!(row.send_lag_us, Some(3.5));
     }
 
     #[test]
