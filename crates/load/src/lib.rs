@@ -40,6 +40,7 @@ pub mod wall_clock;
 
 pub mod compare;
 pub mod csv;
+pub mod dialect;
 pub mod evidence;
 pub mod figures;
 pub mod find_max;

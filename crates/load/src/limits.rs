@@ -67,6 +67,10 @@ pub const HISTORY_ENTRIES: usize = 3600;
 /// magnitudes from microseconds to seconds; when it is full, seconds are joined as with [`HISTORY_ENTRIES`].
 pub const HISTORY_BYTES: usize = 4 * 1024 * 1024;
 
+/// Samples of threads' rates that are kept for wrk's statistics, 512 KiB: nine hours of two threads. Of more, every second,
+/// fourth, ... is left, which nobody can tell from all in a mean and a spread.
+pub const RATE_SAMPLES_MAX: usize = 1 << 16;
+
 /// The longest way to full load: a day. What is due on a slope is computed in whole numbers of 128 bits, which hold the
 /// square of a day in nanoseconds times the highest rate.
 pub const START_MAX: Duration = Duration::from_secs(24 * 60 * 60);

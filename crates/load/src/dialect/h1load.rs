@@ -1,0 +1,467 @@
+//! h1load's output: a line each second in its three forms, and its table of percentiles. Pure, but for the date.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use onrush_engine::clock;
+use onrush_measure::histogram::Histogram;
+use onrush_measure::second::Second;
+use onrush_measure::units::{Brief, BriefTime};
+
+use crate::run::Moment;
+use crate::times::Times;
+
+/// How a line is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Form {
+    /// Seconds since the start, four characters for a rate.
+    #[default]
+    Brief,
+    /// Dates, rates in bytes too, and times to the last byte.
+    Long,
+    /// The same in plain numbers, with the share of the load that is reached.
+    Raw,
+}
+
+/// What a packet costs that no program sees: so many bytes for each payload of so many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overhead {
+    /// Bytes added to each packet.
+    pub extra: u64,
+    /// Bytes that a packet carries.
+    pub payload: u64,
+}
+
+/// What the lines are to show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shown {
+    /// How they are written.
+    pub form: Form,
+    /// Whether answers are shown by class of status.
+    pub statuses: bool,
+    /// What is added to the bytes of rates.
+    pub overhead: Option<Overhead>,
+    /// How long the way to full load takes.
+    pub soft_start: Duration,
+}
+
+/// Writes the lines.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    shown: Shown,
+    before: Before,
+}
+
+/// Where the line before ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    time_s: f64,
+    requests: u64,
+    bytes: u64,
+}
+
+impl Lines {
+    /// None is written yet.
+    pub fn new(shown: Shown) -> Lines {
+        Lines {
+            shown,
+            before: Before::default(),
+        }
+    }
+
+    /// The names over the columns.
+    pub fn header(&self) -> String {
+        let counters = match self.shown.form {
+            Form::Brief | Form::Long => "#     time",
+            Form::Raw => "#_____time",
+        };
+        let rates = match self.shown.form {
+            Form::Brief => " cps  rps  bps   ttfb",
+            Form::Long => " cps  rps  Bps  bps   ttfb   ttlb",
+            Form::Raw => "thr cps rps Bps bps ttfb(us) ttlb(us)",
+        };
+        let statuses = match self.shown.statuses {
+            true => " 1xx 2xx 3xx 4xx 5xx",
+            false => "",
+        };
+        format!("{counters} conns tot_conn  tot_req      tot_bytes    err {rates}{statuses}")
+    }
+
+    /// The line of the second that has just passed.
+    pub fn second(&mut self, moment: &Moment<'_>) -> String {
+        self.line(&moment.second, clock::unix_time().as_secs())
+    }
+
+    /// The line of `second`, which ends `unix_s` seconds after 1970. Every column ends with a blank, the last one too.
+    ///
+    /// Times are those from a request's being written: h1load knows no intended start.
+    fn line(&mut self, second: &Second, unix_s: u64) -> String {
+        let Shown { form, statuses, .. } = self.shown;
+        let time = match form {
+            Form::Brief => second.time_s.round() as u64,
+            Form::Long | Form::Raw => unix_s,
+        };
+        let mut line = format!(
+            "{time:>10} {:>5} {:>8} {:>8} {:>14} {:>6} ",
+            second.connections_open,
+            second.connections,
+            second.requests,
+            second.bytes,
+            second.errors,
+        );
+        if form == Form::Raw {
+            let _ = write!(line, "{:>3} ", self.throttle(second.time_s));
+        }
+        let bytes_per_s = second.bytes_per_s + self.overhead_per_s(second);
+        let rates = [second.connections_per_s, second.rps].into_iter();
+        let bytes = (form != Form::Brief).then_some(bytes_per_s);
+        for rate in rates.chain(bytes).chain([bytes_per_s * 8.0]) {
+            let _ = match form {
+                Form::Brief | Form::Long => write!(line, "{} ", brief(rate)),
+                Form::Raw => write!(line, "{rate:.1} "),
+            };
+        }
+        let written = |us: Option<f64>| Some((us? - second.send_lag_us?).max(0.0));
+        let last_byte = (form != Form::Brief).then_some(second.last_byte_us);
+        for us in [second.first_byte_us].into_iter().chain(last_byte) {
+            let _ = match (form, written(us)) {
+                (Form::Brief | Form::Long, us) => write!(line, "{} ", BriefTime(us)),
+                (Form::Raw, Some(us)) => write!(line, "{us:.1} "),
+                (Form::Raw, None) => write!(line, "- "),
+            };
+        }
+        if statuses {
+            for count in second.statuses {
+                let _ = write!(line, "{count:>3} ");
+            }
+        }
+        self.before = Before {
+            time_s: second.time_s,
+            requests: second.requests,
+            bytes: second.bytes,
+        };
+        line
+    }
+
+    /// The share of the full load that was admitted at `time_s`, in per cent, cut off: that of
+    /// [`Start::Stairs`](crate::pace::Start::Stairs).
+    fn throttle(&self, time_s: f64) -> u64 {
+        let stairs = time_s / self.shown.soft_start.as_secs_f64() * 10.0;
+        // Without a soft start this is infinite.
+        if stairs >= 10.0 || stairs.is_nan() {
+            return 100;
+        }
+        let slope = (stairs.fract() * 4.0).min(1.0);
+        ((stairs.floor() + slope) * 10.0) as u64
+    }
+
+    /// At least one packet for each request.
+    fn overhead_per_s(&self, second: &Second) -> f64 {
+        let Some(Overhead { extra, payload }) = self.shown.overhead else {
+            return 0.0;
+        };
+        let bytes = second.bytes.saturating_sub(self.before.bytes);
+        let requests = second.requests.saturating_sub(self.before.requests);
+        let packets = bytes.div_ceil(payload.max(1)).max(requests);
+        let interval_s = second.time_s - self.before.time_s;
+        if interval_s > 0.0 {
+            packets as f64 * extra as f64 / interval_s
+        } else {
+            0.0
+        }
+    }
+}
+
+/// A rate in four characters. Below 1 h1load goes on in thousandths at once: `500m` where ours is `0.50`.
+fn brief(mut value: f64) -> String {
+    if value <= 0.0 || value >= 1.0 || !value.is_finite() {
+        return Brief(value).to_string();
+    }
+    for suffix in ["m", "u", "n", "p", "f"] {
+        value *= 1000.0;
+        if value >= 1.0 {
+            return Brief(value).to_string().replace('.', suffix);
+        }
+    }
+    Brief(0.0).to_string()
+}
+
+/// The shares of the table's rows: up to the first number in steps of the second, and so on.
+const STEPS: [(f64, f64); 14] = [
+    (0.5, 0.1),
+    (0.8, 0.05),
+    (0.9, 0.02),
+    (0.95, 0.01),
+    (0.99, 0.005),
+    (0.995, 0.001),
+    (0.999, 0.0005),
+    (0.9995, 0.0001),
+    (0.9999, 0.00005),
+    (0.99995, 0.00001),
+    (0.99999, 0.000005),
+    (0.999995, 0.000005),
+    (0.999999, 0.000004),
+    (1.0, 0.000001),
+];
+
+/// From 10 % on. Added up as h1load adds them up: where a step ends is decided by the sums' rounding, and plots of old
+/// and new tables have the same rows only so.
+fn shares() -> Vec<f64> {
+    let (mut share, mut shares) = (0.1, Vec::new());
+    for (end, step) in STEPS {
+        while share < end {
+            shares.push(share);
+            share += step;
+        }
+    }
+    shares
+}
+
+/// The table of percentiles, times in milliseconds, from a request's being written to the end of its answer's head and
+/// to its last byte. Each time has the number of shorter ones before it.
+///
+/// All rows are there however few answers there were, as plots expect: which of them the count supports is for the
+/// reader to know.
+pub fn percentiles(times: &Times) -> String {
+    let mut table = String::from(
+        "#======= Percentiles for time-to-first-byte and time-to-last-byte =======\n\
+         # use $3:$5 $3:$7 with logscale X\n\
+         # $1     $2      $3         $4       $5         $6       $7\n\
+         #pctl   tail   invtail   ttfbcnt ttfb(ms)   ttlbcnt ttlb(ms)\n",
+    );
+    for share in shares() {
+        let (first_count, first_ms) = time_at(&times.first_byte, share);
+        let (last_count, last_ms) = time_at(&times.service, share);
+        let _ = writeln!(
+            table,
+            "{:<7} {:<6} {:<7.0} {first_count:>9} {:>8} {last_count:>9} {:>8}",
+            general(share * 100.0),
+            general(100.0 * (1.0 - share)),
+            1.0 / (1.0 - share),
+            general(first_ms),
+            general(last_ms),
+        );
+    }
+    table
+}
+
+/// The time in milliseconds that `share` of all do not exceed, and how many are shorter.
+fn time_at(times: &Histogram, share: f64) -> (u64, f64) {
+    let wanted = share * times.count() as f64;
+    let mut shorter = 0;
+    for (ns, count) in times.recorded() {
+        if (shorter + count) as f64 >= wanted {
+            return (shorter, ns as f64 / 1e6);
+        }
+        shorter += count;
+    }
+    (shorter, 0.0)
+}
+
+/// A number as C's `%g` writes it: six significant digits, without zeros at the end, and with an exponent where that is
+/// shorter.
+fn general(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let scientific = format!("{value:.5e}");
+    let (digits, exponent) = scientific.split_once('e').expect("it is written with one");
+    let exponent: i32 = exponent.parse().expect("it is a whole number");
+    if (-4..6).contains(&exponent) {
+        let decimals = usize::try_from(5 - exponent).expect("it is 5 at most");
+        return without_zeros(&format!("{value:.decimals$}")).to_owned();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!(
+        "{}e{sign}{:02}",
+        without_zeros(digits),
+        exponent.unsigned_abs()
+    )
+}
+
+fn without_zeros(decimal: &str) -> &str {
+    match decimal.contains('.') {
+        true => decimal.trim_end_matches('0').trim_end_matches('.'),
+        false => decimal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Second = Second {
+        time_s: 2.0,
+        connections_open: 4,
+        connections: 4,
+        requests: 97_754,
+        bytes: 13_392_298,
+        errors: 0,
+        connections_per_s: 2.0,
+        rps: 77_027.0,
+        bytes_per_s: 10_552_699.0,
+        first_byte_us: Some(36.0),
+        last_byte_us: Some(135.5),
+        send_lag_us: Some(0.5),
+        statuses: [0, 77_027, 0, 12, 0],
+    };
+
+    fn shown(form: Form) -> Shown {
+        Shown {
+            form,
+            ..Shown::default()
+        }
+    }
+
+    fn line(shown: Shown, second: &Second) -> String {
+        Lines::new(shown).line(second, 1_795_325_163)
+    }
+
+    #[test]
+    fn each_form_has_its_columns() {
+        for (form, header, row) in [
+            (
+                Form::Brief,
+                "#     time conns tot_conn  tot_req      tot_bytes    err  cps  rps  bps   ttfb",
+                "         2     4        4    97754       13392298      0 2.00 77k0 84M4 35.50u ",
+            ),
+            (
+                Form::Long,
+                "#     time conns tot_conn  tot_req      tot_bytes    err  cps  rps  Bps  bps   ttfb   ttlb",
+                "1795325163     4        4    97754       13392298      0 2.00 77k0 10M5 84M4 35.50u 135.0u ",
+            ),
+            (
+                Form::Raw,
+                "#_____time conns tot_conn  tot_req      tot_bytes    err thr cps rps Bps bps ttfb(us) ttlb(us)",
+                "1795325163     4        4    97754       13392298      0 100 2.0 77027.0 10552699.0 84421592.0 35.5 135.0 ",
+            ),
+        ] {
+            assert_eq!(Lines::new(shown(form)).header(), header);
+            assert_eq!(line(shown(form), &SECOND), row);
+            let with_statuses = Shown {
+                statuses: true,
+                ..shown(form)
+            };
+            let lines = Lines::new(with_statuses);
+            assert_eq!(lines.header(), format!("{header} 1xx 2xx 3xx 4xx 5xx"));
+            let statuses = "  0 77027   0  12   0 ";
+            assert_eq!(line(with_statuses, &SECOND), format!("{row}{statuses}"));
+        }
+    }
+
+    #[test]
+    fn a_second_without_answers_has_no_times() {
+        let idle = Second {
+            rps: 0.0,
+            first_byte_us: None,
+            last_byte_us: None,
+            send_lag_us: None,
+            ..SECOND
+        };
+        let long = line(shown(Form::Long), &idle);
+        assert!(long.ends_with(" 84M4    -      -   "), "{long:?}");
+        let raw = line(shown(Form::Raw), &idle);
+        assert!(raw.ends_with(" 84421592.0 - - "), "{raw:?}");
+    }
+
+    #[test]
+    fn rates_below_one_are_thousandths() {
+        for (value, text) in [
+            (0.0, "0.00"),
+            (0.5, "500m"),
+            (0.0179, "17m9"),
+            (0.000_002, "2u00"),
+            (1.0, "1.00"),
+            (17_900.0, "17k9"),
+        ] {
+            assert_eq!(brief(value), text);
+        }
+    }
+
+    #[test]
+    fn the_load_that_is_reached_rises_in_ten_stairs() {
+        let lines = Lines::new(Shown {
+            soft_start: Duration::from_secs(10),
+            ..Shown::default()
+        });
+        let reached = [0.0, 0.125, 0.25, 0.99, 1.125, 9.9, 10.0, 60.0].map(|at| lines.throttle(at));
+        assert_eq!(reached, [0, 5, 10, 10, 15, 100, 100, 100]);
+        let at_once = Lines::new(Shown::default());
+        assert_eq!([0.0, 1.0].map(|at| at_once.throttle(at)), [100, 100]);
+    }
+
+    #[test]
+    fn overhead_is_added_for_each_packet_and_each_answer_is_one_at_least() {
+        let overhead = |extra, payload| Shown {
+            overhead: Some(Overhead { extra, payload }),
+            ..shown(Form::Raw)
+        };
+        let bytes_per_s = |shown| {
+            let line = line(shown, &SECOND);
+            let rate = line.split(' ').filter(|word| !word.is_empty()).nth(9);
+            rate.expect("a column").parse::<f64>().expect("a number")
+        };
+        // 13392298 bytes in packets of 1000 are fewer than there were requests.
+        assert_eq!(
+            bytes_per_s(overhead(10, 1000)),
+            10_552_699.0 + 97_754.0 * 10.0 / 2.0
+        );
+        assert_eq!(
+            bytes_per_s(overhead(10, 100)),
+            10_552_699.0 + 133_923.0 * 10.0 / 2.0
+        );
+    }
+
+    #[test]
+    fn the_table_has_the_rows_of_h1load() {
+        let shares = shares();
+        assert_eq!(shares.len(), 64);
+        let text: Vec<String> = shares.iter().map(|share| general(share * 100.0)).collect();
+        assert_eq!(text[..6], ["10", "20", "30", "40", "50", "55"]);
+        // Where h1load's sums fall short of a step's end.
+        let odd = text.iter().position(|share| share == "99.96");
+        assert_eq!(text[odd.expect("it is there") + 1], "99.965");
+        assert_eq!(text[62..], ["99.9995", "99.9999"]);
+    }
+
+    #[test]
+    fn a_row_has_a_time_and_how_many_were_shorter() {
+        let mut times = Times::default();
+        for us in 1..=1000 {
+            times.first_byte.record(us * 1000);
+            times.service.record(us * 2000);
+        }
+        let table = percentiles(&times);
+        let median = table.lines().find(|line| line.starts_with("50 "));
+        let median = median.expect("a row").split_whitespace();
+        let median: Vec<&str> = median.collect();
+        assert_eq!(median[..4], ["50", "50", "2", "499"]);
+        assert_eq!(median[5], "499");
+        let ms: f64 = median[4].parse().expect("a number");
+        assert!((0.5..0.5005).contains(&ms), "{ms}");
+        let last = table.lines().last().expect("rows");
+        assert!(
+            last.starts_with("99.9999 0.0001 1000000       999 "),
+            "{last}"
+        );
+        // Without answers the rows are there all the same.
+        assert_eq!(percentiles(&Times::default()).lines().count(), 4 + 64);
+    }
+
+    #[test]
+    fn numbers_are_written_as_c_writes_them() {
+        for (value, text) in [
+            (0.0, "0"),
+            (10.0, "10"),
+            (99.9965, "99.9965"),
+            (0.000_1, "0.0001"),
+            (0.000_012_345_678, "1.23457e-05"),
+            (0.215, "0.215"),
+            (1_234.567_89, "1234.57"),
+            (999_999.6, "1e+06"),
+            (123_456.7, "123457"),
+        ] {
+            assert_eq!(general(value), text);
+        }
+    }
+}

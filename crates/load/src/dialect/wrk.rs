@@ -1,0 +1,641 @@
+//! The text of wrk and of wrk2: what they print before a run and behind it. Pure.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use onrush_measure::histogram::Histogram;
+use onrush_measure::second::Second;
+
+use crate::limits::RATE_SAMPLES_MAX;
+use crate::report::Report;
+use crate::run::Moment;
+
+/// For how long wrk2 looks before it measures, in a run that is longer.
+pub const CALIBRATION: Duration = Duration::from_secs(10);
+
+/// A shorter piece of a run says nothing about its rate: the time of wrk's own samples.
+const SAMPLE_MIN_S: f64 = 0.1;
+
+/// Steps of the spectrum within each half of the way to 100 %.
+const SPECTRUM_TICKS: u32 = 5;
+
+/// Whose text it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tool {
+    /// Four percentiles, of times from a request's being written.
+    Wrk,
+    /// Percentiles and the spectrum, of times from a request's intended start.
+    Wrk2,
+}
+
+/// What the text is to show.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// Whose text it is.
+    pub tool: Tool,
+    /// The URL as it was given.
+    pub url: String,
+    /// How long the run is to take.
+    pub duration: Duration,
+    /// Threads that were asked for.
+    pub threads: u64,
+    /// Connections that were asked for.
+    pub connections: u64,
+    /// Whether percentiles are shown.
+    pub latency: bool,
+    /// Whether wrk2 shows those of times from a request's being written, too.
+    pub uncorrected: bool,
+    /// Answers that took longer are counted as timeouts, and as answers.
+    pub timeout: Duration,
+}
+
+/// Writes the text.
+#[derive(Clone, Debug)]
+pub struct Text {
+    shown: Shown,
+    /// Of each thread, the mean time of its answers so far in microseconds, and their number; while wrk2 looks.
+    calibration: Vec<(f64, u64)>,
+    is_calibrating: bool,
+    /// Each thread's requests per second, a sample for each second.
+    rates: Samples,
+    time_before_s: f64,
+}
+
+impl Text {
+    /// None is written yet.
+    pub fn new(shown: Shown) -> Text {
+        let is_calibrating = shown.tool == Tool::Wrk2 && shown.duration > CALIBRATION;
+        Text {
+            calibration: Vec::new(),
+            is_calibrating,
+            rates: Samples::default(),
+            time_before_s: 0.0,
+            shown,
+        }
+    }
+
+    /// What is said before the run.
+    pub fn head(&self) -> String {
+        let Shown {
+            url,
+            duration,
+            threads,
+            connections,
+            ..
+        } = &self.shown;
+        let duration = scaled(duration.as_secs_f64(), &SECONDS, 0);
+        format!(
+            "Running {duration} test @ {url}\n  {threads} threads and {connections} connections\n"
+        )
+    }
+
+    /// A second has passed. What is said of it: nothing, but when wrk2 begins to measure.
+    pub fn second(&mut self, moment: &Moment<'_>) -> Option<String> {
+        self.passed(moment.second.time_s, moment.cores)
+    }
+
+    /// The second that has ended `time_s` after the start, in which the cores did this.
+    fn passed(&mut self, time_s: f64, cores: &[Second]) -> Option<String> {
+        let interval_s = time_s - std::mem::replace(&mut self.time_before_s, time_s);
+        if self.is_calibrating {
+            return self.calibrate(time_s, cores);
+        }
+        if interval_s >= SAMPLE_MIN_S {
+            let rates = cores.iter().map(|core| core.rps.trunc());
+            // wrk takes no sample of a thread without answers either.
+            rates
+                .filter(|rate| *rate > 0.0)
+                .for_each(|rate| self.rates.add(rate));
+        }
+        None
+    }
+
+    fn calibrate(&mut self, time_s: f64, cores: &[Second]) -> Option<String> {
+        self.calibration.resize(cores.len(), (0.0, 0));
+        for ((mean, count), core) in self.calibration.iter_mut().zip(cores) {
+            let more: u64 = core.statuses.iter().sum();
+            let Some(us) = core.last_byte_us.filter(|_| more > 0) else {
+                continue;
+            };
+            *count += more;
+            *mean += (us - *mean) * more as f64 / *count as f64;
+        }
+        if time_s.round() < CALIBRATION.as_secs_f64() {
+            return None;
+        }
+        self.is_calibrating = false;
+        let mut lines = String::new();
+        for (mean_us, _) in &self.calibration {
+            let _ = writeln!(
+                lines,
+                "  Thread calibration: mean lat.: {:.3}ms, rate sampling interval: 1000ms",
+                mean_us / 1000.0
+            );
+        }
+        Some(lines)
+    }
+
+    /// What is said behind the run.
+    pub fn report(&self, report: &Report) -> String {
+        let times = &report.times;
+        let latency = match self.shown.tool {
+            Tool::Wrk => &times.service,
+            Tool::Wrk2 => &times.response,
+        };
+        let mut text = format!(
+            "  Thread Stats{:>6}{:>11}{:>8}{:>12}\n",
+            "Avg", "Stdev", "Max", "+/- Stdev"
+        );
+        text += &Spread::of(latency).line("Latency", time);
+        text += &self
+            .rates
+            .spread()
+            .line("Req/Sec", |rate| scaled(rate, &METRIC, 2));
+        match self.shown.tool {
+            Tool::Wrk if self.shown.latency => {
+                text += "  Latency Distribution\n";
+                text += &percentiles(latency, &[50.0, 75.0, 90.0, 99.0], 0);
+            }
+            Tool::Wrk2 if self.shown.latency => {
+                text += &spectrum(latency, "Recorded Latency");
+                if self.shown.uncorrected {
+                    let what =
+                        "Uncorrected Latency (measured without taking delayed starts into account)";
+                    text += "\n";
+                    text += &spectrum(&times.service, what);
+                }
+            }
+            Tool::Wrk | Tool::Wrk2 => {}
+        }
+        text + &self.totals(report)
+    }
+
+    fn totals(&self, report: &Report) -> String {
+        let mut text = format!(
+            "  {} requests in {}, {}B read\n",
+            report.requests,
+            time(report.duration_s * 1e6),
+            scaled(report.bytes as f64, &BINARY, 2),
+        );
+        let Errors {
+            connect,
+            read,
+            timeout,
+        } = Errors::of(report, self.shown.timeout);
+        if connect + read + timeout > 0 {
+            let _ = writeln!(
+                text,
+                "  Socket errors: connect {connect}, read {read}, write 0, timeout {timeout}"
+            );
+        }
+        let refusals: u64 = report.statuses.range(400..).map(|(_, count)| count).sum();
+        if refusals > 0 {
+            let _ = writeln!(text, "  Non-2xx or 3xx responses: {refusals}");
+        }
+        let bytes_per_s = scaled(report.bytes_per_s, &BINARY, 2);
+        let _ = writeln!(text, "Requests/sec: {:>9.2}", report.rps);
+        let _ = writeln!(text, "Transfer/sec: {bytes_per_s:>10}B");
+        text
+    }
+}
+
+/// Errors as wrk counts them.
+struct Errors {
+    /// Connections that could not be made.
+    connect: u64,
+    /// Connections that ended where an answer was due, also those that cost no request since it was sent again.
+    read: u64,
+    /// Answers that took too long.
+    timeout: u64,
+}
+
+impl Errors {
+    fn of(report: &Report, timeout: Duration) -> Errors {
+        let of = |is: &dyn Fn(&str) -> bool| -> u64 {
+            let kinds = report.errors_by_kind.iter();
+            kinds
+                .filter(|(kind, _)| is(kind))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        let is_connect = |kind: &str| kind.starts_with("connect_") || kind == "tls_handshake";
+        let bound = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let service = &report.times.service;
+        let slow = match service.max() > bound {
+            true => service.count() - service.count_up_to(bound),
+            false => 0,
+        };
+        Errors {
+            connect: of(&is_connect),
+            read: of(&|kind| !is_connect(kind) && kind != "timeout") + report.resent,
+            timeout: of(&|kind| kind == "timeout") + slow,
+        }
+    }
+}
+
+/// A line of the thread statistics.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Spread {
+    mean: f64,
+    deviation: f64,
+    max: f64,
+    /// How many of a hundred are no further from the mean than the deviation.
+    within: f64,
+}
+
+impl Spread {
+    /// Of times, in microseconds.
+    fn of(times: &Histogram) -> Spread {
+        if times.count() == 0 {
+            return Spread::default();
+        }
+        let (mean, deviation) = (times.mean(), times.deviation());
+        let low = times.count_up_to((mean - deviation).max(0.0) as u64);
+        // A bin ends up to a thousandth above what is in it.
+        let high = times.count_up_to(((mean + deviation) * 1.001).ceil() as u64);
+        Spread {
+            mean: mean / 1000.0,
+            deviation: deviation / 1000.0,
+            max: times.max() as f64 / 1000.0,
+            within: (high - low) as f64 * 100.0 / times.count() as f64,
+        }
+    }
+
+    fn line(&self, name: &str, unit: impl Fn(f64) -> String) -> String {
+        format!(
+            "    {name:<10}{}{}{}{:>8.2}%\n",
+            cell(&unit(self.mean), 8),
+            cell(&unit(self.deviation), 10),
+            cell(&unit(self.max), 9),
+            self.within,
+        )
+    }
+}
+
+/// Numbers of which there may be more than are kept.
+#[derive(Clone, Debug)]
+struct Samples {
+    kept: Vec<f64>,
+    /// One of so many is kept.
+    step: usize,
+    seen: usize,
+}
+
+impl Default for Samples {
+    fn default() -> Samples {
+        Samples {
+            kept: Vec::new(),
+            step: 1,
+            seen: 0,
+        }
+    }
+}
+
+impl Samples {
+    fn add(&mut self, sample: f64) {
+        if self.kept.len() == RATE_SAMPLES_MAX {
+            let mut index = 0;
+            self.kept.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.step *= 2;
+        }
+        if self.seen.is_multiple_of(self.step) {
+            self.kept.push(sample);
+        }
+        self.seen += 1;
+    }
+
+    fn spread(&self) -> Spread {
+        let count = self.kept.len() as f64;
+        if self.kept.is_empty() {
+            return Spread::default();
+        }
+        let mean = self.kept.iter().sum::<f64>() / count;
+        let squares: f64 = self.kept.iter().map(|sample| (sample - mean).powi(2)).sum();
+        let deviation = (squares / (count - 1.0).max(1.0)).sqrt();
+        let is_within = |sample: &&f64| (**sample - mean).abs() <= deviation;
+        Spread {
+            mean,
+            deviation,
+            max: self.kept.iter().copied().fold(0.0, f64::max),
+            within: self.kept.iter().filter(is_within).count() as f64 * 100.0 / count,
+        }
+    }
+}
+
+fn percentiles(times: &Histogram, percentiles: &[f64], decimals: usize) -> String {
+    let mut lines = String::new();
+    for percentile in percentiles {
+        let us = times.value_at(*percentile) as f64 / 1000.0;
+        let _ = writeln!(lines, "{percentile:>7.decimals$}%{}", cell(&time(us), 10));
+    }
+    lines
+}
+
+/// Percentiles and the spectrum in milliseconds, as HdrHistogram's tools read them.
+fn spectrum(times: &Histogram, what: &str) -> String {
+    let listed = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
+    let mut text = format!("  Latency Distribution (HdrHistogram - {what})\n");
+    text += &percentiles(times, &listed, 3);
+    text += "\n  Detailed Percentile spectrum:\n";
+    let _ = writeln!(
+        text,
+        "{:>12} {:>12} {:>12} {:>12}\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    );
+    let ms = |ns: f64| ns / 1e6;
+    for step in times.spectrum(SPECTRUM_TICKS) {
+        let _ = writeln!(
+            text,
+            "{:>12.3} {:>12.6} {:>12} {:>12.2}",
+            ms(step.ns as f64),
+            step.share,
+            step.count,
+            1.0 / (1.0 - step.share),
+        );
+    }
+    let (buckets, sub_buckets) = times.shape();
+    let _ = writeln!(
+        text,
+        "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]\n\
+         #[Max     = {:>12.3}, Total count    = {:>12}]\n\
+         #[Buckets = {buckets:>12}, SubBuckets     = {sub_buckets:>12}]\n\
+         ----------------------------------------------------------",
+        ms(times.mean()),
+        ms(times.deviation()),
+        ms(times.max() as f64),
+        times.count(),
+    );
+    text
+}
+
+/// What a number is scaled by, and the names of what comes of it.
+struct Units {
+    scale: f64,
+    base: &'static str,
+    larger: &'static [&'static str],
+}
+
+const MICROSECONDS: Units = Units {
+    scale: 1000.0,
+    base: "us",
+    larger: &["ms"],
+};
+
+const SECONDS: Units = Units {
+    scale: 60.0,
+    base: "s",
+    larger: &["m"],
+};
+
+const BINARY: Units = Units {
+    scale: 1024.0,
+    base: "",
+    larger: &["K", "M", "G", "T"],
+};
+
+const METRIC: Units = Units {
+    scale: 1000.0,
+    base: "",
+    larger: &["k", "M", "G", "T"],
+};
+
+/// A number with its unit. The next one begins at 85 % of it.
+fn scaled(mut value: f64, units: &Units, decimals: usize) -> String {
+    let mut unit = units.base;
+    for larger in units.larger {
+        if value < units.scale * 0.85 {
+            break;
+        }
+        value /= units.scale;
+        unit = larger;
+    }
+    format!("{value:.decimals$}{unit}")
+}
+
+fn time(us: f64) -> String {
+    if us >= 1e6 {
+        return scaled(us / 1e6, &SECONDS, 2);
+    }
+    scaled(us, &MICROSECONDS, 2)
+}
+
+/// `text` in so many characters, with room for a unit of two letters: digits stand above digits.
+fn cell(text: &str, width: usize) -> String {
+    let last_two = text.chars().rev().take(2);
+    let letters = last_two.filter(char::is_ascii_alphabetic).count();
+    let pad = 2 - letters;
+    let width = width - pad;
+    format!("{text:>width$.width$}{:pad$}", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(tool: Tool) -> Shown {
+        Shown {
+            tool,
+            url: "http://a/".to_owned(),
+            duration: Duration::from_secs(2),
+            threads: 2,
+            connections: 10,
+            latency: true,
+            uncorrected: true,
+            timeout: Duration::from_secs(2),
+        }
+    }
+
+    /// The text of a run with a second in which two threads did so many requests each, and with these times in us.
+    fn text(shown: Shown, rates: [f64; 2], times_us: impl Iterator<Item = u64>) -> String {
+        let mut report = Report {
+            requests: 315_629,
+            duration_s: 2.1,
+            rps: 150_283.06,
+            bytes: 43_242_373,
+            bytes_per_s: 20_583_547.0,
+            ..Report::default()
+        };
+        for us in times_us {
+            report.times.service.record(us * 1000);
+            report.times.response.record(us * 2000);
+        }
+        let mut text = Text::new(shown);
+        assert_eq!(second(&mut text, 1.0, rates), None);
+        text.report(&report)
+    }
+
+    fn second(text: &mut Text, time_s: f64, rates: [f64; 2]) -> Option<String> {
+        let of = |rps: f64| Second {
+            rps,
+            time_s,
+            last_byte_us: Some(rps),
+            statuses: [0, 1, 0, 0, 0],
+            ..Second::between(
+                &Default::default(),
+                Duration::ZERO,
+                &Default::default(),
+                Duration::ZERO,
+            )
+        };
+        text.passed(time_s, &rates.map(of))
+    }
+
+    #[test]
+    fn wrk_says_what_runs_and_what_came_of_it() {
+        assert_eq!(
+            Text::new(shown(Tool::Wrk)).head(),
+            "Running 2s test @ http://a/\n  2 threads and 10 connections\n"
+        );
+        let expected = "  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency    50.50us   28.87us 100.00us   58.00%
+    Req/Sec    75.00k     7.07k   80.00k   100.00%
+  Latency Distribution
+     50%   50.01us
+     75%   75.01us
+     90%   90.05us
+     99%   99.01us
+  315629 requests in 2.10s, 41.24MB read
+Requests/sec: 150283.06
+Transfer/sec:     19.63MB
+";
+        let text = text(shown(Tool::Wrk), [70_000.0, 80_000.5], 1..=100);
+        let digits = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "0");
+        assert_eq!(digits(&text), digits(expected), "{text}");
+        for (line, expected) in text.lines().zip(expected.lines()) {
+            let is_binned = line.contains("us ") || line.ends_with("us");
+            assert!(
+                is_binned || line == expected,
+                "{line:?} is not {expected:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn wrk2_adds_the_spectrum_of_both_latencies() {
+        let text = text(shown(Tool::Wrk2), [500.0, 500.0], 1..=1000);
+        for part in [
+            "  Latency Distribution (HdrHistogram - Recorded Latency)\n 50.000%    1.00ms\n",
+            "\n100.000%    2.00ms\n\n  Detailed Percentile spectrum:\n       Value   Percentile   TotalCount 1/(1-Percentile)\n\n",
+            "\n       0.002     0.000000            1         1.00\n",
+            "     1.000000         1000          inf\n#[Mean    =        1.001, StdDeviation   =        0.57",
+            "]\n#[Max     =        2.000, Total count    =         1000]\n#[Buckets =           32, SubBuckets     =         2048]\n-----",
+            "-----\n\n  Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account))\n",
+            "#[Max     =        1.000, ",
+            "-----\n  315629 requests in",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        let mut without = shown(Tool::Wrk2);
+        (without.latency, without.uncorrected) = (false, false);
+        let text = super::tests::text(without, [1.0, 1.0], 1..=10);
+        assert_eq!(text.lines().count(), 6, "{text}");
+    }
+
+    #[test]
+    fn wrk2_says_what_it_saw_before_it_measures() {
+        let mut text = Text::new(Shown {
+            duration: Duration::from_secs(30),
+            ..shown(Tool::Wrk2)
+        });
+        for time in 1..10 {
+            assert_eq!(second(&mut text, f64::from(time), [1000.0, 2000.0]), None);
+        }
+        let said = second(&mut text, 10.0, [1000.0, 3000.0]).expect("ten seconds");
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(
+            lines,
+            [1.0, 2.1].map(|ms| format!(
+                "  Thread calibration: mean lat.: {ms:.3}ms, rate sampling interval: 1000ms"
+            ))
+        );
+        assert_eq!(text.rates.seen, 0);
+        assert_eq!(second(&mut text, 11.0, [1000.0, 2000.0]), None);
+        // Too short to be a rate, and no answers.
+        second(&mut text, 11.01, [9.0, 9.0]);
+        second(&mut text, 12.0, [0.0, 500.0]);
+        assert_eq!(text.rates.kept, [1000.0, 2000.0, 500.0]);
+    }
+
+    #[test]
+    fn errors_are_counted_as_wrk_counts_them() {
+        let mut report = Report {
+            errors_by_kind: [
+                ("connect_refused", 1),
+                ("tls_handshake", 2),
+                ("reset", 4),
+                ("early_close", 8),
+            ]
+            .map(|(kind, count)| (kind.to_owned(), count))
+            .into(),
+            resent: 16,
+            statuses: [(200, 5), (399, 1), (404, 2), (500, 3)].into(),
+            ..Report::default()
+        };
+        for ms in [1, 1999, 2100, 60_000] {
+            report.times.service.record(ms * 1_000_000);
+        }
+        let text = Text::new(shown(Tool::Wrk)).report(&report);
+        let expected = "  Socket errors: connect 3, read 28, write 0, timeout 2\n  Non-2xx or 3xx responses: 5\n";
+        assert!(text.contains(expected), "{text}");
+        let text = Text::new(shown(Tool::Wrk)).report(&Report::default());
+        assert!(
+            !text.contains("Socket") && !text.contains("Non-2xx"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn numbers_have_the_units_of_wrk() {
+        for (us, text) in [
+            (0.0, "0.00us"),
+            (849.9, "849.90us"),
+            (850.0, "0.85ms"),
+            (999_999.0, "1000.00ms"),
+            (1_000_000.0, "1.00s"),
+            (51_000_000.0, "0.85m"),
+            (7_200_000_000.0, "120.00m"),
+        ] {
+            assert_eq!(time(us), text);
+        }
+        for (seconds, text) in [(10.0, "10s"), (50.0, "50s"), (60.0, "1m"), (3600.0, "60m")] {
+            assert_eq!(scaled(seconds, &SECONDS, 0), text);
+        }
+        assert_eq!(scaled(1024.0 * 1024.0, &BINARY, 2), "1.00M");
+        assert_eq!(scaled(535.28, &METRIC, 2), "535.28");
+    }
+
+    #[test]
+    fn digits_stand_above_digits_whatever_the_unit() {
+        for (text, cell_) in [
+            ("75.65k", "  75.65k "),
+            ("62.88us", "  62.88us"),
+            ("535.28", " 535.28  "),
+            ("1.00s", "   1.00s "),
+        ] {
+            assert_eq!(cell(text, 9), cell_, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_that_are_all_the_same_are_all_within_their_deviation() {
+        let mut times = Histogram::new();
+        (0..9).for_each(|_| times.record(1_234_567));
+        let spread = Spread::of(&times);
+        assert_eq!((spread.deviation, spread.within), (0.0, 100.0));
+    }
+
+    #[test]
+    fn samples_without_end_take_bounded_memory_and_keep_their_spread() {
+        let mut samples = Samples::default();
+        for sample in 0..5 * RATE_SAMPLES_MAX {
+            samples.add((sample % 101) as f64);
+        }
+        assert!(samples.kept.len() <= RATE_SAMPLES_MAX);
+        let spread = samples.spread();
+        assert!((49.5..50.5).contains(&spread.mean), "{spread:?}");
+        assert_eq!(Samples::default().spread(), Spread::default());
+    }
+}
