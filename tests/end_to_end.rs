@@ -11,6 +11,7 @@ mod answering;
 mod asking;
 mod balancing;
 mod benching;
+mod command_lines;
 mod encryption;
 mod examples;
 mod forwarding;

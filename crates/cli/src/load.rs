@@ -1,5 +1,6 @@
 //! `onrush load`: flags -> a run, or a search of many -> lines, a summary, files, an exit code.
 
+mod as_tool;
 mod live;
 mod output;
 mod pace;
@@ -64,12 +65,17 @@ pub(crate) struct Args {
     results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path; several of one server are asked for in a mix", value_name = "URL", value_parser = Target::parse, required_unless_present = "selftest")]
+    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path; several of one server are asked for in a mix", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
     #[arg(long, conflicts_with = "urls")]
     selftest: bool,
+
+    /// Take the command line of another tool, h1load, wrk or wrk2, which is all that follows, and print what it would;
+    /// -h behind its name says what is taken
+    #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true)]
+    as_tool: Vec<String>,
 
     /// Connections, over all threads
     #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
@@ -253,6 +259,9 @@ fn load(mut args: Args) -> Result<u8, Error> {
         Some(Results::Merge(args)) => return results::run_merge(&args),
         Some(Results::Compare(args)) => return results::run_compare(&args),
         None => {}
+    }
+    if !args.as_tool.is_empty() {
+        return as_tool::run(&args.as_tool);
     }
     if args.selftest {
         return test(args.io);

@@ -1,0 +1,295 @@
+//! `--as TOOL …`: the command lines and the output of other tools, so that scripts around them go on working.
+//!
+//! A command line of theirs becomes one of ours and is then run like any other: what it means here is what ours means, and
+//! `-v` says which one it is. What has no equal is refused with the way to it.
+
+mod h1load;
+mod wrk;
+
+use std::io::{self, Write};
+
+use clap::{Args as _, FromArgMatches as _};
+use onrush_load::dialect;
+use onrush_load::error::Error;
+use onrush_load::evidence::Evidence;
+use onrush_load::plan::{Options, Plan};
+use onrush_load::report::Report;
+use onrush_load::run::{self, Moment};
+use onrush_load::verdict::{State, Verdict};
+
+use super::{Args, stop_on_signal};
+
+/// What a command line of another tool comes to.
+#[derive(Debug)]
+enum Line {
+    /// It asks what can be said, which is this.
+    Help(&'static str),
+    Run(Run),
+}
+
+#[derive(Debug)]
+struct Run {
+    /// Our command line, behind `onrush load`.
+    native: Vec<String>,
+    printer: Printer,
+    /// Whether the native command line is told.
+    verbose: bool,
+    /// Whether the rate is a cap: what it kept back was not due.
+    is_capped: bool,
+    /// Whether a failure to connect ends the run.
+    stop_on_connect_failure: bool,
+    /// What was asked for and makes no difference here.
+    notes: Vec<String>,
+}
+
+/// What is printed, on standard output.
+#[derive(Debug)]
+enum Printer {
+    H1load {
+        lines: dialect::h1load::Lines,
+        percentiles: bool,
+    },
+    Wrk(dialect::wrk::Text),
+}
+
+/// Runs the command line of the tool that is its first word, and prints what the tool would. Errors of the run and a
+/// verdict of INVALID are lines on standard error; the exit code is theirs, 0 behind every run.
+pub(super) fn run(words: &[String]) -> Result<u8, Error> {
+    let (tool, words) = words.split_first().expect("clap wants one at least");
+    let read: fn(&[String]) -> Result<Line, String> = match tool.as_str() {
+        "h1load" => h1load::read,
+        "wrk" => |words: &[String]| wrk::read(wrk::Tool::Wrk, words),
+        "wrk2" => |words: &[String]| wrk::read(wrk::Tool::Wrk2, words),
+        _ => {
+            return Err(Error::Invalid(format!(
+                "{tool:?} is no tool whose command lines are known: expected h1load, wrk or wrk2"
+            )));
+        }
+    };
+    let line = read(words).map_err(|why| Error::Invalid(format!("--as {tool}: {why}")))?;
+    match line {
+        Line::Help(text) => {
+            let _ = io::stdout().write_all(text.as_bytes());
+            Ok(0)
+        }
+        Line::Run(run) => run.execute(tool),
+    }
+}
+
+impl Run {
+    fn execute(mut self, tool: &str) -> Result<u8, Error> {
+        for note in &self.notes {
+            eprintln!("onrush load: --as {tool}: {note}");
+        }
+        if self.verbose {
+            eprintln!("onrush load {}", quoted(&self.native));
+        }
+        let running = run::start(Plan::new(options(&self.native)?)?)?;
+        let stopper = running.stopper();
+        stop_on_signal(stopper.clone())?;
+        // Somebody who stops reading does not stop the run.
+        let mut out = io::stdout();
+        let _ = write!(out, "{}", self.printer.head());
+        let report = running.finish(|moment| {
+            let _ = write!(out, "{}", self.printer.second(moment));
+            if self.stop_on_connect_failure && moment.connect_failures > 0 {
+                stopper.stop_because("a connection could not be made");
+            }
+        })?;
+        let _ = write!(out, "{}", self.printer.end(&report));
+        let _ = out.flush();
+        complain(&report, &self.verdict(&report));
+        Ok(0)
+    }
+}
+
+impl Run {
+    /// The verdict on a run of the kind that the tool makes.
+    fn verdict(&self, report: &Report) -> Verdict {
+        if !self.is_capped {
+            return report.verdict.clone();
+        }
+        Verdict::of(&Evidence {
+            rate_asked: None,
+            missed: 0,
+            ..report.evidence.clone()
+        })
+    }
+}
+
+impl Printer {
+    fn head(&self) -> String {
+        match self {
+            Printer::H1load { lines, .. } => lines.header() + "\n",
+            Printer::Wrk(text) => text.head(),
+        }
+    }
+
+    fn second(&mut self, moment: &Moment<'_>) -> String {
+        match self {
+            Printer::H1load { lines, .. } => lines.second(moment) + "\n",
+            Printer::Wrk(text) => text.second(moment).unwrap_or_default(),
+        }
+    }
+
+    fn end(&self, report: &Report) -> String {
+        match self {
+            Printer::H1load { percentiles, .. } if *percentiles => {
+                dialect::h1load::percentiles(&report.times)
+            }
+            Printer::H1load { .. } => String::new(),
+            Printer::Wrk(text) => text.report(report),
+        }
+    }
+}
+
+/// Reads a command line of ours.
+fn options(native: &[String]) -> Result<Options, Error> {
+    let command = Args::augment_args(clap::Command::new("onrush load").no_binary_name(true));
+    let args = command
+        .try_get_matches_from(native)
+        .and_then(|matches| Args::from_arg_matches(&matches));
+    let mut args = args.map_err(|error| Error::Invalid(first_paragraph(&error.to_string())))?;
+    let urls = std::mem::take(&mut args.urls);
+    // There are notes on files only, and none is named.
+    args.options(&urls).map(|(options, _)| options)
+}
+
+/// What is wrong, without how to use a program that was not called by its own flags.
+fn first_paragraph(error: &str) -> String {
+    let paragraph = error.split("\n\n").next().unwrap_or_default();
+    paragraph.trim_start_matches("error: ").trim().to_owned()
+}
+
+/// As a shell would read it back.
+fn quoted(words: &[String]) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+.,:/%@".contains(letter);
+    let quote = |word: &String| match word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+/// What the tool's own output has no place for.
+fn complain(report: &Report, verdict: &Verdict) {
+    if report.errors > 0 {
+        let kinds = report.errors_by_kind.iter();
+        let kinds: Vec<String> = kinds
+            .filter(|(_, count)| **count > 0)
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
+        eprintln!(
+            "onrush load: {} errors: {}",
+            report.errors,
+            kinds.join(", ")
+        );
+    }
+    if verdict.state == State::Invalid {
+        for reason in &verdict.reasons {
+            eprintln!("onrush load: {} {reason}", reason.state);
+        }
+    }
+    if let Some(reason) = &report.stopped_because {
+        eprintln!("onrush load: ended early: {reason}");
+    }
+}
+
+/// The value of the option that the parser has just read.
+fn value(parser: &mut lexopt::Parser) -> Result<String, String> {
+    let value = parser.value().map_err(|error| error.to_string())?;
+    value
+        .into_string()
+        .map_err(|value| format!("{value:?} is not UTF-8"))
+}
+
+/// A parser with the rules of getopt: a short option's value may be joined to it, and `=` is then part of it.
+fn parser(words: &[String]) -> lexopt::Parser {
+    let mut parser = lexopt::Parser::from_args(words);
+    parser.set_short_equals(false);
+    parser
+}
+
+/// Whether flags about TLS make sense with this URL.
+fn is_https(url: &str) -> bool {
+    let scheme = url.split("://").next();
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
+}
+
+/// The only word that is no option.
+fn only_url(urls: Vec<String>, why_not_more: &str) -> Result<String, String> {
+    let mut urls = urls.into_iter();
+    let url = urls.next().ok_or("there is no URL")?;
+    match urls.next() {
+        None => Ok(url),
+        Some(more) => Err(format!("{more:?} behind the URL {url:?}: {why_not_more}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Our command line for one of another tool, as far as ours accepts it.
+    pub(super) fn native(
+        read: impl Fn(&[String]) -> Result<Line, String>,
+        line: &str,
+    ) -> Result<String, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let Line::Run(run) = read(&words)? else {
+            return Ok("help".to_owned());
+        };
+        let options = options(&run.native).map_err(|error| error.to_string())?;
+        Plan::new(options).map_err(|error| error.to_string())?;
+        Ok(quoted(&run.native))
+    }
+
+    #[test]
+    fn what_our_command_line_refuses_is_one_sentence() {
+        let words = ["-c", "2", "ftp://a/"].map(str::to_owned);
+        let error = options(&words).unwrap_err().to_string();
+        assert!(error.contains("does not begin with http://"), "{error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn what_a_cap_keeps_back_is_no_fault_of_the_run() {
+        let evidence = Evidence {
+            rate_asked: Some(1000.0),
+            rate_achieved: 40.0,
+            missed: 1920,
+            requests_sent: 80,
+            answers: 80,
+            is_count_consistent: true,
+            ..Evidence::default()
+        };
+        let report = Report {
+            verdict: Verdict::of(&evidence),
+            evidence,
+            ..Report::default()
+        };
+        assert_eq!(report.verdict.state, State::Invalid);
+        for (line, state) in [
+            ("h1load -R 1000 a:1", State::Valid),
+            ("h1load a:1", State::Invalid),
+        ] {
+            let words: Vec<String> = line.split(' ').skip(1).map(str::to_owned).collect();
+            let Ok(Line::Run(run)) = h1load::read(&words) else {
+                panic!("{line} is one");
+            };
+            assert_eq!(run.verdict(&report).state, state, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_native_line_can_be_pasted_into_a_shell() {
+        let words = ["--header=X: it's", "http://a/?b&c"].map(str::to_owned);
+        assert_eq!(quoted(&words), r"'--header=X: it'\''s' 'http://a/?b&c'");
+    }
+
+    #[test]
+    fn other_tools_are_refused_with_those_that_are_known() {
+        let error = run(&["ab".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("expected h1load, wrk or wrk2"), "{error}");
+    }
+}
