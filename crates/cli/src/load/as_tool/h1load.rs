@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lexopt::Arg;
 use onrush_load::dialect::h1load::{Form, Lines, Overhead, Shown};
+use onrush_load::{Cipher, Version};
 
 use super::{Line, Printer, Run, is_https, only_url, parser, value};
 
@@ -26,6 +27,9 @@ onrush load --as h1load [option]... URL
   -O EXTRA/PAYLOAD    add EXTRA bytes to the rates of bytes for each PAYLOAD
   -P                  percentiles at the end
   --tls-reuse         resume TLS sessions; certificates are believed unseen, as h1load does
+  --tls-ver VERSION   speak TLS1.2 or TLS1.3 only
+  --cipher-list LIST, --cipher-suites LIST
+                      ciphers of TLS 1.2 by OpenSSL's names, and of TLS 1.3, with colons between
   -F                  has no effect here
   -v                  say on standard error which command line of onrush load this is
 ";
@@ -49,7 +53,7 @@ struct Wanted {
     timeout_ms: Option<u64>,
     headers: Vec<String>,
     is_head: bool,
-    resumes: bool,
+    tls: Tls,
     stop_on_connect_failure: bool,
     shown: Shown,
     percentiles: bool,
@@ -70,13 +74,10 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
         match arg {
             Arg::Short('h') => return Ok(Line::Help(HELP)),
             Arg::Short(letter) => wanted.take(letter, &mut parser)?,
-            Arg::Long("tls-reuse") => wanted.resumes = true,
-            Arg::Long(name @ ("cipher-list" | "cipher-suites" | "tls-ver")) => {
-                return Err(format!(
-                    "--{name} has no equal: versions and ciphers are those that both sides like best, and groups of the key exchange are chosen by onrush load --tls-groups"
-                ));
+            Arg::Long(name) => {
+                let name = name.to_owned();
+                wanted.tls.take(&name, &mut parser)?;
             }
-            Arg::Long(name) => return Err(format!("--{name} is no option of h1load")),
             Arg::Value(url) => wanted.urls.push(url.to_string_lossy().into_owned()),
         }
     }
@@ -156,8 +157,7 @@ impl Wanted {
         native.extend(headers.map(|header| format!("--header={header}")));
         let url = url(&only_url(self.urls, "h1load takes one URL")?);
         if is_https(&url) {
-            let resume = if self.resumes { "on" } else { "off" };
-            native.extend(["--insecure".to_owned(), format!("--tls-resume={resume}")]);
+            native.extend(self.tls.flags());
         }
         native.push(url);
         Ok(Line::Run(Run {
@@ -171,6 +171,107 @@ impl Wanted {
             stop_on_connect_failure: self.stop_on_connect_failure,
             notes: self.notes,
         }))
+    }
+}
+
+/// How TLS is spoken.
+#[derive(Default)]
+struct Tls {
+    resumes: bool,
+    version: Option<Version>,
+    /// Of each version, the favourite first; none for all that there are.
+    ciphers_12: Vec<Cipher>,
+    ciphers_13: Vec<Cipher>,
+}
+
+impl Tls {
+    /// Takes the option `name` and its value.
+    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<(), String> {
+        match name {
+            "tls-reuse" => self.resumes = true,
+            "tls-ver" => {
+                self.version = Some(match value(parser)?.as_str() {
+                    "TLS1.2" => Version::Tls12,
+                    "TLS1.3" => Version::Tls13,
+                    other => {
+                        return Err(format!(
+                            "--tls-ver {other} is not spoken: expected TLS1.2 or TLS1.3"
+                        ));
+                    }
+                });
+            }
+            "cipher-list" => self.ciphers_12 = ciphers(name, Version::Tls12, &value(parser)?)?,
+            "cipher-suites" => self.ciphers_13 = ciphers(name, Version::Tls13, &value(parser)?)?,
+            _ => return Err(format!("--{name} is no option of h1load")),
+        }
+        Ok(())
+    }
+
+    /// Ours; h1load believes any certificate.
+    fn flags(&self) -> Vec<String> {
+        let resume = if self.resumes { "on" } else { "off" };
+        let mut flags = vec!["--insecure".to_owned(), format!("--tls-resume={resume}")];
+        match self.version {
+            Some(Version::Tls12) => flags.push("--tls-versions=1.2".to_owned()),
+            Some(Version::Tls13) => flags.push("--tls-versions=1.3".to_owned()),
+            None => {}
+        }
+        let lists = [
+            (Version::Tls13, &self.ciphers_13),
+            (Version::Tls12, &self.ciphers_12),
+        ];
+        if lists.iter().any(|(_, list)| !list.is_empty()) {
+            // Ours is one list for both versions, and each of the tool's is about its own.
+            let offered = lists
+                .into_iter()
+                .filter(|(version, _)| self.version.is_none_or(|only| only == *version));
+            let names = offered.flat_map(|(version, list)| match list.is_empty() {
+                true => all(version),
+                false => list.clone(),
+            });
+            let names: Vec<&str> = names.map(Cipher::name).collect();
+            flags.push(format!("--tls-ciphers={}", names.join(",")));
+        }
+        flags
+    }
+}
+
+/// The ciphers of a version.
+fn all(version: Version) -> Vec<Cipher> {
+    let of_version = |cipher: &Cipher| cipher.version() == version;
+    Cipher::ALL.into_iter().filter(of_version).collect()
+}
+
+/// Reads names with colons between.
+fn ciphers(option: &str, version: Version, text: &str) -> Result<Vec<Cipher>, String> {
+    let known = all(version);
+    let named = |name: &str| {
+        known
+            .iter()
+            .copied()
+            .find(|cipher| openssl_name(*cipher) == name)
+    };
+    let read: Option<Vec<Cipher>> = text.split(':').map(named).collect();
+    read.ok_or_else(|| {
+        let names: Vec<String> = known.iter().copied().map(openssl_name).collect();
+        format!(
+            "--{option} {text:?} is more than is spoken: expected some of {}",
+            names.join(":")
+        )
+    })
+}
+
+/// OpenSSL's name: that of IANA for TLS 1.3, and one of its own for TLS 1.2, such as ECDHE-RSA-AES128-GCM-SHA256.
+fn openssl_name(cipher: Cipher) -> String {
+    match cipher.version() {
+        Version::Tls13 => cipher.name().to_owned(),
+        Version::Tls12 => cipher
+            .name()
+            .trim_start_matches("TLS_")
+            .replace("_WITH", "")
+            .replace("AES_", "AES")
+            .replace("POLY1305_SHA256", "POLY1305")
+            .replace('_', "-"),
     }
 }
 
@@ -250,10 +351,38 @@ mod tests {
                 "-n -1 -r -1 -R 0 -T 50 -w -1 -d 30s [::1]:80/",
                 "-c 1 -t 1 -d 30s -T 50ms 'http://[::1]:80/'",
             ),
+            (
+                "-d 5 --tls-ver TLS1.2 --cipher-list ECDHE-RSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES128-GCM-SHA256 https://a:1/",
+                "-c 1 -t 1 -d 5s --insecure --tls-resume=off --tls-versions=1.2 --tls-ciphers=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 https://a:1/",
+            ),
+            (
+                "-d 5 --tls-ver TLS1.3 --cipher-suites TLS_AES_128_GCM_SHA256 https://a:1/",
+                "-c 1 -t 1 -d 5s --insecure --tls-resume=off --tls-versions=1.3 --tls-ciphers=TLS_AES_128_GCM_SHA256 https://a:1/",
+            ),
             ("-c 5 -h", "help"),
         ] {
             assert_eq!(native(read, line).as_deref(), Ok(expected), "{line}");
         }
+    }
+
+    #[test]
+    fn a_list_for_one_version_leaves_the_other_version_its_own() {
+        let mut tls = Tls {
+            ciphers_13: vec![Cipher::Aes128],
+            ..Tls::default()
+        };
+        let flags = tls.flags();
+        let ciphers = flags.last().expect("there are some");
+        assert!(
+            ciphers.starts_with("--tls-ciphers=TLS_AES_128_GCM_SHA256,TLS_ECDHE_"),
+            "{ciphers}"
+        );
+        assert_eq!(ciphers.split(',').count(), 1 + all(Version::Tls12).len());
+        // Ciphers of a version that is not spoken do not matter.
+        tls.version = Some(Version::Tls12);
+        let flags = tls.flags();
+        let ciphers = flags.last().expect("there are some");
+        assert_eq!(ciphers.split(',').count(), all(Version::Tls12).len());
     }
 
     #[test]
@@ -303,7 +432,11 @@ mod tests {
             ("-c 0 a:1", "0 connections are out of range"),
             ("-R 5 -T 5 a:1", "give -R or -T"),
             ("-A a:1", "--warm-up 1s"),
-            ("--tls-ver TLS1.2 a:1", "--tls-ver has no equal"),
+            ("--tls-ver TLS1.1 a:1", "expected TLS1.2 or TLS1.3"),
+            (
+                "--cipher-list HIGH:!aNULL a:1",
+                "expected some of ECDHE-ECDSA-AES256-GCM-SHA384:",
+            ),
             ("--latency a:1", "--latency is no option of h1load"),
             ("-x a:1", "-x is no option of h1load"),
             ("-H x a:1", "is not a header"),
