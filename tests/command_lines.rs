@@ -231,7 +231,6 @@ fn what_has_no_equal_is_one_sentence_with_a_way_and_exit_code_1() {
         (&["wrk", "-s", "post.lua", url][..], "-X"),
         (&["wrk", "-c", "1", url], "use -c 2 or more"),
         (&["wrk2", "-d", "1s", url], "-R COUNT"),
-        (&["h1load", "-A", url], "--warm-up"),
         (&["h1load", "--tls-ver", "TLS1.1", url], "--tls-ver"),
         (&["h1load"], "no URL"),
         (&["ab", "-n", "5", url], "expected h1load, wrk or wrk2"),

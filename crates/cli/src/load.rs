@@ -97,41 +97,45 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "COUNT", value_parser = count)]
     requests: Option<u64>,
 
+    /// Requests sent at once on a connection, before the first of their answers
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    pipeline: u64,
+
+    /// How long nothing may arrive while an answer is due [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// Leave the first answer of each connection out of latencies, which pays for what is only done once
+    #[arg(long)]
+    skip_first: bool,
+
     #[command(flatten)]
     asked: requests::RequestArgs,
 
     #[command(flatten)]
     pace: pace::PaceArgs,
 
-    /// Requests sent at once on a connection, before the first of their answers
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
-    pipeline: u64,
+    #[command(flatten)]
+    reach: reach::ReachArgs,
 
     /// How to talk to the kernel: auto, epoll or io_uring
-    #[arg(long, default_value = "auto", value_parser = io_driver)]
+    #[arg(long, help_heading = "Threads", default_value = "auto", value_parser = io_driver)]
     io: Io,
 
     /// Never sleep: no wake-up of this machine is in what is measured. Takes a whole CPU for each thread
-    #[arg(long)]
+    #[arg(long, help_heading = "Threads")]
     busy_poll: bool,
 
     /// CPUs to pin the threads to, in turn, such as 0,2-3
-    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    #[arg(long, help_heading = "Threads", value_name = "LIST", value_parser = cpus)]
     cpus: Option<Cpus>,
 
     #[command(flatten)]
     output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at"])]
+    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at"])]
     find_max: Option<Threshold>,
-
-    /// How long nothing may arrive while an answer is due [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    timeout: Option<Duration>,
-
-    #[command(flatten)]
-    reach: reach::ReachArgs,
 }
 
 /// What becomes of results that were written before.
@@ -198,6 +202,7 @@ impl Args {
             cpus: self.cpus.map(|Cpus(cpus)| cpus).unwrap_or_default(),
             io: self.io,
             busy_poll: self.busy_poll,
+            skip_first: self.skip_first,
             stop: Stop {
                 after,
                 count: self.count,

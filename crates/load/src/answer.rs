@@ -21,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) first_byte: Instant,
     /// Whether it is as expected.
     pub(crate) met: Met,
+    /// Whether it is its connection's first.
+    pub(crate) is_first: bool,
 }
 
 /// Why there is no answer.
@@ -92,6 +94,7 @@ pub(crate) fn receive(
             keep_alive: head.keep_alive,
             first_byte: *now,
             met: Met::Yes,
+            is_first: false,
         };
         if let Some(jar) = client.jar_of(work) {
             client.heads.put_cookies(&mut jar.borrow_mut());

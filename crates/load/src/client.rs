@@ -515,7 +515,8 @@ impl Client {
         }
         let answers = &self.answers[work.index as usize];
         answers.set(answers.get() + 1);
-        let measured = if work.start >= self.measured_from.get() {
+        let is_skipped = answer.is_first && self.plan.options.skip_first;
+        let measured = if work.start >= self.measured_from.get() && !is_skipped {
             Measured::Yes
         } else {
             Measured::No

@@ -88,10 +88,11 @@ fn exchange(
             }
             let mut written = None;
             while work.due > 0 {
-                let answer = match first.take() {
+                let mut answer = match first.take() {
                     Some(answer) => *answer,
                     None => receive(client, stream, &mut input, work, &mut now).await?,
                 };
+                answer.is_first = *answered == 0;
                 *answered += 1;
                 let written = *written.get_or_insert_with(|| {
                     let known = stream.written();

@@ -71,6 +71,10 @@ pub const HISTORY_BYTES: usize = 4 * 1024 * 1024;
 /// fourth, ... is left, which nobody can tell from all in a mean and a spread.
 pub const RATE_SAMPLES_MAX: usize = 1 << 16;
 
+/// Empty histograms that a core has in hand, each for one second (1.6 MB): so many seconds the thread that takes them may
+/// be without a CPU before the run's memory grows.
+pub const SPARE_SECONDS: usize = 2;
+
 /// The longest way to full load: a day. What is due on a slope is computed in whole numbers of 128 bits, which hold the
 /// square of a day in nanoseconds times the highest rate.
 pub const START_MAX: Duration = Duration::from_secs(24 * 60 * 60);

@@ -53,6 +53,8 @@ pub struct Options {
     pub shard: Shard,
     /// What makes pauses of connections repeatable.
     pub seed: u64,
+    /// Whether the first answer of each connection is left out of latencies.
+    pub skip_first: bool,
     /// Requests after which a connection is closed and made anew.
     pub requests_per_connection: Option<u64>,
     /// Requests sent at once on a connection.
@@ -399,6 +401,7 @@ pub(crate) mod tests {
             cpus: Vec::new(),
             io: Io::Auto,
             busy_poll: false,
+            skip_first: false,
             stop: Stop {
                 after: None,
                 count: Some(1),

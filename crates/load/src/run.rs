@@ -16,7 +16,8 @@ use crate::gate::Gate;
 use crate::history::History;
 use crate::host::HostTime;
 use crate::limits::{
-    DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP, START_AHEAD_MAX,
+    DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP, SPARE_SECONDS,
+    START_AHEAD_MAX,
 };
 use crate::plan::Plan;
 use crate::reach;
@@ -485,7 +486,9 @@ pub(crate) fn run_core(
 /// when the time is over.
 async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<Message>) {
     let (back, empty) = channel();
-    let _ = back.send(Box::default());
+    for _ in 0..SPARE_SECONDS {
+        let _ = back.send(Box::default());
+    }
     client.opened().await;
     client.start(gate.pass(&core).await);
     if let Some(thread) = client.thread() {
@@ -501,7 +504,7 @@ async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<
         core.sleep_until(next).await;
         let reading = client.read();
         let measured = Measured {
-            // None has come back when the waiting thread has had no CPU for a second.
+            // None has come back when the waiting thread has had no CPU for seconds.
             times: client.next_second(empty.try_recv().unwrap_or_default()),
             back: back.clone(),
         };

@@ -201,6 +201,7 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
         cpus: cpu(0).into_iter().collect(),
         io,
         busy_poll: polls(),
+        skip_first: false,
         stop: Stop::default(),
         pace: Pace::Closed,
         start: Start::AtOnce,

@@ -31,6 +31,7 @@ fn options(url: &str, count: u64) -> Options {
         cpus: Vec::new(),
         io: Io::Auto,
         busy_poll: false,
+        skip_first: false,
         stop: Stop {
             after: None,
             count: Some(count),

@@ -23,6 +23,7 @@ const EXIT_INVALID: u8 = 5;
 
 /// What is shown and written, and what makes the run fail.
 #[derive(clap::Args, Debug, Default)]
+#[command(next_help_heading = "Results")]
 pub(super) struct Output {
     /// Write the result to a file as JSON (docs/load-result.schema.json)
     #[arg(long, value_name = "FILE")]

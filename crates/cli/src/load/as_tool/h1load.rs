@@ -21,6 +21,7 @@ onrush load --as h1load [option]... URL
   -w MS               how long nothing may arrive while an answer is due (10000)
   -H 'Name: value'    a header to send; repeatable
   -I                  HEAD instead of GET
+  -A                  leave the first answer of each connection out of -P; the means of lines have it
   -e                  end with the first second in which a connection cannot be made
   -l, -ll             the long form of lines, the raw one
   -S                  answers by class of status
@@ -55,6 +56,7 @@ struct Wanted {
     is_head: bool,
     tls: Tls,
     stop_on_connect_failure: bool,
+    skip_first: bool,
     shown: Shown,
     percentiles: bool,
     verbose: bool,
@@ -115,9 +117,7 @@ impl Wanted {
                 "-F has no effect: the kernel decides whether a request rides on the handshake's ACK"
                     .to_owned(),
             ),
-            'A' => {
-                return Err("-A has no equal: first requests of connections are not left out by themselves, but onrush load --warm-up 1s leaves out the first second".to_owned());
-            }
+            'A' => self.skip_first = true,
             _ => return Err(format!("-{letter} is no option of h1load")),
         }
         Ok(())
@@ -152,6 +152,9 @@ impl Wanted {
         say("-X", self.is_head.then(|| "HEAD".to_owned()));
         if self.rate.is_some() {
             native.extend(["--connect-first=off", CATCH_UP].map(str::to_owned));
+        }
+        if self.skip_first {
+            native.push("--skip-first".to_owned());
         }
         let headers = self.headers.iter();
         native.extend(headers.map(|header| format!("--header={header}")));
@@ -431,7 +434,6 @@ mod tests {
             ("-c 1 -t 2 a:1", "use -c 2 or more"),
             ("-c 0 a:1", "0 connections are out of range"),
             ("-R 5 -T 5 a:1", "give -R or -T"),
-            ("-A a:1", "--warm-up 1s"),
             ("--tls-ver TLS1.1 a:1", "expected TLS1.2 or TLS1.3"),
             (
                 "--cipher-list HIGH:!aNULL a:1",

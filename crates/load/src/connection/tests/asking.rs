@@ -290,3 +290,21 @@ fn a_log_ends_the_run_also_when_its_last_requests_are_left_out() {
         },
     );
 }
+
+#[test]
+fn the_first_answers_of_connections_can_be_left_out() {
+    play(
+        |options| {
+            options.stop.count = Some(12);
+            options.requests_per_connection = Some(4);
+            options.skip_first = true;
+        },
+        |_, _, _| reply(OK, Then::Stay),
+        |outcome| {
+            assert_eq!(outcome.failures(), []);
+            assert_eq!(outcome.record.answers(), 12);
+            assert_eq!(outcome.record.unmeasured, 3);
+            assert_eq!(outcome.record.times.response.count(), 9);
+        },
+    );
+}
