@@ -322,6 +322,34 @@ fn a_machine_is_shown_diagnosed_and_searched() {
     );
 }
 
+#[test]
+fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
+    let root = cloud().write();
+    let file = root.path().join("machine.json");
+    let place = path(root.path()).to_owned();
+    let taken = onrush(&["snapshot", "--root", &place, "-o", path(&file)]);
+    assert!(taken.status.success(), "{}", text(&taken.stderr));
+    let mut snapshot: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&file).expect("read")).expect("JSON");
+    // What ENA's driver counts by a name of its own; no other root than this machine's own can be asked.
+    snapshot["driver_counters"]["eth0"]["pps_allowance_exceeded"] = 1_234.into();
+    fs::write(&file, snapshot.to_string()).expect("written");
+    let diagnosed = onrush(&["diagnose", "--root", path(&file)]);
+    assert!(
+        text(&diagnosed.stdout).starts_with(
+            "sure     packet-rate allowance exceeded: the provider held packets back (eth0 pps_allowance_exceeded by 1234)"
+        ),
+        "{}",
+        text(&diagnosed.stdout)
+    );
+    let planned = onrush(&["plan", "--root", path(&file)]);
+    assert!(
+        text(&planned.stdout).contains("eth0 packet-rate allowance exceeded"),
+        "{}",
+        text(&planned.stdout)
+    );
+}
+
 /// On the machine the tests run on: what is recommended exists, and no limit is lowered.
 #[test]
 fn settings_that_are_recommended_here_exist_and_are_not_lowered() {
@@ -360,8 +388,8 @@ struct Namespace(String);
 
 impl Namespace {
     /// `None`, with a line that says why, where that is not permitted.
-    fn with_veth() -> Option<Namespace> {
-        let namespace = Namespace(format!("onrush-tune-{}", std::process::id()));
+    fn with_veth(purpose: &str) -> Option<Namespace> {
+        let namespace = Namespace(format!("onrush-tune-{purpose}-{}", std::process::id()));
         let steps: [&[&str]; 4] = [
             &["netns", "add", &namespace.0],
             &[
@@ -437,8 +465,23 @@ impl Drop for Namespace {
 }
 
 #[test]
+fn counters_of_a_live_driver_are_in_the_snapshot() {
+    let Some(namespace) = Namespace::with_veth("counters") else {
+        return;
+    };
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let taken = namespace.onrush(&["snapshot", "-o", path(file.path())]);
+    assert!(taken.status.success(), "{}", text(&taken.stderr));
+    let snapshot: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file.path()).expect("read")).expect("JSON");
+    // veth's driver says by this name which interface is the other end.
+    let peer = &snapshot["driver_counters"]["v0"]["peer_ifindex"];
+    assert!(peer.as_u64().is_some_and(|peer| peer > 0), "{peer}");
+}
+
+#[test]
 fn a_live_interface_is_changed_read_back_and_restored() {
-    let Some(namespace) = Namespace::with_veth() else {
+    let Some(namespace) = Namespace::with_veth("apply") else {
         return;
     };
     let before = namespace.values();

@@ -79,6 +79,12 @@ struct Place {
     root: PathBuf,
 }
 
+impl Place {
+    fn tree(&self) -> anyhow::Result<Tree> {
+        Ok(Tree::open(&self.root)?.asking(onrush_engine::driver_counters))
+    }
+}
+
 #[derive(clap::Args)]
 struct Snapshot {
     #[command(flatten)]
@@ -273,7 +279,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
 }
 
 fn snapshot(args: &Snapshot) -> anyhow::Result<ExitCode> {
-    let tree = Tree::open(&args.place.root)?;
+    let tree = args.place.tree()?;
     tree.record();
     facts::read(&tree, args.pid)?;
     tree::write_snapshot(&tree.recorded(), &args.output)?;
@@ -281,7 +287,7 @@ fn snapshot(args: &Snapshot) -> anyhow::Result<ExitCode> {
 }
 
 fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
-    let tree = Tree::open(&args.place.root)?;
+    let tree = args.place.tree()?;
     let facts = facts::read(&tree, args.pid)?;
     let plan = advise::plan(&facts, &args.wish.request())?;
     print(&match (args.json, args.script) {
@@ -584,7 +590,7 @@ fn standing_line(change: &apply::Standing) -> String {
 }
 
 fn show(args: &Show) -> anyhow::Result<ExitCode> {
-    let tree = Tree::open(&args.place.root)?;
+    let tree = args.place.tree()?;
     let facts = facts::read(&tree, None)?;
     let view = match args.planned {
         true => View::planned(&advise::plan(&facts, &args.wish.request())?.placement),
@@ -622,7 +628,7 @@ fn readings(
 }
 
 fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
-    let tree = Tree::open(&args.place.root)?;
+    let tree = args.place.tree()?;
     let facts = facts::read(&tree, None)?;
     let (before, after) = readings(&tree, &facts, args.time, args.pid)?;
     let findings = diagnose::judge(&facts, &before, &after);

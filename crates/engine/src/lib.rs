@@ -32,6 +32,7 @@ mod timer;
 
 pub mod cpu;
 pub mod descriptors;
+mod driver_counters;
 mod error;
 pub mod random;
 
@@ -42,6 +43,7 @@ pub use clock::Instant;
 pub use core::{Core, Cores, Handle, Setup, Sleep, start};
 pub use driver::simulated::Simulation;
 pub use driver::{Choice, Io, choose};
+pub use driver_counters::driver_counters;
 pub use error::{Error, Kind, Op};
 pub use file::{File, FileKind, Metadata, Root};
 pub use input::Input;

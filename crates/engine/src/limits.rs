@@ -104,3 +104,10 @@ pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
 /// Receives and sends a task may finish in a row without waiting: 64 buffers. A peer that is always faster than we are
 /// could otherwise hold the core for as long as it likes.
 pub(crate) const OPERATIONS_PER_POLL: u32 = 64;
+
+/// Counters of one network driver: a hundred for each of some hundred queues are the most that is known.
+pub(crate) const DRIVER_COUNTERS_MAX: usize = 64 * 1024;
+
+/// Room for counters that a driver gains between our question how many there are and the next: twice as many queues of
+/// those that are known. 2.5 MB for a moment.
+pub(crate) const DRIVER_COUNTERS_SPARE: usize = 64 * 1024;

@@ -1,10 +1,11 @@
 //! What was full while load ran: two readings of what the kernel counts, and the words for it. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::cpus::CpuSet;
+use crate::facts::interface::allowance;
 use crate::facts::{Counts, CpuTime, Facts, Softnet};
 
 /// A CPU this busy has nothing left.
@@ -160,6 +161,12 @@ fn finding(
     })
 }
 
+/// `eth0 rx_missed_errors by 17`
+fn listed(grown: &[(&str, &str, u64)]) -> String {
+    let line = |(name, counter, by): &(&str, &str, u64)| format!("{name} {counter} by {by}");
+    grown.iter().map(line).collect::<Vec<_>>().join(", ")
+}
+
 impl Case<'_> {
     /// How much a counter of TCP or IP grew.
     fn grew(&self, name: &str) -> u64 {
@@ -167,8 +174,8 @@ impl Case<'_> {
         count(self.after).saturating_sub(count(self.before))
     }
 
-    /// The interfaces on which counters grew, with how much: `eth0 17`.
-    fn interfaces(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+    /// The counters of interfaces that grew, with how much: `eth0`, `rx_missed_errors`, 17.
+    fn grown(&self, is_meant: impl Fn(&str) -> bool) -> Vec<(&str, &str, u64)> {
         let mut grown = Vec::new();
         for (name, counters) in &self.after.interfaces {
             let then = self.before.interfaces.get(name);
@@ -178,7 +185,7 @@ impl Case<'_> {
                     .copied()
                     .unwrap_or(0);
                 if *now > then {
-                    grown.push(format!("{name} {counter} by {}", now - then));
+                    grown.push((name.as_str(), counter.as_str(), now - then));
                 }
             }
         }
@@ -197,25 +204,33 @@ impl Case<'_> {
     }
 
     fn allowance(&self) -> Option<Finding> {
-        let grown = self.interfaces(|counter| counter.ends_with("_allowance_exceeded"));
+        let grown = self.grown(|counter| allowance(counter).is_some());
         (!grown.is_empty()).then_some(())?;
+        let kinds: BTreeSet<&str> = grown
+            .iter()
+            .filter_map(|(_, counter, _)| allowance(counter))
+            .collect();
         finding(
             Limiter::Allowance,
             Confidence::High,
-            format!("the provider held packets back: {}", grown.join(", ")),
+            format!(
+                "{} exceeded: the provider held packets back ({})",
+                kinds.into_iter().collect::<Vec<_>>().join(", "),
+                listed(&grown)
+            ),
             "no setting moves this: a larger machine, or a further interface where each has its own allowance",
         )
     }
 
     fn ring(&self) -> Option<Finding> {
-        let grown = self.interfaces(|counter| {
+        let grown = self.grown(|counter| {
             ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"].contains(&counter)
         });
         (!grown.is_empty()).then_some(())?;
         finding(
             Limiter::Ring,
             Confidence::High,
-            format!("the device had no room for packets: {}", grown.join(", ")),
+            format!("the device had no room for packets: {}", listed(&grown)),
             "a CPU of its own for each queue's interrupts first, larger rings then (onrush tune plan)",
         )
     }
@@ -514,6 +529,30 @@ mod tests {
                 ..Counts::default()
             },
             &[Quota],
+        );
+    }
+
+    #[test]
+    fn an_allowance_is_called_by_its_name() {
+        let counters = |count: u64| Counts {
+            interfaces: [(
+                "ens5".to_owned(),
+                ["pps_allowance_exceeded", "bw_in_allowance_exceeded"]
+                    .map(|name| {
+                        (
+                            name.to_owned(),
+                            if name.starts_with("pps") { count } else { 9 },
+                        )
+                    })
+                    .into(),
+            )]
+            .into(),
+            ..Counts::default()
+        };
+        let findings = judge(&Facts::default(), &counters(4), &counters(21));
+        assert_eq!(
+            findings[0].evidence,
+            "packet-rate allowance exceeded: the provider held packets back (ens5 pps_allowance_exceeded by 17)"
         );
     }
 

@@ -30,7 +30,11 @@ pub struct Tree {
     /// Files that exist and could not be read, each once, with the reason.
     troubles: RefCell<BTreeMap<String, String>>,
     records: Cell<bool>,
+    driver_counters: Option<AskCounters>,
 }
+
+/// What asks a driver of this machine for the counters it has by names of its own.
+pub type AskCounters = fn(&str) -> io::Result<Vec<(String, u64)>>;
 
 enum Source {
     Root { directory: OwnedFd, path: PathBuf },
@@ -54,6 +58,9 @@ pub struct Snapshot {
     pub troubles: BTreeMap<String, String>,
     /// What drivers say of their interfaces; only the machine itself can be asked.
     pub ethtool: BTreeMap<String, Ethtool>,
+    /// What drivers count by names of their own, by interface.
+    #[serde(default)]
+    pub driver_counters: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 impl Tree {
@@ -78,7 +85,15 @@ impl Tree {
             recording: RefCell::default(),
             troubles: RefCell::default(),
             records: Cell::new(false),
+            driver_counters: None,
         }
+    }
+
+    /// With a way to ask drivers for their counters. Netlink has no message for them and the ioctl takes `unsafe`, so who
+    /// opens the tree brings it.
+    pub fn asking(mut self, driver_counters: AskCounters) -> Tree {
+        self.driver_counters = Some(driver_counters);
+        self
     }
 
     /// A snapshot in memory, as if it had been read from a file.
@@ -232,6 +247,27 @@ impl Tree {
                 .insert(interface.to_owned(), answer.clone());
         }
         Some(answer)
+    }
+
+    /// What a driver counts by names of its own: of this machine from the driver, of a recorded one from the snapshot.
+    /// Nothing where it cannot be asked.
+    pub fn driver_counters(&self, interface: &str) -> BTreeMap<String, u64> {
+        let counters: BTreeMap<String, u64> = match &self.source {
+            Source::Snapshot(snapshot) => snapshot.driver_counters.get(interface).cloned(),
+            Source::Root { .. } => self
+                .driver_counters
+                .filter(|_| self.is_live())
+                .and_then(|ask| ask(interface).ok())
+                .map(|counters| counters.into_iter().collect()),
+        }
+        .unwrap_or_default();
+        if self.records.get() && !counters.is_empty() {
+            self.recording
+                .borrow_mut()
+                .driver_counters
+                .insert(interface.to_owned(), counters.clone());
+        }
+        counters
     }
 
     fn note_trouble(&self, path: &str, error: &io::Error) {

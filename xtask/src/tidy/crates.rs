@@ -20,8 +20,12 @@ const EDGES: [(&str, &[&str]); 12] = [
     // Starts serve and load as child processes and never links them.
     ("bench", &["measure", "chart", "tune"]),
     ("top", &["measure"]),
-    // config for the values of flags: they are parsed as those of a file are.
-    ("cli", &["serve", "load", "tune", "bench", "top", "config"]),
+    // config for the values of flags: they are parsed as those of a file are. engine for the counters of drivers, which
+    // take `unsafe`: tune is handed the function.
+    (
+        "cli",
+        &["engine", "serve", "load", "tune", "bench", "top", "config"],
+    ),
 ];
 
 /// Foreign crates that would undo a decision where they do not belong.

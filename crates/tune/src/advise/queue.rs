@@ -4,7 +4,7 @@ use super::placement::{InterfacePlacement, Placement, Sharing};
 use super::{Action, Goal, Note, Queues, Request, Revert, Target};
 use crate::cpus::CpuSet;
 use crate::facts::ethtool::Knob;
-use crate::facts::interface::{AffinityFile, Irq};
+use crate::facts::interface::{AffinityFile, Irq, allowance};
 use crate::facts::{Facts, Interface};
 
 const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
@@ -475,9 +475,9 @@ fn allowances(facts: &Facts, interface: &Interface, notes: &mut Vec<Note>) {
         .into_iter()
         .flatten()
     {
-        if counter.ends_with("_allowance_exceeded") && *count > 0 {
+        if let Some(what) = allowance(counter).filter(|_| *count > 0) {
             let text = format!(
-                "{counter} is {count}: the provider limits this, and only a larger machine or a further interface helps"
+                "{what} exceeded ({counter} is {count}): no setting moves it, only a larger machine or a further interface"
             );
             notes.push(Note::new(&interface.name, &text));
         }

@@ -171,7 +171,19 @@ fn interface(
     })
 }
 
-/// The counters of every interface but the loopback.
+/// What a provider limits, by the counter of packets it held back for that (AWS ENA); none for any other counter.
+pub fn allowance(counter: &str) -> Option<&'static str> {
+    Some(match counter.strip_suffix("_allowance_exceeded")? {
+        "pps" => "packet-rate allowance",
+        "bw_in" => "inbound bandwidth allowance",
+        "bw_out" => "outbound bandwidth allowance",
+        "conntrack" => "connection-tracking allowance",
+        "linklocal" => "allowance for the provider's name, time and metadata services",
+        _ => "allowance",
+    })
+}
+
+/// The counters of every interface but the loopback: the kernel's, and those its driver has besides.
 pub(super) fn counters(tree: &Tree) -> BTreeMap<String, BTreeMap<String, u64>> {
     let names = tree.names(NET).into_iter().filter(|name| name != "lo");
     let of = |name: String| {
@@ -181,7 +193,10 @@ pub(super) fn counters(tree: &Tree) -> BTreeMap<String, BTreeMap<String, u64>> {
             let count = tree.text(&format!("{path}/{file}"))?.trim().parse().ok()?;
             Some((file, count))
         });
-        (name, counters.collect())
+        let mut all = tree.driver_counters(&name);
+        // A name that both have is the kernel's: it means the same for all drivers.
+        all.extend(counters);
+        (name, all)
     };
     names.take(INTERFACES_MAX).map(of).collect()
 }

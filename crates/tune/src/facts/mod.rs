@@ -51,7 +51,7 @@ pub struct Counts {
     /// Counters of TCP and IP by their names in /proc/net/snmp and /proc/net/netstat: `TcpRetransSegs`,
     /// `TcpExtListenOverflows`.
     pub network: BTreeMap<String, u64>,
-    /// Packets, errors and drops of each interface, by its name and that of the counter.
+    /// Packets, errors and drops of each interface, by its name and that of the counter: the kernel's, and the driver's own.
     pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
     /// How often this control group was stopped because its share of CPU time was used up.
     pub throttled: u64,
