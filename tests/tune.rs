@@ -513,6 +513,66 @@ fn a_live_interface_is_changed_read_back_and_restored() {
             .expect("actions")
             .iter()
             .filter(is_queue)
+#[test]
+fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
+    let Some(namespace) = Namespace::with_veth("session") else {
+        return;
+    };
+    let addressed = namespace
+        .command("ip", &["address", "add", "10.99.0.1/24", "dev", "v0"])
+        .status();
+    assert!(addressed.expect("ip runs").success());
+    let from = |client: &str, arguments: &[&str]| {
+        let mut all = vec!["tune"];
+        all.extend(arguments);
+        namespace
+            .command(env!("CARGO_BIN_EXE_onrush"), &all)
+            .env("SSH_CONNECTION", format!("{client} 40000 10.99.0.1 22"))
+            .output()
+            .expect("ip runs")
+    };
+    let planned = from("10.99.0.2", &["plan", "--interface", "v0"]);
+    assert!(
+        text(&planned.stdout).contains("v0 carries this session"),
+        "{}",
+        text(&planned.stdout)
+    );
+    let before = namespace.values();
+    let refused = from("10.99.0.2", &["apply", "--interface", "v0"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let words = text(&refused.stderr);
+    assert!(
+        words.contains("this session comes in by v0, which has ")
+            && words.contains("--confirm-within 60s"),
+        "{words}"
+    );
+    assert_eq!(namespace.values(), before);
+    let refused = from(
+        "10.99.0.2",
+        &["search", "--interface", "v0", "--measure", "echo 1"],
+    );
+    assert!(
+        text(&refused.stderr).contains("use --keep-queues"),
+        "{}",
+        text(&refused.stderr)
+    );
+    // What it does not come in by may change; so may anything that is undone when the program ends.
+    let other = from(
+        "10.99.0.2",
+        &["apply", "--interface", "v1", "--for", "true"],
+    );
+    assert!(other.status.success(), "{}", text(&other.stderr));
+    let other = from("10.99.0.2", &["apply", "--interface", "v1"]);
+    assert!(other.status.success(), "{}", text(&other.stderr));
+    assert!(namespace.onrush(&["revert"]).status.success());
+    let guarded = from(
+        "10.99.0.2",
+        &["apply", "--interface", "v0", "--for", "true"],
+    );
+    assert!(guarded.status.success(), "{}", text(&guarded.stderr));
+    assert_eq!(namespace.values(), before);
+}
+
             .count(),
         0
     );

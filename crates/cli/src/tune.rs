@@ -1,7 +1,9 @@
 //! `onrush tune`: what a machine needs to serve fast, below any root or from a snapshot; and changing it.
 
+mod session;
+
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,7 @@ use onrush_tune::search;
 use onrush_tune::show::{self, View};
 use onrush_tune::tree::{self, Tree};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use session::Session;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Something was refused, is in conflict, or is not in force.
@@ -289,7 +292,8 @@ fn snapshot(args: &Snapshot) -> anyhow::Result<ExitCode> {
 fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
     let facts = facts::read(&tree, args.pid)?;
-    let plan = advise::plan(&facts, &args.wish.request())?;
+    let mut plan = advise::plan(&facts, &args.wish.request())?;
+    plan.notes.extend(Session::of(&tree, &facts).note());
     print(&match (args.json, args.script) {
         (true, _) => format!("{}\n", serde_json::to_string_pretty(&plan)?),
         (_, true) => report::script(&plan),
@@ -308,8 +312,11 @@ fn print(text: &str) -> anyhow::Result<ExitCode> {
 fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
     let request = args.wish.request();
-    let plan = advise::plan(&machine.facts()?, &request)?;
-    spare_the_session(args, &plan)?;
+    let facts = machine.facts()?;
+    let plan = advise::plan(&facts, &request)?;
+    if args.confirm_within.is_none() && args.during.is_none() {
+        Session::of(&args.place.tree()?, &facts).check(&plan)?;
+    }
     let mut journal = match open_journal(&machine) {
         Ok(journal) => journal,
         Err(error) => {
@@ -350,22 +357,6 @@ fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         return ended.map(|code| if undone { code } else { ExitCode::from(PARTLY) });
     }
     Ok(code(is_done))
-}
-
-/// A plan that resets interfaces may cut the session off that would undo it.
-fn spare_the_session(args: &Apply, plan: &advise::Plan) -> anyhow::Result<()> {
-    let resets = apply::resets(plan);
-    let is_remote =
-        std::env::var_os("SSH_CONNECTION").is_some() && args.place.root == Path::new("/");
-    let has_guard = args.confirm_within.is_some() || args.during.is_some();
-    if resets.is_empty() || !is_remote || has_guard {
-        return Ok(());
-    }
-    anyhow::bail!(
-        "this resets {} for a moment, and this session is remote: use --confirm-within 60s, so that it is undone if you \
-         are cut off, or --keep-queues",
-        resets.join(", ")
-    )
 }
 
 fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
@@ -662,6 +653,11 @@ fn search(args: &Search) -> anyhow::Result<ExitCode> {
         &mut measure,
     )?;
     print(&match args.json {
+    if !args.wish.keep_queues {
+        let facts = machine.facts()?;
+        let plan = advise::plan(&facts, &args.wish.request())?;
+        Session::of(&args.place.tree()?, &facts).check_search(&plan)?;
+    }
         true => format!("{}\n", serde_json::to_string_pretty(&road)?),
         false => search::table(&road),
     })?;

@@ -6,6 +6,7 @@
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
+pub mod route;
 pub mod system;
 pub mod topology;
 
