@@ -323,6 +323,55 @@ fn a_machine_is_shown_diagnosed_and_searched() {
 }
 
 #[test]
+fn a_process_is_diagnosed_and_shown_where_it_runs() {
+    // This one: it has a socket that connections wait at, and threads.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let own = std::process::id().to_string();
+    let diagnosed = onrush(&["diagnose", "--pid", &own, "--for", "10ms", "--json"]);
+    assert!(diagnosed.status.success(), "{}", text(&diagnosed.stderr));
+    assert!(text(&diagnosed.stdout).starts_with('['));
+    let shown = onrush(&["show", "--pid", &own, "--for", "1ms"]);
+    let name = fs::read_to_string("/proc/self/comm").expect("read");
+    assert!(
+        text(&shown.stdout).contains(&format!("runs {}", name.trim())),
+        "{}",
+        text(&shown.stdout)
+    );
+    drop(listener);
+
+    let root = cloud().write();
+    let place = path(root.path());
+    let process = root.path().join("proc/4242");
+    fs::create_dir_all(process.join("fd")).expect("a directory");
+    fs::create_dir_all(process.join("net")).expect("a directory");
+    std::os::unix::fs::symlink("socket:[777]", process.join("fd/3")).expect("a link");
+    for (file, words) in [
+        ("comm", "nginx"),
+        (
+            "limits",
+            "Limit  Soft Limit  Hard Limit  Units\nMax open files            1                    4096                 files",
+        ),
+        (
+            "net/tcp",
+            "sl local\n 0: 00000000:1F90 00000000:0000 0A 00000000:00000081 00:00000000 00000000 0 0 777 1",
+        ),
+        ("net/netstat", "TcpExt: ListenOverflows\nTcpExt: 12"),
+    ] {
+        fs::write(process.join(file), format!("{words}\n")).expect("written");
+    }
+    let diagnosed = onrush(&["diagnose", "--root", place, "--pid", "4242"]);
+    let words = text(&diagnosed.stdout);
+    assert!(words.contains("of nginx, 129 wait at port 8080"), "{words}");
+    assert!(words.contains("nginx has 1 of 1 files open"), "{words}");
+    let missing = onrush(&["diagnose", "--root", place, "--pid", "4243"]);
+    assert!(
+        text(&missing.stderr).contains("there is no process 4243 here"),
+        "{}",
+        text(&missing.stderr)
+    );
+}
+
+#[test]
 fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
     let root = cloud().write();
     let file = root.path().join("machine.json");
@@ -465,55 +514,6 @@ impl Drop for Namespace {
 }
 
 #[test]
-fn counters_of_a_live_driver_are_in_the_snapshot() {
-    let Some(namespace) = Namespace::with_veth("counters") else {
-        return;
-    };
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    let taken = namespace.onrush(&["snapshot", "-o", path(file.path())]);
-    assert!(taken.status.success(), "{}", text(&taken.stderr));
-    let snapshot: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(file.path()).expect("read")).expect("JSON");
-    // veth's driver says by this name which interface is the other end.
-    let peer = &snapshot["driver_counters"]["v0"]["peer_ifindex"];
-    assert!(peer.as_u64().is_some_and(|peer| peer > 0), "{peer}");
-}
-
-#[test]
-fn a_live_interface_is_changed_read_back_and_restored() {
-    let Some(namespace) = Namespace::with_veth("apply") else {
-        return;
-    };
-    let before = namespace.values();
-    assert!(before.contains("rx-3/rps_cpus"), "{before}");
-    let wish = ["--interface", "v0"];
-
-    let plan = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
-    let actions = json["actions"].as_array().expect("actions");
-    assert!(actions.len() >= 8, "{}", text(&plan.stdout));
-    assert_eq!(namespace.values(), before, "a plan changes nothing");
-    let applied = namespace.onrush(&["apply", wish[0], wish[1]]);
-    assert!(
-        !text(&applied.stdout).contains("/queues/"),
-        "{}",
-        text(&applied.stdout)
-    );
-    assert!(namespace.onrush(&["status"]).status.success());
-    let again = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
-    let left: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
-    let is_queue = |action: &&serde_json::Value| {
-        action["path"]
-            .as_str()
-            .is_some_and(|path| path.contains("/queues/"))
-    };
-    assert_eq!(
-        left["actions"]
-            .as_array()
-            .expect("actions")
-            .iter()
-            .filter(is_queue)
-#[test]
 fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
     let Some(namespace) = Namespace::with_veth("session") else {
         return;
@@ -573,6 +573,55 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
     assert_eq!(namespace.values(), before);
 }
 
+#[test]
+fn counters_of_a_live_driver_are_in_the_snapshot() {
+    let Some(namespace) = Namespace::with_veth("counters") else {
+        return;
+    };
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let taken = namespace.onrush(&["snapshot", "-o", path(file.path())]);
+    assert!(taken.status.success(), "{}", text(&taken.stderr));
+    let snapshot: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file.path()).expect("read")).expect("JSON");
+    // veth's driver says by this name which interface is the other end.
+    let peer = &snapshot["driver_counters"]["v0"]["peer_ifindex"];
+    assert!(peer.as_u64().is_some_and(|peer| peer > 0), "{peer}");
+}
+
+#[test]
+fn a_live_interface_is_changed_read_back_and_restored() {
+    let Some(namespace) = Namespace::with_veth("apply") else {
+        return;
+    };
+    let before = namespace.values();
+    assert!(before.contains("rx-3/rps_cpus"), "{before}");
+    let wish = ["--interface", "v0"];
+
+    let plan = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
+    let actions = json["actions"].as_array().expect("actions");
+    assert!(actions.len() >= 8, "{}", text(&plan.stdout));
+    assert_eq!(namespace.values(), before, "a plan changes nothing");
+    let applied = namespace.onrush(&["apply", wish[0], wish[1]]);
+    assert!(
+        !text(&applied.stdout).contains("/queues/"),
+        "{}",
+        text(&applied.stdout)
+    );
+    assert!(namespace.onrush(&["status"]).status.success());
+    let again = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let left: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    let is_queue = |action: &&serde_json::Value| {
+        action["path"]
+            .as_str()
+            .is_some_and(|path| path.contains("/queues/"))
+    };
+    assert_eq!(
+        left["actions"]
+            .as_array()
+            .expect("actions")
+            .iter()
+            .filter(is_queue)
             .count(),
         0
     );

@@ -16,7 +16,7 @@ use onrush_config::value::parse_duration;
 use onrush_tune::advise::{self, Goal, Queues, Request, Role};
 use onrush_tune::apply::{self, Applied, Back, Force, Journal, Machine, Outcome, Reverted, Root};
 use onrush_tune::diagnose::{self, Confidence};
-use onrush_tune::facts::{self, Counts, Facts};
+use onrush_tune::facts::{self, Counts};
 use onrush_tune::report;
 use onrush_tune::search;
 use onrush_tune::show::{self, View};
@@ -228,6 +228,9 @@ struct Show {
     /// How long to look at the load
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     time: Duration,
+    /// Mark the CPUs that the threads of this process run on
+    #[arg(long, value_name = "PID", conflicts_with = "planned")]
+    pid: Option<u32>,
 }
 
 #[derive(clap::Args)]
@@ -237,9 +240,9 @@ struct Diagnose {
     /// How long to look
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     time: Duration,
-    /// Look until this process ends, if that is sooner
+    /// Look at this process, too: its threads and CPUs, files and sockets; until it ends, if that is sooner
     #[arg(long, value_name = "PID")]
-    pid: Option<i32>,
+    pid: Option<u32>,
     /// For programs
     #[arg(long)]
     json: bool,
@@ -583,11 +586,11 @@ fn standing_line(change: &apply::Standing) -> String {
 fn show(args: &Show) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
     let facts = facts::read(&tree, None)?;
+    let (before, after) = readings(&tree, args.time, args.pid)?;
     let view = match args.planned {
         true => View::planned(&advise::plan(&facts, &args.wish.request())?.placement),
-        false => View::now(&facts),
+        false => View::now(&facts, after.process.as_ref()),
     };
-    let (before, after) = readings(&tree, &facts, args.time, None)?;
     let loads = diagnose::loads(&before, &after);
     let Some(file) = &args.svg else {
         return print(&show::text(&facts, &view, &loads));
@@ -599,29 +602,37 @@ fn show(args: &Show) -> anyhow::Result<ExitCode> {
 
 /// What was counted at the beginning and the end of a time. A recorded machine stands still: its counts are those since
 /// its start.
-fn readings(
-    tree: &Tree,
-    facts: &Facts,
-    time: Duration,
-    process: Option<i32>,
-) -> anyhow::Result<(Counts, Counts)> {
+fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<(Counts, Counts)> {
+    let before = facts::counts(tree, process);
+    if let (Some(number), None) = (process, &before.process) {
+        anyhow::bail!("there is no process {number} here");
+    }
     if !tree.is_live() {
-        return Ok((Counts::default(), facts.counts.clone()));
+        return Ok((Counts::default(), before));
     }
-    let before = facts::counts(tree);
-    match process {
-        Some(process) => {
-            wait_for_process(process, &Stop::listen(false)?, Some(Instant::now() + time))?
+    let Some(number) = process else {
+        thread::sleep(time);
+        return Ok((before, facts::counts(tree, None)));
+    };
+    // A process that has ended says nothing more: what it said last is kept.
+    let deadline = Instant::now() + time;
+    let mut after = before.clone();
+    while Instant::now() < deadline {
+        let step = deadline.min(Instant::now() + Duration::from_secs(1));
+        let is_there = wait_for_process(i32::try_from(number)?, &Stop::listen(false)?, Some(step));
+        let counts = facts::counts(tree, Some(number));
+        if is_there.is_err() || counts.process.is_none() {
+            break;
         }
-        None => thread::sleep(time),
+        after = counts;
     }
-    Ok((before, facts::counts(tree)))
+    Ok((before, after))
 }
 
 fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
     let facts = facts::read(&tree, None)?;
-    let (before, after) = readings(&tree, &facts, args.time, args.pid)?;
+    let (before, after) = readings(&tree, args.time, args.pid)?;
     let findings = diagnose::judge(&facts, &before, &after);
     if args.json {
         return print(&format!("{}\n", serde_json::to_string_pretty(&findings)?));
@@ -642,6 +653,11 @@ fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
 
 fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
+    if !args.wish.keep_queues {
+        let facts = machine.facts()?;
+        let plan = advise::plan(&facts, &args.wish.request())?;
+        Session::of(&args.place.tree()?, &facts).check_search(&plan)?;
+    }
     let mut journal = open_journal(&machine)?;
     let mut measure = || measured(&args.measure);
     let turns = usize::from(args.turns);
@@ -653,11 +669,6 @@ fn search(args: &Search) -> anyhow::Result<ExitCode> {
         &mut measure,
     )?;
     print(&match args.json {
-    if !args.wish.keep_queues {
-        let facts = machine.facts()?;
-        let plan = advise::plan(&facts, &args.wish.request())?;
-        Session::of(&args.place.tree()?, &facts).check_search(&plan)?;
-    }
         true => format!("{}\n", serde_json::to_string_pretty(&road)?),
         false => search::table(&road),
     })?;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cpus::CpuSet;
 use crate::facts::interface::allowance;
+use crate::facts::process::Thread;
 use crate::facts::{Counts, CpuTime, Facts, Softnet};
 
 /// A CPU this busy has nothing left.
@@ -49,6 +50,8 @@ pub enum Limiter {
     Ports,
     /// Pacing without a queue that does it.
     Pacing,
+    /// The process may open no more files, and so have no more connections.
+    Files,
     /// Nothing here was full.
     Elsewhere,
 }
@@ -126,6 +129,10 @@ pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
         case.loss(),
         case.cpus(),
         case.pacing(),
+        case.files(),
+        case.cage(),
+        case.thread(),
+        case.crowded(),
     ]
     .into_iter()
     .flatten()
@@ -258,7 +265,8 @@ impl Case<'_> {
             Limiter::AcceptQueue,
             Confidence::High,
             format!(
-                "connections were not accepted in time: ListenOverflows {overflows}, TCPReqQFullDoCookies {cookies}"
+                "connections were not accepted in time: ListenOverflows {overflows}, TCPReqQFullDoCookies {cookies}{}",
+                self.waiting()
             ),
             "a program that accepts faster, a larger backlog in its listen(), and net.core.somaxconn above that",
         )
@@ -410,6 +418,131 @@ impl Case<'_> {
         }
     }
 
+    /// The sockets of the process that connections wait at.
+    fn waiting(&self) -> String {
+        let Some(process) = &self.after.process else {
+            return String::new();
+        };
+        let sockets = process.listening.iter().filter(|socket| socket.waiting > 0);
+        let words: Vec<String> = sockets
+            .map(|socket| format!("{} wait at port {}", socket.waiting, socket.port))
+            .collect();
+        match words.is_empty() {
+            true => format!("; none wait for {} at this moment", process.name),
+            false => format!("; of {}, {}", process.name, words.join(", ")),
+        }
+    }
+
+    fn files(&self) -> Option<Finding> {
+        let process = self.after.process.as_ref()?;
+        let (files, most) = (process.files?, process.files_max?);
+        (files as f64 >= most as f64 * 0.95).then_some(())?;
+        finding(
+            Limiter::Files,
+            Confidence::High,
+            format!(
+                "{} has {files} of {most} files open, and each connection is one",
+                process.name
+            ),
+            "LimitNOFILE in its unit, or ulimit -n before it; fs.nr_open above that",
+        )
+    }
+
+    /// A process that may run on full CPUs only, while others are free.
+    fn cage(&self) -> Option<Finding> {
+        let process = self.after.process.as_ref()?;
+        let load = |cpu: usize| self.loads.get(&cpu).map_or(0.0, |load| load.busy);
+        let is_full =
+            !process.allowed.is_empty() && process.allowed.iter().all(|cpu| load(cpu) >= FULL);
+        let free = self.free().minus(&process.allowed);
+        (is_full && !free.is_empty()).then_some(())?;
+        finding(
+            Limiter::Application,
+            Confidence::High,
+            format!(
+                "{} may run on CPUs {} only, which are full, while CPUs {free} are less than half busy",
+                process.name, process.allowed
+            ),
+            "more CPUs for it (CPUAffinity in its unit, taskset, cpuset), and a thread for each",
+        )
+    }
+
+    /// A thread that is full while the machine has room.
+    fn thread(&self) -> Option<Finding> {
+        let shares = self.shares();
+        let full: Vec<_> = shares.iter().filter(|(.., share)| *share >= FULL).collect();
+        let (name, number, cpu, share) = *full.first()?;
+        let free = self.free();
+        (!free.is_empty()).then_some(())?;
+        let others = match full.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more of {} threads", shares.len()),
+        };
+        finding(
+            Limiter::Application,
+            Confidence::High,
+            format!(
+                "thread {name} ({number}) was on CPU {cpu} for {:.0} % of the time{others}, while CPUs {free} are less than \
+                 half busy",
+                share * 100.0
+            ),
+            "more threads, or an even share of connections between them (SO_REUSEPORT)",
+        )
+    }
+
+    /// Threads on CPUs that packets take half of.
+    fn crowded(&self) -> Option<Finding> {
+        let is_crowded = |cpu: &usize| {
+            self.loads
+                .get(cpu)
+                .is_some_and(|load| load.interrupts >= FREE)
+        };
+        let shares = self.shares();
+        let cpus: CpuSet = shares
+            .iter()
+            .filter(|(.., share)| *share > 0.01)
+            .map(|(_, _, cpu, _)| *cpu)
+            .filter(is_crowded)
+            .collect();
+        (!cpus.is_empty()).then_some(())?;
+        finding(
+            Limiter::Softirq,
+            Confidence::Medium,
+            format!(
+                "the program runs on CPUs {cpus}, of which packets and interrupts take more than half"
+            ),
+            "CPUs of its own for it, beside those that the plan gives to packets (onrush tune plan)",
+        )
+    }
+
+    /// The threads of the process, with the CPU they ran on last and the share of the time they ran, the most first.
+    fn shares(&self) -> Vec<(&str, u32, usize, f64)> {
+        let seconds = self.after.uptime - self.before.uptime;
+        let (Some(then), Some(now)) = (&self.before.process, &self.after.process) else {
+            return Vec::new();
+        };
+        let share = |(number, thread): (&u32, &'_ Thread)| {
+            let ticks = thread.ticks.checked_sub(then.threads.get(number)?.ticks)?;
+            // A tick is a hundredth of a second to every program.
+            Some((*number, thread.cpu, ticks as f64 / 100.0 / seconds))
+        };
+        let mut shares: Vec<_> = now
+            .threads
+            .iter()
+            .filter_map(|row| {
+                share(row).map(|(number, cpu, share)| (row.1.name.as_str(), number, cpu, share))
+            })
+            .filter(|(.., share)| share.is_finite())
+            .collect();
+        shares.sort_by(|one, two| two.3.total_cmp(&one.3));
+        shares
+    }
+
+    fn free(&self) -> CpuSet {
+        let free = self.loads.iter().filter(|(_, load)| load.busy < FREE);
+        free.map(|(cpu, _)| *cpu).collect()
+    }
+
     fn pacing(&self) -> Option<Finding> {
         let control = self
             .facts
@@ -447,6 +580,8 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Process;
+    use crate::facts::process::Listening;
 
     /// A second of CPUs: for each, percent in interrupts, in programs and stolen.
     fn second(cpus: &[(u64, u64, u64)]) -> Counts {
@@ -529,6 +664,85 @@ mod tests {
                 ..Counts::default()
             },
             &[Quota],
+        );
+    }
+
+    /// A process with a thread that ran for some ticks on CPU 0.
+    fn process(ticks: u64) -> Option<Process> {
+        let thread = Thread {
+            name: "worker".to_owned(),
+            ticks,
+            cpu: 0,
+        };
+        Some(Process {
+            name: "server".to_owned(),
+            threads: [(17, thread)].into(),
+            ..Process::default()
+        })
+    }
+
+    #[track_caller]
+    fn check_process(mut after: Counts, process_now: Option<Process>, expected: &[&str]) {
+        let before = Counts {
+            process: process(100),
+            ..Counts::default()
+        };
+        (after.uptime, after.process) = (1.0, process_now);
+        let findings = judge(&Facts::default(), &before, &after);
+        assert_eq!(findings.len(), expected.len(), "{findings:#?}");
+        for (finding, words) in findings.iter().zip(expected) {
+            assert!(finding.evidence.contains(words), "{finding:#?}");
+        }
+    }
+
+    #[test]
+    fn a_process_has_evidence_of_its_own() {
+        let elsewhere = "nothing here was full";
+        check_process(second(&[(5, 60, 0), (0, 5, 0)]), process(150), &[elsewhere]);
+        check_process(
+            second(&[(5, 80, 0), (0, 5, 0)]),
+            process(195),
+            &[
+                "thread worker (17) was on CPU 0 for 95 % of the time, while CPUs 1 are less than half busy",
+            ],
+        );
+        check_process(
+            second(&[(55, 30, 0), (0, 60, 0)]),
+            process(130),
+            &["runs on CPUs 0, of which packets"],
+        );
+        let with = |change: fn(&mut Process)| {
+            let mut process = process(110);
+            process.iter_mut().for_each(change);
+            process
+        };
+        check_process(
+            second(&[(5, 92, 0), (0, 5, 0)]),
+            with(|process| process.allowed = [0].into_iter().collect()),
+            &[
+                "server may run on CPUs 0 only, which are full, while CPUs 1",
+                "CPUs 0 are full with programs",
+            ],
+        );
+        check_process(
+            second(&[(5, 30, 0)]),
+            with(|process| (process.files, process.files_max) = (Some(1_020), Some(1_024))),
+            &["server has 1020 of 1024 files open"],
+        );
+        let overflows = Counts {
+            network: [("TcpExtListenOverflows".to_owned(), 3)].into(),
+            ..Counts::default()
+        };
+        let waits = with(|process| {
+            process.listening = vec![Listening {
+                port: 8080,
+                waiting: 129,
+            }]
+        });
+        check_process(
+            overflows,
+            waits,
+            &["ListenOverflows 3, TCPReqQFullDoCookies 0; of server, 129 wait at port 8080"],
         );
     }
 

@@ -16,3 +16,7 @@ pub const QUEUES_MAX: usize = 4_096;
 pub const PROCESSES_MAX: usize = 16_384;
 /// A reply of the kernel to one ethtool question; an indirection table of 4,096 entries has 16 KiB.
 pub const NETLINK_BYTES_MAX: usize = 64 << 10;
+/// Threads of one process that are looked at; servers have some for each CPU.
+pub const THREADS_MAX: usize = 16_384;
+/// Descriptors of one process that are looked at for its listening sockets, which it opens before connections.
+pub const DESCRIPTORS_MAX: usize = 65_536;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::advise::Placement;
 use crate::cpus::CpuSet;
 use crate::diagnose::Load;
-use crate::facts::{Facts, Purpose};
+use crate::facts::{Facts, Process, Purpose};
 
 /// What a CPU does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,16 +21,22 @@ pub enum Work {
     System,
 }
 
-/// What every CPU does: `eth0 3` for the interrupts of queue 3, `eth0` for packets that are handed to it.
+/// What every CPU does: `eth0 3` for the interrupts of queue 3, `eth0` for packets that are handed to it, the name of a
+/// program that runs there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
     work: BTreeMap<usize, Vec<(Work, String)>>,
 }
 
 impl View {
-    /// As the machine is set now. Which CPUs run the application is not the network's to say.
-    pub fn now(facts: &Facts) -> View {
+    /// As the machine is set now, and where the threads of a process ran last.
+    pub fn now(facts: &Facts, process: Option<&Process>) -> View {
         let mut view = View::default();
+        if let Some(process) = process {
+            for thread in process.threads.values() {
+                view.add(thread.cpu, Work::Application, process.name.clone());
+            }
+        }
         for interface in &facts.interfaces {
             let name = &interface.name;
             for irq in interface
@@ -106,7 +112,8 @@ impl View {
         let of = |(work, what): &(Work, String)| match work {
             Work::Interrupts => format!("irq {what}"),
             Work::Steering => format!("steers {what}"),
-            Work::Application => "application".to_owned(),
+            Work::Application if what.is_empty() => "application".to_owned(),
+            Work::Application => format!("runs {what}"),
             Work::System => "system".to_owned(),
         };
         self.work

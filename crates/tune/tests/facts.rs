@@ -326,7 +326,7 @@ proptest! {
         let _ = (report::text(&plan), report::script(&plan));
         let findings = diagnose::judge(&facts, &Counts::default(), &facts.counts);
         prop_assert!(!findings.is_empty());
-        let _ = show::svg(&facts, &show::View::now(&facts), &diagnose::loads(&Counts::default(), &facts.counts));
+        let _ = show::svg(&facts, &show::View::now(&facts, None), &diagnose::loads(&Counts::default(), &facts.counts));
     }
 }
 

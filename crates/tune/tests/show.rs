@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use machine::{Kind, Machine};
 use onrush_tune::advise::{self, Request};
 use onrush_tune::diagnose::Load;
-use onrush_tune::facts;
+use onrush_tune::facts::process::Thread;
+use onrush_tune::facts::{self, Process};
 use onrush_tune::show::{self, View};
 use onrush_tune::tree::Tree;
 
@@ -17,11 +18,28 @@ fn a_picture_has_every_cpu_with_its_work() {
         .with("eth0", Kind::Ena, 1, 1, 8)
         .write();
     let facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
-    let now = show::text(&facts, &View::now(&facts), &BTreeMap::new());
+    let now = show::text(&facts, &View::now(&facts, None), &BTreeMap::new());
     assert!(
         now.contains("node 1  with eth0\n  core 0   CPU 8   irq eth0 0               | CPU 24\n"),
         "{now}"
     );
+
+    let thread = |cpu: usize| Thread {
+        cpu,
+        ..Thread::default()
+    };
+    let process = Process {
+        name: "nginx".to_owned(),
+        threads: [(1, thread(8)), (2, thread(9)), (3, thread(9))].into(),
+        ..Process::default()
+    };
+    let running = View::now(&facts, Some(&process));
+    let running = show::text(&facts, &running, &BTreeMap::new());
+    assert!(
+        running.contains("CPU 8   irq eth0 0, runs nginx"),
+        "{running}"
+    );
+    assert!(running.contains("CPU 9   runs nginx  "), "{running}");
 
     let plan = advise::plan(&facts, &Request::default()).expect("a plan");
     let loads = [(

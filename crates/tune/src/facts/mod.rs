@@ -6,6 +6,7 @@
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
+pub mod process;
 pub mod route;
 pub mod system;
 pub mod topology;
@@ -20,6 +21,7 @@ use crate::tree::Tree;
 
 pub use interface::Interface;
 pub use interrupt::{Interrupt, Purpose};
+pub use process::Process;
 pub use system::System;
 pub use topology::Topology;
 
@@ -56,6 +58,8 @@ pub struct Counts {
     pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
     /// How often this control group was stopped because its share of CPU time was used up.
     pub throttled: u64,
+    /// The process that was asked for.
+    pub process: Option<Process>,
     /// Seconds since the start of the machine: what rates are made with.
     pub uptime: f64,
 }
@@ -116,7 +120,7 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     let interrupts = interrupt::read(tree);
     let interfaces = interface::read(tree, &interrupts);
     let system = system::read(tree, first, process);
-    let counts = counts(tree);
+    let counts = counts(tree, None);
     Ok(Facts {
         interfaces,
         system,
@@ -159,13 +163,16 @@ impl Facts {
     }
 }
 
-/// Reads what was counted, and nothing else: cheap enough for once a second.
-pub fn counts(tree: &Tree) -> Counts {
+/// Reads what was counted, and nothing else: cheap enough for once a second. With a process, TCP's counters are those of
+/// the network it is in.
+pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
     let stat = tree.text("/proc/stat").unwrap_or_default();
     let uptime = tree.text("/proc/uptime").unwrap_or_default();
     let mut network = BTreeMap::new();
-    for path in ["/proc/net/snmp", "/proc/net/netstat"] {
-        pairs(&tree.text(path).unwrap_or_default(), &mut network);
+    for file in ["snmp", "netstat"] {
+        let its = process.and_then(|process| tree.text(&format!("/proc/{process}/net/{file}")));
+        let text = its.or_else(|| tree.text(&format!("/proc/net/{file}")));
+        pairs(&text.unwrap_or_default(), &mut network);
     }
     Counts {
         cpus: stat.lines().filter_map(cpu_time).collect(),
@@ -177,6 +184,7 @@ pub fn counts(tree: &Tree) -> Counts {
         network,
         interfaces: interface::counters(tree),
         throttled: system::throttled(tree).unwrap_or(0),
+        process: process.and_then(|process| process::read(tree, process)),
         uptime: uptime
             .split_whitespace()
             .next()

@@ -356,7 +356,7 @@ fn mitigations(tree: &Tree) -> BTreeMap<String, String> {
 }
 
 /// `Max open files            1024                 524288               files`: columns are two spaces apart at least.
-fn limits(tree: &Tree, process: u32) -> BTreeMap<String, (String, String)> {
+pub(super) fn limits(tree: &Tree, process: u32) -> BTreeMap<String, (String, String)> {
     let text = tree
         .text(&format!("/proc/{process}/limits"))
         .unwrap_or_default();
