@@ -524,6 +524,29 @@ fn settings_that_are_high_already_are_left_alone() {
 }
 
 #[test]
+fn tables_of_packet_filters_are_noted() {
+    let root = cloud(1).write();
+    let notes = |root: &Path| {
+        let plan = plan_of(root, &Request::default());
+        let about = plan
+            .notes
+            .into_iter()
+            .filter(|note| note.about == "netfilter");
+        about.map(|note| note.text).collect::<Vec<_>>()
+    };
+    assert_eq!(notes(root.path()), [""; 0]);
+    let directory = root.path().join("proc/net");
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join("ip_tables_names"), "nat\nfilter\n").expect("written");
+    fs::write(directory.join("ip6_tables_names"), "filter\n").expect("written");
+    let found = notes(root.path());
+    assert!(
+        found.len() == 1 && found[0].contains("(ip nat, ip filter, ip6 filter)"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn keys_of_the_json_are_those_that_are_documented() {
     let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 1, 16));
     let json = serde_json::to_value(&plan).expect("JSON");

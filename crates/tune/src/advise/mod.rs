@@ -1,5 +1,6 @@
 //! Facts and a wish in, recommendations out. Pure: nothing is read, asked or changed here.
 
+mod offload;
 mod placement;
 mod queue;
 mod setting;
@@ -303,6 +304,7 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
             &mut actions,
             &mut notes,
         );
+        offload::advise(facts, interface, request, &mut notes);
     }
     setting::advise(facts, &placement, request, &mut actions, &mut notes);
     queue::files(facts, request, &mut actions, &mut notes);
@@ -411,6 +413,14 @@ fn surroundings(
             "may have {soft} files open, and could be given {hard}: LimitNOFILE in its unit, or ulimit -n before it"
         );
         notes.push(Note::new("the process", &text));
+    }
+    if !facts.system.packet_tables.is_empty() {
+        let text = format!(
+            "has tables of rules ({}): each packet goes through the rules of its chains, so accept what matters first, and \
+             do not track what needs no state",
+            facts.system.packet_tables.join(", ")
+        );
+        notes.push(Note::new("netfilter", &text));
     }
     if facts.system.taps > 0 {
         notes.push(Note::new(

@@ -40,6 +40,7 @@ pub const SETTINGS: &[&str] = &[
     "net/ipv4/tcp_fastopen",
     "net/ipv4/tcp_autocorking",
     "net/ipv4/tcp_abort_on_overflow",
+    "net/ipv4/ip_forward",
     "net/ipv4/tcp_congestion_control",
     "net/ipv4/tcp_available_congestion_control",
     "net/ipv4/neigh/default/gc_thresh1",
@@ -141,6 +142,9 @@ pub struct System {
     pub command_line: Option<String>,
     /// Sockets that see every packet (tcpdump, dhclient).
     pub taps: usize,
+    /// Tables of packet filters in use, as iptables' kernel part names them: `filter`, `nat`. The rules of nftables are
+    /// not among them.
+    pub packet_tables: Vec<String>,
     /// Limits of a process that was asked for, by their name: `Max open files` gives soft and hard.
     pub process_limits: BTreeMap<String, (String, String)>,
 }
@@ -184,6 +188,7 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
         taps: tree
             .text("/proc/net/packet")
             .map_or(0, |text| text.lines().count().saturating_sub(1)),
+        packet_tables: packet_tables(tree),
         process_limits: process
             .map(|process| limits(tree, process))
             .unwrap_or_default(),
@@ -198,6 +203,18 @@ fn setting(tree: &Tree, name: &str) -> Option<String> {
 /// The word in brackets: `always [madvise] never`.
 fn chosen(text: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+/// The names are in a file for each family.
+fn packet_tables(tree: &Tree) -> Vec<String> {
+    let tables = |family: &str| {
+        let text = tree
+            .text(&format!("/proc/net/{family}_tables_names"))
+            .unwrap_or_default();
+        let name = |line: &str| format!("{family} {}", line.trim());
+        text.lines().map(name).collect::<Vec<_>>()
+    };
+    ["ip", "ip6"].into_iter().flat_map(tables).collect()
 }
 
 fn governors(tree: &Tree) -> BTreeMap<String, String> {

@@ -1,0 +1,223 @@
+//! What a device spreads, merges and delays by itself: worth knowing where it is not as it should be. Nothing here is
+//! changed, since each of these was set on purpose by somebody, or by a driver that knows more.
+
+use super::{Goal, Note, Request};
+use crate::facts::ethtool::Ethtool;
+use crate::facts::{Facts, Interface};
+
+/// Notes on one interface.
+pub(super) fn advise(
+    facts: &Facts,
+    interface: &Interface,
+    request: &Request,
+    notes: &mut Vec<Note>,
+) {
+    let mut note = |text: Option<String>| {
+        notes.extend(text.map(|text| Note::new(&interface.name, &text)));
+    };
+    if let Some(said) = &interface.ethtool {
+        note(spreading(interface, said));
+        // What a virtual interface does not do for itself, the device below it does.
+        for text in features(facts, interface, said)
+            .into_iter()
+            .filter(|_| interface.is_device)
+        {
+            note(Some(text));
+        }
+    }
+    note(waiting(interface, request));
+}
+
+/// The table that spreads packets over queues by their hash: each queue should have as many slots as any other.
+fn spreading(interface: &Interface, said: &Ethtool) -> Option<String> {
+    let table = said.spreading.as_ref().filter(|table| !table.is_empty())?;
+    let queues = interface.receive.len();
+    let slots = |queue: usize| table.iter().filter(|slot| **slot as usize == queue).count();
+    let counts: Vec<usize> = (0..queues).map(slots).collect();
+    let (least, most) = (*counts.iter().min()?, *counts.iter().max()?);
+    // A table that cannot be divided evenly gives some queues one slot more.
+    let allowed = usize::from(table.len() % queues != 0);
+    if queues < 2 || most - least <= allowed {
+        return None;
+    }
+    let name = &interface.name;
+    let without = counts.iter().filter(|count| **count == 0).count();
+    Some(match without {
+        0 => format!(
+            "spreads packets unevenly: a queue has from {least} to {most} of {} slots; ethtool -X {name} equal {queues}",
+            table.len()
+        ),
+        _ => format!(
+            "spreads packets over {} of its {queues} queues only; ethtool -X {name} equal {queues}",
+            queues - without
+        ),
+    })
+}
+
+/// Work that a device, or the kernel for it, should do on many packets at once.
+fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String> {
+    const WISHED: [(&str, &str, &str); 3] = [
+        (
+            "rx-gro",
+            "gro",
+            "packets of a connection are handled one by one",
+        ),
+        (
+            "tx-generic-segmentation",
+            "gso",
+            "large answers are cut into packets at the top of the stack",
+        ),
+        (
+            "tx-tcp-segmentation",
+            "tso",
+            "large answers are cut into packets by a CPU",
+        ),
+    ];
+    let name = &interface.name;
+    let has = |feature: &str| said.features.iter().any(|on| on == feature);
+    let mut texts = Vec::new();
+    // A driver that could not be asked has nothing on.
+    for (feature, option, cost) in WISHED {
+        if !said.features.is_empty() && !has(feature) {
+            texts.push(format!(
+                "has {feature} off, so {cost}; ethtool -K {name} {option} on, where the device can"
+            ));
+        }
+    }
+    if has("rx-lro") && facts.system.setting("net/ipv4/ip_forward") == Some("1") {
+        texts.push(format!(
+            "has rx-lro on, and this machine forwards packets, which must not be merged for good; ethtool -K {name} lro off"
+        ));
+    }
+    let flows = facts.system.setting("net/core/rps_sock_flow_entries");
+    if has("rx-ntuple-filter") && flows.is_some_and(|flows| flows != "0") {
+        texts.push(
+            "has rx-ntuple-filter on together with flow tables: the device moves connections to the queues of the \
+             application's CPUs, which pays with a queue for each of those and long connections only"
+                .to_owned(),
+        );
+    }
+    texts
+}
+
+/// Interrupts that wait by order of the kernel.
+fn waiting(interface: &Interface, request: &Request) -> Option<String> {
+    let nanoseconds = interface.gro_flush_timeout.filter(|time| *time > 0)?;
+    let polls = interface.napi_defer_hard_irqs.unwrap_or(0);
+    match (request.goal, polls) {
+        (_, 0) => None,
+        (Goal::Latency, _) => Some(format!(
+            "lets packets wait up to {} microseconds without an interrupt (gro_flush_timeout, napi_defer_hard_irqs \
+             {polls}): right for programs that poll, a wait for others",
+            nanoseconds / 1_000
+        )),
+        (Goal::Throughput, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::interface::ReceiveQueue;
+
+    fn interface(queues: usize, spreading: &[u32], features: &[&str]) -> Interface {
+        let said = Ethtool {
+            spreading: (!spreading.is_empty()).then(|| spreading.to_vec()),
+            features: features.iter().map(|name| (*name).to_owned()).collect(),
+            ..Ethtool::default()
+        };
+        Interface {
+            name: "eth0".to_owned(),
+            is_device: true,
+            receive: vec![ReceiveQueue::default(); queues],
+            ethtool: Some(said),
+            ..Interface::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(facts: &Facts, interface: &Interface, goal: Goal, expected: &[&str]) {
+        let request = Request {
+            goal,
+            ..Request::default()
+        };
+        let mut notes = Vec::new();
+        advise(facts, interface, &request, &mut notes);
+        assert_eq!(notes.len(), expected.len(), "{notes:#?}");
+        for (note, words) in notes.iter().zip(expected) {
+            assert!(note.text.contains(words), "{note:#?}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_leaves_queues_out_or_prefers_some_is_noted() {
+        let facts = Facts::default();
+        let table = |queues, table: &[u32], expected: &[&str]| {
+            check(
+                &facts,
+                &interface(queues, table, &[]),
+                Goal::Throughput,
+                expected,
+            )
+        };
+        table(2, &[0, 1, 0, 1], &[]);
+        table(3, &[0, 1, 2, 0], &[]);
+        table(1, &[0, 0], &[]);
+        table(0, &[0, 0], &[]);
+        table(4, &[], &[]);
+        table(
+            4,
+            &[0, 1, 0, 1],
+            &["over 2 of its 4 queues only; ethtool -X eth0 equal 4"],
+        );
+        table(2, &[0, 0, 0, 1], &["from 1 to 3 of 4 slots"]);
+    }
+
+    #[test]
+    fn work_that_is_off_or_on_in_the_wrong_place_is_noted() {
+        const GOOD: [&str; 3] = ["rx-gro", "tx-generic-segmentation", "tx-tcp-segmentation"];
+        let mut facts = Facts::default();
+        let with = |features: &[&str]| interface(1, &[], features);
+        check(&facts, &with(&[]), Goal::Throughput, &[]);
+        check(&facts, &with(&GOOD), Goal::Throughput, &[]);
+        check(
+            &facts,
+            &with(&GOOD[1..]),
+            Goal::Throughput,
+            &["has rx-gro off"],
+        );
+        let all = [&GOOD[..], &["rx-lro", "rx-ntuple-filter"]].concat();
+        check(&facts, &with(&all), Goal::Throughput, &[]);
+        for (file, value) in [
+            ("net/ipv4/ip_forward", "1"),
+            ("net/core/rps_sock_flow_entries", "32768"),
+        ] {
+            facts
+                .system
+                .settings
+                .insert(file.to_owned(), Some(value.to_owned()));
+        }
+        check(
+            &facts,
+            &with(&all),
+            Goal::Throughput,
+            &["rx-lro on", "rx-ntuple-filter on"],
+        );
+    }
+
+    #[test]
+    fn interrupts_that_wait_matter_to_latency() {
+        let waits = Interface {
+            gro_flush_timeout: Some(200_000),
+            napi_defer_hard_irqs: Some(2),
+            ..interface(1, &[], &[])
+        };
+        check(&Facts::default(), &waits, Goal::Throughput, &[]);
+        check(
+            &Facts::default(),
+            &waits,
+            Goal::Latency,
+            &["up to 200 microseconds"],
+        );
+    }
+}
