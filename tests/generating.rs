@@ -13,7 +13,7 @@ use crate::program::{Finished, Program, Serve, onrush, run_onrush};
 /// A moment that is far enough ahead for processes to be there, on a busy machine, too.
 fn soon() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let soon = now.expect("it is later than 1970") + Duration::from_secs(4);
+    let soon = now.expect("it is later than 1970") + Duration::from_secs(8);
     format!("{}.{:06}", soon.as_secs(), soon.subsec_micros())
 }
 

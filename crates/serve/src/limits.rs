@@ -89,12 +89,13 @@ pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 12;
 /// Descriptors for resolving names: those of its thread, and the sockets for asking one name server.
 pub(crate) const DESCRIPTORS_OF_RESOLVER: u64 = 4 + 2 * RESOLVING_MAX as u64;
 
-/// How often an address in use is asked for before that is an error. A killed server that used io_uring held its
-/// listeners for up to 12 ms more (Linux 6.18); ten times that is still at once for a person.
-pub(crate) const CLAIM_ATTEMPTS: u32 = 6;
+/// How often an address in use is asked for before that is an error: for two seconds, as nginx asks for two and a half. A
+/// killed server that used io_uring holds its listeners until a worker of the kernel has closed them: 12 ms on a quiet
+/// machine (Linux 6.18), longer than 150 ms where there is more to do than CPUs for it.
+pub(crate) const CLAIM_ATTEMPTS: u32 = 41;
 
 /// Pause between two of these attempts.
-pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(25);
+pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
 /// Steps of effective weight for each unit of weight as written: a slow start needs some dozens. With the largest weight
 /// (1,000) and group (4,096) the sum of all weights is below 2^31.
