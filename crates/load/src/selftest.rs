@@ -102,7 +102,7 @@ impl SelfTest {
     }
 }
 
-/// Tests the generator with the driver `io`; takes about 15 seconds.
+/// Tests the generator with the driver `io`; takes about 30 seconds.
 ///
 /// # Errors
 /// When a server or a run cannot be started.
@@ -111,18 +111,19 @@ pub fn test(io: Io) -> Result<SelfTest, Error> {
     let host = host(io)?;
     let millisecond = Duration::from_millis(1);
     let mut checks = Vec::new();
+    // Few connections: a moment in which the machine was elsewhere is in as many answers as were under way.
     for (case, delay, connections, count) in [
-        ("constant 2 ms", Delay::Constant(millisecond * 2), 10, 5_000),
+        ("constant 2 ms", Delay::Constant(millisecond * 2), 4, 5_000),
         (
             "exponential, mean 2 ms",
             Delay::Exponential(millisecond * 2),
-            20,
+            10,
             20_000,
         ),
         (
             "1 ms, and 10 ms for 15 %",
             Delay::Bimodal(millisecond, millisecond * 10, 0.15),
-            20,
+            5,
             10_000,
         ),
     ] {
