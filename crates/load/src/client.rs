@@ -179,9 +179,13 @@ impl Client {
         self.started.give();
     }
 
-    /// A second has passed: hands out what it measured, for `empty` in return.
-    pub(crate) fn next_second(&self, empty: Box<Times>) -> Box<Times> {
+    /// A second has passed.
+    pub(crate) fn next_second(&self) {
         self.second.set(self.second.get() + 1);
+    }
+
+    /// Hands out what was measured since this was last called, for `empty` in return.
+    pub(crate) fn take_times(&self, empty: Box<Times>) -> Box<Times> {
         std::mem::replace(&mut self.record.borrow_mut().times, empty)
     }
 

@@ -72,7 +72,7 @@ pub const HISTORY_BYTES: usize = 4 * 1024 * 1024;
 pub const RATE_SAMPLES_MAX: usize = 1 << 16;
 
 /// Empty histograms that a core has in hand, each for one second (1.6 MB): so many seconds the thread that takes them may
-/// be without a CPU before the run's memory grows.
+/// be without a CPU before neighbouring seconds are joined.
 pub const SPARE_SECONDS: usize = 2;
 
 /// The longest way to full load: a day. What is due on a slope is computed in whole numbers of 128 bits, which hold the

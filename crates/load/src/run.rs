@@ -335,7 +335,7 @@ pub(crate) struct Found<'a> {
 /// What the cores measured, second by second, and altogether.
 struct Seconds {
     /// Of each core, what is not part of a row yet.
-    cores: Vec<VecDeque<Measured>>,
+    cores: Vec<VecDeque<Option<Measured>>>,
     /// Of the present row.
     second: Times,
     whole: Times,
@@ -366,7 +366,7 @@ impl Seconds {
         }
     }
 
-    fn add(&mut self, core: usize, measured: Measured) {
+    fn add(&mut self, core: usize, measured: Option<Measured>) {
         self.cores[core].push_back(measured);
     }
 
@@ -374,7 +374,7 @@ impl Seconds {
     fn next(&mut self) {
         self.second.clear();
         for core in &mut self.cores {
-            if let Some(Measured { mut times, back }) = core.pop_front() {
+            if let Some(Some(Measured { mut times, back })) = core.pop_front() {
                 self.second.merge(&times);
                 times.clear();
                 // A core that has ended needs it no more.
@@ -430,7 +430,7 @@ pub(crate) enum Message {
     /// Its part of the run has begun.
     Began(Thread),
     /// A second has passed.
-    Second(usize, Reading, Measured),
+    Second(usize, Reading, Option<Measured>),
     /// It has ended.
     Ended(usize, Reading),
 }
@@ -503,11 +503,13 @@ async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<
         }
         core.sleep_until(next).await;
         let reading = client.read();
-        let measured = Measured {
-            // None has come back when the waiting thread has had no CPU for seconds.
-            times: client.next_second(empty.try_recv().unwrap_or_default()),
+        client.next_second();
+        // None has come back when the waiting thread has had no CPU for seconds: this one is then joined with the next,
+        // so that the run's memory does not grow.
+        let measured = empty.try_recv().ok().map(|empty| Measured {
+            times: client.take_times(empty),
             back: back.clone(),
-        };
+        });
         let _ = messages.send(Message::Second(core.id(), reading, measured));
     }
 }

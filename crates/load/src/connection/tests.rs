@@ -153,7 +153,7 @@ fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record
     let gate = Arc::new(Gate::new(1, None));
     let mut record = run_core(core, &plan, address, &gate, &messages).record;
     for message in told.try_iter() {
-        if let Message::Second(_, _, measured) = message {
+        if let Message::Second(_, _, Some(measured)) = message {
             record.times.merge(&measured.times);
         }
     }
