@@ -22,6 +22,8 @@ pub(crate) struct Mix {
     data: Option<Data>,
     cookies: bool,
     seed: u64,
+    /// Bytes of the longest request.
+    bytes_max: usize,
 }
 
 /// How one kind of request is made.
@@ -72,7 +74,10 @@ impl Mix {
             sum += u64::from(request.weight.get());
             weights.push(sum);
         }
+        let data = asks.data.as_ref();
+        let bytes = recipes.iter().map(|recipe| recipe.bytes_max(data));
         Ok(Mix {
+            bytes_max: bytes.max().unwrap_or(0),
             recipes: recipes.into(),
             weights: weights.into(),
             order: asks.order.clone(),
@@ -143,14 +148,19 @@ impl Mix {
             Content::Nothing => out.extend_from_slice(b"\r\n"),
             Content::Empty => out.extend_from_slice(b"Content-Length: 0\r\n\r\n"),
             Content::Large(bytes) => {
-                announce(bytes.len(), out);
+                out.extend_from_slice(LENGTH);
+                out.extend_from_slice(itoa::Buffer::new().format(bytes.len()).as_bytes());
+                out.extend_from_slice(HEAD_END);
                 return Some(bytes);
             }
             Content::Written(body) => {
-                let mut bytes = Vec::with_capacity(body.bytes_max(self.data.as_ref()));
-                body.write(&values, &mut bytes);
-                announce(bytes.len(), out);
-                out.extend_from_slice(&bytes);
+                // Its length is known behind it and stands before it.
+                let at = out.len();
+                body.write(&values, out);
+                let mut digits = itoa::Buffer::new();
+                let length = digits.format(out.len() - at).as_bytes();
+                let line = LENGTH.iter().chain(length).chain(HEAD_END);
+                out.splice(at..at, line.copied());
             }
         }
         None
@@ -158,17 +168,14 @@ impl Mix {
 
     /// Bytes of the longest request.
     pub(crate) fn bytes_max(&self) -> usize {
-        let data = self.data.as_ref();
-        let bytes = self.recipes.iter().map(|recipe| recipe.bytes_max(data));
-        bytes.max().unwrap_or(0)
+        self.bytes_max
     }
 }
 
-fn announce(bytes: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"Content-Length: ");
-    out.extend_from_slice(itoa::Buffer::new().format(bytes).as_bytes());
-    out.extend_from_slice(b"\r\n\r\n");
-}
+const LENGTH: &[u8] = b"Content-Length: ";
+
+/// The end of a last field, and of the head.
+const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// The longest end of a head: `Connection: close`, `Content-Length` with a number, the empty line.
 const END_BYTES_MAX: usize = 64;
