@@ -21,8 +21,6 @@ use onrush_load::limits::TIMEOUT_DEFAULT;
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::{Options, Plan};
-use onrush_load::reach::Reach;
-use onrush_load::requests::Asks;
 use onrush_load::run::Stopper;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
@@ -195,7 +193,6 @@ impl Args {
             (after, _) => after,
         };
         let mut options = Options {
-            target: urls[0].clone(),
             // Out of range on a smaller machine is out of range for the plan, too.
             connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
             threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
@@ -217,11 +214,8 @@ impl Args {
             seed: paced.seed,
             requests_per_connection: self.requests,
             pipeline: self.pipeline,
-            method: "GET".to_owned(),
-            headers: Vec::new(),
-            asks: Asks::default(),
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
-            reach: Reach::default(),
+            ..Options::new(urls[0].clone())
         };
         let notes = self
             .asked

@@ -9,6 +9,7 @@ use onrush_tls::Connector;
 use crate::error::Error;
 use crate::limits::{
     BATCH_BYTES_MAX, CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, START_MAX, THREADS_MAX,
+    TIMEOUT_DEFAULT,
 };
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
@@ -69,6 +70,37 @@ pub struct Options {
     pub timeout: Duration,
     /// How connections reach their server.
     pub reach: Reach,
+}
+
+impl Options {
+    /// One connection on one thread that asks `target` until somebody ends it, as fast as answers come.
+    pub fn new(target: Target) -> Options {
+        Options {
+            target,
+            connections: 1,
+            threads: 1,
+            cpus: Vec::new(),
+            io: Io::Auto,
+            busy_poll: false,
+            skip_first: false,
+            stop: Stop::default(),
+            pace: Pace::Closed,
+            start: Start::default(),
+            warm_up: Duration::ZERO,
+            connecting: Connecting::default(),
+            catch_up: None,
+            start_at: None,
+            shard: Shard::default(),
+            seed: 0,
+            requests_per_connection: None,
+            pipeline: 1,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            asks: Asks::default(),
+            timeout: TIMEOUT_DEFAULT,
+            reach: Reach::default(),
+        }
+    }
 }
 
 /// When connections are made.
@@ -389,38 +421,16 @@ fn mix(options: &Options) -> Result<Mix, String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::limits::TIMEOUT_DEFAULT;
     use std::num::NonZeroU64;
 
     /// One connection that asks `url` for one answer; tests change what they are about.
     pub(crate) fn options(url: &str) -> Options {
         Options {
-            target: Target::parse(url).unwrap(),
-            connections: 1,
-            threads: 1,
-            cpus: Vec::new(),
-            io: Io::Auto,
-            busy_poll: false,
-            skip_first: false,
             stop: Stop {
                 after: None,
                 count: Some(1),
             },
-            pace: Pace::Closed,
-            start: Start::default(),
-            warm_up: Duration::ZERO,
-            connecting: Connecting::default(),
-            catch_up: None,
-            start_at: None,
-            shard: Shard::default(),
-            seed: 0,
-            requests_per_connection: None,
-            pipeline: 1,
-            method: "GET".to_owned(),
-            headers: Vec::new(),
-            asks: Asks::default(),
-            timeout: TIMEOUT_DEFAULT,
-            reach: Reach::default(),
+            ..Options::new(Target::parse(url).unwrap())
         }
     }
 

@@ -12,13 +12,10 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 
 use crate::error::Error;
-use crate::pace::{Pace, Start};
-use crate::plan::{Connecting, Options, Plan, Shard};
-use crate::reach::Reach;
+use crate::pace::Pace;
+use crate::plan::{Connecting, Options, Plan};
 use crate::report::Report;
-use crate::requests::Asks;
 use crate::run;
-use crate::stop::Stop;
 use crate::target::Target;
 use server::{Delay, Seen, Server};
 
@@ -196,29 +193,11 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
     let server = Server::start(io, delay)?;
     let url = format!("http://{}/", server.address);
     let mut options = Options {
-        target: Target::parse(&url).map_err(Error::Invalid)?,
-        connections: 1,
-        threads: 1,
         cpus: cpu(0).into_iter().collect(),
         io,
         busy_poll: polls(),
-        skip_first: false,
-        stop: Stop::default(),
-        pace: Pace::Closed,
-        start: Start::AtOnce,
-        warm_up: Duration::ZERO,
         connecting: Connecting::Before,
-        catch_up: None,
-        start_at: None,
-        shard: Shard::default(),
-        seed: 0,
-        requests_per_connection: None,
-        pipeline: 1,
-        method: "GET".to_owned(),
-        headers: Vec::new(),
-        asks: Asks::default(),
-        timeout: Duration::from_secs(10),
-        reach: Reach::default(),
+        ..Options::new(Target::parse(&url).map_err(Error::Invalid)?)
     };
     change(&mut options);
     let report = run::start(Plan::new(options)?)?.finish(|_| ())?;

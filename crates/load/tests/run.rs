@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use onrush_load::Io;
 use onrush_load::error::Error;
-use onrush_load::pace::{Pace, Start};
-use onrush_load::plan::{Connecting, Options, Plan, Shard};
-use onrush_load::reach::{ProxyVersion, Reach, Sources};
+use onrush_load::pace::Pace;
+use onrush_load::plan::{Options, Plan, Shard};
+use onrush_load::reach::{ProxyVersion, Sources};
 use onrush_load::report::Report;
-use onrush_load::requests::Asks;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
 use onrush_load::target::{Place, Target};
@@ -25,32 +24,14 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 fn options(url: &str, count: u64) -> Options {
     Options {
-        target: Target::parse(url).unwrap(),
         connections: 4,
         threads: 2,
-        cpus: Vec::new(),
-        io: Io::Auto,
-        busy_poll: false,
-        skip_first: false,
         stop: Stop {
             after: None,
             count: Some(count),
         },
-        pace: Pace::Closed,
-        start: Start::default(),
-        warm_up: Duration::ZERO,
-        connecting: Connecting::default(),
-        catch_up: None,
-        start_at: None,
-        shard: Shard::default(),
-        seed: 0,
-        requests_per_connection: None,
-        pipeline: 1,
-        method: "GET".to_owned(),
-        headers: Vec::new(),
-        asks: Asks::default(),
         timeout: Duration::from_secs(60),
-        reach: Reach::default(),
+        ..Options::new(Target::parse(url).unwrap())
     }
 }
 
