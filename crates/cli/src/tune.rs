@@ -18,7 +18,7 @@ use onrush_tune::apply::{self, Applied, Back, Force, Journal, Machine, Outcome, 
 use onrush_tune::diagnose::{self, Confidence};
 use onrush_tune::facts::{self, Counts};
 use onrush_tune::report;
-use onrush_tune::search;
+use onrush_tune::search::{self, Road, Trials, Unmeasured};
 use onrush_tune::show::{self, View};
 use onrush_tune::tree::{self, Tree};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -257,6 +257,9 @@ struct Search {
     /// A command whose last word printed is a number that is better when larger
     #[arg(long, value_name = "COMMAND")]
     measure: String,
+    /// Try CPUs for the threads of this process and of those that it started, too
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
     /// How often each change is measured beside the best so far
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
     turns: u8,
@@ -652,28 +655,50 @@ fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
 }
 
 fn search(args: &Search) -> anyhow::Result<ExitCode> {
-    let mut machine = Root::open(&args.place.root)?;
+    let mut machine = Root::open(&args.place.root)?.with_process(args.pid);
+    let facts = machine.facts()?;
+    if let Some(number) = args.pid.filter(|_| facts.application.is_empty()) {
+        anyhow::bail!("there is no process {number} here");
+    }
     if !args.wish.keep_queues {
-        let facts = machine.facts()?;
         let plan = advise::plan(&facts, &args.wish.request())?;
         Session::of(&args.place.tree()?, &facts).check_search(&plan)?;
     }
     let mut journal = open_journal(&machine)?;
-    let mut measure = || measured(&args.measure);
-    let turns = usize::from(args.turns);
-    let road = search::search(
-        &mut machine,
-        &args.wish.request(),
-        turns,
-        &mut journal,
-        &mut measure,
-    )?;
-    print(&match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&road)?),
-        false => search::table(&road),
-    })?;
-    eprintln!("what was kept is in force; `onrush tune revert` undoes it");
-    Ok(ExitCode::SUCCESS)
+    let stop = Stop::listen(true)?;
+    let mut measure = || {
+        let measured = measured(&args.measure);
+        // What was told to stop with us has failed for that reason.
+        if stop.is_asked() {
+            return Err(Unmeasured::Stopped);
+        }
+        measured.map_err(Unmeasured::Failed)
+    };
+    // A search takes long: rows are printed as they come, and a reader who has left does not end it.
+    let mut tell = |road: &Road| {
+        if !args.json && !road.is_stopped {
+            let _ = print(&search::last_row(road));
+        }
+    };
+    let trials = Trials {
+        turns: usize::from(args.turns),
+        measure: &mut measure,
+        tell: &mut tell,
+    };
+    let road = search::search(&mut machine, &args.wish.request(), &mut journal, trials)?;
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&road)?))?;
+    }
+    if road.is_stopped {
+        eprintln!("stopped: the rest was not tried, and what was being tried is undone");
+    }
+    if road.steps.iter().any(|step| step.is_kept) {
+        eprintln!("what was kept is in force; `onrush tune revert` undoes it");
+    } else {
+        journal.remove_if_undone()?;
+        eprintln!("nothing was kept");
+    }
+    Ok(code(!road.is_stopped))
 }
 
 /// Runs a command and reads the last word it prints as a number.

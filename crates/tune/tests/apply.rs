@@ -8,16 +8,14 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use machine::model::{Model, values};
 use machine::{Kind, Machine as Shape};
 use onrush_tune::Error;
 use onrush_tune::advise::{self, Request, Target};
 use onrush_tune::apply::{
     self, Applied, Back, Force, Journal, Machine, Outcome, Place, Reverted, Root,
 };
-use onrush_tune::cpus::CpuSet;
-use onrush_tune::facts::ethtool::{Channels, Ethtool, Knob};
-use onrush_tune::facts::{self, Facts};
-use onrush_tune::tree::{Snapshot, Tree};
+use onrush_tune::facts::Facts;
 
 fn cloud() -> Shape {
     Shape::new(2, 16, 1)
@@ -317,144 +315,6 @@ fn a_device_that_vanishes_before_revert_is_gone_and_not_a_conflict() {
     let reverted = revert(root.path(), Force::Leave);
     assert!(reverted.iter().any(|change| change.outcome == Back::Gone));
     assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
-}
-
-/// A kernel with drivers: other numbers of queues give interrupts other numbers, and queues empty masks.
-struct Model {
-    shape: Shape,
-    snapshot: Snapshot,
-}
-
-impl Model {
-    fn new(shape: Shape, combined_max: u32) -> Model {
-        let mut model = Model {
-            snapshot: Snapshot::default(),
-            shape,
-        };
-        let channels = Channels {
-            combined_max: Some(combined_max),
-            ..Channels::default()
-        };
-        let said = Ethtool {
-            channels: Some(channels),
-            ..Ethtool::default()
-        };
-        model.snapshot.ethtool.insert("eth0".to_owned(), said);
-        model.rebuild();
-        model
-    }
-
-    /// Reads the shape's files anew, and keeps what is not about queues.
-    fn rebuild(&mut self) {
-        let root = self.shape.write();
-        let tree = Tree::open(root.path()).expect("a root");
-        tree.record();
-        facts::read(&tree, None).expect("facts");
-        let mut fresh = tree.recorded();
-        let settings = self
-            .snapshot
-            .files
-            .iter()
-            .filter(|(path, _)| path.starts_with("/proc/sys/"));
-        fresh
-            .files
-            .extend(settings.map(|(path, text)| (path.clone(), text.clone())));
-        fresh.ethtool = self.snapshot.ethtool.clone();
-        if let Some(channels) = fresh
-            .ethtool
-            .get_mut("eth0")
-            .and_then(|said| said.channels.as_mut())
-        {
-            channels.combined = Some(self.shape.interfaces[0].queues as u32);
-        }
-        self.snapshot = fresh;
-    }
-}
-
-impl Machine for Model {
-    fn facts(&self) -> Result<Facts, Error> {
-        facts::read(&Tree::of_snapshot(self.snapshot.clone()), None)
-    }
-
-    fn get(&self, place: &Place) -> io::Result<String> {
-        let missing = || io::Error::from(rustix::io::Errno::NOENT);
-        match place {
-            Place::File(path) => self
-                .snapshot
-                .files
-                .get(path)
-                .map(|text| format!("{text}\n"))
-                .ok_or_else(missing),
-            Place::Driver(interface, knob) => {
-                let value = self
-                    .snapshot
-                    .ethtool
-                    .get(interface)
-                    .and_then(|said| knob.value(said));
-                value.map(|value| value.to_string()).ok_or_else(missing)
-            }
-            Place::Service(_) => Err(missing()),
-        }
-    }
-
-    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
-        match place {
-            Place::File(path) => {
-                let now = self
-                    .snapshot
-                    .files
-                    .get_mut(path)
-                    .ok_or(rustix::io::Errno::NOENT)?;
-                *now = match CpuSet::parse_mask(value.trim()).filter(|_| path.ends_with("ps_cpus"))
-                {
-                    // The kernel prints masks in its own width.
-                    Some(mask) => mask.mask_like(now),
-                    None => value.trim().to_owned(),
-                };
-            }
-            Place::Driver(_, Knob::ChannelsCombined) => {
-                self.shape.interfaces[0].queues = value.trim().parse().map_err(io::Error::other)?;
-                self.shape.irq_first += 100;
-                self.rebuild();
-            }
-            Place::Driver(..) | Place::Service(_) => {
-                return Err(rustix::io::Errno::OPNOTSUPP.into());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What of a machine survives other numbers for interrupts: values by device, queue and role.
-fn values(model: &Model) -> Vec<(String, String)> {
-    let facts = model.facts().expect("facts");
-    let mut values = Vec::new();
-    for interface in &facts.interfaces {
-        for irq in &interface.irqs {
-            let name = format!("{} {:?} {:?}", interface.name, irq.queue, irq.purpose);
-            values.push((name, format!("{:?}", irq.affinity)));
-        }
-        for queue in &interface.receive {
-            values.push((
-                format!("{} rx {}", interface.name, queue.index),
-                format!("{queue:?}"),
-            ));
-        }
-        for queue in &interface.transmit {
-            values.push((
-                format!("{} tx {}", interface.name, queue.index),
-                format!("{queue:?}"),
-            ));
-        }
-    }
-    values.extend(
-        facts
-            .system
-            .settings
-            .iter()
-            .map(|(name, value)| (name.clone(), format!("{value:?}"))),
-    );
-    values
 }
 
 #[test]

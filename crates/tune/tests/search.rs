@@ -2,14 +2,21 @@
 
 mod machine;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use machine::model::{Model, values};
 use machine::{Kind, Machine};
+use onrush_tune::Error;
 use onrush_tune::advise::{Request, Spelling};
-use onrush_tune::apply::{self, Force, Journal, Reverted, Root};
+use onrush_tune::apply::{self, Force, Journal, Place, Reverted, Root};
 use onrush_tune::cpus::CpuSet;
-use onrush_tune::search::{self, Road};
+use onrush_tune::facts::Facts;
+use onrush_tune::search::{self, Road, Trials, Unmeasured};
 
 /// Thousands of requests a second of one queue, by the CPU with its interrupts and those that packets are steered to.
 /// What was published for masks of 0, 32, 31, 16, 15 and 7 CPUs; straight lines between.
@@ -60,6 +67,29 @@ fn measure(root: &Path, queues: usize, noise: &mut u64) -> f64 {
     sum * (0.995 + (*noise >> 33) as f64 / (1u64 << 31) as f64 * 0.01)
 }
 
+/// Searches, and checks that the rows that were told are those of the table.
+fn search_with(
+    machine: &mut impl apply::Machine,
+    turns: usize,
+    journal: &mut Journal,
+    measure: &mut dyn FnMut() -> Result<f64, Unmeasured>,
+) -> Result<Road, Error> {
+    let mut told = String::new();
+    let tell = &mut |road: &Road| {
+        if !road.is_stopped {
+            told.push_str(&search::last_row(road));
+        }
+    };
+    let trials = Trials {
+        turns,
+        measure,
+        tell,
+    };
+    let road = search::search(machine, &Request::default(), journal, trials)?;
+    assert_eq!(told, search::table(&road));
+    Ok(road)
+}
+
 fn searched(queues: usize, irq_cpu: usize, check: impl Fn(&Path, &Road)) {
     let root = Machine::new(2, 16, 1)
         .with("eth0", Kind::Ixgbevf, -1, queues, irq_cpu)
@@ -68,14 +98,8 @@ fn searched(queues: usize, irq_cpu: usize, check: impl Fn(&Path, &Road)) {
     let mut machine = Root::open(root.path()).expect("a root");
     let mut noise = 1;
     let mut journal = Journal::open(&path, "").expect("a journal");
-    let road = search::search(
-        &mut machine,
-        &Request::default(),
-        5,
-        &mut journal,
-        &mut || Ok(measure(root.path(), queues, &mut noise)),
-    )
-    .expect("searched");
+    let measure = &mut || Ok(measure(root.path(), queues, &mut noise));
+    let road = search_with(&mut machine, 5, &mut journal, measure).expect("searched");
     println!("{}", search::table(&road));
     check(root.path(), &road);
     let reverted = apply::revert(&mut machine, journal, Force::Leave).expect("reverted");
@@ -134,9 +158,182 @@ fn a_measurement_that_fails_ends_the_search_before_anything_is_changed() {
     let path = Journal::path_below(root.path());
     let mut machine = Root::open(root.path()).expect("a root");
     let mut journal = Journal::open(&path, "").expect("a journal");
-    let failing = &mut || Err("it printed no number".to_owned());
-    let error = search::search(&mut machine, &Request::default(), 5, &mut journal, failing)
-        .expect_err("it failed");
+    let failing = &mut || Err(Unmeasured::Failed("it printed no number".to_owned()));
+    let error = search_with(&mut machine, 5, &mut journal, failing).expect_err("it failed");
     assert_eq!(error.to_string(), "it printed no number");
     assert_eq!(journal.changes(), []);
+}
+
+/// A model that a measurement looks at while it is searched.
+#[derive(Clone)]
+struct Shared(Rc<RefCell<Model>>);
+
+impl Shared {
+    fn of(model: Model) -> Shared {
+        Shared(Rc::new(RefCell::new(model)))
+    }
+
+    fn values(&self) -> Vec<(String, String)> {
+        values(&self.0.borrow())
+    }
+}
+
+impl apply::Machine for Shared {
+    fn facts(&self) -> Result<Facts, Error> {
+        self.0.borrow().facts()
+    }
+
+    fn get(&self, place: &Place) -> io::Result<String> {
+        self.0.borrow().get(place)
+    }
+
+    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+        self.0.borrow_mut().put(place, value)
+    }
+}
+
+fn kept(road: &Road) -> Vec<&str> {
+    let kept = road.steps.iter().filter(|step| step.is_kept);
+    kept.map(|step| step.change.as_str()).collect()
+}
+
+#[test]
+fn a_program_finds_its_cpus_and_each_thread_gets_back_what_it_had() {
+    let mut model = Model::new(
+        Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, -1, 1, 16),
+        1,
+    );
+    // A program with a choice, one that pins its threads to CPUs that are taken, and a thread that will end.
+    let threads = [
+        (70, 70, "0-31"),
+        (80, 80, "16"),
+        (80, 81, "17"),
+        (80, 82, "0-31"),
+    ];
+    for (process, thread, cpus) in threads {
+        let cpus = CpuSet::parse_list(cpus).expect("CPUs");
+        model
+            .threads
+            .insert(Place::Thread(process, thread, 5), cpus);
+    }
+    let ending = Place::Thread(80, 82, 5);
+    let before: BTreeMap<Place, CpuSet> = model.threads.clone();
+    let mut machine = Shared::of(model);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
+    let measured = machine.clone();
+    // The less of the program is where packets are, the better; nothing else matters.
+    let measure = &mut || {
+        let mut model = measured.0.borrow_mut();
+        let share =
+            |cpus: &CpuSet| cpus.iter().filter(|cpu| *cpu < 16).count() as f64 / cpus.len() as f64;
+        let result = 1.0 + model.threads.values().map(share).sum::<f64>();
+        if result > 2.0 {
+            model.threads.remove(&ending);
+        }
+        Ok(result)
+    };
+    let road = search_with(&mut machine, 3, &mut journal, measure).expect("searched");
+    assert_eq!(
+        kept(&road),
+        [
+            "application on CPUs 0-31, all",
+            "application on CPUs 1-15,24-31, those of the plan",
+            "application on CPUs 0-15, the other nodes",
+        ],
+        "{}",
+        search::table(&road)
+    );
+    let cpus = |machine: &Shared| {
+        let threads = machine.0.borrow().threads.clone();
+        threads.values().map(CpuSet::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(cpus(&machine), ["0-15", "0", "1"]);
+    let reverted = apply::revert(&mut machine, journal, Force::Leave).expect("reverted");
+    assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+    for (place, cpus) in &machine.0.borrow().threads {
+        assert_eq!(before.get(place), Some(cpus), "{place}");
+    }
+}
+
+#[test]
+fn numbers_of_queues_are_tried_first_and_what_a_reset_loses_is_put_back() {
+    for (is_better, expected) in [(false, &[][..]), (true, &["eth0 with 4 queues"][..])] {
+        let mut model = Model::new(Machine::new(1, 16, 1).with("eth0", Kind::Ena, 0, 2, 3), 4);
+        for (file, mask) in [("tx-0/xps_cpus", "8001"), ("rx-1/rps_cpus", "00f0")] {
+            let place = Place::File(format!("/sys/class/net/eth0/queues/{file}"));
+            apply::Machine::put(&mut model, &place, mask).expect("put");
+        }
+        let mut machine = Shared::of(model);
+        let before = machine.values();
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
+        let measured = machine.clone();
+        let measure = &mut || {
+            let queues = measured.0.borrow().shape.interfaces[0].queues;
+            Ok(if is_better { queues as f64 } else { 1.0 })
+        };
+        let road = search_with(&mut machine, 2, &mut journal, measure).expect("searched");
+        assert!(road.steps[0].change.ends_with(" queues"), "{road:#?}");
+        assert_eq!(kept(&road), expected);
+        if !is_better {
+            assert_eq!(machine.values(), before);
+        }
+        let reverted = apply::revert(&mut machine, journal, Force::Leave).expect("reverted");
+        assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+        assert_eq!(machine.values(), before);
+    }
+}
+
+/// Every file below a directory but the journal.
+fn files(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_symlink() || path.starts_with(root.join("run")) {
+                continue;
+            }
+            match path.is_dir() {
+                true => directories.push(path),
+                false => drop(files.insert(path.clone(), fs::read_to_string(path).expect("read"))),
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn a_search_that_is_stopped_puts_back_what_it_was_trying() {
+    let root = Machine::new(1, 8, 1)
+        .with("eth0", Kind::Ena, 0, 1, 0)
+        .write();
+    let before = files(root.path());
+    let path = Journal::path_below(root.path());
+    let mut machine = Root::open(root.path()).expect("a root");
+    for measurements in 3..40 {
+        let mut journal = Journal::open(&path, "").expect("a journal");
+        let mut left = measurements;
+        let measure = &mut || {
+            left -= 1;
+            if left == 0 {
+                Err(Unmeasured::Stopped)
+            } else {
+                Ok(1.0)
+            }
+        };
+        let road = search_with(&mut machine, 2, &mut journal, measure).expect("searched");
+        assert_eq!(
+            files(root.path()),
+            before,
+            "after {measurements} measurements"
+        );
+        journal.remove_if_undone().expect("removed");
+        assert!(!path.exists(), "after {measurements} measurements");
+        if !road.is_stopped {
+            return;
+        }
+    }
+    panic!("there is more to try than was thought");
 }

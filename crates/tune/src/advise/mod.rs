@@ -84,7 +84,7 @@ pub struct Action {
     /// What is changed, by names that survive a reset of the device.
     #[serde(skip)]
     pub target: Target,
-    /// Where that is now: a file, or `ethtool:eth0/channels/combined`, or `service:irqbalance`.
+    /// Where that is now: a file, `ethtool:eth0/channels/combined`, `service:irqbalance`, or `thread:77/78`.
     pub path: String,
     /// What is there now, as the kernel spells it.
     pub current: String,
@@ -170,6 +170,15 @@ pub enum Target {
         /// `irqbalance`.
         unit: String,
     },
+    /// CPUs that a thread may run on.
+    Thread {
+        /// Of which process.
+        process: u32,
+        /// Which.
+        thread: u32,
+        /// When it started, which tells it from another that is given its number.
+        started: u64,
+    },
 }
 
 impl Target {
@@ -181,7 +190,10 @@ impl Target {
             | Target::Steering { interface, .. }
             | Target::Flows { interface, .. }
             | Target::Senders { interface, .. } => Some(interface),
-            Target::Setting { .. } | Target::File { .. } | Target::Service { .. } => None,
+            Target::Setting { .. }
+            | Target::File { .. }
+            | Target::Service { .. }
+            | Target::Thread { .. } => None,
         }
     }
 
@@ -200,10 +212,13 @@ impl Target {
             Target::Senders { .. } => 6,
             Target::Setting { .. } => 7,
             Target::File { .. } => 8,
-            Target::Service { .. } => 9,
+            Target::Service { .. } | Target::Thread { .. } => 9,
         }
     }
 }
+
+/// What paths of threads begin with.
+pub(crate) const THREAD: &str = "thread:";
 
 /// How a file spells its value, which decides whether two texts mean the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,9 +232,10 @@ pub enum Spelling {
 }
 
 impl Spelling {
-    /// How a file of /proc or /sys spells its value, by the name it has there.
+    /// How a place spells its value, by its path.
     pub fn of(path: &str) -> Spelling {
         match path.rsplit('/').next().unwrap_or(path) {
+            _ if path.starts_with(THREAD) => Spelling::CpuList,
             "smp_affinity_list" => Spelling::CpuList,
             "smp_affinity" | "rps_cpus" | "xps_cpus" => Spelling::CpuMask,
             _ => Spelling::Words,
@@ -265,6 +281,9 @@ impl fmt::Display for Target {
             Target::Setting { file } => f.write_str(&file.replace('/', ".")),
             Target::File { path } => f.write_str(path),
             Target::Service { unit } => write!(f, "service {unit}"),
+            Target::Thread {
+                process, thread, ..
+            } => write!(f, "thread {thread} of process {process}"),
         }
     }
 }

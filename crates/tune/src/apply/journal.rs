@@ -305,6 +305,21 @@ impl Journal {
             .collect()
     }
 
+    /// Removes the journal when each change has been undone by another.
+    pub fn remove_if_undone(self) -> Result<(), Error> {
+        let is_undone = |change: &Change| {
+            change.is_seen
+                && change
+                    .ours
+                    .as_ref()
+                    .is_some_and(|ours| ours.trim() == change.before.trim())
+        };
+        match self.changes().iter().all(is_undone) {
+            true => self.remove(),
+            false => Ok(()),
+        }
+    }
+
     /// Removes the journal: nothing is changed any more.
     pub fn remove(self) -> Result<(), Error> {
         fs::remove_file(&self.path).map_err(|error| Error::Write(self.path.clone(), error))?;

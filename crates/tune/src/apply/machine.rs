@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
 
 use crate::Error;
-use crate::advise::Target;
+use crate::advise::{THREAD, Target};
+use crate::cpus::CpuSet;
 use crate::facts::ethtool::{self, Knob};
 use crate::facts::interface::AffinityFile;
-use crate::facts::{self, Facts};
+use crate::facts::{self, Facts, application};
 use crate::tree::{self, Tree};
 
 /// Where a value is now.
@@ -25,6 +28,8 @@ pub enum Place {
     Driver(String, Knob),
     /// A service.
     Service(String),
+    /// The CPUs of a thread: its process, its number, and when it started.
+    Thread(u32, u32, u64),
 }
 
 impl Place {
@@ -61,6 +66,11 @@ impl Place {
             Target::Setting { file } => Some(Place::File(format!("/proc/sys/{file}"))),
             Target::File { path } => Some(Place::File(path.clone())),
             Target::Service { unit } => Some(Place::Service(unit.clone())),
+            Target::Thread {
+                process,
+                thread,
+                started,
+            } => Some(Place::Thread(*process, *thread, *started)),
         }
     }
 }
@@ -71,6 +81,7 @@ impl fmt::Display for Place {
             Place::File(path) => f.write_str(path),
             Place::Driver(interface, knob) => write!(f, "ethtool:{interface}/{}", knob.name()),
             Place::Service(unit) => write!(f, "service:{unit}"),
+            Place::Thread(process, thread, _) => write!(f, "{THREAD}{process}/{thread}"),
         }
     }
 }
@@ -89,6 +100,7 @@ pub trait Machine {
 pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
+    process: Option<u32>,
 }
 
 impl Root {
@@ -106,7 +118,14 @@ impl Root {
         Ok(Root {
             directory,
             path: path.to_owned(),
+            process: None,
         })
+    }
+
+    /// With a program whose threads belong to the facts.
+    pub fn with_process(mut self, process: Option<u32>) -> Root {
+        self.process = process;
+        self
     }
 
     /// The root directory.
@@ -116,6 +135,24 @@ impl Root {
 
     fn is_live(&self) -> bool {
         self.path == Path::new("/")
+    }
+
+    /// The CPUs a thread may run on, as a list; not found when it has ended, though another may have its number.
+    fn thread_cpus(&self, process: u32, thread: u32, started: u64) -> io::Result<String> {
+        let path = format!("/proc/{process}/task/{thread}");
+        let read = |file: &str| match tree::read_below(&self.directory, &format!("{path}/{file}")) {
+            // It ended between opening and reading.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => {
+                Err(Errno::NOENT.into())
+            }
+            other => other,
+        };
+        if application::started(&read("stat")?) != Some(started) {
+            return Err(Errno::NOENT.into());
+        }
+        let cpus = application::allowed(&read("status")?);
+        let cpus = cpus.ok_or_else(|| io::Error::other("its status does not name its CPUs"))?;
+        Ok(cpus.to_string())
     }
 
     fn only_live<T>(&self, what: &str, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -131,7 +168,7 @@ impl Root {
 
 impl Machine for Root {
     fn facts(&self) -> Result<Facts, Error> {
-        facts::read(&Tree::open(&self.path)?, None)
+        facts::read(&Tree::open(&self.path)?, self.process)
     }
 
     fn get(&self, place: &Place) -> io::Result<String> {
@@ -143,6 +180,9 @@ impl Machine for Root {
                 value.ok_or_else(|| io::Error::other(said.refusals.join("; ")))
             }),
             Place::Service(unit) => self.only_live("services", || service_state(unit)),
+            Place::Thread(process, thread, started) => {
+                self.thread_cpus(*process, *thread, *started)
+            }
         }
     }
 
@@ -181,8 +221,29 @@ impl Machine for Root {
                     )),
                 }
             }),
+            Place::Thread(process, thread, started) => self.only_live("threads", || {
+                // Numbers are given again: what has this one may be somebody else by now.
+                self.thread_cpus(*process, *thread, *started)?;
+                set_thread_cpus(*thread, value)
+            }),
         }
     }
+}
+
+/// sched_setaffinity(2)
+fn set_thread_cpus(thread: u32, list: &str) -> io::Result<()> {
+    let cpus = CpuSet::parse_list(list).ok_or(Errno::INVAL)?;
+    let number = i32::try_from(thread).ok().and_then(Pid::from_raw);
+    let mut set = rustix::thread::CpuSet::new();
+    for cpu in cpus.iter() {
+        if cpu >= rustix::thread::CpuSet::MAX_CPU {
+            return Err(Errno::INVAL.into());
+        }
+        set.set(cpu);
+    }
+    // Without a number it would be this thread that is moved.
+    let number = number.ok_or(Errno::SRCH)?;
+    Ok(rustix::thread::sched_setaffinity(Some(number), &set)?)
 }
 
 /// `active` or `inactive`.

@@ -21,7 +21,7 @@ pub use revert::{Back, Force, Reverted, Standing, revert, status};
 use crate::Error;
 use crate::advise::{self, Action, Plan, Request, Spelling, Target};
 use crate::facts::ethtool::Knob;
-use crate::facts::{Interface, Purpose};
+use crate::facts::{Facts, Interface, Purpose};
 
 /// What became of one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -164,6 +164,11 @@ fn place_of(action: &Action) -> Place {
     match &action.target {
         Target::Driver { interface, knob } => Place::Driver(interface.clone(), *knob),
         Target::Service { unit } => Place::Service(unit.clone()),
+        Target::Thread {
+            process,
+            thread,
+            started,
+        } => Place::Thread(*process, *thread, *started),
         _ => Place::File(action.path.clone()),
     }
 }
@@ -175,24 +180,35 @@ fn keep_what_a_reset_loses(
     target: &Target,
     journal: &mut Journal,
 ) -> Result<(), Error> {
-    let Target::Driver {
-        interface,
-        knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
-    } = target
-    else {
+    if !resets_queues(target) {
         return Ok(());
-    };
+    }
     let facts = machine.facts()?;
-    let Some(interface) = facts.interface(interface) else {
-        return Ok(());
-    };
-    for target in of_queues(interface) {
+    for target in lost_with(target, &facts) {
         let place = Place::of(&target, &facts);
         if let Some(before) = place.and_then(|place| machine.get(&place).ok()) {
             journal.keep(&target, &before)?;
         }
     }
     Ok(())
+}
+
+/// What loses its value when a target is changed.
+pub(crate) fn lost_with(target: &Target, facts: &Facts) -> Vec<Target> {
+    let interface = target.interface().filter(|_| resets_queues(target));
+    let interface = interface.and_then(|name| facts.interface(name));
+    interface.map(of_queues).unwrap_or_default()
+}
+
+/// Whether it is a number of queues, whose change resets the device.
+fn resets_queues(target: &Target) -> bool {
+    matches!(
+        target,
+        Target::Driver {
+            knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
+            ..
+        }
+    )
 }
 
 /// Everything that is set for queues of an interface.
@@ -244,6 +260,7 @@ fn words(error: &io::Error, target: &Target) -> String {
             Target::Setting { file } if file.starts_with("net/") => {
                 "not permitted: it takes root, or the capability CAP_NET_ADMIN in this network namespace".to_owned()
             }
+            Target::Thread { .. } => "not permitted: it takes root, or the capability CAP_SYS_NICE".to_owned(),
             Target::Interrupt { .. } | Target::Setting { .. } | Target::File { .. } | Target::Service { .. } => {
                 "not permitted: it takes root, outside of a container".to_owned()
             }
@@ -251,6 +268,12 @@ fn words(error: &io::Error, target: &Target) -> String {
         Some(Errno::ROFS) => "the file system is mounted read-only, as in most containers: do it on the host".to_owned(),
         Some(Errno::NOENT) if matches!(target, Target::Service { .. }) => {
             "there is no systemctl here: stop it by hand".to_owned()
+        }
+        Some(Errno::NOENT | Errno::SRCH) if matches!(target, Target::Thread { .. }) => {
+            "has ended".to_owned()
+        }
+        Some(Errno::INVAL) if matches!(target, Target::Thread { .. }) => {
+            "its cpuset has none of these CPUs (EINVAL)".to_owned()
         }
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => "is gone, or this kernel does not have it".to_owned(),
         Some(Errno::IO) => match target {

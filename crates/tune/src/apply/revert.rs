@@ -4,11 +4,10 @@ use serde::Serialize;
 
 use super::journal::{Change, Journal};
 use super::machine::{Machine, Place};
-use super::words;
+use super::{resets_queues, words};
 use crate::Error;
 use crate::advise::{Spelling, Target};
 use crate::facts::Facts;
-use crate::facts::ethtool::Knob;
 
 /// What to do about values that somebody else has changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,20 +87,11 @@ pub fn revert(
         .iter()
         .map(|change| conflict(machine, &facts, change))
         .collect();
-    let resets = |target: &Target| {
-        matches!(
-            target,
-            Target::Driver {
-                knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
-                ..
-            }
-        )
-    };
     let mut reverted = Vec::new();
     let mut facts = facts;
     let mut has_reset = false;
     for (change, theirs) in changes.iter().zip(theirs) {
-        if has_reset && !resets(&change.target) {
+        if has_reset && !resets_queues(&change.target) {
             facts = machine.facts()?;
             has_reset = false;
         }
@@ -109,7 +99,7 @@ pub fn revert(
             Some(theirs) if force == Force::Leave => Back::Conflict(theirs),
             _ => restore(machine, &facts, change),
         };
-        has_reset |= resets(&change.target) && outcome == Back::Restored;
+        has_reset |= resets_queues(&change.target) && outcome == Back::Restored;
         reverted.push(Reverted {
             target: change.target.clone(),
             path: name(&change.target, &facts),

@@ -3,6 +3,7 @@
 //! What cannot be read is absent rather than wrong, and [`Facts::troubles`] says why. Only without any CPU there are no
 //! facts.
 
+pub mod application;
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
@@ -36,6 +37,8 @@ pub struct Facts {
     pub interrupts: Vec<Interrupt>,
     /// Everything else.
     pub system: System,
+    /// The threads of the program that was asked for.
+    pub application: Vec<application::Thread>,
     /// What the kernel counted until now.
     pub counts: Counts,
     /// Files that exist and could not be read or understood, with the reason.
@@ -107,7 +110,7 @@ pub struct Softnet {
     pub steered: u64,
 }
 
-/// Reads the facts of the machine below a root directory, or of a snapshot. With a process, its limits too.
+/// Reads the facts of the machine below a root directory, or of a snapshot. With a process, its limits and threads too.
 pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     let topology = topology::read(tree);
     let Some(first) = topology.online.first() else {
@@ -124,6 +127,7 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     Ok(Facts {
         interfaces,
         system,
+        application: process.map_or_else(Vec::new, |process| application::read(tree, process)),
         counts,
         troubles: tree.troubles(),
         topology,

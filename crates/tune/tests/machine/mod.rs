@@ -5,6 +5,8 @@
 
 #![allow(dead_code)] // each test program uses its part
 
+pub(crate) mod model;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

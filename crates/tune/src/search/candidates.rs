@@ -1,0 +1,379 @@
+//! What there is to try, by stage.
+
+use crate::Error;
+use crate::advise::{self, Request, Target};
+use crate::cpus::CpuSet;
+use crate::facts::ethtool::Knob;
+use crate::facts::{Facts, Interface, application};
+
+/// Microseconds that interrupts may wait, to try.
+const WAITS: [u32; 4] = [0, 20, 50, 100];
+
+/// A change to try: values for some targets, that belong together.
+pub(super) struct Candidate {
+    /// What it is called in the table.
+    pub(super) change: String,
+    /// What is set to what.
+    pub(super) values: Vec<(Target, Value)>,
+}
+
+/// A value to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    /// CPUs, in the spelling of their place.
+    Cpus(CpuSet),
+    /// As it is.
+    Text(String),
+}
+
+/// Candidates of one kind, by the facts as they are.
+pub(super) type Stage = fn(&Facts, &Request) -> Result<Vec<Candidate>, Error>;
+
+/// The stages in the order in which they are tried: what resets a device comes first.
+pub(super) const STAGES: [Stage; 6] = [
+    queue_counts,
+    interrupts,
+    steering,
+    senders,
+    applications,
+    waits,
+];
+
+/// The interrupts where the plan would have them.
+fn interrupts(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
+    planned(
+        facts,
+        request,
+        "interrupts as planned, one CPU each",
+        |target| matches!(target, Target::Interrupt { .. }),
+    )
+}
+
+/// Each CPU sends through one queue, as planned.
+fn senders(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
+    planned(
+        facts,
+        request,
+        "senders as planned, one queue each",
+        |target| matches!(target, Target::Senders { .. }),
+    )
+}
+
+fn planned(
+    facts: &Facts,
+    request: &Request,
+    change: &str,
+    is_meant: fn(&Target) -> bool,
+) -> Result<Vec<Candidate>, Error> {
+    let actions = advise::plan(facts, request)?.actions;
+    let meant = actions
+        .into_iter()
+        .filter(|action| is_meant(&action.target));
+    let values: Vec<_> = meant
+        .map(|action| (action.target, Value::Text(action.proposed)))
+        .collect();
+    Ok(match values.is_empty() {
+        true => Vec::new(),
+        false => vec![Candidate {
+            change: change.to_owned(),
+            values,
+        }],
+    })
+}
+
+/// Packet steering to no CPU, all, all but those with interrupts, the whole node, the node without them, and then to
+/// fewer and fewer of the node.
+fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
+    let plan = advise::plan(facts, request)?;
+    let interfaces: Vec<&Interface> = plan
+        .placement
+        .interfaces
+        .iter()
+        .filter_map(|placed| facts.interface(&placed.name))
+        .collect();
+    let queues: Vec<Queue> = interfaces
+        .iter()
+        .flat_map(|interface| queues(facts, interface))
+        .collect();
+    let all = &facts.topology.allowed;
+    let irq_cpus: CpuSet = queues.iter().filter_map(|queue| queue.cpu).collect();
+    let mut candidates = vec![
+        steered(&queues, "no CPU", |_| CpuSet::new()),
+        steered(&queues, &format!("all {} CPUs", all.len()), |_| all.clone()),
+        steered(&queues, "all but those with interrupts", |_| {
+            all.minus(&irq_cpus)
+        }),
+        steered(&queues, "all of the interrupt's node", |queue| {
+            queue.node.clone()
+        }),
+        steered(&queues, "that node without CPUs with interrupts", |queue| {
+            queue.node.minus(&irq_cpus)
+        }),
+    ];
+    let most = queues
+        .iter()
+        .map(|queue| beside(facts, &queues, queue).len())
+        .max()
+        .unwrap_or(0);
+    let mut size = most;
+    // From 15 to 7 and 3 by halves, and then the neighbours of the best.
+    let mut sizes = Vec::new();
+    while size > 0 {
+        sizes.push(size);
+        size /= 2;
+    }
+    for around in sizes.clone() {
+        sizes.extend([around + 2, around.saturating_sub(2)]);
+    }
+    let place = match irq_cpus.is_empty() {
+        true => "",
+        false => " of that node beside the interrupt's",
+    };
+    for size in sizes.into_iter().filter(|size| *size > 0 && *size <= most) {
+        let cpus = if size == 1 { "CPU" } else { "CPUs" };
+        candidates.push(steered(
+            &queues,
+            &format!("{size} {cpus}{place}"),
+            |queue| {
+                let beside = beside(facts, &queues, queue);
+                beside.into_iter().take(size).collect()
+            },
+        ));
+    }
+    let mut different: Vec<Candidate> = Vec::new();
+    for candidate in candidates {
+        if different
+            .iter()
+            .all(|known| known.values != candidate.values)
+        {
+            different.push(candidate);
+        }
+    }
+    Ok(different)
+}
+
+/// A receive queue, the CPU that takes its interrupts now, and the CPUs of its node.
+struct Queue {
+    interface: String,
+    index: usize,
+    /// None for a virtual device, which has no interrupts, and where an interrupt may go to several.
+    cpu: Option<usize>,
+    /// All, where nobody knows the node.
+    node: CpuSet,
+}
+
+fn queues(facts: &Facts, interface: &Interface) -> Vec<Queue> {
+    let topology = &facts.topology;
+    let irq_cpu = |index: usize| {
+        let irq = interface.irqs_of(index).next()?;
+        // What it may go to is what was asked for last; what is in effect may lag behind until the next interrupt.
+        let one = |cpus: &Option<CpuSet>| {
+            cpus.as_ref()
+                .filter(|cpus| cpus.len() == 1)
+                .and_then(CpuSet::first)
+        };
+        one(&irq.affinity).or_else(|| one(&irq.effective))
+    };
+    let queue = |index: usize| {
+        let cpu = irq_cpu(index);
+        let node = cpu.and_then(|cpu| topology.node_of(cpu)).or(interface.node);
+        let node = node.map(|node| topology.node_cpus(node).intersection(&topology.allowed));
+        Queue {
+            interface: interface.name.clone(),
+            index,
+            cpu,
+            node: node.unwrap_or_else(|| topology.allowed.clone()),
+        }
+    };
+    let indexes = interface.receive.iter().map(|known| known.index);
+    indexes.map(queue).collect()
+}
+
+fn steered(queues: &[Queue], to: &str, cpus: impl Fn(&Queue) -> CpuSet) -> Candidate {
+    let value = |queue: &Queue| {
+        let target = Target::Steering {
+            interface: queue.interface.clone(),
+            queue: queue.index,
+        };
+        (target, Value::Cpus(cpus(queue)))
+    };
+    Candidate {
+        change: format!("packet steering to {to}"),
+        values: queues.iter().map(value).collect(),
+    }
+}
+
+/// The CPUs after a queue's own in its node, one for each core, up to the next CPU that takes interrupts.
+fn beside(facts: &Facts, queues: &[Queue], queue: &Queue) -> Vec<usize> {
+    let irq_cpus: CpuSet = queues.iter().filter_map(|queue| queue.cpu).collect();
+    let taken = facts.topology.with_siblings(&irq_cpus);
+    let cores = facts
+        .topology
+        .cores
+        .iter()
+        .filter(|core| core.cpus.intersects(&queue.node));
+    let order: Vec<usize> = cores.map(|core| core.cpu()).collect();
+    let start = order
+        .iter()
+        .position(|cpu| Some(*cpu) == queue.cpu)
+        .map_or(0, |at| at + 1);
+    let after = order[start..]
+        .iter()
+        .chain(&order[..start.min(order.len())])
+        .copied();
+    let others = |cpu: &usize| irq_cpus.contains(*cpu) && Some(*cpu) != queue.cpu;
+    after
+        .take_while(|cpu| !others(cpu))
+        .filter(|cpu| !taken.contains(*cpu))
+        .collect()
+}
+
+/// The program on all CPUs, on those that are left beside interrupts and packets, on those of the plan, and on the node
+/// of the interrupts or the others.
+fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
+    if facts.application.is_empty() {
+        return Ok(Vec::new());
+    }
+    let placement = advise::plan(facts, request)?.placement;
+    let interfaces = placement
+        .interfaces
+        .iter()
+        .filter_map(|placed| facts.interface(&placed.name));
+    let (mut irq_cpus, mut near, mut steered) = (CpuSet::new(), CpuSet::new(), CpuSet::new());
+    for interface in interfaces {
+        for queue in queues(facts, interface) {
+            irq_cpus.extend(queue.cpu);
+            near = near.union(&queue.node);
+        }
+        for queue in &interface.receive {
+            let cpus = queue.steering.as_deref().and_then(CpuSet::parse_mask);
+            steered = steered.union(&cpus.unwrap_or_default());
+        }
+    }
+    let all = &facts.topology.allowed;
+    let beside = all.minus(&irq_cpus);
+    let choices = [
+        ("all", all.clone()),
+        ("those without interrupts", beside.clone()),
+        (
+            "those without interrupts and steered packets",
+            beside.minus(&steered),
+        ),
+        ("those of the plan", placement.application_cpus),
+        ("the node of the interrupts", near.clone()),
+        ("the other nodes", all.minus(&near)),
+    ];
+    let mut candidates: Vec<(CpuSet, Candidate)> = Vec::new();
+    for (what, cpus) in choices {
+        if !cpus.is_empty() && candidates.iter().all(|(known, _)| *known != cpus) {
+            let values = spread(&facts.application, &cpus);
+            let change = format!("application on CPUs {cpus}, {what}");
+            candidates.push((cpus, Candidate { change, values }));
+        }
+    }
+    Ok(candidates
+        .into_iter()
+        .map(|(_, candidate)| candidate)
+        .collect())
+}
+
+/// All CPUs for each thread that had a choice; those that the program had pinned to one CPU are pinned to one of these,
+/// in the order they had.
+fn spread(threads: &[application::Thread], cpus: &CpuSet) -> Vec<(Target, Value)> {
+    let pinned = |thread: &&application::Thread| thread.allowed.len() == 1;
+    let order: CpuSet = threads
+        .iter()
+        .filter(pinned)
+        .filter_map(|thread| thread.allowed.first())
+        .collect();
+    let places: Vec<usize> = cpus.iter().collect();
+    let value = |thread: &application::Thread| {
+        let target = Target::Thread {
+            process: thread.process,
+            thread: thread.thread,
+            started: thread.started,
+        };
+        let own = thread.allowed.first().filter(|_| thread.allowed.len() == 1);
+        let at = own.and_then(|own| order.iter().position(|cpu| cpu == own));
+        let cpus = match at {
+            Some(at) => [places[at % places.len()]].into_iter().collect(),
+            None => cpus.clone(),
+        };
+        (target, Value::Cpus(cpus))
+    };
+    threads.iter().map(value).collect()
+}
+
+/// How long interrupts wait for more packets, where drivers let that be set.
+fn waits(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
+    let plan = advise::plan(facts, request)?;
+    let mut candidates = Vec::new();
+    for placed in &plan.placement.interfaces {
+        let said = facts
+            .interface(&placed.name)
+            .and_then(|interface| interface.ethtool.as_ref());
+        let Some(said) = said.filter(|said| Knob::MicrosecondsReceive.value(said).is_some()) else {
+            continue;
+        };
+        let driver = |knob: Knob| Target::Driver {
+            interface: placed.name.clone(),
+            knob,
+        };
+        if Knob::AdaptiveReceive.value(said).is_some() {
+            let values = vec![(driver(Knob::AdaptiveReceive), Value::Text("1".to_owned()))];
+            candidates.push(Candidate {
+                change: format!("{} adaptive-rx on", placed.name),
+                values,
+            });
+        }
+        for wait in WAITS {
+            let mut values = vec![(
+                driver(Knob::MicrosecondsReceive),
+                Value::Text(wait.to_string()),
+            )];
+            if Knob::AdaptiveReceive.value(said).is_some() {
+                values.insert(
+                    0,
+                    (driver(Knob::AdaptiveReceive), Value::Text("0".to_owned())),
+                );
+            }
+            candidates.push(Candidate {
+                change: format!("{} rx-usecs {wait}", placed.name),
+                values,
+            });
+        }
+    }
+    Ok(candidates)
+}
+
+/// Other numbers of queues, by doubling, where drivers let that be set and the user does not mind the resets.
+fn queue_counts(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
+    let plan = advise::plan(facts, request)?;
+    let mut candidates = Vec::new();
+    if request.queues == advise::Queues::Keep {
+        return Ok(candidates);
+    }
+    for placed in &plan.placement.interfaces {
+        let interface = facts
+            .interface(&placed.name)
+            .filter(|interface| interface.is_device);
+        let channels = interface.and_then(|interface| interface.ethtool.as_ref()?.channels);
+        let most = channels
+            .and_then(|channels| channels.combined_max)
+            .unwrap_or(0);
+        let mut count = 1;
+        while count <= most {
+            let target = Target::Driver {
+                interface: placed.name.clone(),
+                knob: Knob::ChannelsCombined,
+            };
+            let change = format!("{} with {count} queues", placed.name);
+            candidates.push(Candidate {
+                change,
+                values: vec![(target, Value::Text(count.to_string()))],
+            });
+            count *= 2;
+        }
+    }
+    Ok(candidates)
+}

@@ -1,0 +1,178 @@
+//! A model of a kernel with a driver, for what files cannot do.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use onrush_tune::Error;
+use onrush_tune::apply::{self, Place};
+use onrush_tune::cpus::CpuSet;
+use onrush_tune::facts::ethtool::{Channels, Ethtool, Knob};
+use onrush_tune::facts::{self, Facts, application};
+use onrush_tune::tree::{Snapshot, Tree};
+
+use super::Machine;
+
+/// A kernel with drivers: other numbers of queues give interrupts other numbers, and queues empty masks.
+pub(crate) struct Model {
+    pub(crate) shape: Machine,
+    /// The CPUs of the threads of a program.
+    pub(crate) threads: BTreeMap<Place, CpuSet>,
+    snapshot: Snapshot,
+}
+
+impl Model {
+    pub(crate) fn new(shape: Machine, combined_max: u32) -> Model {
+        let mut model = Model {
+            snapshot: Snapshot::default(),
+            threads: BTreeMap::new(),
+            shape,
+        };
+        let channels = Channels {
+            combined_max: Some(combined_max),
+            ..Channels::default()
+        };
+        let said = Ethtool {
+            channels: Some(channels),
+            ..Ethtool::default()
+        };
+        model.snapshot.ethtool.insert("eth0".to_owned(), said);
+        model.rebuild();
+        model
+    }
+
+    /// Reads the shape's files anew, and keeps what is not about queues.
+    fn rebuild(&mut self) {
+        let root = self.shape.write();
+        let tree = Tree::open(root.path()).expect("a root");
+        tree.record();
+        facts::read(&tree, None).expect("facts");
+        let mut fresh = tree.recorded();
+        let settings = self
+            .snapshot
+            .files
+            .iter()
+            .filter(|(path, _)| path.starts_with("/proc/sys/"));
+        fresh
+            .files
+            .extend(settings.map(|(path, text)| (path.clone(), text.clone())));
+        fresh.ethtool = self.snapshot.ethtool.clone();
+        if let Some(channels) = fresh
+            .ethtool
+            .get_mut("eth0")
+            .and_then(|said| said.channels.as_mut())
+        {
+            channels.combined = Some(self.shape.interfaces[0].queues as u32);
+        }
+        self.snapshot = fresh;
+    }
+}
+
+impl apply::Machine for Model {
+    fn facts(&self) -> Result<Facts, Error> {
+        let mut facts = facts::read(&Tree::of_snapshot(self.snapshot.clone()), None)?;
+        for (place, allowed) in &self.threads {
+            let Place::Thread(process, thread, started) = *place else {
+                panic!("{place} is no thread");
+            };
+            facts.application.push(application::Thread {
+                process,
+                thread,
+                started,
+                allowed: allowed.clone(),
+            });
+        }
+        Ok(facts)
+    }
+
+    fn get(&self, place: &Place) -> io::Result<String> {
+        let missing = || io::Error::from(rustix::io::Errno::NOENT);
+        match place {
+            Place::File(path) => self
+                .snapshot
+                .files
+                .get(path)
+                .map(|text| format!("{text}\n"))
+                .ok_or_else(missing),
+            Place::Driver(interface, knob) => {
+                let value = self
+                    .snapshot
+                    .ethtool
+                    .get(interface)
+                    .and_then(|said| knob.value(said));
+                value.map(|value| value.to_string()).ok_or_else(missing)
+            }
+            Place::Service(_) => Err(missing()),
+            Place::Thread(..) => self
+                .threads
+                .get(place)
+                .map(CpuSet::to_string)
+                .ok_or_else(missing),
+        }
+    }
+
+    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+        match place {
+            Place::File(path) => {
+                let now = self
+                    .snapshot
+                    .files
+                    .get_mut(path)
+                    .ok_or(rustix::io::Errno::NOENT)?;
+                *now = match CpuSet::parse_mask(value.trim()).filter(|_| path.ends_with("ps_cpus"))
+                {
+                    // The kernel prints masks in its own width.
+                    Some(mask) => mask.mask_like(now),
+                    None => value.trim().to_owned(),
+                };
+            }
+            Place::Driver(_, Knob::ChannelsCombined) => {
+                self.shape.interfaces[0].queues = value.trim().parse().map_err(io::Error::other)?;
+                self.shape.irq_first += 100;
+                self.rebuild();
+            }
+            Place::Thread(..) => {
+                let cpus = CpuSet::parse_list(value).ok_or(rustix::io::Errno::INVAL)?;
+                *self
+                    .threads
+                    .get_mut(place)
+                    .ok_or(rustix::io::Errno::NOENT)? = cpus;
+            }
+            Place::Driver(..) | Place::Service(_) => {
+                return Err(rustix::io::Errno::OPNOTSUPP.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What of a machine survives other numbers for interrupts: values by device, queue and role.
+pub(crate) fn values(model: &Model) -> Vec<(String, String)> {
+    let facts = apply::Machine::facts(model).expect("facts");
+    let mut values = Vec::new();
+    for interface in &facts.interfaces {
+        for irq in &interface.irqs {
+            let name = format!("{} {:?} {:?}", interface.name, irq.queue, irq.purpose);
+            values.push((name, format!("{:?}", irq.affinity)));
+        }
+        for queue in &interface.receive {
+            values.push((
+                format!("{} rx {}", interface.name, queue.index),
+                format!("{queue:?}"),
+            ));
+        }
+        for queue in &interface.transmit {
+            values.push((
+                format!("{} tx {}", interface.name, queue.index),
+                format!("{queue:?}"),
+            ));
+        }
+    }
+    values.extend(
+        facts
+            .system
+            .settings
+            .iter()
+            .map(|(name, value)| (name.clone(), format!("{value:?}"))),
+    );
+    values
+}
