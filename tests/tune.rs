@@ -2,14 +2,18 @@
 
 #[path = "../crates/tune/tests/machine/mod.rs"]
 mod machine;
+mod tune_live;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use machine::{Kind, Machine};
+use rustix::process::{Pid, Signal, kill_process};
 
 fn onrush(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_onrush");
@@ -432,279 +436,76 @@ fn settings_that_are_recommended_here_exist_and_are_not_lowered() {
     }
 }
 
-/// A network namespace with a pair of interfaces of four queues; gone with the value.
-struct Namespace(String);
-
-impl Namespace {
-    /// `None`, with a line that says why, where that is not permitted.
-    fn with_veth(purpose: &str) -> Option<Namespace> {
-        let namespace = Namespace(format!("onrush-tune-{purpose}-{}", std::process::id()));
-        let steps: [&[&str]; 4] = [
-            &["netns", "add", &namespace.0],
-            &[
-                "-n",
-                &namespace.0,
-                "link",
-                "add",
-                "v0",
-                "numrxqueues",
-                "4",
-                "numtxqueues",
-                "4",
-                "type",
-                "veth",
-                "peer",
-                "name",
-                "v1",
-            ],
-            &["-n", &namespace.0, "link", "set", "v0", "up"],
-            &["-n", &namespace.0, "link", "set", "v1", "up"],
-        ];
-        for step in steps {
-            let output = Command::new("ip").args(step).output();
-            if !output.as_ref().is_ok_and(|output| output.status.success()) {
-                eprintln!(
-                    "skipped: `ip {}` failed ({output:?}); this takes root and iproute2",
-                    step.join(" ")
-                );
-                return None;
-            }
-        }
-        Some(namespace)
-    }
-
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", &self.0, program])
-            .args(arguments);
-        command
-    }
-
-    fn onrush(&self, arguments: &[&str]) -> Output {
-        let mut all = vec!["tune"];
-        all.extend(arguments);
-        self.command(env!("CARGO_BIN_EXE_onrush"), &all)
-            .output()
-            .expect("ip runs")
-    }
-
-    /// Everything that a plan may change here.
-    fn values(&self) -> String {
-        let script = "cd /sys/class/net/v0/queues && grep -H . */rps_cpus */rps_flow_cnt */xps_cpus; \
-                      cd /proc/sys/net && grep -H . core/somaxconn ipv4/tcp_* ipv4/ip_local_port_range";
-        let output = self
-            .command("sh", &["-c", script])
-            .output()
-            .expect("sh runs");
-        // These count or follow from memory, and change by themselves.
-        let lines = text(&output.stdout);
-        lines
-            .lines()
-            .filter(|line| !line.contains("tcp_fastopen_key"))
-            .collect::<Vec<_>>()
-            .join("\n")
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
-    }
-}
-
 #[test]
-fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
-    let Some(namespace) = Namespace::with_veth("session") else {
-        return;
-    };
-    let addressed = namespace
-        .command("ip", &["address", "add", "10.99.0.1/24", "dev", "v0"])
-        .status();
-    assert!(addressed.expect("ip runs").success());
-    let from = |client: &str, arguments: &[&str]| {
-        let mut all = vec!["tune"];
-        all.extend(arguments);
-        namespace
-            .command(env!("CARGO_BIN_EXE_onrush"), &all)
-            .env("SSH_CONNECTION", format!("{client} 40000 10.99.0.1 22"))
-            .output()
-            .expect("ip runs")
-    };
-    let planned = from("10.99.0.2", &["plan", "--interface", "v0"]);
-    assert!(
-        text(&planned.stdout).contains("v0 carries this session"),
-        "{}",
-        text(&planned.stdout)
-    );
-    let before = namespace.values();
-    let refused = from("10.99.0.2", &["apply", "--interface", "v0"]);
+fn who_may_not_change_anything_is_told_the_capability_and_shown_the_plan() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let everybody = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(directory.path(), everybody).expect("permitted");
+    // A copy, since the way to where it was built may not be open to everybody.
+    let program = directory.path().join("onrush");
+    fs::copy(env!("CARGO_BIN_EXE_onrush"), &program).expect("copied");
+    let mut command = Command::new(&program);
+    command.args(["tune", "apply"]);
+    if rustix::process::geteuid().is_root() {
+        const NOBODY: u32 = 65_534;
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let refused = command.output().expect("it runs");
     assert_eq!(refused.status.code(), Some(1));
     let words = text(&refused.stderr);
     assert!(
-        words.contains("this session comes in by v0, which has ")
-            && words.contains("--confirm-within 60s"),
+        words.contains("CAP_NET_ADMIN") && words.contains("Permission denied"),
         "{words}"
     );
-    assert_eq!(namespace.values(), before);
-    let refused = from(
-        "10.99.0.2",
-        &["search", "--interface", "v0", "--measure", "echo 1"],
-    );
+    let plan = Command::new(&program).args(["tune", "plan"]).output();
+    let plan = text(&plan.expect("it runs").stdout);
+    let first = plan.lines().next().expect("a plan");
     assert!(
-        text(&refused.stderr).contains("use --keep-queues"),
+        text(&refused.stdout).starts_with(first),
         "{}",
-        text(&refused.stderr)
+        text(&refused.stdout)
     );
-    // What it does not come in by may change; so may anything that is undone when the program ends.
-    let other = from(
-        "10.99.0.2",
-        &["apply", "--interface", "v1", "--for", "true"],
-    );
-    assert!(other.status.success(), "{}", text(&other.stderr));
-    let other = from("10.99.0.2", &["apply", "--interface", "v1"]);
-    assert!(other.status.success(), "{}", text(&other.stderr));
-    assert!(namespace.onrush(&["revert"]).status.success());
-    let guarded = from(
-        "10.99.0.2",
-        &["apply", "--interface", "v0", "--for", "true"],
-    );
-    assert!(guarded.status.success(), "{}", text(&guarded.stderr));
-    assert_eq!(namespace.values(), before);
 }
 
 #[test]
-fn counters_of_a_live_driver_are_in_the_snapshot() {
-    let Some(namespace) = Namespace::with_veth("counters") else {
-        return;
-    };
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    let taken = namespace.onrush(&["snapshot", "-o", path(file.path())]);
-    assert!(taken.status.success(), "{}", text(&taken.stderr));
-    let snapshot: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(file.path()).expect("read")).expect("JSON");
-    // veth's driver says by this name which interface is the other end.
-    let peer = &snapshot["driver_counters"]["v0"]["peer_ifindex"];
-    assert!(peer.as_u64().is_some_and(|peer| peer > 0), "{peer}");
-}
-
-#[test]
-fn a_live_interface_is_changed_read_back_and_restored() {
-    let Some(namespace) = Namespace::with_veth("apply") else {
-        return;
-    };
-    let before = namespace.values();
-    assert!(before.contains("rx-3/rps_cpus"), "{before}");
-    let wish = ["--interface", "v0"];
-
-    let plan = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
-    let actions = json["actions"].as_array().expect("actions");
-    assert!(actions.len() >= 8, "{}", text(&plan.stdout));
-    assert_eq!(namespace.values(), before, "a plan changes nothing");
-    let applied = namespace.onrush(&["apply", wish[0], wish[1]]);
-    assert!(
-        !text(&applied.stdout).contains("/queues/"),
-        "{}",
-        text(&applied.stdout)
-    );
-    assert!(namespace.onrush(&["status"]).status.success());
-    let again = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
-    let left: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
-    let is_queue = |action: &&serde_json::Value| {
-        action["path"]
-            .as_str()
-            .is_some_and(|path| path.contains("/queues/"))
-    };
-    assert_eq!(
-        left["actions"]
-            .as_array()
-            .expect("actions")
-            .iter()
-            .filter(is_queue)
-            .count(),
-        0
-    );
-
-    // Somebody else turns steering off.
-    let file = "/sys/class/net/v0/queues/rx-1/rps_cpus";
-    let theirs = namespace
-        .command("sh", &["-c", &format!("echo 0 >{file}")])
-        .status()
-        .expect("sh runs");
-    assert!(theirs.success());
-    let status = namespace.onrush(&["status"]);
-    assert_eq!(status.status.code(), Some(3), "{}", text(&status.stdout));
-    assert!(
-        text(&status.stdout).contains("drifted  v0 queue 1 packet steering"),
-        "{}",
-        text(&status.stdout)
-    );
-    namespace.onrush(&["revert"]);
-    assert!(namespace.onrush(&["revert", "--force"]).status.success());
-    assert_eq!(namespace.values(), before);
-
-    // A measurement that is always the same keeps nothing, and everything is put back.
-    let searched = namespace.onrush(&[
+fn ctrl_c_ends_a_search_with_what_was_there() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let steering = root.path().join("sys/class/net/eth0/queues/rx-0/rps_cpus");
+    let before = fs::read_to_string(&steering).expect("read");
+    let measured = root.path().join("measured");
+    let measure = format!("echo >>{}; echo 1", path(&measured));
+    let words = [
         "search",
-        wish[0],
-        wish[1],
+        "--root",
+        &place,
         "--turns",
-        "1",
+        "100",
         "--measure",
-        "echo 1",
-    ]);
-    assert!(searched.status.success(), "{}", text(&searched.stderr));
-    assert!(
-        text(&searched.stdout).contains("put back"),
-        "{}",
-        text(&searched.stdout)
-    );
-    assert_eq!(namespace.values(), before);
-    assert!(namespace.onrush(&["revert"]).status.success());
-
-    for lines in [1, 3, 5, 8] {
-        kill_in_the_middle(&namespace, &wish, lines);
-        let reverted = namespace.onrush(&["revert"]);
-        assert!(
-            reverted.status.success(),
-            "{}{}",
-            text(&reverted.stdout),
-            text(&reverted.stderr)
-        );
-        assert_eq!(
-            namespace.values(),
-            before,
-            "killed after {lines} lines of the journal"
-        );
-    }
-}
-
-/// Kills an apply as soon as its journal has some lines, or after it has ended, which is as good.
-fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
-    let identity = namespace
-        .command("readlink", &["/proc/self/ns/net"])
-        .output()
-        .expect("readlink runs");
-    let digits: String = text(&identity.stdout)
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect();
-    let journal = format!("/run/onrush-tune.{digits}.journal");
-    let program = env!("CARGO_BIN_EXE_onrush");
-    let mut child = namespace
-        .command(program, &[&["tune", "apply"], wish].concat())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("ip runs");
-    wait_until("it neither wrote its journal nor ended", || {
-        let written = fs::read_to_string(&journal)
-            .unwrap_or_default()
-            .lines()
-            .count();
-        written >= lines || child.try_wait().expect("a child").is_some()
+        &measure,
+    ];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
+    command.arg("tune").args(words).stderr(Stdio::piped());
+    let child = command.stdout(Stdio::null()).spawn().expect("it starts");
+    // A hundred measurements come before the first candidate.
+    wait_until("it does not measure", || {
+        fs::metadata(&measured).is_ok_and(|file| file.len() > 120)
     });
-    // `ip netns exec` becomes the program, so this is its process.
-    child.kill().expect("a child");
-    child.wait().expect("a child");
+    let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    kill_process(number.expect("a number"), Signal::INT).expect("it runs");
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(3), "{}", text(&ended.stderr));
+    assert!(
+        text(&ended.stderr).contains("stopped: the rest was not tried"),
+        "{}",
+        text(&ended.stderr)
+    );
+    assert_eq!(
+        fs::read_to_string(&steering).expect("read").trim(),
+        before.trim()
+    );
+    assert_eq!(
+        text(&onrush(&["status", "--root", &place]).stdout),
+        "nothing is applied\n"
+    );
 }

@@ -4,8 +4,9 @@
 pub const CPUS_MAX: usize = 8_192;
 /// One file of /proc or /sys. The largest is /proc/interrupts: 256 CPUs and 2,000 interrupts make 6 MB of it.
 pub const FILE_BYTES_MAX: u64 = 32 << 20;
-/// How often a file is read again that says "try again": some of an interface's do while somebody changes it.
-pub const READ_TRIES: usize = 20;
+/// How often a file is opened again that says "try again": the kernel does when somebody mounts or renames something
+/// while it follows links below a root (openat2(2), EAGAIN), which takes a microsecond each time.
+pub const OPEN_TRIES: usize = 1_000;
 /// A snapshot: some thousand small files and one large one.
 pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
 /// Interfaces that are read; a host of containers has some thousand virtual ones.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::facts::ethtool::Ethtool;
-use crate::limits::{FILE_BYTES_MAX, READ_TRIES, SNAPSHOT_BYTES_MAX};
+use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES, SNAPSHOT_BYTES_MAX};
 
 /// Version of the format of snapshots; within one, keys are only added.
 pub const SNAPSHOT_SCHEMA: u32 = 1;
@@ -344,7 +344,16 @@ pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Resul
         "" => ".",
         relative => relative,
     };
-    match rustix::fs::openat2(root, relative, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+    let open = || rustix::fs::openat2(root, relative, flags, Mode::empty(), ResolveFlags::IN_ROOT);
+    let mut outcome = open();
+    for _ in 1..OPEN_TRIES {
+        if !matches!(outcome, Err(rustix::io::Errno::AGAIN)) {
+            break;
+        }
+        thread::yield_now();
+        outcome = open();
+    }
+    match outcome {
         // Linux before 5.6, or a filter of system calls that does not know it: links of a real machine lead nowhere bad.
         Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
             Ok(rustix::fs::openat(root, relative, flags, Mode::empty())?)
@@ -356,14 +365,7 @@ pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Resul
 pub(crate) fn read_below(root: &OwnedFd, path: &str) -> io::Result<String> {
     // Not to wait for ever at a pipe that a recording has in the place of a file.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let read = || read_bounded(File::from(open_below(root, path, flags)?), FILE_BYTES_MAX);
-    for _ in 1..READ_TRIES {
-        match read() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
-            outcome => return outcome,
-        }
-    }
-    read()
+    read_bounded(File::from(open_below(root, path, flags)?), FILE_BYTES_MAX)
 }
 
 fn read_bounded(file: File, bytes_max: u64) -> io::Result<String> {

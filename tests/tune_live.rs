@@ -1,0 +1,485 @@
+//! `onrush tune` on interfaces of this kernel: pairs of veth with four queues, in network namespaces made for it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{path, text, wait_until};
+
+/// A network namespace, gone with the value.
+struct Namespace(String);
+
+impl Namespace {
+    /// An empty one; `None`, with a line that says why, where that is not permitted.
+    fn new(purpose: &str) -> Option<Namespace> {
+        let namespace = Namespace(format!("onrush-tune-{purpose}-{}", std::process::id()));
+        is_done(&["netns", "add", &namespace.0]).then_some(namespace)
+    }
+
+    /// One with a pair of interfaces of four queues.
+    fn with_veth(purpose: &str) -> Option<Namespace> {
+        let namespace = Namespace::new(purpose)?;
+        let steps: [&[&str]; 3] = [
+            &[
+                "-n",
+                &namespace.0,
+                "link",
+                "add",
+                "v0",
+                "numrxqueues",
+                "4",
+                "numtxqueues",
+                "4",
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "v1",
+            ],
+            &["-n", &namespace.0, "link", "set", "v0", "up"],
+            &["-n", &namespace.0, "link", "set", "v1", "up"],
+        ];
+        steps.iter().all(|step| is_done(step)).then_some(namespace)
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.0, program])
+            .args(arguments);
+        command
+    }
+
+    fn onrush(&self, arguments: &[&str]) -> Output {
+        let mut all = vec!["tune"];
+        all.extend(arguments);
+        self.command(env!("CARGO_BIN_EXE_onrush"), &all)
+            .output()
+            .expect("ip runs")
+    }
+
+    /// Everything that a plan may change here.
+    fn values(&self) -> String {
+        let script = "cd /sys/class/net/v0/queues && grep -H . */rps_cpus */rps_flow_cnt */xps_cpus; \
+                      cd /proc/sys/net && grep -H . core/somaxconn ipv4/tcp_* ipv4/ip_local_port_range";
+        let output = self
+            .command("sh", &["-c", script])
+            .output()
+            .expect("sh runs");
+        // These count or follow from memory, and change by themselves.
+        let lines = text(&output.stdout);
+        lines
+            .lines()
+            .filter(|line| !line.contains("tcp_fastopen_key"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+fn is_done(step: &[&str]) -> bool {
+    let output = Command::new("ip").args(step).output();
+    let is_done = output.as_ref().is_ok_and(|output| output.status.success());
+    if !is_done {
+        let step = step.join(" ");
+        eprintln!("skipped: `ip {step}` failed ({output:?}); this takes root and iproute2");
+    }
+    is_done
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
+    }
+}
+
+#[test]
+fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
+    let Some(namespace) = Namespace::with_veth("session") else {
+        return;
+    };
+    let addressed = namespace
+        .command("ip", &["address", "add", "10.99.0.1/24", "dev", "v0"])
+        .status();
+    assert!(addressed.expect("ip runs").success());
+    let from = |client: &str, arguments: &[&str]| {
+        let mut all = vec!["tune"];
+        all.extend(arguments);
+        namespace
+            .command(env!("CARGO_BIN_EXE_onrush"), &all)
+            .env("SSH_CONNECTION", format!("{client} 40000 10.99.0.1 22"))
+            .output()
+            .expect("ip runs")
+    };
+    let planned = from("10.99.0.2", &["plan", "--interface", "v0"]);
+    assert!(
+        text(&planned.stdout).contains("v0 carries this session"),
+        "{}",
+        text(&planned.stdout)
+    );
+    let before = namespace.values();
+    let refused = from("10.99.0.2", &["apply", "--interface", "v0"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let words = text(&refused.stderr);
+    assert!(
+        words.contains("this session comes in by v0, which has ")
+            && words.contains("--confirm-within 60s"),
+        "{words}"
+    );
+    assert_eq!(namespace.values(), before);
+    let refused = from(
+        "10.99.0.2",
+        &["search", "--interface", "v0", "--measure", "echo 1"],
+    );
+    assert!(
+        text(&refused.stderr).contains("use --keep-queues"),
+        "{}",
+        text(&refused.stderr)
+    );
+    // What it does not come in by may change; so may anything that is undone when the program ends.
+    let other = from(
+        "10.99.0.2",
+        &["apply", "--interface", "v1", "--for", "true"],
+    );
+    assert!(other.status.success(), "{}", text(&other.stderr));
+    let other = from("10.99.0.2", &["apply", "--interface", "v1"]);
+    assert!(other.status.success(), "{}", text(&other.stderr));
+    assert!(namespace.onrush(&["revert"]).status.success());
+    let guarded = from(
+        "10.99.0.2",
+        &["apply", "--interface", "v0", "--for", "true"],
+    );
+    assert!(guarded.status.success(), "{}", text(&guarded.stderr));
+    assert_eq!(namespace.values(), before);
+}
+
+#[test]
+fn counters_of_a_live_driver_are_in_the_snapshot() {
+    let Some(namespace) = Namespace::with_veth("counters") else {
+        return;
+    };
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let taken = namespace.onrush(&["snapshot", "-o", path(file.path())]);
+    assert!(taken.status.success(), "{}", text(&taken.stderr));
+    let snapshot: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file.path()).expect("read")).expect("JSON");
+    // veth's driver says by this name which interface is the other end.
+    let peer = &snapshot["driver_counters"]["v0"]["peer_ifindex"];
+    assert!(peer.as_u64().is_some_and(|peer| peer > 0), "{peer}");
+}
+
+#[test]
+fn a_live_interface_is_changed_read_back_and_restored() {
+    let Some(namespace) = Namespace::with_veth("apply") else {
+        return;
+    };
+    let before = namespace.values();
+    assert!(before.contains("rx-3/rps_cpus"), "{before}");
+    let wish = ["--interface", "v0"];
+
+    let plan = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&plan.stdout).expect("JSON");
+    let actions = json["actions"].as_array().expect("actions");
+    assert!(actions.len() >= 8, "{}", text(&plan.stdout));
+    assert_eq!(namespace.values(), before, "a plan changes nothing");
+    let applied = namespace.onrush(&["apply", wish[0], wish[1]]);
+    assert!(
+        !text(&applied.stdout).contains("/queues/"),
+        "{}",
+        text(&applied.stdout)
+    );
+    assert!(namespace.onrush(&["status"]).status.success());
+    let again = namespace.onrush(&["plan", wish[0], wish[1], "--json"]);
+    let left: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    let is_queue = |action: &&serde_json::Value| {
+        action["path"]
+            .as_str()
+            .is_some_and(|path| path.contains("/queues/"))
+    };
+    assert_eq!(
+        left["actions"]
+            .as_array()
+            .expect("actions")
+            .iter()
+            .filter(is_queue)
+            .count(),
+        0
+    );
+
+    // Somebody else turns steering off.
+    let file = "/sys/class/net/v0/queues/rx-1/rps_cpus";
+    let theirs = namespace
+        .command("sh", &["-c", &format!("echo 0 >{file}")])
+        .status()
+        .expect("sh runs");
+    assert!(theirs.success());
+    let status = namespace.onrush(&["status"]);
+    assert_eq!(status.status.code(), Some(3), "{}", text(&status.stdout));
+    assert!(
+        text(&status.stdout).contains("drifted  v0 queue 1 packet steering"),
+        "{}",
+        text(&status.stdout)
+    );
+    namespace.onrush(&["revert"]);
+    assert!(namespace.onrush(&["revert", "--force"]).status.success());
+    assert_eq!(namespace.values(), before);
+
+    // A measurement that is always the same keeps nothing, and everything is put back.
+    let searched = namespace.onrush(&[
+        "search",
+        wish[0],
+        wish[1],
+        "--turns",
+        "1",
+        "--measure",
+        "echo 1",
+    ]);
+    assert!(searched.status.success(), "{}", text(&searched.stderr));
+    assert!(
+        text(&searched.stdout).contains("put back"),
+        "{}",
+        text(&searched.stdout)
+    );
+    assert_eq!(namespace.values(), before);
+    assert!(namespace.onrush(&["revert"]).status.success());
+
+    for lines in [1, 3, 5, 8] {
+        kill_in_the_middle(&namespace, &wish, lines);
+        let reverted = namespace.onrush(&["revert"]);
+        assert!(
+            reverted.status.success(),
+            "{}{}",
+            text(&reverted.stdout),
+            text(&reverted.stderr)
+        );
+        assert_eq!(
+            namespace.values(),
+            before,
+            "killed after {lines} lines of the journal"
+        );
+    }
+}
+
+/// Kills an apply as soon as its journal has some lines, or after it has ended, which is as good.
+fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
+    let identity = namespace
+        .command("readlink", &["/proc/self/ns/net"])
+        .output()
+        .expect("readlink runs");
+    let digits: String = text(&identity.stdout)
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    let journal = format!("/run/onrush-tune.{digits}.journal");
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let mut child = namespace
+        .command(program, &[&["tune", "apply"], wish].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("ip runs");
+    wait_until("it neither wrote its journal nor ended", || {
+        let written = fs::read_to_string(&journal)
+            .unwrap_or_default()
+            .lines()
+            .count();
+        written >= lines || child.try_wait().expect("a child").is_some()
+    });
+    // `ip netns exec` becomes the program, so this is its process.
+    child.kill().expect("a child");
+    child.wait().expect("a child");
+}
+
+/// A program that ends with the value.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(command.spawn().expect("it starts"))
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How many packets one CPU has handed to another since the machine started, as a function of the shell.
+const STEERED: &str = "steered() { all=0; while read -r _ _ _ _ _ _ _ _ _ steered _; do all=$((all + 0x$steered)); done \
+                       </proc/net/softnet_stat; echo $all; }";
+
+#[test]
+fn a_live_search_keeps_the_steering_that_the_kernel_is_seen_to_do() {
+    let (Some(namespace), Some(peer)) = (
+        Namespace::with_veth("search"),
+        Namespace::new("search-peer"),
+    ) else {
+        return;
+    };
+    let (here, there) = (namespace.0.as_str(), peer.0.as_str());
+    for step in [
+        &["-n", here, "link", "set", "v1", "netns", there][..],
+        &["-n", here, "address", "add", "10.98.0.1/24", "dev", "v0"],
+        &["-n", there, "address", "add", "10.98.0.2/24", "dev", "v1"],
+        &["-n", there, "link", "set", "v1", "up"],
+    ] {
+        assert!(is_done(step), "{step:?}");
+    }
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        eprintln!("skipped: packets are steered from one CPU to another, and there is one");
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let words = ["serve", "--respond", "200", "--listen", "10.98.0.1:80"];
+    let mut serve = namespace.command(program, &words);
+    let server = Running::start(serve.stdout(Stdio::null()));
+    wait_until("the server does not listen", || {
+        let sockets = fs::read_to_string(format!("/proc/{}/net/tcp", server.id()));
+        // 10.98.0.1:80 in state LISTEN
+        sockets.is_ok_and(|text| text.contains("0100620A:0050 00000000:0000 0A"))
+    });
+    let before = namespace.values();
+    let measure = format!(
+        "{STEERED}; before=$(steered); ip netns exec {there} {program} load http://10.98.0.1/ -c 20 -n 400 >/dev/null; \
+         echo $((100 + $(steered) - before))"
+    );
+    let searched = namespace.onrush(&[
+        "search",
+        "--interface",
+        "v0",
+        "--turns",
+        "2",
+        "--measure",
+        &measure,
+    ]);
+    let table = text(&searched.stdout);
+    assert!(searched.status.success(), "{}", text(&searched.stderr));
+    let kept = table.lines().filter(|line| line.ends_with(" kept"));
+    let kept: Vec<&str> = kept.collect();
+    assert!(
+        kept.iter()
+            .any(|line| line.starts_with("packet steering to")),
+        "{table}"
+    );
+    assert_ne!(namespace.values(), before, "{table}");
+    let reverted = namespace.onrush(&["revert"]);
+    assert!(reverted.status.success(), "{}", text(&reverted.stdout));
+    assert_eq!(namespace.values(), before, "{table}");
+}
+
+#[test]
+fn a_live_search_moves_a_program_and_revert_moves_it_back() {
+    let Some(namespace) = Namespace::with_veth("threads") else {
+        return;
+    };
+    let cpus_of = |process: &str| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("read");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        line.expect("a list").trim().to_owned()
+    };
+    let all = cpus_of("self");
+    let last = all.rsplit(['-', ',']).next().expect("a CPU").to_owned();
+    let first = all.split(['-', ',']).next().expect("a CPU").to_owned();
+    if first == last {
+        eprintln!("skipped: there is one CPU, and nowhere to move to");
+        return;
+    }
+    // The shell waits for a process of its own, both on the last CPU.
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", &last, "sh", "-c", "sleep 600 & echo $!; wait"]);
+    let mut shell = Running::start(command.stdout(Stdio::piped()));
+    let mut sleeping = String::new();
+    let out = shell.0.stdout.take().expect("it is piped");
+    BufReader::new(out)
+        .read_line(&mut sleeping)
+        .expect("its number");
+    let sleeping = sleeping.trim().to_owned();
+    let processes = [shell.id(), sleeping.clone()];
+    for process in &processes {
+        assert_eq!(cpus_of(process), last);
+    }
+    let measure = format!("grep -c '^Cpus_allowed_list:.{first}$' /proc/{sleeping}/status || true");
+    let searched = namespace.onrush(&[
+        "search",
+        "--interface",
+        "v0",
+        "--pid",
+        &processes[0],
+        "--turns",
+        "2",
+        "--measure",
+        &format!("expr 1 + $({measure})"),
+    ]);
+    let table = text(&searched.stdout);
+    assert!(searched.status.success(), "{}", text(&searched.stderr));
+    assert!(
+        table
+            .lines()
+            .any(|line| line.starts_with("application on CPUs") && line.ends_with("kept")),
+        "{table}"
+    );
+    for process in &processes {
+        assert_eq!(cpus_of(process), first, "{table}");
+    }
+    let reverted = namespace.onrush(&["revert"]);
+    assert!(reverted.status.success(), "{}", text(&reverted.stdout));
+    for process in &processes {
+        assert_eq!(cpus_of(process), last);
+    }
+    let nobody = namespace.onrush(&["search", "--pid", "999999999", "--measure", "echo 1"]);
+    assert!(
+        text(&nobody.stderr).contains("there is no process 999999999 here"),
+        "{}",
+        text(&nobody.stderr)
+    );
+    let sleeping = sleeping
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a number");
+    kill_process(sleeping, Signal::KILL).expect("it is ours");
+}
+
+#[test]
+fn what_a_read_only_file_system_refuses_is_reported_and_the_rest_is_done() {
+    let Some(namespace) = Namespace::with_veth("read-only") else {
+        return;
+    };
+    let before = namespace.values();
+    let program = env!("CARGO_BIN_EXE_onrush");
+    // The namespace's own mount of /sys, which goes with this process.
+    let script = format!("mount -o remount,ro /sys && exec {program} tune apply --interface v0");
+    let applied = namespace.command("sh", &["-c", &script]).output();
+    let applied = applied.expect("sh runs");
+    assert_eq!(applied.status.code(), Some(3), "{}", text(&applied.stderr));
+    let lines = text(&applied.stdout);
+    let refused = lines
+        .lines()
+        .filter(|line| line.starts_with("refused  v0 queue "));
+    let refused: Vec<&str> = refused.collect();
+    assert!(
+        !refused.is_empty()
+            && refused
+                .iter()
+                .all(|line| line.contains("mounted read-only")),
+        "{lines}"
+    );
+    assert!(
+        lines
+            .lines()
+            .any(|line| line.starts_with("done     net.core.somaxconn")),
+        "{lines}"
+    );
+    assert_ne!(namespace.values(), before);
+    let reverted = namespace.onrush(&["revert"]);
+    assert!(reverted.status.success(), "{}", text(&reverted.stdout));
+    assert_eq!(namespace.values(), before);
+}
