@@ -266,6 +266,55 @@ fn changes_for_a_command_last_as_long_as_it_runs() {
 }
 
 #[test]
+fn for_short_waits_cpus_are_kept_awake_while_a_command_runs() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    fs::create_dir(root.path().join("dev")).expect("a directory");
+    let limit = root.path().join("dev/cpu_dma_latency");
+    let states = [("POLL", 0, 0), ("C1", 2, 0), ("C6", 133, 0), ("C8", 200, 1)];
+    for (at, (name, latency, is_off)) in states.iter().enumerate() {
+        let state = format!("sys/devices/system/cpu/cpu0/cpuidle/state{at}");
+        let state = root.path().join(state);
+        fs::create_dir_all(&state).expect("a directory");
+        for (file, text) in [
+            ("name", (*name).to_owned()),
+            ("latency", latency.to_string()),
+            ("disable", is_off.to_string()),
+        ] {
+            fs::write(state.join(file), text + "\n").expect("written");
+        }
+    }
+    let applied = |goal: &str| {
+        fs::write(&limit, "").expect("written");
+        onrush(&["apply", "--root", &place, "--goal", goal, "--for", "true"])
+    };
+    let planned = onrush(&["plan", "--root", &place, "--goal", "latency"]);
+    assert!(
+        text(&planned.stdout).contains("idle state C6 takes 133 microseconds to leave"),
+        "{}",
+        text(&planned.stdout)
+    );
+    let short = applied("latency");
+    assert!(
+        text(&short.stderr).contains("CPUs wake up within 2 us until it ends"),
+        "{}",
+        text(&short.stderr)
+    );
+    assert_eq!(fs::read(&limit).expect("read"), 2_i32.to_ne_bytes());
+    applied("throughput");
+    assert_eq!(fs::read(&limit).expect("read"), b"");
+    fs::remove_file(&limit).expect("removed");
+    let without = onrush(&[
+        "apply", "--root", &place, "--goal", "latency", "--for", "true",
+    ]);
+    assert!(
+        text(&without.stderr).contains("CPUs may sleep deeply: /dev/cpu_dma_latency: is gone"),
+        "{}",
+        text(&without.stderr)
+    );
+}
+
+#[test]
 fn a_machine_is_shown_diagnosed_and_searched() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();

@@ -358,6 +358,15 @@ fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         return undo(&mut machine, Force::Leave, false).map(|_| ExitCode::from(PARTLY));
     }
     if let Some(during) = &args.during {
+        let awake = apply::stay_awake(&machine, &facts, &request);
+        match &awake {
+            Some(Ok(awake)) => eprintln!(
+                "CPUs wake up within {} us until it ends (/dev/cpu_dma_latency)",
+                awake.limit
+            ),
+            Some(Err(why)) => eprintln!("CPUs may sleep deeply: {why}"),
+            None => {}
+        }
         let ended = wait_for_program(during, &stop);
         let undone = undo(&mut machine, Force::Leave, false)?;
         return ended.map(|code| if undone { code } else { ExitCode::from(PARTLY) });

@@ -554,16 +554,17 @@ pub(super) fn files(
             "fewer rare delays of milliseconds",
         ));
     }
-    if let (Goal::Latency, Some((state, latency))) = (
-        request.goal,
-        facts
-            .system
-            .idle_states
-            .iter()
-            .max_by_key(|(_, latency)| **latency),
-    ) {
+    let slowest = facts
+        .system
+        .idle_states
+        .iter()
+        .max_by_key(|(_, latency)| **latency);
+    if let (Goal::Latency, Some(_), Some((state, latency))) =
+        (request.goal, facts.system.quickest_idle_state(), slowest)
+    {
         let text = format!(
-            "takes {latency} microseconds to leave; holding /dev/cpu_dma_latency open keeps CPUs out of it"
+            "takes {latency} microseconds to leave; apply --for keeps CPUs out of it while the program runs \
+             (/dev/cpu_dma_latency)"
         );
         notes.push(Note::new(&format!("idle state {state}"), &text));
     }

@@ -133,6 +133,11 @@ impl Root {
         &self.path
     }
 
+    pub(super) fn open_to_write(&self, path: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK;
+        Ok(File::from(tree::open_below(&self.directory, path, flags)?))
+    }
+
     fn is_live(&self) -> bool {
         self.path == Path::new("/")
     }
@@ -189,8 +194,7 @@ impl Machine for Root {
     fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
         match place {
             Place::File(path) => {
-                let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK;
-                let mut file = File::from(tree::open_below(&self.directory, path, flags)?);
+                let mut file = self.open_to_write(path)?;
                 // In one call: the kernel takes each as a value of its own.
                 match file.write(value.as_bytes())? {
                     written if written < value.len() => Err(io::Error::new(

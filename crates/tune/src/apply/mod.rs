@@ -4,6 +4,7 @@
 //! refused is reported and the rest goes on. Reverting compares before it swaps: a value that somebody else has changed
 //! since is theirs.
 
+mod awake;
 mod journal;
 mod machine;
 mod persist;
@@ -13,6 +14,7 @@ use std::io;
 
 use serde::Serialize;
 
+pub use awake::{Awake, stay_awake};
 pub use journal::{Change, Journal};
 pub use machine::{Machine, Place, Root};
 pub use persist::{persist, persisted, unpersist};

@@ -120,7 +120,7 @@ pub struct System {
     pub clocksources: Vec<String>,
     /// Who chooses the frequencies of the CPUs, by policy (`policy0`); empty in most virtual machines.
     pub governors: BTreeMap<String, String>,
-    /// Idle states that are on and take longer than a microsecond to leave, with that time.
+    /// Idle states that are on, with the microseconds they take to leave; polling takes none and is left out.
     pub idle_states: BTreeMap<String, u64>,
     /// `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
@@ -153,6 +153,13 @@ impl System {
     /// A setting, by its file below /proc/sys.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name)?.as_deref()
+    }
+
+    /// The microseconds that the quickest idle state takes to leave, where there is a slower one.
+    pub fn quickest_idle_state(&self) -> Option<u64> {
+        let quickest = self.idle_states.values().copied().min()?;
+        let is_slower = |latency: &u64| *latency > quickest;
+        self.idle_states.values().any(is_slower).then_some(quickest)
     }
 }
 
@@ -238,7 +245,7 @@ fn idle_states(tree: &Tree, cpu: usize) -> BTreeMap<String, u64> {
             .is_some_and(|text| text.trim() != "0");
         let latency = tree.value::<u64>(&format!("{path}/{name}/latency"))?;
         let label = tree.text(&format!("{path}/{name}/name"))?;
-        (!is_off && latency > 1).then_some((label, latency))
+        (!is_off && latency > 0).then_some((label, latency))
     };
     tree.names(&path).into_iter().filter_map(state).collect()
 }
