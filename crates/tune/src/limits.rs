@@ -15,8 +15,11 @@ pub const INTERFACES_MAX: usize = 4_096;
 pub const QUEUES_MAX: usize = 4_096;
 /// Processes whose names are read in search of daemons.
 pub const PROCESSES_MAX: usize = 16_384;
-/// A reply of the kernel to one ethtool question; an indirection table of 4,096 entries has 16 KiB.
+/// What the kernel says at once by netlink: 32 KiB of a list, and the one reply to a question of ethtool's has 16 KiB when
+/// an indirection table has 4,096 entries.
 pub const NETLINK_BYTES_MAX: usize = 64 << 10;
+/// Messages of one list by netlink; the rules of a node of a large cluster are some hundred thousand.
+pub const NETLINK_ANSWERS_MAX: usize = 1 << 20;
 /// Threads of one process that are looked at; servers have some for each CPU.
 pub const THREADS_MAX: usize = 16_384;
 /// Descriptors of one process that are looked at for its listening sockets, which it opens before connections.

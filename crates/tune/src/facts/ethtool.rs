@@ -5,16 +5,16 @@ use std::io;
 
 use netlink_packet_core::{
     DecodeError, DefaultNla, Emitable, NLA_F_NESTED, NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage,
-    NetlinkPayload, NlasIterator, ParseableParametrized,
+    NlasIterator, ParseableParametrized,
 };
 use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
 use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
 use netlink_packet_generic::{GenlFamily, GenlHeader, GenlMessage};
+use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_GENERIC;
-use netlink_sys::{Socket, SocketAddr};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::NETLINK_BYTES_MAX;
+use super::netlink::{self, attribute};
 
 /// What a driver says of its interface. What it does not know is `None`, and `refusals` says why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,10 +242,10 @@ struct Talk {
 
 impl Talk {
     fn new() -> io::Result<Talk> {
-        let mut socket = Socket::new(NETLINK_GENERIC)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        let mut talk = Talk { socket, family: 0 };
+        let mut talk = Talk {
+            socket: netlink::connect(NETLINK_GENERIC)?,
+            family: 0,
+        };
         let question = GenlMessage::from_payload(GenlCtrl {
             cmd: GenlCtrlCmd::GetFamily,
             nlas: vec![GenlCtrlAttrs::FamilyName(Message::family_name().to_owned())],
@@ -291,37 +291,14 @@ impl Talk {
 
     /// One question and everything that is said until the kernel's "done" or "no".
     fn send<F>(
-        &mut self,
+        &self,
         mut question: NetlinkMessage<GenlMessage<F>>,
     ) -> io::Result<Vec<GenlMessage<F>>>
     where
         F: GenlFamily + Emitable + ParseableParametrized<[u8], GenlHeader> + std::fmt::Debug,
     {
         question.header.flags = NLM_F_REQUEST | NLM_F_ACK;
-        question.finalize();
-        let mut bytes = vec![0; question.buffer_len()];
-        question.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        let mut replies = Vec::new();
-        loop {
-            let mut buffer = Vec::with_capacity(NETLINK_BYTES_MAX);
-            self.socket.recv(&mut buffer, 0)?;
-            let mut rest = &buffer[..];
-            while !rest.is_empty() {
-                let message = NetlinkMessage::<GenlMessage<F>>::deserialize(rest)
-                    .map_err(io::Error::other)?;
-                // Messages are padded to four bytes; a length of nothing would never end.
-                let length = (message.header.length as usize).next_multiple_of(4).max(4);
-                rest = rest.get(length..).unwrap_or_default();
-                match message.payload {
-                    NetlinkPayload::InnerMessage(reply) => replies.push(reply),
-                    NetlinkPayload::Error(error) if error.raw_code() == 0 => return Ok(replies),
-                    NetlinkPayload::Error(error) => return Err(error.to_io()),
-                    NetlinkPayload::Done(_) => return Ok(replies),
-                    _ => {}
-                }
-            }
-        }
+        netlink::ask(&self.socket, question)
     }
 }
 
@@ -336,7 +313,7 @@ struct Message {
 impl Message {
     /// The bytes of an attribute.
     fn attribute(&self, kind: u16) -> Option<&[u8]> {
-        find(&self.bytes, kind)
+        attribute(&self.bytes, kind)
     }
 
     /// A number of one byte or four.
@@ -359,28 +336,16 @@ impl Message {
         const NAME: u16 = 2;
         let bits = self
             .attribute(kind)
-            .and_then(|set| find(set, BITS))
+            .and_then(|set| attribute(set, BITS))
             .unwrap_or_default();
         let name = |bit: &[u8]| {
-            let name = find(bit, NAME)?.strip_suffix(&[0])?;
+            let name = attribute(bit, NAME)?.strip_suffix(&[0])?;
             Some(String::from_utf8_lossy(name).into_owned())
         };
         NlasIterator::new(bits)
             .filter_map(|bit| name(bit.ok()?.value()))
             .collect()
     }
-}
-
-fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    let mut rest = bytes;
-    while let Some(Ok(attribute)) = NlasIterator::new(rest).next() {
-        let length = attribute.length() as usize;
-        if attribute.kind() == kind {
-            return rest.get(4..length);
-        }
-        rest = rest.get(length.next_multiple_of(4)..)?;
-    }
-    None
 }
 
 impl GenlFamily for Message {

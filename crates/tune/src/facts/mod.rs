@@ -7,6 +7,7 @@ pub mod application;
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
+mod netlink;
 pub mod process;
 pub mod route;
 pub mod system;
