@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cpus::CpuSet;
 use crate::facts::interface::allowance;
+use crate::facts::listening::{Port, ports};
 use crate::facts::process::Thread;
 use crate::facts::{Counts, CpuTime, Facts, Softnet};
 
@@ -17,6 +18,11 @@ const FREE: f64 = 0.5;
 const STEAL: f64 = 0.02;
 /// A share of packets sent again which shows in the slowest answers.
 const LOSS: f64 = 0.001;
+/// A queue of connections below this is one that nobody chose: nginx asks for 511, and who gives no number to listen()
+/// gets 128 of many languages.
+const BACKLOG_SMALL: u64 = 511;
+/// Ports that evidence names; the first are the worst.
+const PORTS_SHOWN: usize = 5;
 
 /// What was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -261,15 +267,87 @@ impl Case<'_> {
             self.grew("TcpExtTCPReqQFullDoCookies"),
         );
         (overflows > 0 || cookies > 0).then_some(())?;
+        let ports = self.queues();
         finding(
             Limiter::AcceptQueue,
             Confidence::High,
             format!(
                 "connections were not accepted in time: ListenOverflows {overflows}, TCPReqQFullDoCookies {cookies}{}",
-                self.waiting()
+                self.waiting(&ports)
             ),
-            "a program that accepts faster, a larger backlog in its listen(), and net.core.somaxconn above that",
+            &format!(
+                "a program that accepts faster, a larger backlog in its listen(), and net.core.somaxconn above that{}",
+                self.small(&ports)
+            ),
         )
+    }
+
+    /// The ports that connections wait at or were turned away from: those of the process, or of all.
+    fn queues(&self) -> Vec<Port> {
+        let sockets = |counts: &'_ Counts| match &counts.process {
+            Some(process) => process.listening.clone(),
+            None => counts.listening.clone(),
+        };
+        let mut ports = ports(&sockets(self.before), &sockets(self.after));
+        ports.retain(|port| port.waiting > 0 || port.dropped > 0);
+        ports.truncate(PORTS_SHOWN);
+        ports
+    }
+
+    /// `129 of 128 wait at port 8080, 17 dropped`
+    fn waiting(&self, ports: &[Port]) -> String {
+        let words = |port: &Port| {
+            let most = port.limit.map(|limit| format!(" of {limit}"));
+            let whose = match (port.sockets, port.full) {
+                (1, _) => String::new(),
+                (sockets, 0) => format!("the {sockets} sockets of "),
+                (sockets, full) => format!("the {sockets} sockets ({full} full) of "),
+            };
+            let dropped = match port.dropped {
+                0 => String::new(),
+                dropped => format!(", {dropped} dropped"),
+            };
+            format!(
+                "{}{} wait at {whose}port {}{dropped}",
+                port.waiting,
+                most.unwrap_or_default(),
+                port.number
+            )
+        };
+        let list = ports.iter().map(words).collect::<Vec<_>>().join(", ");
+        match (&self.after.process, list.is_empty()) {
+            (Some(process), true) => {
+                format!("; none wait for {} at this moment", process.name)
+            }
+            (Some(process), false) => format!("; of {}, {list}", process.name),
+            (None, true) => String::new(),
+            (None, false) => format!("; {list}"),
+        }
+    }
+
+    /// Queues that are small because somebody asked for no more, or was given no more.
+    fn small(&self, ports: &[Port]) -> String {
+        let most: Option<u64> = self
+            .facts
+            .system
+            .setting("net/core/somaxconn")
+            .and_then(|text| text.parse().ok());
+        let words = |port: &Port| {
+            let limit = port.limit_min?;
+            if Some(limit) == most {
+                return Some(format!(
+                    "; port {} has all that net.core.somaxconn allows ({limit}): raise that, then start the program again",
+                    port.number
+                ));
+            }
+            (limit < BACKLOG_SMALL).then(|| {
+                format!(
+                    "; port {} was given room for {limit} only by its listen()",
+                    port.number
+                )
+            })
+        };
+        ports.iter().filter_map(words).collect()
     }
 
     fn quota(&self) -> Option<Finding> {
@@ -415,21 +493,6 @@ impl Case<'_> {
         match names.is_empty() {
             true => String::new(),
             false => format!("; {} has a single receive queue", names.join(", ")),
-        }
-    }
-
-    /// The sockets of the process that connections wait at.
-    fn waiting(&self) -> String {
-        let Some(process) = &self.after.process else {
-            return String::new();
-        };
-        let sockets = process.listening.iter().filter(|socket| socket.waiting > 0);
-        let words: Vec<String> = sockets
-            .map(|socket| format!("{} wait at port {}", socket.waiting, socket.port))
-            .collect();
-        match words.is_empty() {
-            true => format!("; none wait for {} at this moment", process.name),
-            false => format!("; of {}, {}", process.name, words.join(", ")),
         }
     }
 
@@ -580,8 +643,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Process;
-    use crate::facts::process::Listening;
+    use crate::facts::{Listening, Process};
 
     /// A second of CPUs: for each, percent in interrupts, in programs and stolen.
     fn second(cpus: &[(u64, u64, u64)]) -> Counts {
@@ -737,6 +799,7 @@ mod tests {
             process.listening = vec![Listening {
                 port: 8080,
                 waiting: 129,
+                ..Listening::default()
             }]
         });
         check_process(
@@ -744,6 +807,58 @@ mod tests {
             waits,
             &["ListenOverflows 3, TCPReqQFullDoCookies 0; of server, 129 wait at port 8080"],
         );
+    }
+
+    /// A socket at port 8080.
+    fn socket(inode: u64, waiting: u64, limit: u64, dropped: u64) -> Listening {
+        Listening {
+            port: 8080,
+            inode,
+            waiting,
+            limit: Some(limit),
+            dropped: Some(dropped),
+        }
+    }
+
+    #[track_caller]
+    fn check_ports(before: &[Listening], after: &[Listening], evidence: &str, remedy: &str) {
+        let counts = |listening: &[Listening], overflows: u64| Counts {
+            network: [("TcpExtListenOverflows".to_owned(), overflows)].into(),
+            listening: listening.to_vec(),
+            ..Counts::default()
+        };
+        let mut facts = Facts::default();
+        let most = ("net/core/somaxconn".to_owned(), Some("4096".to_owned()));
+        facts.system.settings = [most].into();
+        let findings = judge(&facts, &counts(before, 3), &counts(after, 20));
+        assert_eq!(findings[0].limiter, Limiter::AcceptQueue);
+        assert!(findings[0].evidence.ends_with(evidence), "{findings:#?}");
+        assert!(findings[0].remedy.ends_with(remedy), "{findings:#?}");
+    }
+
+    #[test]
+    fn a_full_accept_queue_is_named_by_its_port() {
+        check_ports(
+            &[socket(1, 0, 128, 100)],
+            &[socket(1, 129, 128, 117)],
+            "DoCookies 0; 129 of 128 wait at port 8080, 17 dropped",
+            "; port 8080 was given room for 128 only by its listen()",
+        );
+        check_ports(
+            &[],
+            &[socket(1, 4_097, 4_096, 17), socket(2, 0, 4_096, 0)],
+            "; 4097 of 8192 wait at the 2 sockets (1 full) of port 8080, 17 dropped",
+            "; port 8080 has all that net.core.somaxconn allows (4096): raise that, then start the program again",
+        );
+        check_ports(
+            &[],
+            &[socket(1, 12, 1_024, 0), socket(2, 0, 1_024, 0)],
+            "; 12 of 2048 wait at the 2 sockets of port 8080",
+            "above that",
+        );
+        // What was dropped before, and what nobody waits for, is no evidence.
+        let quiet = [socket(1, 0, 128, 100)];
+        check_ports(&quiet, &quiet, "TCPReqQFullDoCookies 0", "above that");
     }
 
     #[test]

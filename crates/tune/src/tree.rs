@@ -17,6 +17,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::facts::Listening;
 use crate::facts::ethtool::Ethtool;
 use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES, SNAPSHOT_BYTES_MAX};
 
@@ -61,6 +62,9 @@ pub struct Snapshot {
     /// What drivers count by names of their own, by interface.
     #[serde(default)]
     pub driver_counters: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Sockets that wait for connections; none when the kernel was not asked or did not answer.
+    #[serde(default)]
+    pub listening: Option<Vec<Listening>>,
 }
 
 impl Tree {
@@ -268,6 +272,31 @@ impl Tree {
                 .insert(interface.to_owned(), counters.clone());
         }
         counters
+    }
+
+    /// The sockets that wait for connections: of this machine from the kernel, of a recorded one from the snapshot.
+    pub fn listening(
+        &self,
+        ask: impl FnOnce() -> Option<Vec<Listening>>,
+    ) -> Option<Vec<Listening>> {
+        self.answer(ask, |snapshot| &snapshot.listening, |to| &mut to.listening)
+    }
+
+    /// What only the kernel of this machine can be asked, and where that is in a snapshot.
+    fn answer<T: Clone>(
+        &self,
+        ask: impl FnOnce() -> Option<T>,
+        said: impl Fn(&Snapshot) -> &Option<T>,
+        place: impl Fn(&mut Snapshot) -> &mut Option<T>,
+    ) -> Option<T> {
+        let answer = match &self.source {
+            Source::Snapshot(snapshot) => said(snapshot).clone(),
+            Source::Root { .. } => self.is_live().then(ask).flatten(),
+        };
+        if self.records.get() {
+            *place(&mut self.recording.borrow_mut()) = answer.clone();
+        }
+        answer
     }
 
     fn note_trouble(&self, path: &str, error: &io::Error) {

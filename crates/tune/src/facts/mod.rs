@@ -7,6 +7,7 @@ pub mod application;
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
+pub mod listening;
 mod netlink;
 pub mod process;
 pub mod route;
@@ -23,6 +24,7 @@ use crate::tree::Tree;
 
 pub use interface::Interface;
 pub use interrupt::{Interrupt, Purpose};
+pub use listening::Listening;
 pub use process::Process;
 pub use system::System;
 pub use topology::Topology;
@@ -62,6 +64,8 @@ pub struct Counts {
     pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
     /// How often this control group was stopped because its share of CPU time was used up.
     pub throttled: u64,
+    /// Sockets of the network namespace we are in that wait for connections; none where the kernel cannot be asked.
+    pub listening: Vec<Listening>,
     /// The process that was asked for.
     pub process: Option<Process>,
     /// Seconds since the start of the machine: what rates are made with.
@@ -179,6 +183,7 @@ pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
         let text = its.or_else(|| tree.text(&format!("/proc/net/{file}")));
         pairs(&text.unwrap_or_default(), &mut network);
     }
+    let listening = tree.listening(listening::ask);
     Counts {
         cpus: stat.lines().filter_map(cpu_time).collect(),
         softnet: softnet(
@@ -189,7 +194,8 @@ pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
         network,
         interfaces: interface::counters(tree),
         throttled: system::throttled(tree).unwrap_or(0),
-        process: process.and_then(|process| process::read(tree, process)),
+        process: process.and_then(|process| process::read(tree, process, listening.as_deref())),
+        listening: listening.unwrap_or_default(),
         uptime: uptime
             .split_whitespace()
             .next()

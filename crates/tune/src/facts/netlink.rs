@@ -5,12 +5,12 @@ use std::fmt::Debug;
 use std::io;
 
 use netlink_packet_core::{
-    NLM_F_DUMP_INTR, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
-    NlasIterator,
+    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, NetlinkSerializable, NlasIterator,
 };
 use netlink_sys::{Socket, SocketAddr};
 
-use crate::limits::{NETLINK_ANSWERS_MAX, NETLINK_BYTES_MAX};
+use crate::limits::{NETLINK_ANSWERS_MAX, NETLINK_BYTES_MAX, NETLINK_TRIES};
 
 /// A socket to the kernel.
 pub(super) fn connect(protocol: isize) -> io::Result<Socket> {
@@ -42,6 +42,27 @@ where
         true => Err(io::ErrorKind::Interrupted.into()),
         false => Ok(answer.messages),
     }
+}
+
+/// The whole of a list. One that changed while it was told is asked for again.
+pub(super) fn list<M>(protocol: isize, question: &M) -> io::Result<Vec<M>>
+where
+    M: NetlinkSerializable + NetlinkDeserializable + Debug + Clone,
+{
+    let socket = connect(protocol)?;
+    let once = || {
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+        let payload = NetlinkPayload::InnerMessage(question.clone());
+        ask(&socket, NetlinkMessage::new(header, payload))
+    };
+    for _ in 1..NETLINK_TRIES {
+        match once() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+    once()
 }
 
 /// What was said until now.

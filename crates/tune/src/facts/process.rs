@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::listening::{Listening, row};
 use crate::cpus::CpuSet;
 use crate::limits::{DESCRIPTORS_MAX, THREADS_MAX};
 use crate::tree::Tree;
@@ -38,17 +39,9 @@ pub struct Thread {
     pub cpu: usize,
 }
 
-/// A socket that waits for connections.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Listening {
-    /// The port.
-    pub port: u16,
-    /// Connections that are complete and not accepted yet.
-    pub waiting: u64,
-}
-
-/// Reads a process; `None` when there is no such one any more.
-pub fn read(tree: &Tree, number: u32) -> Option<Process> {
+/// Reads a process; `None` when there is no such one any more. With the sockets of the network namespace we are in, where
+/// the kernel could be asked about them.
+pub fn read(tree: &Tree, number: u32, known: Option<&[Listening]>) -> Option<Process> {
     let path = format!("/proc/{number}");
     let name = tree.text(&format!("{path}/comm"))?;
     let status = tree.text(&format!("{path}/status")).unwrap_or_default();
@@ -69,7 +62,7 @@ pub fn read(tree: &Tree, number: u32) -> Option<Process> {
         name,
         allowed,
         threads: threads.take(THREADS_MAX).filter_map(thread).collect(),
-        listening: listening(tree, &path, &files),
+        listening: listening(tree, &path, &files, known),
         files: (!files.is_empty()).then_some(files.len() as u64),
         files_max: limits
             .get("Max open files")
@@ -90,16 +83,20 @@ fn thread(stat: &str) -> Option<Thread> {
     })
 }
 
-/// The rows of listening sockets that are open in the process. Their queue of connections stands where others have the
-/// bytes that wait to be read.
-fn listening(tree: &Tree, path: &str, files: &[String]) -> Vec<Listening> {
-    let mut sockets = BTreeMap::new();
-    for table in ["tcp", "tcp6"] {
-        let text = tree
-            .text(&format!("{path}/net/{table}"))
-            .unwrap_or_default();
-        sockets.extend(text.lines().filter_map(listener));
-    }
+/// The listening sockets that are open in the process: of those we know already when it is in our network, else of the
+/// rows of its own. A busy server has as many rows as connections.
+fn listening(
+    tree: &Tree,
+    path: &str,
+    files: &[String],
+    known: Option<&[Listening]>,
+) -> Vec<Listening> {
+    let network = |path: &str| tree.link(&format!("{path}/ns/net"));
+    let is_ours = || network(path).is_some_and(|its| network("/proc/self") == Some(its));
+    let mut sockets = match known.filter(|_| is_ours()) {
+        Some(known) => known.to_vec(),
+        None => rows(tree, path),
+    };
     let inode = |file: &String| {
         let target = tree.link(&format!("{path}/fd/{file}"))?;
         let inode = target.strip_prefix("socket:[")?.strip_suffix(']')?;
@@ -113,29 +110,57 @@ fn listening(tree: &Tree, path: &str, files: &[String]) -> Vec<Listening> {
             .filter_map(inode)
             .collect(),
     };
-    sockets.retain(|inode, _| inodes.contains(inode));
-    sockets.into_values().collect()
+    sockets.retain(|socket| inodes.contains(&socket.inode));
+    sockets
 }
 
-/// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000005 00:00000000 00000000 0 0 777 …`
-fn listener(line: &str) -> Option<(u64, Listening)> {
-    const LISTEN: &str = "0A";
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [_, local, _, LISTEN, queues, _, _, _, _, inode, ..] = words[..] else {
-        return None;
-    };
-    let (_, port) = local.rsplit_once(':')?;
-    let (_, waiting) = queues.split_once(':')?;
-    let listening = Listening {
-        port: u16::from_str_radix(port, 16).ok()?,
-        waiting: u64::from_str_radix(waiting, 16).ok()?,
-    };
-    Some((inode.parse().ok()?, listening))
+fn rows(tree: &Tree, path: &str) -> Vec<Listening> {
+    let mut rows = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = tree.text(&format!("{path}/net/{table}"));
+        rows.extend(text.unwrap_or_default().lines().filter_map(row));
+    }
+    rows
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Snapshot;
+
+    #[test]
+    fn sockets_of_another_network_are_found_in_the_table_of_their_own() {
+        let row =
+            "0: 00000000:1F90 00000000:0000 0A 00000000:00000005 00:00000000 00000000 0 0 777 1";
+        let found = |network: &str| {
+            let links = [
+                ("/proc/self/ns/net", "net:[1]"),
+                ("/proc/7/ns/net", network),
+                ("/proc/7/fd/3", "socket:[777]"),
+                ("/proc/7/fd/4", "socket:[778]"),
+            ];
+            let tree = Tree::of_snapshot(Snapshot {
+                files: [("/proc/7/net/tcp".to_owned(), row.to_owned())].into(),
+                links: links
+                    .map(|(path, to)| (path.to_owned(), to.to_owned()))
+                    .into(),
+                ..Snapshot::default()
+            });
+            let known = [777, 779].map(|inode| Listening {
+                inode,
+                limit: Some(128),
+                ..Listening::default()
+            });
+            let files = ["3", "4"].map(str::to_owned);
+            let sockets = listening(&tree, "/proc/7", &files, Some(&known));
+            let seen = sockets
+                .iter()
+                .map(|socket| (socket.inode, socket.waiting, socket.limit));
+            seen.collect::<Vec<_>>()
+        };
+        assert_eq!(found("net:[1]"), [(777, 0, Some(128))]);
+        assert_eq!(found("net:[2]"), [(777, 5, None)]);
+    }
 
     #[test]
     fn a_thread_may_be_called_anything() {
@@ -151,24 +176,5 @@ mod tests {
         for end in 0..stat.len() - 6 {
             assert_eq!(thread(&stat[..end]), None, "cut at {end}");
         }
-    }
-
-    #[test]
-    fn only_sockets_that_listen_have_a_queue_of_connections() {
-        let row = |state: &str| {
-            format!(
-                "   0: 0100007F:1F90 00000000:0000 {state} 00000000:00000005 00:00000000 00000000     0        0 777 1 0 100"
-            )
-        };
-        let expected = Listening {
-            port: 8080,
-            waiting: 5,
-        };
-        assert_eq!(listener(&row("0A")), Some((777, expected)));
-        assert_eq!(listener(&row("01")), None);
-        assert_eq!(
-            listener("  sl  local_address rem_address   st tx_queue"),
-            None
-        );
     }
 }
