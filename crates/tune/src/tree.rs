@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::facts::Listening;
 use crate::facts::ethtool::Ethtool;
+use crate::facts::packet_filter::Rules;
 use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES, SNAPSHOT_BYTES_MAX};
 
 /// Version of the format of snapshots; within one, keys are only added.
@@ -39,7 +40,7 @@ pub type AskCounters = fn(&str) -> io::Result<Vec<(String, u64)>>;
 
 enum Source {
     Root { directory: OwnedFd, path: PathBuf },
-    Snapshot(Snapshot),
+    Snapshot(Box<Snapshot>),
 }
 
 /// What was read of a machine.
@@ -65,6 +66,9 @@ pub struct Snapshot {
     /// Sockets that wait for connections; none when the kernel was not asked or did not answer.
     #[serde(default)]
     pub listening: Option<Vec<Listening>>,
+    /// Rules of packet filters by family and table; none when they could not be counted.
+    #[serde(default)]
+    pub packet_rules: Option<Rules>,
 }
 
 impl Tree {
@@ -72,7 +76,7 @@ impl Tree {
     pub fn open(path: &Path) -> Result<Tree, Error> {
         let failed = |error: io::Error| Error::Read(path.to_owned(), error);
         if !path.metadata().map_err(failed)?.is_dir() {
-            return Ok(Tree::of(Source::Snapshot(read_snapshot(path)?)));
+            return Ok(Tree::of(Source::Snapshot(Box::new(read_snapshot(path)?))));
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())
@@ -102,7 +106,7 @@ impl Tree {
 
     /// A snapshot in memory, as if it had been read from a file.
     pub fn of_snapshot(snapshot: Snapshot) -> Tree {
-        Tree::of(Source::Snapshot(snapshot))
+        Tree::of(Source::Snapshot(Box::new(snapshot)))
     }
 
     /// From now on everything that is read is kept for [`Tree::recorded`].
@@ -179,7 +183,7 @@ impl Tree {
                 true => "is empty; was it cut off?".to_owned(),
                 false => format!("says {start:?}, which has no meaning here; was it cut off?"),
             };
-            self.troubles.borrow_mut().insert(path.to_owned(), why);
+            self.trouble(path, why);
         }
         understood
     }
@@ -282,6 +286,15 @@ impl Tree {
         self.answer(ask, |snapshot| &snapshot.listening, |to| &mut to.listening)
     }
 
+    /// How many rules packet filters have: of this machine from the kernel, of a recorded one from the snapshot.
+    pub fn packet_rules(&self, ask: impl FnOnce() -> Option<Rules>) -> Option<Rules> {
+        self.answer(
+            ask,
+            |snapshot| &snapshot.packet_rules,
+            |to| &mut to.packet_rules,
+        )
+    }
+
     /// What only the kernel of this machine can be asked, and where that is in a snapshot.
     fn answer<T: Clone>(
         &self,
@@ -299,6 +312,11 @@ impl Tree {
         answer
     }
 
+    /// Notes what could not be found out, and why.
+    pub(crate) fn trouble(&self, about: &str, why: String) {
+        self.troubles.borrow_mut().insert(about.to_owned(), why);
+    }
+
     fn note_trouble(&self, path: &str, error: &io::Error) {
         // What is not there is a fact. Files of a device that is down, or has no such property, say so by these.
         let is_fact = matches!(
@@ -313,9 +331,7 @@ impl Tree {
             )
         );
         if !is_fact {
-            self.troubles
-                .borrow_mut()
-                .insert(path.to_owned(), error.to_string());
+            self.trouble(path, error.to_string());
         }
     }
 }

@@ -441,6 +441,23 @@ fn surroundings(
         );
         notes.push(Note::new("netfilter", &text));
     }
+    if let Some(rules) = facts
+        .system
+        .packet_rules
+        .as_ref()
+        .filter(|rules| !rules.is_empty())
+    {
+        let tables = rules
+            .iter()
+            .map(|(table, rules)| format!("{table} {rules}"));
+        let text = format!(
+            "has {} rules ({}): each packet goes through those of its chains, so accept what matters first, and do not track \
+             what needs no state",
+            rules.values().sum::<u64>(),
+            tables.collect::<Vec<_>>().join(", ")
+        );
+        notes.push(Note::new("nftables", &text));
+    }
     if facts.system.taps > 0 {
         notes.push(Note::new(
             "packet sockets",

@@ -298,7 +298,7 @@ impl Talk {
         F: GenlFamily + Emitable + ParseableParametrized<[u8], GenlHeader> + std::fmt::Debug,
     {
         question.header.flags = NLM_F_REQUEST | NLM_F_ACK;
-        netlink::ask(&self.socket, question)
+        netlink::ask(&self.socket, question, Some)
     }
 }
 
@@ -338,12 +338,8 @@ impl Message {
             .attribute(kind)
             .and_then(|set| attribute(set, BITS))
             .unwrap_or_default();
-        let name = |bit: &[u8]| {
-            let name = attribute(bit, NAME)?.strip_suffix(&[0])?;
-            Some(String::from_utf8_lossy(name).into_owned())
-        };
         NlasIterator::new(bits)
-            .filter_map(|bit| name(bit.ok()?.value()))
+            .filter_map(|bit| netlink::text(bit.ok()?.value(), NAME))
             .collect()
     }
 }

@@ -104,12 +104,10 @@ fn of_family(family: u8, any: SocketId) -> io::Result<Vec<Listening>> {
         states: StateFlags::LISTEN,
         socket_id: any,
     });
-    let answers = netlink::list(NETLINK_SOCK_DIAG, &question)?;
-    let socket = |answer: SockDiagMessage| match answer {
+    netlink::list(NETLINK_SOCK_DIAG, &question, |answer| match answer {
         SockDiagMessage::InetResponse(answer) => Some(listening(&answer)),
         _ => None,
-    };
-    Ok(answers.into_iter().filter_map(socket).collect())
+    })
 }
 
 fn listening(answer: &InetResponse) -> Listening {

@@ -9,6 +9,7 @@ pub mod interface;
 pub mod interrupt;
 pub mod listening;
 mod netlink;
+pub mod packet_filter;
 pub mod process;
 pub mod route;
 pub mod system;

@@ -1,6 +1,7 @@
 //! Questions to the kernel by netlink: messages out and in, lists that are told in many of them, attributes within one.
 //! What a message means is known where it is asked for.
 
+use std::convert::Infallible;
 use std::fmt::Debug;
 use std::io;
 
@@ -20,9 +21,13 @@ pub(super) fn connect(protocol: isize) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// One question, and everything that is said until the kernel's "done" or "no". A list that changed while it was told is
-/// an error of the kind `Interrupted`.
-pub(super) fn ask<M>(socket: &Socket, mut question: NetlinkMessage<M>) -> io::Result<Vec<M>>
+/// One question, and what is to be kept of everything that is said until the kernel's "done" or "no". A list that changed
+/// while it was told is an error of the kind `Interrupted`.
+pub(super) fn ask<M, T>(
+    socket: &Socket,
+    mut question: NetlinkMessage<M>,
+    mut keep: impl FnMut(M) -> Option<T>,
+) -> io::Result<Vec<T>>
 where
     M: NetlinkSerializable + NetlinkDeserializable + Debug,
 {
@@ -33,28 +38,34 @@ where
     let mut answer = Answer::default();
     while !answer.is_complete {
         let mut buffer = Vec::with_capacity(NETLINK_BYTES_MAX);
-        if socket.recv(&mut buffer, 0)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        match socket.recv(&mut buffer, 0) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => answer.read(&buffer, &mut keep)?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        answer.read(&buffer)?;
     }
     match answer.has_changed {
         true => Err(io::ErrorKind::Interrupted.into()),
-        false => Ok(answer.messages),
+        false => Ok(answer.kept),
     }
 }
 
-/// The whole of a list. One that changed while it was told is asked for again.
-pub(super) fn list<M>(protocol: isize, question: &M) -> io::Result<Vec<M>>
+/// What is to be kept of a whole list. One that changed while it was told is asked for again.
+pub(super) fn list<M, T>(
+    protocol: isize,
+    question: &M,
+    mut keep: impl FnMut(M) -> Option<T>,
+) -> io::Result<Vec<T>>
 where
     M: NetlinkSerializable + NetlinkDeserializable + Debug + Clone,
 {
     let socket = connect(protocol)?;
-    let once = || {
+    let mut once = || {
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         let payload = NetlinkPayload::InnerMessage(question.clone());
-        ask(&socket, NetlinkMessage::new(header, payload))
+        ask(&socket, NetlinkMessage::new(header, payload), &mut keep)
     };
     for _ in 1..NETLINK_TRIES {
         match once() {
@@ -66,25 +77,29 @@ where
 }
 
 /// What was said until now.
-struct Answer<M> {
-    messages: Vec<M>,
+struct Answer<T> {
+    kept: Vec<T>,
     is_complete: bool,
     has_changed: bool,
 }
 
-impl<M> Default for Answer<M> {
+impl<T> Default for Answer<T> {
     fn default() -> Self {
         Answer {
-            messages: Vec::new(),
+            kept: Vec::new(),
             is_complete: false,
             has_changed: false,
         }
     }
 }
 
-impl<M: NetlinkDeserializable + Debug> Answer<M> {
+impl<T> Answer<T> {
     /// Takes the messages that came together.
-    fn read(&mut self, mut rest: &[u8]) -> io::Result<()> {
+    fn read<M: NetlinkDeserializable + Debug>(
+        &mut self,
+        mut rest: &[u8],
+        keep: &mut impl FnMut(M) -> Option<T>,
+    ) -> io::Result<()> {
         while !rest.is_empty() && !self.is_complete {
             let message = NetlinkMessage::<M>::deserialize(rest).map_err(io::Error::other)?;
             // Messages are padded to four bytes; a length of nothing would never end.
@@ -92,10 +107,12 @@ impl<M: NetlinkDeserializable + Debug> Answer<M> {
             rest = rest.get(length..).unwrap_or_default();
             self.has_changed |= message.header.flags & NLM_F_DUMP_INTR != 0;
             match message.payload {
-                NetlinkPayload::InnerMessage(_) if self.messages.len() == NETLINK_ANSWERS_MAX => {
-                    return Err(io::ErrorKind::OutOfMemory.into());
+                NetlinkPayload::InnerMessage(_) if self.kept.len() == NETLINK_ANSWERS_MAX => {
+                    return Err(io::Error::other(format!(
+                        "the kernel's list has more than {NETLINK_ANSWERS_MAX} entries"
+                    )));
                 }
-                NetlinkPayload::InnerMessage(message) => self.messages.push(message),
+                NetlinkPayload::InnerMessage(message) => self.kept.extend(keep(message)),
                 NetlinkPayload::Error(error) if error.raw_code() == 0 => self.is_complete = true,
                 NetlinkPayload::Error(error) => return Err(error.to_io()),
                 NetlinkPayload::Done(done) if done.code < 0 => {
@@ -107,6 +124,44 @@ impl<M: NetlinkDeserializable + Debug> Answer<M> {
         }
         Ok(())
     }
+}
+
+/// A message whose meaning is known to who asks only: its type, and what stands behind the header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Raw {
+    pub kind: u16,
+    pub bytes: Vec<u8>,
+}
+
+impl NetlinkSerializable for Raw {
+    fn message_type(&self) -> u16 {
+        self.kind
+    }
+
+    fn buffer_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        buffer.copy_from_slice(&self.bytes);
+    }
+}
+
+impl NetlinkDeserializable for Raw {
+    type Error = Infallible;
+
+    fn deserialize(header: &NetlinkHeader, payload: &[u8]) -> Result<Raw, Infallible> {
+        Ok(Raw {
+            kind: header.message_type,
+            bytes: payload.to_vec(),
+        })
+    }
+}
+
+/// The text of an attribute, which ends with a zero.
+pub(super) fn text(bytes: &[u8], kind: u16) -> Option<String> {
+    let text = attribute(bytes, kind)?.strip_suffix(&[0])?;
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 /// The value of the first attribute of a kind.
@@ -126,6 +181,58 @@ pub(super) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use netlink_packet_core::{DefaultNla, Emitable};
+
+    fn message(kind: u16, flags: u16, bytes: &[u8]) -> Vec<u8> {
+        let mut header = NetlinkHeader::default();
+        header.flags = flags;
+        let bytes = bytes.to_vec();
+        let payload = NetlinkPayload::InnerMessage(Raw { kind, bytes });
+        let mut message = NetlinkMessage::new(header, payload);
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len().next_multiple_of(4)];
+        message.serialize(&mut bytes);
+        bytes
+    }
+
+    /// What is kept of messages that came together, and whether they were the whole list.
+    fn read(bytes: &[u8]) -> io::Result<(Vec<Vec<u8>>, bool)> {
+        let mut answer = Answer::default();
+        answer.read(bytes, &mut |message: Raw| Some(message.bytes))?;
+        Ok((answer.kept, answer.is_complete && !answer.has_changed))
+    }
+
+    #[test]
+    fn a_list_ends_with_the_word_for_it() {
+        use netlink_packet_core::{NLM_F_MULTIPART, NLMSG_DONE, NLMSG_ERROR};
+        let row = |bytes: &[u8]| message(20, NLM_F_MULTIPART, bytes);
+        let rows = [row(b"one"), row(b"second")].concat();
+        let kept = vec![b"one".to_vec(), b"second".to_vec()];
+        assert_eq!(read(&rows).expect("rows"), (kept.clone(), false));
+        let done = message(NLMSG_DONE, NLM_F_MULTIPART, &0i32.to_ne_bytes());
+        let whole = [&rows[..], &done, &row(b"of another list")].concat();
+        assert_eq!(read(&whole).expect("a list"), (kept.clone(), true));
+        let changed = message(NLMSG_DONE, NLM_F_DUMP_INTR, &0i32.to_ne_bytes());
+        let changed = [&rows[..], &changed].concat();
+        assert_eq!(read(&changed).expect("a list"), (kept, false));
+
+        // EPERM, first as the answer to the question, then as the end of a list.
+        let refused = [&(-1i32).to_ne_bytes()[..], &[0; 16]].concat();
+        for (kind, bytes) in [(NLMSG_ERROR, &refused[..]), (NLMSG_DONE, &refused[..4])] {
+            let error = read(&message(kind, 0, bytes)).expect_err("refused");
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
+    }
+
+    #[test]
+    fn messages_that_are_cut_off_are_not_understood() {
+        let whole = message(20, 0, b"four");
+        for end in 1..whole.len() {
+            assert!(read(&whole[..end]).is_err(), "cut at {end}");
+        }
+        let mut endless = whole;
+        endless[..4].fill(0);
+        assert!(read(&endless).is_err());
+    }
 
     #[test]
     fn an_attribute_that_is_cut_off_is_not_there() {

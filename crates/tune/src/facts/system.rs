@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::packet_filter::{self, Rules};
 use crate::limits::PROCESSES_MAX;
 use crate::tree::Tree;
 
@@ -145,6 +146,8 @@ pub struct System {
     /// Tables of packet filters in use, as iptables' kernel part names them: `filter`, `nat`. The rules of nftables are
     /// not among them.
     pub packet_tables: Vec<String>,
+    /// Rules of nftables by family and table; none when they cannot be counted.
+    pub packet_rules: Option<Rules>,
     /// Limits of a process that was asked for, by their name: `Max open files` gives soft and hard.
     pub process_limits: BTreeMap<String, (String, String)>,
 }
@@ -171,6 +174,7 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
+    let packet_tables = packet_tables(tree);
     System {
         kernel: tree.text("/proc/sys/kernel/osrelease"),
         settings: SETTINGS
@@ -195,7 +199,8 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
         taps: tree
             .text("/proc/net/packet")
             .map_or(0, |text| text.lines().count().saturating_sub(1)),
-        packet_tables: packet_tables(tree),
+        packet_rules: packet_filter::read(tree, &packet_tables),
+        packet_tables,
         process_limits: process
             .map(|process| limits(tree, process))
             .unwrap_or_default(),
