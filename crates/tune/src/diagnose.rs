@@ -8,7 +8,7 @@ use crate::cpus::CpuSet;
 use crate::facts::interface::allowance;
 use crate::facts::listening::{Port, ports};
 use crate::facts::process::Thread;
-use crate::facts::{Counts, CpuTime, Facts, Softnet};
+use crate::facts::{Counts, CpuTime, Facts, Interface, Softnet};
 
 /// A CPU this busy has nothing left.
 const FULL: f64 = 0.9;
@@ -21,6 +21,8 @@ const LOSS: f64 = 0.001;
 /// A queue of connections below this is one that nobody chose: nginx asks for 511, and who gives no number to listen()
 /// gets 128 of many languages.
 const BACKLOG_SMALL: u64 = 511;
+/// The discipline that spreads the packets of a connection over time, so that TCP need not.
+const PACER: &str = "fq";
 /// Ports that evidence names; the first are the worst.
 const PORTS_SHOWN: usize = 5;
 
@@ -611,16 +613,52 @@ impl Case<'_> {
             .facts
             .system
             .setting("net/ipv4/tcp_congestion_control")?;
-        let queue = self.facts.system.setting("net/core/default_qdisc")?;
-        (control == "bbr" && queue != "fq").then_some(())?;
+        (control == "bbr").then_some(())?;
+        let queues = self.unpaced()?;
         finding(
             Limiter::Pacing,
             Confidence::Low,
             format!(
-                "congestion control is bbr and the default queue is {queue}: each connection is paced by a timer of its own"
+                "congestion control is bbr and {queues}: each connection is paced by a timer of its own"
             ),
-            "fq as default queue, or cubic where the network is short and does not lose packets",
+            "fq as queue of the device (net.core.default_qdisc is for those that come up later), or cubic where the network is \
+             short and does not lose packets",
         )
+    }
+
+    /// The queues that packets left by and that do not pace them; where none can be seen, the default one.
+    fn unpaced(&self) -> Option<String> {
+        let default = self.facts.system.setting("net/core/default_qdisc");
+        let sent = self.grown(|counter| counter == "tx_packets");
+        let mut devices: Vec<&Interface> = sent
+            .iter()
+            .flat_map(|(name, ..)| self.facts.devices_of(name))
+            .filter(|device| device.qdisc.is_some())
+            .collect();
+        // What goes to containers and tunnels says nothing of the network, unless there is nothing else.
+        if devices.iter().any(|device| device.is_device) {
+            devices.retain(|device| device.is_device);
+        }
+        if devices.is_empty() {
+            let default = default.filter(|default| *default != PACER)?;
+            return Some(format!("the default queue is {default}"));
+        }
+        let words = |device: &&Interface| {
+            let qdisc = device.qdisc.as_ref()?;
+            let mut leaves = qdisc.leaves(default);
+            leaves.retain(|leaf| *leaf != PACER);
+            let over = match leaves[..] {
+                [] => return None,
+                [root] if root == qdisc.root => String::new(),
+                _ => format!(" over {}", leaves.join(" and ")),
+            };
+            Some(format!(
+                "the queue of {} is {}{over}",
+                device.name, qdisc.root
+            ))
+        };
+        let words: BTreeSet<String> = devices.iter().filter_map(words).collect();
+        (!words.is_empty()).then(|| words.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     fn elsewhere(&self) -> Finding {
@@ -643,7 +681,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Listening, Process};
+    use crate::facts::{Listening, Process, Qdisc};
 
     /// A second of CPUs: for each, percent in interrupts, in programs and stolen.
     fn second(cpus: &[(u64, u64, u64)]) -> Counts {
@@ -859,6 +897,72 @@ mod tests {
         // What was dropped before, and what nobody waits for, is no evidence.
         let quiet = [socket(1, 0, 128, 100)];
         check_ports(&quiet, &quiet, "TCPReqQFullDoCookies 0", "above that");
+    }
+
+    #[test]
+    fn pacing_is_judged_by_the_queue_that_packets_left_by() {
+        let interface = |name: &str, is_device: bool, root: &str, below: &[&str]| Interface {
+            name: name.to_owned(),
+            is_device,
+            qdisc: Some(Qdisc {
+                root: root.to_owned(),
+                below: below.iter().map(|kind| (*kind).to_owned()).collect(),
+            }),
+            ..Interface::default()
+        };
+        let check = |interfaces: &[Interface], default: &str, expected: Option<&str>| {
+            let mut facts = Facts {
+                interfaces: interfaces.to_vec(),
+                ..Facts::default()
+            };
+            let setting = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+            facts.system.settings = [
+                setting("net/ipv4/tcp_congestion_control", "bbr"),
+                setting("net/core/default_qdisc", default),
+            ]
+            .into();
+            let sent = |interface: &Interface| {
+                let counter = ("tx_packets".to_owned(), 9);
+                (interface.name.clone(), [counter].into())
+            };
+            let after = Counts {
+                interfaces: interfaces.iter().map(sent).collect(),
+                ..Counts::default()
+            };
+            let findings = judge(&facts, &Counts::default(), &after);
+            let found = findings
+                .iter()
+                .find(|finding| finding.limiter == Limiter::Pacing);
+            let evidence = found.map(|finding| finding.evidence.as_str());
+            let expected = expected.map(|queues| {
+                format!("congestion control is bbr and {queues}: each connection is paced by a timer of its own")
+            });
+            assert_eq!(evidence, expected.as_deref());
+        };
+        let veth = interface("veth7", false, "noqueue", &[]);
+        let eth0 =
+            |root: &str, below: &[&str]| [interface("eth0", true, root, below), veth.clone()];
+        check(&[], "fq", None);
+        check(&[], "fq_codel", Some("the default queue is fq_codel"));
+        check(&eth0("fq", &[]), "pfifo_fast", None);
+        check(&eth0("mq", &["fq"]), "pfifo_fast", None);
+        check(&eth0("mq", &[]), "fq", None);
+        check(
+            &eth0("pfifo_fast", &[]),
+            "fq",
+            Some("the queue of eth0 is pfifo_fast"),
+        );
+        check(
+            &eth0("mq", &["fq_codel"]),
+            "fq",
+            Some("the queue of eth0 is mq over fq_codel"),
+        );
+        check(
+            &eth0("mq", &[]),
+            "fq_codel",
+            Some("the queue of eth0 is mq over fq_codel"),
+        );
+        check(&[veth], "fq", Some("the queue of veth7 is noqueue"));
     }
 
     #[test]

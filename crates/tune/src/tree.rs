@@ -17,9 +17,9 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::facts::Listening;
 use crate::facts::ethtool::Ethtool;
 use crate::facts::packet_filter::Rules;
+use crate::facts::{Listening, Qdisc};
 use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES, SNAPSHOT_BYTES_MAX};
 
 /// Version of the format of snapshots; within one, keys are only added.
@@ -69,6 +69,9 @@ pub struct Snapshot {
     /// Rules of packet filters by family and table; none when they could not be counted.
     #[serde(default)]
     pub packet_rules: Option<Rules>,
+    /// How packets wait to be sent, by interface; none when it could not be asked.
+    #[serde(default)]
+    pub qdiscs: Option<BTreeMap<String, Qdisc>>,
 }
 
 impl Tree {
@@ -293,6 +296,14 @@ impl Tree {
             |snapshot| &snapshot.packet_rules,
             |to| &mut to.packet_rules,
         )
+    }
+
+    /// How packets wait to be sent, by interface: of this machine from the kernel, of a recorded one from the snapshot.
+    pub fn qdiscs(
+        &self,
+        ask: impl FnOnce() -> Option<BTreeMap<String, Qdisc>>,
+    ) -> Option<BTreeMap<String, Qdisc>> {
+        self.answer(ask, |snapshot| &snapshot.qdiscs, |to| &mut to.qdiscs)
     }
 
     /// What only the kernel of this machine can be asked, and where that is in a snapshot.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::ethtool::{self, Ethtool};
 use super::interrupt::{Interrupt, Purpose, meaning};
+use super::qdisc::{self, Qdisc};
 use crate::cpus::CpuSet;
 use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
 use crate::tree::Tree;
@@ -41,6 +42,8 @@ pub struct Interface {
     pub gro_flush_timeout: Option<u64>,
     /// How many empty polls come before interrupts are on again.
     pub napi_defer_hard_irqs: Option<u64>,
+    /// In what order packets wait to be sent; none when it cannot be asked.
+    pub qdisc: Option<Qdisc>,
     /// The largest packet.
     pub mtu: Option<u64>,
     /// Width and rate of the slot, where it has less than the device can use: `x4 of x8`.
@@ -118,10 +121,15 @@ pub(crate) fn read(tree: &Tree, interrupts: &[Interrupt]) -> Vec<Interface> {
         .names(NET)
         .into_iter()
         .filter(|name| name != "lo" && name != "bonding_masters");
-    names
-        .take(INTERFACES_MAX)
-        .filter_map(|name| interface(tree, name, &by_number))
-        .collect()
+    let qdiscs = tree.qdiscs(qdisc::ask).unwrap_or_default();
+    let interface = |name: String| {
+        let qdisc = qdiscs.get(&name).cloned();
+        Some(Interface {
+            qdisc,
+            ..interface(tree, name, &by_number)?
+        })
+    };
+    names.take(INTERFACES_MAX).filter_map(interface).collect()
 }
 
 /// `None` for a name that leads to nothing, as in a recording that left virtual interfaces out.
@@ -165,6 +173,7 @@ fn interface(
         ethtool: tree.ethtool(&name, ethtool::ask),
         gro_flush_timeout: number("gro_flush_timeout"),
         napi_defer_hard_irqs: number("napi_defer_hard_irqs"),
+        qdisc: None,
         mtu: number("mtu"),
         slot_downgrade: slot_downgrade(tree, &format!("{path}/device")),
         name,

@@ -11,6 +11,7 @@ pub mod listening;
 mod netlink;
 pub mod packet_filter;
 pub mod process;
+pub mod qdisc;
 pub mod route;
 pub mod system;
 pub mod topology;
@@ -27,6 +28,7 @@ pub use interface::Interface;
 pub use interrupt::{Interrupt, Purpose};
 pub use listening::Listening;
 pub use process::Process;
+pub use qdisc::Qdisc;
 pub use system::System;
 pub use topology::Topology;
 

@@ -1,0 +1,136 @@
+//! In what order packets wait to be sent: the queueing discipline of each interface and those below it, by rtnetlink(7).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use netlink_sys::protocols::NETLINK_ROUTE;
+use serde::{Deserialize, Serialize};
+
+use super::netlink::{self, Raw};
+
+/// How packets wait at an interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Qdisc {
+    /// What they come to first: `fq`, `pfifo_fast`, `noqueue`, or `mq`, which only hands them to one for each queue.
+    pub root: String,
+    /// The kinds below it, each once; empty when there are none or they cannot be asked.
+    pub below: Vec<String>,
+}
+
+impl Qdisc {
+    /// The disciplines that packets do wait in. Below an `mq` that says nothing it is the default one.
+    pub fn leaves<'here>(&'here self, default: Option<&'here str>) -> Vec<&'here str> {
+        if !self.below.is_empty() {
+            return self.below.iter().map(String::as_str).collect();
+        }
+        match self.root.as_str() {
+            "mq" => default.into_iter().collect(),
+            root => vec![root],
+        }
+    }
+}
+
+// Messages and attributes of include/uapi/linux/rtnetlink.h and if_link.h.
+const LINK_NEW: u16 = 16;
+const LINK_GET: u16 = 18;
+const QDISC_NEW: u16 = 36;
+const QDISC_GET: u16 = 38;
+const LINK_NAME: u16 = 3;
+const LINK_QDISC: u16 = 6;
+const QDISC_KIND: u16 = 1;
+/// What comes before the attributes: `struct ifinfomsg` and `struct tcmsg`. Both have the interface's number at 4.
+const LINK_BYTES: usize = 16;
+const QDISC_BYTES: usize = 20;
+/// What a discipline that is below no other is below (include/uapi/linux/pkt_sched.h).
+const ROOT: u32 = 0xFFFF_FFFF;
+/// Where received packets are looked at; nothing waits there.
+const INGRESS: u32 = 0xFFFF_FFF1;
+
+/// Asks the kernel about the interfaces of the network namespace we are in, by name; none when it does not answer.
+pub fn ask() -> Option<BTreeMap<String, Qdisc>> {
+    let links = list(LINK_GET, LINK_BYTES, link).ok()?;
+    // A kernel without traffic control still has the roots.
+    let mut below: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
+    for (index, kind) in list(QDISC_GET, QDISC_BYTES, self::below).unwrap_or_default() {
+        below.entry(index).or_default().insert(kind);
+    }
+    let of = |(index, name, root): (u32, String, String)| {
+        let below = below.remove(&index).unwrap_or_default();
+        let below = below.into_iter().collect();
+        (name, Qdisc { root, below })
+    };
+    Some(links.into_iter().map(of).collect())
+}
+
+fn list<T>(kind: u16, bytes: usize, understand: fn(&Raw) -> Option<T>) -> io::Result<Vec<T>> {
+    let question = Raw {
+        kind,
+        bytes: vec![0; bytes],
+    };
+    netlink::list(NETLINK_ROUTE, &question, |message| understand(&message))
+}
+
+/// Number, name and discipline of an interface.
+fn link(message: &Raw) -> Option<(u32, String, String)> {
+    (message.kind == LINK_NEW).then_some(())?;
+    let (header, attributes) = message.bytes.split_at_checked(LINK_BYTES)?;
+    let text = |kind| netlink::text(attributes, kind);
+    Some((number(header, 4)?, text(LINK_NAME)?, text(LINK_QDISC)?))
+}
+
+/// A discipline that is below another: the number of its interface, and its kind.
+fn below(message: &Raw) -> Option<(u32, String)> {
+    (message.kind == QDISC_NEW).then_some(())?;
+    let (header, attributes) = message.bytes.split_at_checked(QDISC_BYTES)?;
+    let parent = number(header, 12)?;
+    (parent != ROOT && parent != INGRESS).then_some(())?;
+    Some((number(header, 4)?, netlink::text(attributes, QDISC_KIND)?))
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..at + 4)?;
+    Some(u32::from_ne_bytes(word.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netlink_packet_core::{DefaultNla, Emitable};
+
+    fn message(kind: u16, header: &[u32], attributes: &[(u16, &str)]) -> Raw {
+        let attribute =
+            |(kind, text): &(u16, &str)| DefaultNla::new(*kind, format!("{text}\0").into_bytes());
+        let attributes: Vec<DefaultNla> = attributes.iter().map(attribute).collect();
+        let mut bytes: Vec<u8> = header.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let start = bytes.len();
+        bytes.resize(start + attributes.as_slice().buffer_len(), 0);
+        attributes.as_slice().emit(&mut bytes[start..]);
+        Raw { kind, bytes }
+    }
+
+    #[test]
+    fn an_interface_has_a_name_and_a_discipline() {
+        let names = [(LINK_NAME, "eth0"), (13, "other"), (LINK_QDISC, "mq")];
+        let whole = message(LINK_NEW, &[0, 7, 0, 0], &names);
+        assert_eq!(link(&whole), Some((7, "eth0".to_owned(), "mq".to_owned())));
+        assert_eq!(link(&message(LINK_NEW, &[0, 7, 0, 0], &names[..2])), None);
+        assert_eq!(link(&message(QDISC_NEW, &[0, 7, 0, 0], &names)), None);
+        for end in 0..whole.bytes.len() - 1 {
+            let cut = Raw {
+                bytes: whole.bytes[..end].to_vec(),
+                ..whole
+            };
+            assert_eq!(link(&cut), None, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_below_another_is_below() {
+        let of = |parent: u32| message(QDISC_NEW, &[0, 7, 0, parent, 0], &[(QDISC_KIND, "fq")]);
+        assert_eq!(below(&of(0x0001_0002)), Some((7, "fq".to_owned())));
+        // The children of an mq that was made by the kernel have it without a number: 0:1.
+        assert_eq!(below(&of(1)), Some((7, "fq".to_owned())));
+        assert_eq!((below(&of(ROOT)), below(&of(INGRESS))), (None, None));
+    }
+}
