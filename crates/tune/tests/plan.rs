@@ -547,6 +547,58 @@ fn tables_of_packet_filters_are_noted() {
 }
 
 #[test]
+fn timers_of_systemd_are_one_note_where_systemd_runs() {
+    let root = cloud(1).write();
+    let unit = |name: &str, target: &str| {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        std::os::unix::fs::symlink(target, path).expect("a link");
+    };
+    let own = "etc/systemd/system";
+    for wish in [
+        "timers.target.wants/apt-daily.timer",
+        "timers.target.wants/man-db.timer",
+        "multi-user.target.wants/nightly.timer",
+        "multi-user.target.wants/nginx.service",
+    ] {
+        let name = wish.rsplit('/').next().expect("a name");
+        unit(
+            &format!("{own}/{wish}"),
+            &format!("/lib/systemd/system/{name}"),
+        );
+    }
+    // Two that the packages of systemd itself want, one of which somebody has masked.
+    for (place, name) in [
+        ("usr/lib", "systemd-tmpfiles-clean"),
+        ("lib", "fstrim"),
+        ("lib", "man-db"),
+    ] {
+        let wish = format!("{place}/systemd/system/timers.target.wants/{name}.timer");
+        unit(&wish, &format!("../{name}.timer"));
+    }
+    unit(&format!("{own}/fstrim.timer"), "/dev/null");
+    let notes = || {
+        let plan = plan_of(root.path(), &Request::default());
+        let about = plan
+            .notes
+            .into_iter()
+            .filter(|note| note.about.contains("timer"));
+        about.map(|note| note.text).collect::<Vec<_>>()
+    };
+    let process = root.path().join("proc/1");
+    fs::create_dir_all(&process).expect("a directory");
+    fs::write(process.join("comm"), "init\n").expect("written");
+    assert_eq!(notes(), [""; 0]);
+    fs::write(process.join("comm"), "systemd\n").expect("written");
+    let names = "(apt-daily.timer, man-db.timer, nightly.timer, systemd-tmpfiles-clean.timer)";
+    assert!(
+        notes().len() == 1 && notes()[0].contains(names),
+        "{:?}",
+        notes()
+    );
+}
+
+#[test]
 fn keys_of_the_json_are_those_that_are_documented() {
     let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 1, 16));
     let json = serde_json::to_value(&plan).expect("JSON");

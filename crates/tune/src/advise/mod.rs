@@ -399,6 +399,13 @@ fn surroundings(
             )),
         }
     }
+    if !facts.system.timers.is_empty() {
+        let text = format!(
+            "start programs by themselves ({}): each shows in the slowest answers; stop them during measurements",
+            facts.system.timers.join(", ")
+        );
+        notes.push(Note::new("timers of systemd", &text));
+    }
     if facts
         .interfaces
         .iter()

@@ -135,6 +135,8 @@ pub struct System {
     pub cpu_quota: Option<(u64, u64)>,
     /// Programs that wake up or manage, that are running.
     pub daemons: Vec<(String, Daemon)>,
+    /// Timers of systemd that are wanted at boot: `apt-daily.timer`. None where systemd does not run.
+    pub timers: Vec<String>,
     /// Lines of /etc/sysctl.conf and /etc/sysctl.d that set something, as `(file, key, value)`.
     pub configured: Vec<(String, String, String)>,
     /// Mitigations of CPU flaws.
@@ -193,6 +195,7 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
         virtualization: virtualization(tree),
         cpu_quota: cpu_quota(tree),
         daemons: daemons(tree),
+        timers: timers(tree),
         configured: configured(tree),
         mitigations: mitigations(tree),
         command_line: tree.text("/proc/cmdline"),
@@ -349,6 +352,29 @@ fn daemons(tree: &Tree) -> Vec<(String, Daemon)> {
     found.sort_by(|one, two| one.0.cmp(&two.0));
     found.dedup();
     found
+}
+
+/// Those that some target wants, by the links that systemctl or a package has made, and that nobody has masked.
+fn timers(tree: &Tree) -> Vec<String> {
+    if tree.text("/proc/1/comm").as_deref() != Some("systemd") {
+        return Vec::new();
+    }
+    const OWN: &str = "/etc/systemd/system";
+    let names = tree.names(OWN).into_iter();
+    let wishes = names.filter(|name| name.ends_with(".target.wants"));
+    let mut places: Vec<String> = wishes.map(|name| format!("{OWN}/{name}")).collect();
+    places.extend(
+        ["/usr/lib", "/lib"].map(|path| format!("{path}/systemd/system/timers.target.wants")),
+    );
+    let is_masked = |name: &str| tree.link(&format!("{OWN}/{name}")).as_deref() == Some("null");
+    let mut timers: Vec<String> = places
+        .iter()
+        .flat_map(|place| tree.names(place))
+        .filter(|name| name.ends_with(".timer") && !is_masked(name))
+        .collect();
+    timers.sort_unstable();
+    timers.dedup();
+    timers
 }
 
 fn configured(tree: &Tree) -> Vec<(String, String, String)> {
