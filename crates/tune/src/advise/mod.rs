@@ -440,6 +440,14 @@ fn surroundings(
         );
         notes.push(Note::new("the process", &text));
     }
+    filters(facts, notes);
+    for (path, why) in &facts.troubles {
+        notes.push(Note::new(path, why));
+    }
+}
+
+/// What sees each packet before the program does.
+fn filters(facts: &Facts, notes: &mut Vec<Note>) {
     if !facts.system.packet_tables.is_empty() {
         let text = format!(
             "has tables of rules ({}): each packet goes through the rules of its chains, so accept what matters first, and \
@@ -473,9 +481,6 @@ fn surroundings(
                 facts.system.taps
             ),
         ));
-    }
-    for (path, why) in &facts.troubles {
-        notes.push(Note::new(path, why));
     }
 }
 
