@@ -14,6 +14,10 @@ use crate::facts::{Counts, CpuTime, Facts, Interface, Softnet};
 const FULL: f64 = 0.9;
 /// A CPU this idle could take more.
 const FREE: f64 = 0.5;
+/// A CPU below this has room enough that a queue before it is short.
+const UNHURRIED: f64 = 0.8;
+/// Packets a second that are more than the talk of an idle machine: a session over ssh makes some ten.
+const SERVES: f64 = 100.0;
 /// A share of CPU time that others took which shows in every figure.
 const STEAL: f64 = 0.02;
 /// A share of packets sent again which shows in the slowest answers.
@@ -60,6 +64,8 @@ pub enum Limiter {
     Pacing,
     /// The process may open no more files, and so have no more connections.
     Files,
+    /// Nothing here was full while clients asked: they asked for no more.
+    Client,
     /// Nothing here was full.
     Elsewhere,
 }
@@ -149,7 +155,7 @@ pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
         .iter()
         .all(|finding| finding.confidence == Confidence::Low)
     {
-        findings.push(case.elsewhere());
+        findings.extend(case.elsewhere());
     }
     findings.sort_by_key(|finding| finding.confidence);
     findings
@@ -661,20 +667,75 @@ impl Case<'_> {
         (!words.is_empty()).then(|| words.into_iter().collect::<Vec<_>>().join(", "))
     }
 
-    fn elsewhere(&self) -> Finding {
+    /// Nothing here was full. Whether anything was asked, and whether what was asked went through, says where else to look.
+    fn elsewhere(&self) -> Option<Finding> {
+        const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
+            then at the network, and at locks inside the program. Where this machine asks, look at who answers";
         let busiest = self
             .loads
             .values()
             .map(|load| load.busy)
             .fold(0.0, f64::max);
-        Finding {
-            limiter: Limiter::Elsewhere,
-            confidence: Confidence::Medium,
-            evidence: format!("nothing here was full: the busiest CPU was {:.0} % busy", busiest * 100.0),
-            remedy: "look at the client first: if its CPUs are full, it is what was measured; then at the network, and at locks \
-                     inside the program"
-                .to_owned(),
+        let busy = format!("the busiest CPU was {:.0} % busy", busiest * 100.0);
+        if self.before.uptime <= 0.0 {
+            return finding(
+                Limiter::Elsewhere,
+                Confidence::Low,
+                format!("nothing here was full since the start, of all that time together: {busy}"),
+                "two readings while load runs (onrush tune diagnose on the machine itself): what is full for a minute is not seen \
+                 in a day",
+            );
         }
+        let seconds = self.after.uptime - self.before.uptime;
+        let received = self
+            .grew("TcpInSegs")
+            .saturating_add(self.grew("UdpInDatagrams")) as f64;
+        let sent = self
+            .grew("TcpOutSegs")
+            .saturating_add(self.grew("UdpOutDatagrams")) as f64;
+        let (came, went) = (received / seconds, sent / seconds);
+        // Readings at the same moment have no rate, which is not one that serves either.
+        if !(came.is_finite() && came >= SERVES) {
+            return finding(
+                Limiter::Elsewhere,
+                Confidence::Low,
+                format!(
+                    "nothing here was full, and nothing was asked of this machine: {received} packets came in, and {busy}"
+                ),
+                "another reading while clients ask; of a program in another network namespace, with --pid",
+            );
+        }
+        let dropped = self.dropped();
+        if busiest < UNHURRIED && dropped as f64 <= received * LOSS {
+            return finding(
+                Limiter::Client,
+                Confidence::Medium,
+                format!(
+                    "client-limited: {came:.0} packets a second came in and {went:.0} went out, {busy}, and next to nothing was \
+                     dropped or stolen"
+                ),
+                CLIENT,
+            );
+        }
+        finding(
+            Limiter::Elsewhere,
+            Confidence::Medium,
+            format!("nothing here was full: {busy}, and {dropped} packets were dropped"),
+            CLIENT,
+        )
+    }
+
+    /// Packets that were dropped here for any reason.
+    fn dropped(&self) -> u64 {
+        let of_devices = self.grown(|counter| ["rx_dropped", "tx_dropped"].contains(&counter));
+        let of_sockets = [
+            "TcpExtTCPBacklogDrop",
+            "TcpExtTCPRcvQDrop",
+            "UdpRcvbufErrors",
+        ];
+        let devices = of_devices.iter().map(|(.., by)| *by);
+        let sockets = of_sockets.iter().map(|name| self.grew(name));
+        devices.chain(sockets).fold(0, u64::saturating_add)
     }
 }
 
@@ -986,6 +1047,70 @@ mod tests {
         assert_eq!(
             findings[0].evidence,
             "packet-rate allowance exceeded: the provider held packets back (ens5 pps_allowance_exceeded by 17)"
+        );
+    }
+
+    #[test]
+    fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
+        let counted = |uptime: f64, counters: &[(&str, u64)]| {
+            let count = |(name, count): &(&str, u64)| ((*name).to_owned(), *count);
+            let network = counters.iter().map(count).collect();
+            Counts {
+                uptime,
+                network,
+                ..second(&[(20, 20, 0), (5, 5, 0)])
+            }
+        };
+        let check = |before: f64, after: Counts, expected: (Limiter, Confidence, &str)| {
+            let before = Counts {
+                uptime: before,
+                ..Counts::default()
+            };
+            let findings = judge(&Facts::default(), &before, &after);
+            let [found] = &findings[..] else {
+                panic!("{findings:#?}");
+            };
+            assert_eq!((found.limiter, found.confidence), (expected.0, expected.1));
+            assert!(found.evidence.contains(expected.2), "{found:#?}");
+        };
+        let asked = [
+            ("TcpInSegs", 40_000),
+            ("UdpInDatagrams", 2_000),
+            ("TcpOutSegs", 50_000),
+        ];
+        let client = (
+            Limiter::Client,
+            Confidence::Medium,
+            "client-limited: 4200 packets a second came in and 5000 went out, the busiest CPU was 40 % busy, and next to nothing was dropped or stolen",
+        );
+        check(100.0, counted(110.0, &asked), client);
+        // A few that nobody wanted, as on every network, are no reason.
+        let some = |dropped: u64| [&asked[..], &[("TcpExtTCPBacklogDrop", dropped)]].concat();
+        check(100.0, counted(110.0, &some(42)), client);
+        let full =
+            "nothing here was full: the busiest CPU was 40 % busy, and 43 packets were dropped";
+        check(
+            100.0,
+            counted(110.0, &some(43)),
+            (Limiter::Elsewhere, Confidence::Medium, full),
+        );
+        let busy = Counts {
+            cpus: second(&[(30, 55, 0), (5, 5, 0)]).cpus,
+            ..counted(110.0, &asked)
+        };
+        let words = "nothing here was full: the busiest CPU was 85 % busy";
+        check(100.0, busy, (Limiter::Elsewhere, Confidence::Medium, words));
+        let idle = "nothing was asked of this machine: 994 packets came in";
+        check(
+            100.0,
+            counted(110.0, &[("TcpInSegs", 994)]),
+            (Limiter::Elsewhere, Confidence::Low, idle),
+        );
+        // A day together says little about the minute of a test.
+        check(
+            0.0,
+            counted(110.0, &asked),
+            (Limiter::Elsewhere, Confidence::Low, "since the start"),
         );
     }
 
