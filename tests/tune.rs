@@ -394,10 +394,13 @@ fn a_process_is_diagnosed_and_shown_where_it_runs() {
 
     let root = cloud().write();
     let place = path(root.path());
+    // One that watches, and one below it that serves.
     let process = root.path().join("proc/4242");
-    fs::create_dir_all(process.join("fd")).expect("a directory");
+    let worker = root.path().join("proc/4243");
     fs::create_dir_all(process.join("net")).expect("a directory");
-    std::os::unix::fs::symlink("socket:[777]", process.join("fd/3")).expect("a link");
+    fs::create_dir_all(worker.join("fd")).expect("a directory");
+    fs::write(worker.join("stat"), "4243 (nginx) S 4242 0 0").expect("written");
+    std::os::unix::fs::symlink("socket:[777]", worker.join("fd/3")).expect("a link");
     for (file, words) in [
         ("comm", "nginx"),
         (
@@ -412,13 +415,14 @@ fn a_process_is_diagnosed_and_shown_where_it_runs() {
     ] {
         fs::write(process.join(file), format!("{words}\n")).expect("written");
     }
+    fs::rename(process.join("limits"), worker.join("limits")).expect("moved");
     let diagnosed = onrush(&["diagnose", "--root", place, "--pid", "4242"]);
     let words = text(&diagnosed.stdout);
     assert!(words.contains("of nginx, 129 wait at port 8080"), "{words}");
     assert!(words.contains("nginx has 1 of 1 files open"), "{words}");
-    let missing = onrush(&["diagnose", "--root", place, "--pid", "4243"]);
+    let missing = onrush(&["diagnose", "--root", place, "--pid", "4244"]);
     assert!(
-        text(&missing.stderr).contains("there is no process 4243 here"),
+        text(&missing.stderr).contains("there is no process 4244 here"),
         "{}",
         text(&missing.stderr)
     );

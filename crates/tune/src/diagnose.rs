@@ -834,6 +834,7 @@ mod tests {
             name: "worker".to_owned(),
             ticks,
             cpu: 0,
+            ..Thread::default()
         };
         Some(Process {
             name: "server".to_owned(),

@@ -16,7 +16,7 @@ use crate::advise::{THREAD, Target};
 use crate::cpus::CpuSet;
 use crate::facts::ethtool::{self, Knob};
 use crate::facts::interface::AffinityFile;
-use crate::facts::{self, Facts, application};
+use crate::facts::{self, Facts, process};
 use crate::tree::{self, Tree};
 
 /// Where a value is now.
@@ -152,12 +152,11 @@ impl Root {
             }
             other => other,
         };
-        if application::started(&read("stat")?) != Some(started) {
-            return Err(Errno::NOENT.into());
+        let found = process::thread(process, &read("stat")?, &read("status")?);
+        match found.ok_or_else(|| io::Error::other("its stat and status say something else"))? {
+            found if found.started == started => Ok(found.allowed.to_string()),
+            _ => Err(Errno::NOENT.into()),
         }
-        let cpus = application::allowed(&read("status")?);
-        let cpus = cpus.ok_or_else(|| io::Error::other("its status does not name its CPUs"))?;
-        Ok(cpus.to_string())
     }
 
     fn only_live<T>(&self, what: &str, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {

@@ -3,7 +3,6 @@
 //! What cannot be read is absent rather than wrong, and [`Facts::troubles`] says why. Only without any CPU there are no
 //! facts.
 
-pub mod application;
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
@@ -43,8 +42,8 @@ pub struct Facts {
     pub interrupts: Vec<Interrupt>,
     /// Everything else.
     pub system: System,
-    /// The threads of the program that was asked for.
-    pub application: Vec<application::Thread>,
+    /// The threads of the program that was asked for, by number.
+    pub application: BTreeMap<u32, process::Thread>,
     /// What the kernel counted until now.
     pub counts: Counts,
     /// Files that exist and could not be read or understood, with the reason.
@@ -135,7 +134,9 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     Ok(Facts {
         interfaces,
         system,
-        application: process.map_or_else(Vec::new, |process| application::read(tree, process)),
+        application: process
+            .map(|process| process::threads(tree, process))
+            .unwrap_or_default(),
         counts,
         troubles: tree.troubles(),
         topology,

@@ -1,4 +1,5 @@
-//! One running program: its threads and the CPUs they ran on, its open files, and the connections that wait for it.
+//! One running program with all that it started: threads and the CPUs they run on, open files, and the connections that
+//! wait for it. Servers often run a process for each CPU below one that watches them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,25 +7,26 @@ use serde::Serialize;
 
 use super::listening::{Listening, row};
 use crate::cpus::CpuSet;
-use crate::limits::{DESCRIPTORS_MAX, THREADS_MAX};
+use crate::limits::{DESCRIPTORS_MAX, PROCESSES_MAX, THREADS_MAX};
 use crate::tree::Tree;
 
-/// A process as it was at one moment.
+/// A program as it was at one moment: a process, and those that it started, directly or not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Process {
-    /// Its number.
+    /// The number of the first.
     pub number: u32,
     /// The name of its program, 15 letters at most.
     pub name: String,
-    /// CPUs it may run on.
+    /// CPUs that any of its threads may run on.
     pub allowed: CpuSet,
-    /// Its threads, by number.
+    /// Threads, by number.
     pub threads: BTreeMap<u32, Thread>,
-    /// Files, sockets among them, that it has open; none when that cannot be seen.
+    /// Files, sockets among them, that the process of it has open which is nearest to its limit; none when that cannot be
+    /// seen.
     pub files: Option<u64>,
-    /// How many it may have; none is unlimited or unknown.
+    /// How many that one may have; none is unlimited or unknown.
     pub files_max: Option<u64>,
-    /// Its sockets that wait for connections.
+    /// Sockets that wait for connections, each once.
     pub listening: Vec<Listening>,
 }
 
@@ -33,82 +35,143 @@ pub struct Process {
 pub struct Thread {
     /// Its name.
     pub name: String,
-    /// CPU time in ticks of a hundredth of a second.
+    /// The process it is of.
+    pub process: u32,
+    /// When it started, in ticks of a hundredth of a second since the machine did: what tells it from another that is given
+    /// its number later.
+    pub started: u64,
+    /// CPU time in ticks.
     pub ticks: u64,
     /// The CPU it ran on last.
     pub cpu: usize,
+    /// CPUs it may run on.
+    pub allowed: CpuSet,
 }
 
-/// Reads a process; `None` when there is no such one any more. With the sockets of the network namespace we are in, where
-/// the kernel could be asked about them.
+/// Reads a program; `None` when there is no such process any more. With the sockets of the network namespace we are in,
+/// where the kernel could be asked about them.
 pub fn read(tree: &Tree, number: u32, known: Option<&[Listening]>) -> Option<Process> {
-    let path = format!("/proc/{number}");
-    let name = tree.text(&format!("{path}/comm"))?;
-    let status = tree.text(&format!("{path}/status")).unwrap_or_default();
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .and_then(CpuSet::parse_list)
-        .unwrap_or_default();
-    let threads = tree.numbers(&format!("{path}/task"), "").into_iter();
-    let thread = |thread: usize| {
-        let stat = tree.text(&format!("{path}/task/{thread}/stat"))?;
-        Some((u32::try_from(thread).ok()?, self::thread(&stat)?))
+    let name = tree.text(&format!("/proc/{number}/comm"))?;
+    let family = family(tree, number);
+    let threads = threads_of(tree, &family);
+    let (mut files, mut files_max, mut inodes) = (None, None, BTreeSet::new());
+    let share = |files: Option<u64>, most: Option<u64>| match (files, most) {
+        (Some(files), Some(most)) => files as f64 / most.max(1) as f64,
+        _ => -1.0,
     };
-    let files = tree.names(&format!("{path}/fd"));
-    let limits = super::system::limits(tree, number);
+    for member in family {
+        let names = tree.names(&format!("/proc/{member}/fd"));
+        let limits = super::system::limits(tree, member);
+        let most = limits.get("Max open files");
+        let most = most.and_then(|(soft, _)| soft.parse().ok());
+        let open = (!names.is_empty()).then_some(names.len() as u64);
+        if member == number || share(open, most) > share(files, files_max) {
+            (files, files_max) = (open, most);
+        }
+        inodes.extend(sockets(tree, member, &names));
+    }
     Some(Process {
         number,
         name,
-        allowed,
-        threads: threads.take(THREADS_MAX).filter_map(thread).collect(),
-        listening: listening(tree, &path, &files, known),
-        files: (!files.is_empty()).then_some(files.len() as u64),
-        files_max: limits
-            .get("Max open files")
-            .and_then(|(soft, _)| soft.parse().ok()),
+        allowed: threads
+            .values()
+            .fold(CpuSet::new(), |all, thread| all.union(&thread.allowed)),
+        threads,
+        files,
+        files_max,
+        listening: listening(tree, number, &inodes, known),
     })
 }
 
-/// `17 (name) S …`: the name may hold anything, brackets too, and the CPU time is the 14th and 15th word of all, the CPU
-/// the 39th (proc_pid_stat(5)).
-fn thread(stat: &str) -> Option<Thread> {
-    let (head, tail) = stat.rsplit_once(')')?;
-    let words: Vec<&str> = tail.split_whitespace().collect();
-    let word = |at: usize| words.get(at - 3)?.parse::<u64>().ok();
+/// The threads of a process and of all that it started, by number; empty when there is no such process.
+pub fn threads(tree: &Tree, number: u32) -> BTreeMap<u32, Thread> {
+    threads_of(tree, &family(tree, number))
+}
+
+fn threads_of(tree: &Tree, family: &[u32]) -> BTreeMap<u32, Thread> {
+    let mut threads = BTreeMap::new();
+    for process in family {
+        let path = format!("/proc/{process}/task");
+        let numbers = tree.numbers(&path, "").into_iter().take(THREADS_MAX);
+        threads.extend(numbers.filter_map(|number| {
+            let text = |file: &str| tree.text(&format!("{path}/{number}/{file}"));
+            let thread = self::thread(*process, &text("stat")?, &text("status")?)?;
+            Some((u32::try_from(number).ok()?, thread))
+        }));
+    }
+    threads
+}
+
+/// A process and its descendants, the oldest first.
+fn family(tree: &Tree, process: u32) -> Vec<u32> {
+    let mut children: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    let processes = tree.numbers("/proc", "").into_iter().take(PROCESSES_MAX);
+    for number in processes.filter_map(|number| u32::try_from(number).ok()) {
+        let stat = tree.text(&format!("/proc/{number}/stat"));
+        if let Some(parent) = stat.as_deref().and_then(|stat| word(stat, 4)) {
+            children.entry(parent).or_default().push(number);
+        }
+    }
+    let mut family = vec![process];
+    let mut at = 0;
+    while let Some(parent) = family.get(at) {
+        let next = children.remove(&u64::from(*parent)).unwrap_or_default();
+        // Nobody is his own grandfather, but a recording may say so.
+        let is_new = |child: &u32| !family.contains(child);
+        let next: Vec<u32> = next.into_iter().filter(is_new).collect();
+        family.extend(next);
+        at += 1;
+    }
+    family
+}
+
+/// A thread of a process, by its `stat` and its `status`.
+pub(crate) fn thread(process: u32, stat: &str, status: &str) -> Option<Thread> {
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(Thread {
-        name: head.split_once('(')?.1.to_owned(),
-        ticks: word(14)?.saturating_add(word(15)?),
-        cpu: usize::try_from(word(39)?).ok()?,
+        name: stat.rsplit_once(')')?.0.split_once('(')?.1.to_owned(),
+        process,
+        started: word(stat, 22)?,
+        ticks: word(stat, 14)?.saturating_add(word(stat, 15)?),
+        cpu: usize::try_from(word(stat, 39)?).ok()?,
+        allowed: CpuSet::parse_list(allowed)?,
     })
 }
 
-/// The listening sockets that are open in the process: of those we know already when it is in our network, else of the
-/// rows of its own. A busy server has as many rows as connections.
+/// A number of `17 (name) S …`, counted as proc_pid_stat(5) does. The name may hold anything, brackets too.
+fn word(stat: &str, number: usize) -> Option<u64> {
+    let (_, behind) = stat.rsplit_once(')')?;
+    let at = number.checked_sub(3)?;
+    behind.split_whitespace().nth(at)?.parse().ok()
+}
+
+/// The sockets among the open files of a process.
+fn sockets(tree: &Tree, process: u32, files: &[String]) -> Vec<u64> {
+    let inode = |file: &String| {
+        let target = tree.link(&format!("/proc/{process}/fd/{file}"))?;
+        let inode = target.strip_prefix("socket:[")?.strip_suffix(']')?;
+        inode.parse().ok()
+    };
+    let files = files.iter().take(DESCRIPTORS_MAX);
+    files.filter_map(inode).collect()
+}
+
+/// The listening sockets among these: of those we know already when the process is in our network, else of the rows of
+/// its own. A busy server has as many rows as connections.
 fn listening(
     tree: &Tree,
-    path: &str,
-    files: &[String],
+    process: u32,
+    inodes: &BTreeSet<u64>,
     known: Option<&[Listening]>,
 ) -> Vec<Listening> {
+    let path = format!("/proc/{process}");
     let network = |path: &str| tree.link(&format!("{path}/ns/net"));
-    let is_ours = || network(path).is_some_and(|its| network("/proc/self") == Some(its));
+    let is_ours = || network(&path).is_some_and(|its| network("/proc/self") == Some(its));
     let mut sockets = match known.filter(|_| is_ours()) {
         Some(known) => known.to_vec(),
-        None => rows(tree, path),
-    };
-    let inode = |file: &String| {
-        let target = tree.link(&format!("{path}/fd/{file}"))?;
-        let inode = target.strip_prefix("socket:[")?.strip_suffix(']')?;
-        inode.parse::<u64>().ok()
-    };
-    let inodes: BTreeSet<u64> = match sockets.is_empty() {
-        true => BTreeSet::new(),
-        false => files
-            .iter()
-            .take(DESCRIPTORS_MAX)
-            .filter_map(inode)
-            .collect(),
+        None => rows(tree, &path),
     };
     sockets.retain(|socket| inodes.contains(&socket.inode));
     sockets
@@ -152,7 +215,8 @@ mod tests {
                 ..Listening::default()
             });
             let files = ["3", "4"].map(str::to_owned);
-            let sockets = listening(&tree, "/proc/7", &files, Some(&known));
+            let inodes = sockets(&tree, 7, &files).into_iter().collect();
+            let sockets = listening(&tree, 7, &inodes, Some(&known));
             let seen = sockets
                 .iter()
                 .map(|socket| (socket.inode, socket.waiting, socket.limit));
@@ -165,16 +229,81 @@ mod tests {
     #[test]
     fn a_thread_may_be_called_anything() {
         let stat = "17 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 120 30 0 0 20 0 4 0 99 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 5 0 0";
-        assert_eq!(
-            thread(stat),
-            Some(Thread {
-                name: "a) b (c".to_owned(),
-                ticks: 150,
-                cpu: 5
-            })
-        );
+        let status = "Name:\ta) b (c\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
+        let expected = Thread {
+            name: "a) b (c".to_owned(),
+            process: 17,
+            started: 99,
+            ticks: 150,
+            cpu: 5,
+            allowed: [0, 1].into_iter().collect(),
+        };
+        assert_eq!(thread(17, stat, status), Some(expected));
         for end in 0..stat.len() - 6 {
-            assert_eq!(thread(&stat[..end]), None, "cut at {end}");
+            assert_eq!(thread(17, &stat[..end], status), None, "cut at {end}");
         }
+        assert_eq!(thread(17, stat, ""), None);
+    }
+
+    fn machine(processes: &[(u32, u32, &[u32])]) -> Tree {
+        let mut snapshot = Snapshot::default();
+        let directories = &mut snapshot.directories;
+        for (process, parent, threads) in processes {
+            let stat = |number: u32| {
+                let zeros = |count: usize| "0 ".repeat(count);
+                format!(
+                    "{number} (a) b) S {parent} {}{number}00 {}",
+                    zeros(17),
+                    zeros(30)
+                )
+            };
+            let name = |number: &u32| number.to_string();
+            let path = format!("/proc/{process}");
+            directories
+                .entry("/proc".to_owned())
+                .or_default()
+                .push(name(process));
+            directories.insert(format!("{path}/task"), threads.iter().map(name).collect());
+            let files = &mut snapshot.files;
+            files.insert(format!("{path}/stat"), stat(*process));
+            for thread in *threads {
+                let path = format!("{path}/task/{thread}");
+                files.insert(format!("{path}/stat"), stat(*thread));
+                files.insert(
+                    format!("{path}/status"),
+                    format!("Name:\ta\nCpus_allowed:\tff\nCpus_allowed_list:\t0-{process}\n"),
+                );
+            }
+        }
+        Tree::of_snapshot(snapshot)
+    }
+
+    #[track_caller]
+    fn check(processes: &[(u32, u32, &[u32])], expected: &[(u32, u32, u64)]) {
+        let threads = threads(&machine(processes), 5);
+        let found: Vec<_> = threads
+            .iter()
+            .map(|(number, thread)| (thread.process, *number, thread.started))
+            .collect();
+        assert_eq!(found, expected);
+        for thread in threads.values() {
+            assert_eq!(thread.allowed.len(), thread.process as usize + 1);
+        }
+    }
+
+    #[test]
+    fn a_program_is_a_process_with_all_that_it_started() {
+        check(&[(4, 1, &[4])], &[]);
+        check(
+            &[
+                (1, 0, &[1]),
+                (5, 1, &[5, 9]),
+                (6, 5, &[6]),
+                (7, 1, &[7]),
+                (8, 6, &[8]),
+            ],
+            &[(5, 5, 500), (6, 6, 600), (8, 8, 800), (5, 9, 900)],
+        );
+        check(&[(5, 6, &[5]), (6, 5, &[6])], &[(5, 5, 500), (6, 6, 600)]);
     }
 }

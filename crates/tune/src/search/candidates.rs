@@ -1,10 +1,13 @@
 //! What there is to try, by stage.
 
+use std::collections::BTreeMap;
+
 use crate::Error;
 use crate::advise::{self, Request, Target};
 use crate::cpus::CpuSet;
 use crate::facts::ethtool::Knob;
-use crate::facts::{Facts, Interface, application};
+use crate::facts::process::Thread;
+use crate::facts::{Facts, Interface};
 
 /// Microseconds that interrupts may wait, to try.
 const WAITS: [u32; 4] = [0, 20, 50, 100];
@@ -279,22 +282,20 @@ fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Erro
 
 /// All CPUs for each thread that had a choice; those that the program had pinned to one CPU are pinned to one of these,
 /// in the order they had.
-fn spread(threads: &[application::Thread], cpus: &CpuSet) -> Vec<(Target, Value)> {
-    let pinned = |thread: &&application::Thread| thread.allowed.len() == 1;
-    let order: CpuSet = threads
-        .iter()
-        .filter(pinned)
-        .filter_map(|thread| thread.allowed.first())
-        .collect();
+fn spread(threads: &BTreeMap<u32, Thread>, cpus: &CpuSet) -> Vec<(Target, Value)> {
+    let pinned = |thread: &Thread| {
+        let own = thread.allowed.first();
+        own.filter(|_| thread.allowed.len() == 1)
+    };
+    let order: CpuSet = threads.values().filter_map(pinned).collect();
     let places: Vec<usize> = cpus.iter().collect();
-    let value = |thread: &application::Thread| {
+    let value = |(number, thread): (&u32, &Thread)| {
         let target = Target::Thread {
             process: thread.process,
-            thread: thread.thread,
+            thread: *number,
             started: thread.started,
         };
-        let own = thread.allowed.first().filter(|_| thread.allowed.len() == 1);
-        let at = own.and_then(|own| order.iter().position(|cpu| cpu == own));
+        let at = pinned(thread).and_then(|own| order.iter().position(|cpu| cpu == own));
         let cpus = match at {
             Some(at) => [places[at % places.len()]].into_iter().collect(),
             None => cpus.clone(),

@@ -7,7 +7,8 @@ use onrush_tune::Error;
 use onrush_tune::apply::{self, Place};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool, Knob};
-use onrush_tune::facts::{self, Facts, application};
+use onrush_tune::facts::process::Thread;
+use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::{Snapshot, Tree};
 
 use super::Machine;
@@ -74,12 +75,13 @@ impl apply::Machine for Model {
             let Place::Thread(process, thread, started) = *place else {
                 panic!("{place} is no thread");
             };
-            facts.application.push(application::Thread {
+            let of_program = Thread {
                 process,
-                thread,
                 started,
                 allowed: allowed.clone(),
-            });
+                ..Thread::default()
+            };
+            facts.application.insert(thread, of_program);
         }
         Ok(facts)
     }
