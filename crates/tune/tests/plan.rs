@@ -502,10 +502,10 @@ fn old_advice_is_recognised_and_never_proposed() {
     let plan = plan_of(root.path(), &Request::default());
     let about: Vec<&str> = plan.notes.iter().map(|note| note.about.as_str()).collect();
     assert!(
-        about.contains(&"net/ipv4/tcp_tw_recycle") && about.contains(&"net/ipv4/tcp_timestamps"),
+        about.contains(&"net.ipv4.tcp_tw_recycle") && about.contains(&"net.ipv4.tcp_timestamps"),
         "{about:?}"
     );
-    assert!(!about.contains(&"net/ipv4/tcp_sack"));
+    assert!(!about.contains(&"net.ipv4.tcp_sack"));
     assert!(
         !plan
             .actions

@@ -344,7 +344,7 @@ pub(super) fn advise(
             continue;
         }
         let Some(current) = facts.system.setting(wish.file) else {
-            notes.push(Note::new(
+            notes.push(note(
                 wish.file,
                 "is absent here: this kernel or network namespace does not have it, or it cannot be read",
             ));
@@ -391,13 +391,18 @@ impl Value {
     }
 }
 
+/// A note about a file below /proc/sys, by the name that sysctl(8) has for it.
+fn note(file: &str, text: &str) -> Note {
+    Note::new(&file.replace('/', "."), text)
+}
+
 /// Old advice that somebody followed here, in files that are read at boot or in the running kernel.
 pub(super) fn obsolete(facts: &Facts, notes: &mut Vec<Note>) {
     for (file, advice, truth) in OBSOLETE {
         let is_advice = |value: &str| advice.is_empty() || value == *advice;
         for (place, key, value) in &facts.system.configured {
             if key == file && is_advice(value) {
-                notes.push(Note::new(
+                notes.push(note(
                     file,
                     &format!("is set to {value} in {place}, but {truth}"),
                 ));
@@ -405,11 +410,11 @@ pub(super) fn obsolete(facts: &Facts, notes: &mut Vec<Note>) {
         }
         // Being there says nothing of a setting that is not gone; only its value does.
         if let Some(value) = facts.system.setting(file).filter(|value| value == advice) {
-            notes.push(Note::new(file, &format!("is {value}, but {truth}")));
+            notes.push(note(file, &format!("is {value}, but {truth}")));
         }
     }
     if let Some("1") = facts.system.setting("net/ipv4/tcp_tw_recycle") {
-        notes.push(Note::new(
+        notes.push(note(
             "net/ipv4/tcp_tw_recycle",
             "is 1: connections of clients behind one address are dropped; turn it off",
         ));
