@@ -24,6 +24,9 @@ const ERROR_SHARE_MAX: f64 = 0.02;
 /// ... or within this time, whichever is more.
 const ERROR_MAX: Duration = Duration::from_micros(20);
 
+/// A share of a CPU taken by others that shows in the rarest percentile that is compared, p99.9.
+const TAKEN_MAX: f64 = 0.001;
+
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct SelfTest {
@@ -46,6 +49,17 @@ pub struct Host {
     pub slip_1ms: Histogram,
     /// Answers per second of one thread over 50 connections, the server on another thread.
     pub ceiling: f64,
+    /// What others took of the CPUs of generator and server while a thread on each did nothing but look at the clock.
+    pub gaps: Vec<Gaps>,
+}
+
+/// The times in which a thread that always runs did not.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    /// Each that was longer than a figure may be wrong by, in nanoseconds.
+    pub lengths: Histogram,
+    /// Their share of all time.
+    pub share: f64,
 }
 
 /// One figure of a report, and what it should be.
@@ -149,7 +163,35 @@ fn host(io: Io) -> Result<Host, Error> {
         slip_50us: slip(io, Duration::from_micros(50))?,
         slip_1ms: slip(io, Duration::from_millis(1))?,
         ceiling: ceiling.rps,
+        gaps: gaps(io)?,
     })
+}
+
+/// Looks at the clock for a second on the CPUs of generator and server at once. Where both share one, one does.
+fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
+    const TIME: Duration = Duration::from_secs(1);
+    let cpus = match polls() {
+        true => vec![cpu(0), cpu(1)],
+        false => vec![None],
+    };
+    let setup = onrush_engine::Setup { io, cpus };
+    let cores = onrush_engine::start(&setup, |_: Core| {
+        let begun = clock::now();
+        let (mut last, mut lengths, mut lost) = (begun, Histogram::new(), 0);
+        while last.since(begun) < TIME {
+            let now = clock::now();
+            let gap = now.since(last);
+            if gap > ERROR_MAX {
+                lengths.record(now.nanoseconds_since(last));
+                lost += now.nanoseconds_since(last);
+            }
+            last = now;
+        }
+        let share = lost as f64 / last.nanoseconds_since(begun) as f64;
+        Gaps { lengths, share }
+    })
+    .map_err(|error| Error::Invalid(format!("a thread cannot be started: {error}")))?;
+    Ok(cores.join())
 }
 
 /// Whether generator and server have a CPU each to poll on: what they measure is then free of this machine's wake-ups,
@@ -327,6 +369,7 @@ impl fmt::Display for SelfTest {
             slip_50us,
             slip_1ms,
             ceiling,
+            gaps,
         } = &self.host;
         let three = |histogram: &Histogram| {
             let at = |percentile| units::nanoseconds(histogram.value_at(percentile) as f64);
@@ -347,9 +390,20 @@ impl fmt::Display for SelfTest {
         writeln!(out, "late by 1 ms  {}", three(slip_1ms))?;
         writeln!(
             out,
-            "ceiling       {} with one thread and 50 connections\n",
+            "ceiling       {} with one thread and 50 connections",
             units::rate(*ceiling)
         )?;
+        for (role, gaps) in ["generator", "server"].iter().zip(gaps) {
+            writeln!(
+                out,
+                "taken away    {:.1} % of the {role}'s CPU, in {} pieces a second of more than {} us, the longest {}",
+                gaps.share * 100.0,
+                gaps.lengths.count(),
+                ERROR_MAX.as_micros(),
+                units::nanoseconds(gaps.lengths.value_at(100.0) as f64),
+            )?;
+        }
+        writeln!(out)?;
         let mut last = "";
         for check in &self.checks {
             if check.case != last {
@@ -376,6 +430,16 @@ impl fmt::Display for SelfTest {
             self.checks.len(),
             ERROR_SHARE_MAX * 100.0,
             ERROR_MAX.as_micros(),
-        )
+        )?;
+        let taken = gaps.iter().map(|gaps| gaps.share).fold(0.0, f64::max);
+        if wrong > 0 && taken > TAKEN_MAX {
+            writeln!(
+                out,
+                "this machine takes {:.1} % of a CPU away from who needs it: what is as rare as that, from p{:.1} on, is its doing",
+                taken * 100.0,
+                (1.0 - taken) * 100.0,
+            )?;
+        }
+        Ok(())
     }
 }
