@@ -1,0 +1,261 @@
+//! Who was busy: CPUs, threads, or nobody here.
+
+use super::counted::LOSS;
+use super::{Case, Confidence, Finding, Limiter, Load, are, finding, named};
+use crate::cpus::CpuSet;
+use crate::facts::process::Thread;
+
+/// A CPU this busy has nothing left.
+const FULL: f64 = 0.9;
+/// A CPU this idle could take more.
+const FREE: f64 = 0.5;
+/// A CPU below this has room enough that a queue before it is short.
+const UNHURRIED: f64 = 0.8;
+/// Packets a second that are more than the talk of an idle machine: a session over ssh makes some ten.
+const SERVES: f64 = 100.0;
+
+impl Case<'_> {
+    /// The limiters that are seen in the load of CPUs.
+    pub(super) fn cpus(&self) -> Option<Finding> {
+        let with = |is_so: &dyn Fn(&Load) -> bool| -> CpuSet {
+            self.loads
+                .iter()
+                .filter(|(_, load)| is_so(load))
+                .map(|(cpu, _)| *cpu)
+                .collect()
+        };
+        let full_of_softirq = with(&|load| load.interrupts >= FULL);
+        let full = with(&|load| load.busy >= FULL);
+        let free = with(&|load| load.busy < FREE);
+        if full_of_softirq.len() == 1 && !free.is_empty() {
+            return finding(
+                Limiter::OneCpuOfSoftirq,
+                Confidence::High,
+                format!(
+                    "{} full of softirq while {} less than half busy{}",
+                    are(&full_of_softirq),
+                    are(&free),
+                    self.one_queue()
+                ),
+                "packet steering, or more queues, each with a CPU of its own (onrush tune plan)",
+            );
+        }
+        if !full_of_softirq.is_empty() {
+            return finding(
+                Limiter::Softirq,
+                Confidence::High,
+                format!("{} full of softirq", are(&full_of_softirq)),
+                "more CPUs for packets: more queues or more CPUs to steer to; then fewer packets, by larger ones",
+            );
+        }
+        let programs: CpuSet = full.iter().collect();
+        if programs.is_empty() {
+            return None;
+        }
+        if free.is_empty() {
+            return finding(
+                Limiter::Application,
+                Confidence::High,
+                format!(
+                    "{} full, mostly with programs, and none is free",
+                    are(&programs)
+                ),
+                "the programs are the limit, which is as it should be: profile them, or give them more CPUs",
+            );
+        }
+        finding(
+            Limiter::Application,
+            Confidence::Medium,
+            format!(
+                "{} full with programs while {} less than half busy",
+                are(&programs),
+                are(&free)
+            ),
+            "a thread for each CPU, or an even share of connections between them (SO_REUSEPORT)",
+        )
+    }
+
+    fn one_queue(&self) -> String {
+        let devices = self
+            .facts
+            .interfaces
+            .iter()
+            .filter(|interface| interface.is_device && interface.receive.len() == 1);
+        let names: Vec<&str> = devices.map(|interface| interface.name.as_str()).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("; {} has a single receive queue", names.join(", ")),
+        }
+    }
+
+    pub(super) fn files(&self) -> Option<Finding> {
+        let process = self.after.process.as_ref()?;
+        let (files, most) = (process.files?, process.files_max?);
+        (files as f64 >= most as f64 * 0.95).then_some(())?;
+        finding(
+            Limiter::Files,
+            Confidence::High,
+            format!(
+                "{} has {files} of {most} files open, and each connection is one",
+                process.name
+            ),
+            "LimitNOFILE in its unit, or ulimit -n before it; fs.nr_open above that",
+        )
+    }
+
+    /// A process that may run on full CPUs only, while others are free.
+    pub(super) fn cage(&self) -> Option<Finding> {
+        let process = self.after.process.as_ref()?;
+        let load = |cpu: usize| self.loads.get(&cpu).map_or(0.0, |load| load.busy);
+        let is_full =
+            !process.allowed.is_empty() && process.allowed.iter().all(|cpu| load(cpu) >= FULL);
+        let free = self.free().minus(&process.allowed);
+        (is_full && !free.is_empty()).then_some(())?;
+        finding(
+            Limiter::Application,
+            Confidence::High,
+            format!(
+                "{} may run on {} only, with nothing left, while {} less than half busy",
+                process.name,
+                named(&process.allowed),
+                are(&free)
+            ),
+            "more CPUs for it (CPUAffinity in its unit, taskset, cpuset), and a thread for each",
+        )
+    }
+
+    /// A thread that is full while the machine has room.
+    pub(super) fn thread(&self) -> Option<Finding> {
+        let shares = self.shares();
+        let full: Vec<_> = shares.iter().filter(|(.., share)| *share >= FULL).collect();
+        let (name, number, cpu, share) = *full.first()?;
+        let free = self.free();
+        (!free.is_empty()).then_some(())?;
+        let others = match full.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more of {} threads", shares.len()),
+        };
+        finding(
+            Limiter::Application,
+            Confidence::High,
+            format!(
+                "thread {name} ({number}) was on CPU {cpu} for {:.0} % of the time{others}, while {} less than half busy",
+                share * 100.0,
+                are(&free)
+            ),
+            "more threads, or an even share of connections between them (SO_REUSEPORT)",
+        )
+    }
+
+    /// Threads on CPUs that packets take half of.
+    pub(super) fn crowded(&self) -> Option<Finding> {
+        let is_crowded = |cpu: &usize| {
+            self.loads
+                .get(cpu)
+                .is_some_and(|load| load.interrupts >= FREE)
+        };
+        let shares = self.shares();
+        let cpus: CpuSet = shares
+            .iter()
+            .filter(|(.., share)| *share > 0.01)
+            .map(|(_, _, cpu, _)| *cpu)
+            .filter(is_crowded)
+            .collect();
+        (!cpus.is_empty()).then_some(())?;
+        finding(
+            Limiter::Softirq,
+            Confidence::Medium,
+            format!(
+                "the program runs on {}, of which packets and interrupts take more than half",
+                named(&cpus)
+            ),
+            "CPUs of its own for it, beside those that the plan gives to packets (onrush tune plan)",
+        )
+    }
+
+    /// The threads of the process, with the CPU they ran on last and the share of the time they ran, the most first.
+    fn shares(&self) -> Vec<(&str, u32, usize, f64)> {
+        let seconds = self.after.uptime - self.before.uptime;
+        let (Some(then), Some(now)) = (&self.before.process, &self.after.process) else {
+            return Vec::new();
+        };
+        let share = |(number, thread): (&u32, &'_ Thread)| {
+            let ticks = thread.ticks.checked_sub(then.threads.get(number)?.ticks)?;
+            // A tick is a hundredth of a second to every program.
+            Some((*number, thread.cpu, ticks as f64 / 100.0 / seconds))
+        };
+        let mut shares: Vec<_> = now
+            .threads
+            .iter()
+            .filter_map(|row| {
+                share(row).map(|(number, cpu, share)| (row.1.name.as_str(), number, cpu, share))
+            })
+            .filter(|(.., share)| share.is_finite())
+            .collect();
+        shares.sort_by(|one, two| two.3.total_cmp(&one.3));
+        shares
+    }
+
+    pub(super) fn free(&self) -> CpuSet {
+        let free = self.loads.iter().filter(|(_, load)| load.busy < FREE);
+        free.map(|(cpu, _)| *cpu).collect()
+    }
+
+    /// Nothing here was full. Whether anything was asked, and whether what was asked went through, says where else to look.
+    pub(super) fn elsewhere(&self) -> Option<Finding> {
+        const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
+            then at the network, and at locks inside the program. Where this machine asks, look at who answers";
+        let busiest = self
+            .loads
+            .values()
+            .map(|load| load.busy)
+            .fold(0.0, f64::max);
+        let busy = format!("the busiest CPU was {:.0} % busy", busiest * 100.0);
+        if self.before.uptime <= 0.0 {
+            return finding(
+                Limiter::Elsewhere,
+                Confidence::Low,
+                format!("nothing here was full since the start, of all that time together: {busy}"),
+                "two readings while load runs (onrush tune diagnose on the machine itself): what is full for a minute is not seen \
+                 in a day",
+            );
+        }
+        let seconds = self.after.uptime - self.before.uptime;
+        let received = self
+            .grew("TcpInSegs")
+            .saturating_add(self.grew("UdpInDatagrams")) as f64;
+        let sent = self
+            .grew("TcpOutSegs")
+            .saturating_add(self.grew("UdpOutDatagrams")) as f64;
+        let (came, went) = (received / seconds, sent / seconds);
+        // Readings at the same moment have no rate, which is not one that serves either.
+        if !(came.is_finite() && came >= SERVES) {
+            return finding(
+                Limiter::Elsewhere,
+                Confidence::Low,
+                format!(
+                    "nothing here was full, and nothing was asked of this machine: {received} packets came in, and {busy}"
+                ),
+                "another reading while clients ask; of a program in another network namespace, with --pid",
+            );
+        }
+        let dropped = self.dropped();
+        if busiest < UNHURRIED && dropped as f64 <= received * LOSS {
+            return finding(
+                Limiter::Client,
+                Confidence::Medium,
+                format!(
+                    "client-limited: {came:.0} packets a second came in and {went:.0} went out, {busy}, and next to nothing was \
+                     dropped or stolen"
+                ),
+                CLIENT,
+            );
+        }
+        finding(
+            Limiter::Elsewhere,
+            Confidence::Medium,
+            format!("nothing here was full: {busy}, and {dropped} packets were dropped"),
+            CLIENT,
+        )
+    }
+}
