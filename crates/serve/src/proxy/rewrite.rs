@@ -248,8 +248,13 @@ fn write_request(
     }
     writer.raw(b"\r\n");
     let is_trusted = asker.is_trusted();
+    // HTTP/1.0 has no expectations, so what stands there was ignored; in HTTP/1.1 it would mean something (RFC 9110 10.1.1).
+    let is_old = head.version == Version::Http10;
     let has_options = fields(head.headers, &mut writer, |name| {
-        header_is(name, "host") || is_untrue(name, rules, is_trusted) || rules.edits.drops(name)
+        header_is(name, "host")
+            || (is_old && header_is(name, "expect"))
+            || is_untrue(name, rules, is_trusted)
+            || rules.edits.drops(name)
     });
     if has_options {
         options(head, &mut writer);

@@ -50,6 +50,25 @@ fn a_request_of_http_1_0_without_a_host_gets_the_servers_name() {
 }
 
 #[test]
+fn what_http_1_0_does_not_know_is_not_asked_of_a_server() {
+    for expectation in ["100-continue", "miracles"] {
+        on_every_driver(|site| async move {
+            let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            let upstream = site.upstream(&[&[Step::Read, ok]]);
+            let address = site.serve(&upstream.plan());
+            let request = format!(
+                "POST / HTTP/1.0\r\nHost: h\r\nExpect: {expectation}\r\nContent-Length: 2\r\n\r\nab"
+            );
+            let mut client = site.connect(&address).await;
+            let answer = client.exchange(request.as_bytes()).await;
+            assert!(answer.starts_with(b"HTTP/1.1 200 "));
+            let wanted = "POST / HTTP/1.1\nHost: h\nContent-Length: 2\nVia: 1.0 onrush\n\nab";
+            assert_eq!(upstream.requests(), [[wanted]]);
+        });
+    }
+}
+
+#[test]
 fn what_a_server_ends_by_closing_becomes_chunks_and_the_client_goes_on() {
     for head in [
         "HTTP/1.0 200 OK\r\n\r\n",
