@@ -189,6 +189,99 @@ fn what_is_not_confirmed_is_undone() {
 }
 
 #[test]
+fn what_is_not_confirmed_is_undone_whoever_has_stopped_reading() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let before = fs::read_to_string(root.path().join("proc/sys/net/core/somaxconn")).expect("read");
+    for guard in [["--confirm-within", "1ms"], ["--for", "true"]] {
+        for (out, err) in [(true, false), (false, true), (true, true)] {
+            let words = ["tune", "apply", "--root", &place, guard[0], guard[1]];
+            // A pipe that nobody reads, as that of a session which has ended, and a disk that is full.
+            let (unread, gone) = std::io::pipe().expect("a pipe");
+            drop(unread);
+            let full = || Stdio::from(fs::File::create("/dev/full").expect("it is there"));
+            let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
+            command.stdout(if out { full() } else { Stdio::null() });
+            command.stderr(if err { Stdio::from(gone) } else { full() });
+            let status = command.args(words).status().expect("it runs");
+            assert!(status.code().is_some(), "{guard:?}: {status}");
+            let now = fs::read_to_string(root.path().join("proc/sys/net/core/somaxconn"));
+            assert_eq!(now.expect("read"), before, "{guard:?}, {out}, {err}");
+            let status = onrush(&["status", "--root", &place]);
+            assert_eq!(text(&status.stdout), "nothing is applied\n");
+        }
+    }
+}
+
+#[test]
+fn what_was_applied_to_stay_outlasts_what_is_applied_for_a_while() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let setting = root.path().join("proc/sys/net/ipv4/tcp_tw_reuse");
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let read = |file: &Path| fs::read_to_string(file).expect("read");
+    assert!(onrush(&["apply", "--root", &place]).status.success());
+    let (usual, stays) = (read(&setting), read(&somaxconn));
+    let meanwhile = format!("cat {}", setting.display());
+    for (wish, guard) in [
+        ("proxy", ["--for", meanwhile.as_str()]),
+        ("proxy", ["--confirm-within", "1ms"]),
+        ("server", ["--for", "true"]),
+        ("server", ["--confirm-within", "10m"]),
+    ] {
+        let words = [
+            "apply", "--root", &place, "--role", wish, guard[0], guard[1],
+        ];
+        let applied = onrush(&words);
+        if guard[1] == meanwhile {
+            assert!(
+                text(&applied.stdout).contains("\n1\n"),
+                "{}",
+                text(&applied.stdout)
+            );
+        }
+        assert_eq!(
+            (read(&setting), read(&somaxconn)),
+            (usual.clone(), stays.clone()),
+            "{words:?}"
+        );
+    }
+    assert!(onrush(&["status", "--root", &place]).status.success());
+    let nothing = onrush(&["confirm", "--root", &place]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(text(&nothing.stderr).contains("nothing waits to be confirmed"));
+    assert!(onrush(&["revert", "--root", &place]).status.success());
+    assert_ne!(read(&somaxconn), stays);
+}
+
+#[test]
+fn a_command_is_told_to_end_with_all_that_it_started() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let file = root.path().join("number");
+    let during = format!("sleep 600 & echo $! >{}; wait; echo more", path(&file));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
+    command.args(["tune", "apply", "--root", &place, "--for", &during]);
+    let child = command.stdout(Stdio::null()).spawn().expect("it starts");
+    let number = || fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok();
+    wait_until("the command does not start", || number().is_some());
+    let number = number().expect("a number");
+    let own = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    kill_process(own.expect("a number"), Signal::TERM).expect("it runs");
+    let ended = child.wait_with_output().expect("it ends");
+    assert!(ended.status.code().is_some());
+    wait_until("what it started runs on", || {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat"));
+        // Gone, or waiting for somebody to hear of it.
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    });
+    assert_eq!(
+        text(&onrush(&["status", "--root", &place]).stdout),
+        "nothing is applied\n"
+    );
+}
+
+#[test]
 fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
     let root = Machine::new(1, 8, 1).write();
     let place = path(root.path()).to_owned();

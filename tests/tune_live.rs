@@ -137,6 +137,20 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
         "{}",
         text(&refused.stderr)
     );
+    // sudo keeps it to itself; those before it know.
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let script = format!("env -i PATH=$PATH {program} tune apply --interface v0; exit $?");
+    let behind = namespace
+        .command("sh", &["-c", &script])
+        .env("SSH_CONNECTION", "10.99.0.2 40000 10.99.0.1 22")
+        .output()
+        .expect("ip runs");
+    assert_eq!(behind.status.code(), Some(1));
+    assert!(
+        text(&behind.stderr).contains("this session comes in by v0, which has "),
+        "{}",
+        text(&behind.stderr)
+    );
     // What it does not come in by may change; so may anything that is undone when the program ends.
     let other = from(
         "10.99.0.2",

@@ -3,6 +3,7 @@
 mod session;
 
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
@@ -14,14 +15,16 @@ use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
 use onrush_config::value::parse_duration;
 use onrush_tune::advise::{self, Goal, Queues, Request, Role};
-use onrush_tune::apply::{self, Applied, Back, Force, Journal, Machine, Outcome, Reverted, Root};
+use onrush_tune::apply::{
+    self, Applied, Awake, Back, Force, Journal, Machine, Outcome, Reverted, Root, Run,
+};
 use onrush_tune::diagnose::{self, Confidence};
 use onrush_tune::facts::{self, Counts};
 use onrush_tune::report;
-use onrush_tune::search::{self, Road, Trials, Unmeasured};
+use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
 use onrush_tune::show::{self, View};
 use onrush_tune::tree::{self, Tree};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use session::Session;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -282,7 +285,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Verb::Search(args) => search(&args),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("onrush tune: {error:#}");
+        say(&format!("onrush tune: {error:#}"));
         ExitCode::from(1)
     })
 }
@@ -332,46 +335,131 @@ fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         }
     };
     let stop = Stop::listen(args.confirm_within.is_some() || args.during.is_some())?;
-    let applied = apply::apply(&mut machine, &request, &mut journal)?;
+    let made = apply::apply(&mut machine, &request, &mut journal);
+    let run = journal
+        .last_run()
+        .filter(|run| !journal.changes_since(*run).is_empty());
+    if args.confirm_within.is_none() && args.during.is_none() {
+        let is_done = told(args, &made?)?;
+        if args.persist {
+            persist(&machine, &plan, &journal)?;
+        }
+        close(journal)?;
+        return Ok(code(is_done));
+    }
+    // From here on nothing may end this before what was changed is undone: no reader that has left, no full disk.
+    let waits = match (&made, args.confirm_within, run) {
+        (Ok(_), Some(_), Some(_)) => journal.wait(),
+        _ => Ok(()),
+    };
+    close(journal)?;
+    let is_done = made
+        .and_then(|applied| waits.map(|()| applied))
+        .map_err(anyhow::Error::from)
+        .and_then(|applied| told(args, &applied));
+    let (wish, place) = (&request, &facts);
+    let outcome = is_done.and_then(|is_done| match (&args.during, args.confirm_within, run) {
+        (Some(during), ..) => last(during, &stop, || apply::stay_awake(&machine, place, wish)),
+        (None, Some(time), Some(run)) => {
+            say(&format!(
+                "undone in {time:?} unless you run `onrush tune confirm`"
+            ));
+            wait_for_confirmation(&machine, run, time, &stop)?;
+            Ok(code(is_done))
+        }
+        _ => Ok(code(is_done)),
+    });
+    let Some(run) = run else {
+        return outcome;
+    };
+    match undo_run(&mut machine, run)? {
+        Undone::Confirmed => {
+            say("confirmed");
+            outcome
+        }
+        Undone::All if args.during.is_some() => outcome,
+        Undone::All | Undone::Partly => outcome.map(|_| ExitCode::from(PARTLY)),
+    }
+}
+
+/// Prints what became of each change; whether all were made.
+fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<bool> {
     print(&match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&applied)?),
+        true => format!("{}\n", serde_json::to_string_pretty(applied)?),
         false => applied.iter().map(applied_line).collect(),
     })?;
-    if args.persist {
-        persist(&machine, &plan, &journal)?;
+    let is_refused = |change: &Applied| matches!(change.outcome, Outcome::Refused(_));
+    Ok(!applied.iter().any(is_refused))
+}
+
+/// Lets others have the journal, if there is anything in it.
+fn close(journal: Journal) -> Result<(), onrush_tune::Error> {
+    match journal.changes().is_empty() {
+        true => journal.remove(),
+        false => Ok(()),
     }
-    let is_changed = !journal.changes().is_empty();
-    match is_changed {
-        true => drop(journal),
-        false => journal.remove()?,
+}
+
+/// Waits for a program, with CPUs kept awake meanwhile where that is wished for.
+fn last(
+    during: &str,
+    stop: &Stop,
+    stay_awake: impl FnOnce() -> Option<Result<Awake, String>>,
+) -> anyhow::Result<ExitCode> {
+    let awake = stay_awake();
+    match &awake {
+        Some(Ok(awake)) => say(&format!(
+            "CPUs wake up within {} us until it ends (/dev/cpu_dma_latency)",
+            awake.limit
+        )),
+        Some(Err(why)) => say(&format!("CPUs may sleep deeply: {why}")),
+        None => {}
     }
-    let is_done = applied
-        .iter()
-        .all(|change| !matches!(change.outcome, Outcome::Refused(_)));
-    if let Some(time) = args.confirm_within.filter(|_| is_changed) {
-        eprintln!("undone in {time:?} unless you run `onrush tune confirm`");
-        if wait_for_confirmation(&machine, time, &stop)? {
-            eprintln!("confirmed");
-            return Ok(code(is_done));
-        }
-        eprintln!("not confirmed: undoing");
-        return undo(&mut machine, Force::Leave, false).map(|_| ExitCode::from(PARTLY));
+    wait_for_program(during, stop)
+}
+
+/// How it ended with a run that was to be undone.
+enum Undone {
+    All,
+    /// Something is left, which was said.
+    Partly,
+    /// It was confirmed in time, and stays.
+    Confirmed,
+}
+
+/// Undoes what one run has changed, unless it was confirmed. What others have changed stays.
+fn undo_run(machine: &mut Root, run: Run) -> anyhow::Result<Undone> {
+    let Some(journal) = known_journal(machine)? else {
+        return Ok(Undone::All); // somebody has undone everything
+    };
+    if journal.changes_since(run).is_empty() {
+        return Ok(Undone::All);
     }
-    if let Some(during) = &args.during {
-        let awake = apply::stay_awake(&machine, &facts, &request);
-        match &awake {
-            Some(Ok(awake)) => eprintln!(
-                "CPUs wake up within {} us until it ends (/dev/cpu_dma_latency)",
-                awake.limit
-            ),
-            Some(Err(why)) => eprintln!("CPUs may sleep deeply: {why}"),
-            None => {}
-        }
-        let ended = wait_for_program(during, &stop);
-        let undone = undo(&mut machine, Force::Leave, false)?;
-        return ended.map(|code| if undone { code } else { ExitCode::from(PARTLY) });
+    if journal.last_run() != Some(run) {
+        say(
+            "another onrush tune came after this one and builds on it: nothing is undone until `onrush tune revert`",
+        );
+        return Ok(Undone::Partly);
     }
-    Ok(code(is_done))
+    // Under the lock: who confirms later is told that there is nothing to confirm.
+    if journal.is_confirmed() {
+        return Ok(Undone::Confirmed);
+    }
+    if journal.is_waiting() {
+        say("not confirmed: undoing");
+    }
+    let reverted = apply::revert_since(machine, journal, run, Force::Leave)?;
+    // It is done, whether anybody reads of it or not.
+    let _ = print(&reverted.iter().map(reverted_line).collect::<String>());
+    Ok(match reverted.iter().all(Reverted::is_settled) {
+        true => Undone::All,
+        false => Undone::Partly,
+    })
+}
+
+/// Says something on standard error, as long as there is one: a session that ends takes it along.
+fn say(words: &str) {
+    let _ = writeln!(io::stderr(), "{words}");
 }
 
 fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
@@ -417,7 +505,7 @@ fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Re
     let program =
         std::env::current_exe().context("cannot find this program's own file for the unit")?;
     for path in apply::persist(machine.path(), plan, &settings, &program)? {
-        println!("written  {}", path.display());
+        print(&format!("written  {}\n", path.display()))?;
     }
     Ok(())
 }
@@ -441,17 +529,22 @@ impl Stop {
     }
 }
 
-/// Whether the changes were confirmed in time. When the journal goes, somebody has undone them already.
-fn wait_for_confirmation(machine: &Root, time: Duration, stop: &Stop) -> anyhow::Result<bool> {
+/// Waits until a run is confirmed, the time is over, or we are told to stop; or until somebody else has undone it.
+fn wait_for_confirmation(
+    machine: &Root,
+    run: Run,
+    time: Duration,
+    stop: &Stop,
+) -> anyhow::Result<()> {
     let deadline = Instant::now() + time;
-    while Instant::now() < deadline && !stop.is_asked() {
-        match known_journal(machine)? {
-            Some(journal) if journal.is_confirmed() => return Ok(true),
-            Some(_) => thread::sleep(LOOK_EVERY),
-            None => return Ok(false),
-        }
+    let is_waiting = || -> anyhow::Result<bool> {
+        let journal = known_journal(machine)?;
+        Ok(journal.is_some_and(|journal| journal.last_run() == Some(run) && journal.is_waiting()))
+    };
+    while Instant::now() < deadline && !stop.is_asked() && is_waiting()? {
+        thread::sleep(LOOK_EVERY);
     }
-    Ok(false)
+    Ok(())
 }
 
 /// Waits until a process ends, or runs a command and waits for it; its exit code is ours.
@@ -460,9 +553,11 @@ fn wait_for_program(during: &str, stop: &Stop) -> anyhow::Result<ExitCode> {
         wait_for_process(number, stop, None)?;
         return Ok(ExitCode::SUCCESS);
     }
+    // A group of its own, so that all of it can be told to end and nothing of it runs on without what it was started for.
     let mut child = Command::new("sh")
         .arg("-c")
         .arg(during)
+        .process_group(0)
         .spawn()
         .context("cannot run a shell")?;
     let mut is_told = false;
@@ -504,7 +599,7 @@ fn wait_for_process(number: i32, stop: &Stop, deadline: Option<Instant>) -> anyh
 fn tell_to_end(child: &Child) {
     if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // It may have ended in this moment; then the next look says so.
-        let _ = kill_process(process, Signal::TERM);
+        let _ = kill_process_group(process, Signal::TERM);
     }
 }
 
@@ -513,6 +608,9 @@ fn confirm(place: &Place) -> anyhow::Result<ExitCode> {
     let Some(mut journal) = known_journal(&machine)? else {
         anyhow::bail!("nothing is applied, so there is nothing to confirm");
     };
+    if !journal.is_waiting() {
+        anyhow::bail!("nothing waits to be confirmed; `onrush tune status` says what is in force");
+    }
     journal.confirm()?;
     Ok(ExitCode::SUCCESS)
 }
@@ -521,7 +619,7 @@ fn revert(args: &Revert) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
     if args.persist {
         for path in apply::unpersist(machine.path())? {
-            println!("removed  {}", path.display());
+            print(&format!("removed  {}\n", path.display()))?;
         }
     }
     let force = if args.force {
@@ -536,13 +634,13 @@ fn revert(args: &Revert) -> anyhow::Result<ExitCode> {
 fn undo(machine: &mut Root, force: Force, json: bool) -> anyhow::Result<bool> {
     let Some(journal) = known_journal(machine)? else {
         if !json {
-            println!("nothing is applied");
+            print("nothing is applied\n")?;
         }
         return Ok(true);
     };
     let reverted = apply::revert(machine, journal, force)?;
     if reverted.is_empty() && !json {
-        println!("nothing is applied");
+        print("nothing is applied\n")?;
     }
     print(&match json {
         true => format!("{}\n", serde_json::to_string_pretty(&reverted)?),
@@ -577,10 +675,10 @@ fn status(args: &Status) -> anyhow::Result<ExitCode> {
     } else {
         print(&standing.iter().map(standing_line).collect::<String>())?;
         if standing.is_empty() {
-            println!("nothing is applied");
+            print("nothing is applied\n")?;
         }
         for path in apply::persisted(machine.path()) {
-            println!("at boot  {}", path.display());
+            print(&format!("at boot  {}\n", path.display()))?;
         }
     }
     Ok(code(standing.iter().all(|change| change.is_in_force)))
@@ -685,7 +783,7 @@ fn search(args: &Search) -> anyhow::Result<ExitCode> {
     };
     // A search takes long: rows are printed as they come, and a reader who has left does not end it.
     let mut tell = |road: &Road| {
-        if !args.json && !road.is_stopped {
+        if !args.json && road.end == End::Whole {
             let _ = print(&search::last_row(road));
         }
     };
@@ -698,16 +796,20 @@ fn search(args: &Search) -> anyhow::Result<ExitCode> {
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&road)?))?;
     }
-    if road.is_stopped {
-        eprintln!("stopped: the rest was not tried, and what was being tried is undone");
+    match &road.end {
+        End::Whole => {}
+        End::Stopped => say("stopped: the rest was not tried, and what was being tried is undone"),
+        End::Stuck(why) => say(&format!(
+            "what was being tried could not be put back, so the rest was not tried: {why}; `onrush tune revert` tries again"
+        )),
     }
     if road.steps.iter().any(|step| step.is_kept) {
-        eprintln!("what was kept is in force; `onrush tune revert` undoes it");
+        say("what was kept is in force; `onrush tune revert` undoes it");
     } else {
         journal.remove_if_undone()?;
-        eprintln!("nothing was kept");
+        say("nothing was kept");
     }
-    Ok(code(!road.is_stopped))
+    Ok(code(road.end == End::Whole))
 }
 
 /// Runs a command and reads the last word it prints as a number.

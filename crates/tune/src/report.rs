@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::advise::{Action, Plan, Sharing, Target};
+use crate::apply::resets_queues;
 use crate::cpus::CpuSet;
 
 /// A plan for people. Changes with the same reason stand together.
@@ -100,7 +101,9 @@ fn wrapped(head: &str, text: &str) -> String {
     lines.trim_end().to_owned()
 }
 
-/// A plan as a script for `sh`. It goes on after a refusal and says so at the end; it does not undo.
+/// A plan as a script for `sh`. It goes on after a refusal and says so at the end; it does not undo. A device that gets
+/// another number of queues gets other interrupts with them, which nobody knows before: what is set for its queues is for a
+/// second script, and the first one says so.
 pub fn script(plan: &Plan) -> String {
     let mut out = String::from(
         "#!/bin/sh\n# Made by `onrush tune plan --script`. To be run as root. `onrush tune apply` does the same with a\n\
@@ -108,8 +111,18 @@ pub fn script(plan: &Plan) -> String {
          printf '%s\\n' \"$1\" >\"$2\" || { echo \"refused: $2\" >&2; refused=1; }\n}\nrun() {\n    \
          \"$@\" || { echo \"refused: $*\" >&2; refused=1; }\n}\n",
     );
+    let reset: Vec<&str> = plan
+        .actions
+        .iter()
+        .filter(|action| resets_queues(&action.target))
+        .filter_map(|action| action.target.interface())
+        .collect();
+    let is_known = |action: &&Action| match &action.target {
+        Target::Driver { .. } => true,
+        target => target.interface().is_none_or(|name| !reset.contains(&name)),
+    };
     let mut reason = "";
-    for action in &plan.actions {
+    for action in plan.actions.iter().filter(is_known) {
         if action.reason != reason {
             // Reasons are ours, but names of interfaces in them are not: no line may end the comment.
             out.push_str(&format!("\n# {}\n", action.reason.replace('\n', " ")));
@@ -117,6 +130,13 @@ pub fn script(plan: &Plan) -> String {
         }
         out.push_str(&command(action));
         out.push('\n');
+    }
+    if plan.actions.iter().any(|action| !is_known(&action)) {
+        let words = format!(
+            "{} has other queues and interrupts now: run `onrush tune plan --script` again, and then what it prints",
+            reset.join(", ")
+        );
+        out.push_str(&format!("\necho {} >&2\n", quoted(&words)));
     }
     out.push_str("\nexit $refused\n");
     out

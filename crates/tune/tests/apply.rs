@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use machine::model::{Model, values};
 use machine::{Kind, Machine as Shape};
 use onrush_tune::Error;
-use onrush_tune::advise::{self, Request, Target};
+use onrush_tune::advise::{self, Goal, Request, Role, Target};
 use onrush_tune::apply::{
     self, Applied, Back, Force, Journal, Machine, Outcome, Place, Reverted, Root,
 };
 use onrush_tune::facts::Facts;
+use onrush_tune::report;
 
 fn cloud() -> Shape {
     Shape::new(2, 16, 1)
@@ -132,6 +133,34 @@ impl Machine for Trouble {
             Event::Keeps(other) => self.root.put(place, other),
         }
     }
+}
+
+#[test]
+fn a_run_is_undone_without_those_before_it() {
+    let root = cloud().write();
+    let before = files(root.path());
+    apply_to(root.path());
+    // What both change: between them it was somebody else's.
+    let file = root.path().join("proc/sys/net/core/somaxconn");
+    fs::write(file, "9999\n").expect("written");
+    let first = files(root.path());
+    let mut machine = Root::open(root.path()).expect("a root");
+    let short = Request {
+        goal: Goal::Latency,
+        role: Role::Proxy,
+        ..Request::default()
+    };
+    let mut opened = journal(root.path());
+    apply::apply(&mut machine, &short, &mut opened).expect("applied");
+    let run = opened.last_run().expect("a run");
+    assert!(opened.changes_since(run).len() > 1);
+    drop(opened);
+    let undone = apply::revert_since(&mut machine, journal(root.path()), run, Force::Leave);
+    assert!(undone.expect("undone").iter().all(Reverted::is_settled));
+    assert_eq!(files(root.path()), first, "and the journal is as it was");
+    let reverted = revert(root.path(), Force::Overwrite);
+    assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+    assert_eq!(files(root.path()), before);
 }
 
 #[test]
@@ -409,5 +438,27 @@ fn a_snapshot_cannot_be_changed() {
     assert!(
         error.to_string().contains("only a machine can be changed"),
         "{error}"
+    );
+}
+
+#[test]
+fn a_script_sets_nothing_for_queues_that_get_other_interrupts() {
+    let model = Model::new(Shape::new(1, 16, 1).with("eth0", Kind::Ena, 0, 20, 3), 32);
+    let plan = advise::plan(&model.facts().expect("facts"), &Request::default()).expect("a plan");
+    let script = report::script(&plan);
+    assert!(script.contains("run ethtool -L eth0 combined "), "{script}");
+    assert!(
+        !script.contains("/proc/irq/") && !script.contains("/queues/"),
+        "{script}"
+    );
+    assert!(
+        script.contains(
+            "eth0 has other queues and interrupts now: run `onrush tune plan --script` again"
+        ),
+        "{script}"
+    );
+    assert!(
+        script.contains("put 65535 /proc/sys/net/core/somaxconn"),
+        "{script}"
     );
 }

@@ -2,7 +2,7 @@
 
 mod machine;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use onrush_tune::advise::{Request, Spelling};
 use onrush_tune::apply::{self, Force, Journal, Place, Reverted, Root};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::Facts;
-use onrush_tune::search::{self, Road, Trials, Unmeasured};
+use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
 
 /// Thousands of requests a second of one queue, by the CPU with its interrupts and those that packets are steered to.
 /// What was published for masks of 0, 32, 31, 16, 15 and 7 CPUs; straight lines between.
@@ -76,7 +76,7 @@ fn search_with(
 ) -> Result<Road, Error> {
     let mut told = String::new();
     let tell = &mut |road: &Road| {
-        if !road.is_stopped {
+        if road.end == End::Whole {
             told.push_str(&search::last_row(road));
         }
     };
@@ -164,13 +164,13 @@ fn a_measurement_that_fails_ends_the_search_before_anything_is_changed() {
     assert_eq!(journal.changes(), []);
 }
 
-/// A model that a measurement looks at while it is searched.
+/// A model that a measurement looks at while it is searched, and that may have become read-only.
 #[derive(Clone)]
-struct Shared(Rc<RefCell<Model>>);
+struct Shared(Rc<RefCell<Model>>, Rc<Cell<bool>>);
 
 impl Shared {
     fn of(model: Model) -> Shared {
-        Shared(Rc::new(RefCell::new(model)))
+        Shared(Rc::new(RefCell::new(model)), Rc::default())
     }
 
     fn values(&self) -> Vec<(String, String)> {
@@ -188,7 +188,10 @@ impl apply::Machine for Shared {
     }
 
     fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
-        self.0.borrow_mut().put(place, value)
+        match self.1.get() {
+            true => Err(rustix::io::Errno::ROFS.into()),
+            false => self.0.borrow_mut().put(place, value),
+        }
     }
 }
 
@@ -254,6 +257,73 @@ fn a_program_finds_its_cpus_and_each_thread_gets_back_what_it_had() {
     for (place, cpus) in &machine.0.borrow().threads {
         assert_eq!(before.get(place), Some(cpus), "{place}");
     }
+}
+
+#[test]
+fn threads_that_start_while_something_is_tried_do_not_stay_there() {
+    let mut model = Model::new(
+        Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, -1, 1, 16),
+        1,
+    );
+    let all = CpuSet::parse_list("0-31").expect("CPUs");
+    let first = Place::Thread(70, 70, 5);
+    let narrow = CpuSet::parse_list("3-4").expect("CPUs");
+    model.threads.insert(first.clone(), narrow.clone());
+    model.threads.insert(Place::Thread(70, 71, 5), all);
+    let mut machine = Shared::of(model);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
+    let measured = machine.clone();
+    let mut number = 100;
+    let measure = &mut || {
+        // A thread has the CPUs of who starts it.
+        let mut model = measured.0.borrow_mut();
+        let cpus = model.threads[&first].clone();
+        number += 1;
+        model.threads.insert(Place::Thread(70, number, 9), cpus);
+        Ok(1.0)
+    };
+    let road = search_with(&mut machine, 2, &mut journal, measure).expect("searched");
+    assert!(
+        road.steps
+            .iter()
+            .any(|step| step.change.starts_with("application") && step.ratio.is_some()),
+        "{road:#?}"
+    );
+    let model = machine.0.borrow();
+    assert!(model.threads.len() > 10);
+    for (place, cpus) in model
+        .threads
+        .iter()
+        .filter(|(place, _)| **place != Place::Thread(70, 71, 5))
+    {
+        assert_eq!(*cpus, narrow, "{place}");
+    }
+}
+
+#[test]
+fn a_search_that_cannot_put_back_what_it_tried_ends_and_says_so() {
+    let model = Model::new(Machine::new(1, 8, 1).with("eth0", Kind::Ena, 0, 1, 0), 1);
+    let mut machine = Shared::of(model);
+    let before = machine.values();
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
+    let (measured, usual) = (machine.clone(), before.clone());
+    let measure = &mut || {
+        // It becomes read-only with the first candidate in force.
+        measured.1.set(measured.values() != usual);
+        Ok(1.0)
+    };
+    let road = search_with(&mut machine, 2, &mut journal, measure).expect("searched");
+    assert!(
+        matches!(&road.end, End::Stuck(why) if why.contains("read-only")),
+        "{road:#?}"
+    );
+    machine.1.set(false);
+    assert_ne!(machine.values(), before);
+    let reverted = apply::revert(&mut machine, journal, Force::Leave).expect("reverted");
+    assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+    assert_eq!(machine.values(), before);
 }
 
 #[test]
@@ -331,9 +401,10 @@ fn a_search_that_is_stopped_puts_back_what_it_was_trying() {
         );
         journal.remove_if_undone().expect("removed");
         assert!(!path.exists(), "after {measurements} measurements");
-        if !road.is_stopped {
+        if road.end == End::Whole {
             return;
         }
+        assert_eq!(road.end, End::Stopped);
     }
     panic!("there is more to try than was thought");
 }

@@ -18,13 +18,17 @@ pub(super) enum Session {
 }
 
 impl Session {
-    /// What sshd says in `SSH_CONNECTION`: the client's address and port, and ours.
+    /// What sshd says in `SSH_CONNECTION`: the client's address and port, and ours. sudo does not hand it on, so who started
+    /// us is asked for it, too.
     pub(super) fn of(tree: &Tree, facts: &Facts) -> Session {
-        let Some(connection) = std::env::var("SSH_CONNECTION")
-            .ok()
-            .filter(|_| tree.is_live())
-        else {
+        if !tree.is_live() {
             return Session::Local;
+        }
+        let own = std::env::var("SSH_CONNECTION").ok().map(Origin::Said);
+        let connection = match own.or_else(origin) {
+            Some(Origin::Said(connection)) => connection,
+            Some(Origin::Daemon) => return Session::Somehow,
+            None => return Session::Local,
         };
         let client = connection.split_whitespace().next().unwrap_or_default();
         // An address of the link has its interface behind it.
@@ -105,4 +109,38 @@ impl Session {
              use --keep-queues, or --interface for others"
         )
     }
+}
+
+/// What is known of where a session comes from.
+enum Origin {
+    /// What sshd had said of it.
+    Said(String),
+    /// That sshd has started it.
+    Daemon,
+}
+
+/// Looks through those that started us for what sshd had told them.
+fn origin() -> Option<Origin> {
+    const ANCESTORS_MAX: usize = 64;
+    let mut process = std::process::id();
+    let mut is_daemons = false;
+    for _ in 0..ANCESTORS_MAX {
+        // The parent is the second word behind the name, which may hold anything.
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let (_, behind) = stat.rsplit_once(')')?;
+        process = behind.split_whitespace().nth(1)?.parse().ok()?;
+        if process == 0 {
+            break;
+        }
+        let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        let said = environment
+            .split(|byte| *byte == 0)
+            .find_map(|variable| variable.strip_prefix(b"SSH_CONNECTION="));
+        if let Some(said) = said {
+            return Some(Origin::Said(String::from_utf8_lossy(said).into_owned()));
+        }
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        is_daemons |= name.starts_with("sshd");
+    }
+    is_daemons.then_some(Origin::Daemon)
 }

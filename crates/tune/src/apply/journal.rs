@@ -39,8 +39,14 @@ enum Line {
         version: String,
         made: Option<PathBuf>,
     },
-    /// What was wished for.
-    Wish { request: Request },
+    /// What was wished for: a run begins.
+    Wish {
+        request: Request,
+        #[serde(default)]
+        run: Run,
+    },
+    /// The run waits to be confirmed, and is undone otherwise.
+    Waits,
     /// A change is about to be made.
     Change {
         target: Target,
@@ -56,6 +62,12 @@ enum Line {
     /// The changes are to stay.
     Confirmed,
 }
+
+/// One run of those that a journal tells of: an apply, or a step of a search. Its number is that of the process and where
+/// it stands, so that no other has it while the process lives, even when the journal went and came again meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Run(u64);
 
 /// All that happened to one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,11 +192,65 @@ impl Journal {
             .map_err(|error| Error::Write(self.path.clone(), error))
     }
 
-    /// Notes what was wished for.
+    /// Notes what was wished for: a run begins.
     pub fn wish(&mut self, request: &Request) -> Result<(), Error> {
         self.note(Line::Wish {
             request: request.clone(),
+            run: Run(u64::from(std::process::id()) << 32 | self.lines.len() as u64),
         })
+    }
+
+    /// Notes that the run waits to be confirmed.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        self.note(Line::Waits)
+    }
+
+    /// Whether the last run waits to be confirmed, and has not been.
+    pub fn is_waiting(&self) -> bool {
+        let mut lines = self.lines.iter().rev();
+        let last =
+            lines.find(|line| matches!(line, Line::Waits | Line::Confirmed | Line::Wish { .. }));
+        matches!(last, Some(Line::Waits))
+    }
+
+    /// The run that began last.
+    pub fn last_run(&self) -> Option<Run> {
+        self.lines.iter().rev().find_map(|line| match line {
+            Line::Wish { run, .. } => Some(*run),
+            _ => None,
+        })
+    }
+
+    /// Where a run begins.
+    fn beginning(&self, run: Run) -> Option<usize> {
+        let is_it = |line: &Line| matches!(line, Line::Wish { run: found, .. } if *found == run);
+        self.lines.iter().position(is_it)
+    }
+
+    /// What was changed since a run began: beside what was there then. Nothing when the journal does not know the run.
+    pub fn changes_since(&self, run: Run) -> Vec<Change> {
+        let beginning = self.beginning(run);
+        beginning.map_or_else(Vec::new, |at| changes(&self.lines[at..]))
+    }
+
+    /// Forgets a run and everything after it, which was undone; the whole journal when nothing is left in it.
+    pub fn forget_since(mut self, run: Run) -> Result<(), Error> {
+        let Some(at) = self.beginning(run) else {
+            return Ok(());
+        };
+        self.lines.truncate(at);
+        if self.changes().is_empty() {
+            return self.remove();
+        }
+        let forget = |file: &mut File| -> io::Result<()> {
+            let mut text = String::new();
+            file.seek(io::SeekFrom::Start(0))?;
+            file.read_to_string(&mut text)?;
+            let kept: usize = text.split_inclusive('\n').take(at).map(str::len).sum();
+            file.set_len(kept as u64)?;
+            file.sync_data()
+        };
+        forget(&mut self.file).map_err(|error| Error::Write(self.path.clone(), error))
     }
 
     /// Notes a change that is about to be made.
@@ -237,72 +303,14 @@ impl Journal {
     /// What was wished for last.
     pub fn request(&self) -> Option<&Request> {
         self.lines.iter().rev().find_map(|line| match line {
-            Line::Wish { request } => Some(request),
+            Line::Wish { request, .. } => Some(request),
             _ => None,
         })
     }
 
     /// What is changed, in the order of first changes; without what was refused.
     pub fn changes(&self) -> Vec<Change> {
-        let mut order: Vec<Target> = Vec::new();
-        let mut changes: BTreeMap<Target, Change> = BTreeMap::new();
-        // What was there before a change that may yet be refused.
-        let mut pending: BTreeMap<Target, Option<Change>> = BTreeMap::new();
-        for line in &self.lines {
-            match line {
-                Line::Change {
-                    target,
-                    before,
-                    wrote,
-                } => {
-                    pending.insert(target.clone(), changes.get(target).cloned());
-                    if !order.contains(target) {
-                        order.push(target.clone());
-                    }
-                    let before = changes
-                        .get(target)
-                        .map_or(before, |change| &change.before)
-                        .clone();
-                    let change = Change {
-                        target: target.clone(),
-                        before,
-                        ours: Some(wrote.clone()),
-                        is_seen: false,
-                    };
-                    changes.insert(target.clone(), change);
-                }
-                Line::Keep { target, before } => {
-                    if !order.contains(target) {
-                        order.push(target.clone());
-                        let change = Change {
-                            target: target.clone(),
-                            before: before.clone(),
-                            ours: None,
-                            is_seen: false,
-                        };
-                        changes.insert(target.clone(), change);
-                    }
-                }
-                Line::Kept { target, kept } => {
-                    if let Some(change) = changes.get_mut(target) {
-                        change.ours = Some(kept.clone());
-                        change.is_seen = true;
-                    }
-                }
-                Line::Refused { target } => match pending.remove(target).flatten() {
-                    Some(earlier) => drop(changes.insert(target.clone(), earlier)),
-                    None => {
-                        changes.remove(target);
-                        order.retain(|known| known != target);
-                    }
-                },
-                Line::Begin { .. } | Line::Wish { .. } | Line::Confirmed => {}
-            }
-        }
-        order
-            .into_iter()
-            .filter_map(|target| changes.remove(&target))
-            .collect()
+        changes(&self.lines)
     }
 
     /// Removes the journal when each change has been undone by another.
@@ -334,6 +342,69 @@ impl Journal {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// What some lines say is changed, in the order of first changes; without what was refused.
+fn changes(lines: &[Line]) -> Vec<Change> {
+    let mut order: Vec<Target> = Vec::new();
+    let mut changes: BTreeMap<Target, Change> = BTreeMap::new();
+    // What was there before a change that may yet be refused.
+    let mut pending: BTreeMap<Target, Option<Change>> = BTreeMap::new();
+    for line in lines {
+        match line {
+            Line::Change {
+                target,
+                before,
+                wrote,
+            } => {
+                pending.insert(target.clone(), changes.get(target).cloned());
+                if !order.contains(target) {
+                    order.push(target.clone());
+                }
+                let before = changes
+                    .get(target)
+                    .map_or(before, |change| &change.before)
+                    .clone();
+                let change = Change {
+                    target: target.clone(),
+                    before,
+                    ours: Some(wrote.clone()),
+                    is_seen: false,
+                };
+                changes.insert(target.clone(), change);
+            }
+            Line::Keep { target, before } => {
+                if !order.contains(target) {
+                    order.push(target.clone());
+                    let change = Change {
+                        target: target.clone(),
+                        before: before.clone(),
+                        ours: None,
+                        is_seen: false,
+                    };
+                    changes.insert(target.clone(), change);
+                }
+            }
+            Line::Kept { target, kept } => {
+                if let Some(change) = changes.get_mut(target) {
+                    change.ours = Some(kept.clone());
+                    change.is_seen = true;
+                }
+            }
+            Line::Refused { target } => match pending.remove(target).flatten() {
+                Some(earlier) => drop(changes.insert(target.clone(), earlier)),
+                None => {
+                    changes.remove(target);
+                    order.retain(|known| known != target);
+                }
+            },
+            Line::Begin { .. } | Line::Wish { .. } | Line::Waits | Line::Confirmed => {}
+        }
+    }
+    order
+        .into_iter()
+        .filter_map(|target| changes.remove(&target))
+        .collect()
 }
 
 /// Opens the file and waits for those who have it. Whoever had it may have removed it: a file that nobody finds any more

@@ -15,10 +15,10 @@ use std::io;
 use serde::Serialize;
 
 pub use awake::{Awake, stay_awake};
-pub use journal::{Change, Journal};
+pub use journal::{Change, Journal, Run};
 pub use machine::{Machine, Place, Root};
 pub use persist::{persist, persisted, unpersist};
-pub use revert::{Back, Force, Reverted, Standing, revert, status};
+pub use revert::{Back, Force, Reverted, Standing, revert, revert_since, status};
 
 use crate::Error;
 use crate::advise::{self, Action, Plan, Request, Spelling, Target};
@@ -203,7 +203,7 @@ pub(crate) fn lost_with(target: &Target, facts: &Facts) -> Vec<Target> {
 }
 
 /// Whether it is a number of queues, whose change resets the device.
-fn resets_queues(target: &Target) -> bool {
+pub(crate) fn resets_queues(target: &Target) -> bool {
     matches!(
         target,
         Target::Driver {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::journal::{Change, Journal};
+use super::journal::{Change, Journal, Run};
 use super::machine::{Machine, Place};
 use super::{resets_queues, words};
 use crate::Error;
@@ -80,7 +80,32 @@ pub fn revert(
     journal: Journal,
     force: Force,
 ) -> Result<Vec<Reverted>, Error> {
-    let mut changes = journal.changes();
+    let reverted = undo(machine, journal.changes(), force)?;
+    if reverted.iter().all(Reverted::is_settled) {
+        journal.remove()?;
+    }
+    Ok(reverted)
+}
+
+/// Restores what was changed since a run began to what it was then, and makes the journal forget it.
+pub fn revert_since(
+    machine: &mut impl Machine,
+    journal: Journal,
+    run: Run,
+    force: Force,
+) -> Result<Vec<Reverted>, Error> {
+    let reverted = undo(machine, journal.changes_since(run), force)?;
+    if reverted.iter().all(Reverted::is_settled) {
+        journal.forget_since(run)?;
+    }
+    Ok(reverted)
+}
+
+fn undo(
+    machine: &mut impl Machine,
+    mut changes: Vec<Change>,
+    force: Force,
+) -> Result<Vec<Reverted>, Error> {
     changes.sort_by_key(|change| step_back(&change.target));
     let facts = machine.facts()?;
     let theirs: Vec<Option<String>> = changes
@@ -105,9 +130,6 @@ pub fn revert(
             path: name(&change.target, &facts),
             outcome,
         });
-    }
-    if reverted.iter().all(Reverted::is_settled) {
-        journal.remove()?;
     }
     Ok(reverted)
 }

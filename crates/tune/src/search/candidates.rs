@@ -16,8 +16,27 @@ const WAITS: [u32; 4] = [0, 20, 50, 100];
 pub(super) struct Candidate {
     /// What it is called in the table.
     pub(super) change: String,
-    /// What is set to what.
-    pub(super) values: Vec<(Target, Value)>,
+    /// What is set.
+    pub(super) what: What,
+}
+
+/// What a candidate sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum What {
+    /// These targets to these values.
+    Values(Vec<(Target, Value)>),
+    /// The threads of the application, as they are then, to these CPUs.
+    Application(CpuSet),
+}
+
+impl Candidate {
+    /// What is set to what, by the facts as they are.
+    pub(super) fn values(&self, facts: &Facts) -> Vec<(Target, Value)> {
+        match &self.what {
+            What::Values(values) => values.clone(),
+            What::Application(cpus) => spread(&facts.application, cpus),
+        }
+    }
 }
 
 /// A value to set.
@@ -79,7 +98,7 @@ fn planned(
         true => Vec::new(),
         false => vec![Candidate {
             change: change.to_owned(),
-            values,
+            what: What::Values(values),
         }],
     })
 }
@@ -145,10 +164,7 @@ fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     }
     let mut different: Vec<Candidate> = Vec::new();
     for candidate in candidates {
-        if different
-            .iter()
-            .all(|known| known.values != candidate.values)
-        {
+        if different.iter().all(|known| known.what != candidate.what) {
             different.push(candidate);
         }
     }
@@ -202,7 +218,7 @@ fn steered(queues: &[Queue], to: &str, cpus: impl Fn(&Queue) -> CpuSet) -> Candi
     };
     Candidate {
         change: format!("packet steering to {to}"),
-        values: queues.iter().map(value).collect(),
+        what: What::Values(queues.iter().map(value).collect()),
     }
 }
 
@@ -266,18 +282,17 @@ fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Erro
         ("the node of the interrupts", near.clone()),
         ("the other nodes", all.minus(&near)),
     ];
-    let mut candidates: Vec<(CpuSet, Candidate)> = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
     for (what, cpus) in choices {
-        if !cpus.is_empty() && candidates.iter().all(|(known, _)| *known != cpus) {
-            let values = spread(&facts.application, &cpus);
-            let change = format!("application on CPUs {cpus}, {what}");
-            candidates.push((cpus, Candidate { change, values }));
+        let kind = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+        let change = format!("application on {kind} {cpus}, {what}");
+        let is_empty = cpus.is_empty();
+        let what = What::Application(cpus);
+        if !is_empty && candidates.iter().all(|known| known.what != what) {
+            candidates.push(Candidate { change, what });
         }
     }
-    Ok(candidates
-        .into_iter()
-        .map(|(_, candidate)| candidate)
-        .collect())
+    Ok(candidates)
 }
 
 /// All CPUs for each thread that had a choice; those that the program had pinned to one CPU are pinned to one of these,
@@ -290,11 +305,7 @@ fn spread(threads: &BTreeMap<u32, Thread>, cpus: &CpuSet) -> Vec<(Target, Value)
     let order: CpuSet = threads.values().filter_map(pinned).collect();
     let places: Vec<usize> = cpus.iter().collect();
     let value = |(number, thread): (&u32, &Thread)| {
-        let target = Target::Thread {
-            process: thread.process,
-            thread: *number,
-            started: thread.started,
-        };
+        let target = target(*number, thread);
         let at = pinned(thread).and_then(|own| order.iter().position(|cpu| cpu == own));
         let cpus = match at {
             Some(at) => [places[at % places.len()]].into_iter().collect(),
@@ -303,6 +314,15 @@ fn spread(threads: &BTreeMap<u32, Thread>, cpus: &CpuSet) -> Vec<(Target, Value)
         (target, Value::Cpus(cpus))
     };
     threads.iter().map(value).collect()
+}
+
+/// A thread as something that can be changed.
+pub(super) fn target(number: u32, thread: &Thread) -> Target {
+    Target::Thread {
+        process: thread.process,
+        thread: number,
+        started: thread.started,
+    }
 }
 
 /// How long interrupts wait for more packets, where drivers let that be set.
@@ -324,7 +344,7 @@ fn waits(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
             let values = vec![(driver(Knob::AdaptiveReceive), Value::Text("1".to_owned()))];
             candidates.push(Candidate {
                 change: format!("{} adaptive-rx on", placed.name),
-                values,
+                what: What::Values(values),
             });
         }
         for wait in WAITS {
@@ -340,7 +360,7 @@ fn waits(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
             }
             candidates.push(Candidate {
                 change: format!("{} rx-usecs {wait}", placed.name),
-                values,
+                what: What::Values(values),
             });
         }
     }
@@ -371,7 +391,7 @@ fn queue_counts(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Erro
             let change = format!("{} with {count} queues", placed.name);
             candidates.push(Candidate {
                 change,
-                values: vec![(target, Value::Text(count.to_string()))],
+                what: What::Values(vec![(target, Value::Text(count.to_string()))]),
             });
             count *= 2;
         }

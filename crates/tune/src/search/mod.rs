@@ -15,7 +15,7 @@ use crate::Error;
 use crate::advise::{Action, Plan, Request, Revert, Spelling, Target};
 use crate::apply::{self, Applied, Journal, Machine, Outcome, Place};
 use crate::facts::Facts;
-use candidates::{Candidate, Value};
+use candidates::{Candidate, Value, What};
 
 /// A difference that is worth a change.
 const EFFECT_MIN: f64 = 0.01;
@@ -27,8 +27,20 @@ pub struct Road {
     pub start: f64,
     /// Each candidate.
     pub steps: Vec<Step>,
-    /// Whether the user had enough before everything was tried.
-    pub is_stopped: bool,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// Everything was tried.
+    Whole,
+    /// The user had enough.
+    Stopped,
+    /// What was being tried could not be put back, which nothing could be compared with; the sentence says why.
+    Stuck(String),
 }
 
 /// A candidate beside the best so far.
@@ -89,7 +101,7 @@ pub fn search(
     let mut road = Road {
         start: middle(&mut firsts),
         steps: Vec::new(),
-        is_stopped: false,
+        end: End::Whole,
     };
     (trials.tell)(&road);
     let mut search = Search {
@@ -102,11 +114,11 @@ pub fn search(
     for stage in candidates::STAGES {
         for candidate in stage(&search.machine.facts()?, request)? {
             match search.try_out(&candidate)? {
-                Some(step) => road.steps.push(step),
-                None => road.is_stopped = true,
+                Tried::Step(step) => road.steps.push(step),
+                Tried::Over(end) => road.end = end,
             }
             (search.trials.tell)(&road);
-            if road.is_stopped {
+            if road.end != End::Whole {
                 return Ok(road);
             }
         }
@@ -121,13 +133,26 @@ struct Search<'here, 'told, M> {
     trials: Trials<'told>,
 }
 
-/// What to set a target to.
+/// What to set targets to.
 type Values = [(Target, Value)];
 
+/// What came of a candidate.
+enum Tried {
+    Step(Step),
+    Over(End),
+}
+
+/// What came of a turn.
+enum Turn {
+    /// The best so far, and the candidate.
+    Measured(f64, f64),
+    Failed(String),
+    Over(End),
+}
+
 impl<M: Machine> Search<'_, '_, M> {
-    /// Measures a candidate beside the best so far, and keeps it or puts back what was there; nothing when the user has
-    /// had enough.
-    fn try_out(&mut self, candidate: &Candidate) -> Result<Option<Step>, Error> {
+    /// Measures a candidate beside the best so far, and keeps it or puts back what was there.
+    fn try_out(&mut self, candidate: &Candidate) -> Result<Tried, Error> {
         let mut step = Step {
             change: candidate.change.clone(),
             result: None,
@@ -136,43 +161,24 @@ impl<M: Machine> Search<'_, '_, M> {
             trouble: None,
         };
         let facts = self.machine.facts()?;
-        if self
-            .actions(&facts, candidate, &candidate.values)
-            .is_empty()
-        {
+        let values = candidate.values(&facts);
+        if self.actions(&facts, candidate, &values).is_empty() {
             step.trouble = Some("is so already".to_owned());
-            return Ok(Some(step));
+            return Ok(Tried::Step(step));
         }
-        let before = self.before(&facts, candidate);
         let mut ratios = Vec::new();
         let mut results = Vec::new();
         for _ in 0..self.trials.turns {
-            let best = (self.trials.measure)();
-            let refused = match best {
-                Ok(_) => self.swap(candidate, &candidate.values)?,
-                Err(_) => None,
-            };
-            let result = match (&best, &refused) {
-                (Ok(_), None) => (self.trials.measure)(),
-                _ => Ok(0.0),
-            };
-            self.swap(candidate, &before)?;
-            match (refused, best, result) {
-                (_, Err(Unmeasured::Stopped), _) | (_, _, Err(Unmeasured::Stopped)) => {
-                    return Ok(None);
-                }
-                (None, Ok(best), Ok(result)) if best > 0.0 => {
+            match self.turn(candidate)? {
+                Turn::Measured(best, result) => {
                     ratios.push(result / best);
                     results.push(result);
                 }
-                (refused, best, result) => {
-                    let failed = [best.err(), result.err()].into_iter().flatten().next();
-                    step.trouble = Some(match (refused, failed) {
-                        (Some(why), _) | (None, Some(Unmeasured::Failed(why))) => why,
-                        _ => "the measurement gave nothing above 0".to_owned(),
-                    });
-                    return Ok(Some(step));
+                Turn::Failed(why) => {
+                    step.trouble = Some(why);
+                    return Ok(Tried::Step(step));
                 }
+                Turn::Over(end) => return Ok(Tried::Over(end)),
             }
         }
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
@@ -182,15 +188,54 @@ impl<M: Machine> Search<'_, '_, M> {
         step.ratio = Some((least, ratio, most));
         step.is_kept = least > 1.0 && ratio > 1.0 + EFFECT_MIN;
         if step.is_kept {
-            self.swap(candidate, &candidate.values)?;
+            let facts = self.machine.facts()?;
+            let values = candidate.values(&facts);
+            let before = self.before(&facts, &values);
+            step.trouble = self.swap(candidate, &values)?;
+            step.is_kept = step.trouble.is_none();
+            if !step.is_kept
+                && let Some(why) = self.put_back(candidate, &before)?
+            {
+                return Ok(Tried::Over(End::Stuck(why)));
+            }
         }
-        Ok(Some(step))
+        Ok(Tried::Step(step))
     }
 
-    /// What is there now of all that a candidate changes, and of all that is lost with it.
-    fn before(&self, facts: &Facts, candidate: &Candidate) -> Vec<(Target, Value)> {
+    /// One measurement of the best so far and one of the candidate, and back.
+    fn turn(&mut self, candidate: &Candidate) -> Result<Turn, Error> {
+        let best = match (self.trials.measure)() {
+            Ok(best) => best,
+            Err(Unmeasured::Failed(why)) => return Ok(Turn::Failed(why)),
+            Err(Unmeasured::Stopped) => return Ok(Turn::Over(End::Stopped)),
+        };
+        // Looked at in each turn: programs start and end threads.
+        let facts = self.machine.facts()?;
+        let values = candidate.values(&facts);
+        let before = self.before(&facts, &values);
+        let result = match self.swap(candidate, &values) {
+            Ok(None) => Ok((self.trials.measure)()),
+            Ok(Some(why)) => Ok(Err(Unmeasured::Failed(why))),
+            Err(error) => Err(error),
+        };
+        // Whatever happened, this comes first.
+        let stuck = self.put_back(candidate, &before)?;
+        let result = result?;
+        if let Some(why) = stuck {
+            return Ok(Turn::Over(End::Stuck(why)));
+        }
+        Ok(match result {
+            Ok(result) if best > 0.0 => Turn::Measured(best, result),
+            Ok(_) => Turn::Failed("the measurement gave nothing above 0".to_owned()),
+            Err(Unmeasured::Failed(why)) => Turn::Failed(why),
+            Err(Unmeasured::Stopped) => Turn::Over(End::Stopped),
+        })
+    }
+
+    /// What is there now of all that is to be changed, and of all that is lost with it.
+    fn before(&self, facts: &Facts, values: &Values) -> Vec<(Target, Value)> {
         let mut targets: Vec<Target> = Vec::new();
-        for (target, _) in &candidate.values {
+        for (target, _) in values {
             targets.push(target.clone());
             targets.extend(apply::lost_with(target, facts));
         }
@@ -199,6 +244,33 @@ impl<M: Machine> Search<'_, '_, M> {
             Some((target, Value::Text(now)))
         };
         targets.into_iter().filter_map(value).collect()
+    }
+
+    /// Sets everything to what it was. A thread that was started meanwhile has the CPUs of who started it, which were those
+    /// that were tried: it gets what the first thread of its process had. Says what was refused.
+    fn put_back(
+        &mut self,
+        candidate: &Candidate,
+        before: &Values,
+    ) -> Result<Option<String>, Error> {
+        let refused = self.swap(candidate, before)?;
+        if !matches!(candidate.what, What::Application(_)) {
+            return Ok(refused);
+        }
+        let facts = self.machine.facts()?;
+        let had = |process: u32| {
+            let first = |target: &Target| matches!(target, Target::Thread { process: its, thread, .. } if *its == process && *thread == process);
+            let found = before.iter().find(|(target, _)| first(target));
+            found.or_else(|| before.first()).map(|(_, value)| value)
+        };
+        let started = facts.application.iter().filter_map(|(number, thread)| {
+            let target = candidates::target(*number, thread);
+            let is_known = before.iter().any(|(known, _)| *known == target);
+            (!is_known).then(|| Some((target, had(thread.process)?.clone())))?
+        });
+        let started: Vec<_> = started.collect();
+        let also = self.swap(candidate, &started)?;
+        Ok(refused.or(also))
     }
 
     /// Sets values. What is kept by queue is found anew when the number of queues was changed before it, since interrupts
