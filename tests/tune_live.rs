@@ -60,6 +60,19 @@ impl Namespace {
             .expect("ip runs")
     }
 
+    /// Where its journal is.
+    fn journal(&self) -> String {
+        let identity = self
+            .command("readlink", &["/proc/self/ns/net"])
+            .output()
+            .expect("readlink runs");
+        let digits: String = text(&identity.stdout)
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
+        format!("/run/onrush-tune.{digits}.journal")
+    }
+
     /// Everything that a plan may change here.
     fn values(&self) -> String {
         let script = "cd /sys/class/net/v0/queues && grep -H . */rps_cpus */rps_flow_cnt */xps_cpus; \
@@ -291,17 +304,49 @@ fn a_live_interface_is_changed_read_back_and_restored() {
     }
 }
 
+/// Namespaces that are made until one has the number of one that is gone.
+const NUMBERS_MAX: usize = 64;
+
+#[test]
+fn a_journal_of_a_dead_namespace_is_not_taken_for_that_of_a_new_one() {
+    if let Err(error) = onrush_engine::network_namespace_cookie() {
+        eprintln!("skipped: this kernel does not tell namespaces apart (Linux 5.14 does): {error}");
+        return;
+    }
+    let Some(dead) = Namespace::with_veth("dead") else {
+        return;
+    };
+    let applied = dead.onrush(&["apply", "--interface", "v0"]);
+    assert!(applied.status.success(), "{}", text(&applied.stderr));
+    let journal = dead.journal();
+    drop(dead);
+    // The kernel gives the smallest number that is free.
+    let mut others = Vec::new();
+    let again = (0..NUMBERS_MAX).find_map(|at| {
+        let namespace = Namespace::new(&format!("new-{at}"))?;
+        match namespace.journal() == journal {
+            true => Some(namespace),
+            false => {
+                others.push(namespace);
+                None
+            }
+        }
+    });
+    let Some(again) = again else {
+        eprintln!("skipped: the number of the namespace that is gone was not given again");
+        fs::remove_file(journal).expect("nobody reverts it");
+        return;
+    };
+    let status = again.onrush(&["status"]);
+    assert_eq!(text(&status.stdout), "nothing is applied\n");
+    let reverted = again.onrush(&["revert"]);
+    assert_eq!(text(&reverted.stdout), "nothing is applied\n");
+    assert!(!fs::exists(journal).expect("/run can be read"));
+}
+
 /// Kills an apply as soon as its journal has some lines, or after it has ended, which is as good.
 fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
-    let identity = namespace
-        .command("readlink", &["/proc/self/ns/net"])
-        .output()
-        .expect("readlink runs");
-    let digits: String = text(&identity.stdout)
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect();
-    let journal = format!("/run/onrush-tune.{digits}.journal");
+    let journal = namespace.journal();
     let program = env!("CARGO_BIN_EXE_onrush");
     let mut child = namespace
         .command(program, &[&["tune", "apply"], wish].concat())

@@ -16,7 +16,7 @@ use clap::{Subcommand, ValueEnum};
 use onrush_config::value::parse_duration;
 use onrush_tune::advise::{self, Goal, Queues, Request, Role};
 use onrush_tune::apply::{
-    self, Applied, Awake, Back, Force, Journal, Machine, Outcome, Reverted, Root, Run,
+    self, Applied, Awake, Back, Force, Journal, Life, Machine, Outcome, Reverted, Root, Run,
 };
 use onrush_tune::diagnose::{self, Confidence};
 use onrush_tune::facts::{self, Counts};
@@ -464,7 +464,8 @@ fn say(words: &str) {
 
 fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
     let path = Journal::path_below(machine.path());
-    Journal::open(&path, &apply::boot_id(machine)).context(
+    let life = Life::of(machine, onrush_engine::network_namespace_cookie);
+    Journal::open(&path, life).context(
         "changing the machine takes root (CAP_NET_ADMIN for queues and the network's settings, root for interrupts); \
          a plan does not",
     )

@@ -34,6 +34,7 @@ pub mod cpu;
 pub mod descriptors;
 mod driver_counters;
 mod error;
+mod network_namespace;
 pub mod random;
 
 pub use address::{Address, Source};
@@ -49,6 +50,7 @@ pub use file::{File, FileKind, Metadata, Root};
 pub use input::Input;
 pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT};
 pub use listener::{Claim, Listener};
+pub use network_namespace::network_namespace_cookie;
 pub use outgoing::Part;
 pub use relay::Relay;
 pub use rustix::io::Errno;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use super::life::Life;
 use crate::Error;
 use crate::advise::{Request, Target};
 
@@ -36,6 +37,9 @@ enum Line {
     Begin {
         schema: u32,
         boot: String,
+        /// The cookie of the network namespace; none where the kernel did not say, and in journals of older versions.
+        #[serde(default)]
+        namespace: Option<u64>,
         version: String,
         made: Option<PathBuf>,
     },
@@ -99,9 +103,10 @@ impl Journal {
         root.join("run").join(name)
     }
 
-    /// Opens the journal, or begins one. `boot` is the machine's boot id: a journal of another boot describes what is
-    /// gone, and begins anew.
-    pub fn open(path: &Path, boot: &str) -> Result<Journal, Error> {
+    /// Opens the journal, or begins one. A journal of another life of the machine or of the network namespace describes
+    /// what is gone, and begins anew.
+    pub fn open(path: &Path, life: impl Into<Life>) -> Result<Journal, Error> {
+        let life = life.into();
         let failed = |error: io::Error| Error::Write(path.to_owned(), error);
         let directory = path
             .parent()
@@ -123,7 +128,8 @@ impl Journal {
         let is_ours = match journal.lines.first() {
             Some(Line::Begin {
                 schema,
-                boot: theirs,
+                boot,
+                namespace,
                 version,
                 ..
             }) => {
@@ -133,12 +139,12 @@ impl Journal {
                         path.display()
                     )));
                 }
-                theirs == boot
+                life.is_of(boot, *namespace)
             }
             _ => false,
         };
         if !is_ours {
-            journal.begin(boot).map_err(failed)?;
+            journal.begin(&life).map_err(failed)?;
         } else if let Some(Line::Begin { made, .. }) = journal.lines.first() {
             journal.made = journal.made.take().or_else(|| made.clone());
         }
@@ -166,14 +172,14 @@ impl Journal {
         Ok(())
     }
 
-    fn begin(&mut self, boot: &str) -> io::Result<()> {
+    fn begin(&mut self, life: &Life) -> io::Result<()> {
         self.file.set_len(0)?;
         self.lines.clear();
-        let (boot, version) = (boot.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         self.add(Line::Begin {
             schema: SCHEMA,
-            boot,
-            version,
+            boot: life.boot.clone(),
+            namespace: life.namespace,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             made: self.made.clone(),
         })
     }
@@ -490,5 +496,42 @@ mod tests {
             .expect("noted");
         assert_eq!(Journal::open(&path, "b").expect("open").changes().len(), 1);
         assert_eq!(Journal::open(&path, "c").expect("open").changes(), []);
+    }
+
+    /// A journal of one change, written in a network namespace, and how many changes it has in another.
+    fn changes_after(wrote: Option<u64>, reads: Option<u64>) -> usize {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        let life = |namespace| Life {
+            namespace,
+            ..Life::from("b")
+        };
+        let mut journal = Journal::open(&path, life(wrote)).expect("open");
+        journal.change(&setting("a"), "1", "2").expect("noted");
+        drop(journal);
+        let journal = Journal::open(&path, life(reads)).expect("open");
+        journal.changes().len()
+    }
+
+    #[test]
+    fn a_journal_of_a_dead_namespace_is_not_that_of_a_new_one_with_its_number() {
+        assert_eq!(changes_after(Some(4_097), Some(4_097)), 1);
+        assert_eq!(changes_after(Some(4_097), Some(4_098)), 0);
+        // Nobody knows: an older kernel, or a journal of an older version.
+        assert_eq!(changes_after(None, Some(4_098)), 1);
+        assert_eq!(changes_after(Some(4_097), None), 1);
+    }
+
+    #[test]
+    fn a_journal_of_an_older_version_says_nothing_of_its_namespace() {
+        let line = r#"{"begin":{"schema":1,"boot":"b","version":"0.1.0","made":null}}"#;
+        let line: Line = serde_json::from_str(line).expect("a line");
+        assert!(matches!(
+            line,
+            Line::Begin {
+                namespace: None,
+                ..
+            }
+        ));
     }
 }

@@ -138,7 +138,7 @@ impl Root {
         Ok(File::from(tree::open_below(&self.directory, path, flags)?))
     }
 
-    fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         self.path == Path::new("/")
     }
 

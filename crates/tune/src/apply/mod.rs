@@ -6,6 +6,7 @@
 
 mod awake;
 mod journal;
+mod life;
 mod machine;
 mod persist;
 mod revert;
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 pub use awake::{Awake, stay_awake};
 pub use journal::{Change, Journal, Run};
+pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
 pub use persist::{persist, persisted, unpersist};
 pub use revert::{Back, Force, Reverted, Standing, revert, revert_since, status};
@@ -51,15 +53,6 @@ pub enum Outcome {
     Adjusted(String),
     /// The kernel refused it, or it is gone; the sentence says why and what can be done.
     Refused(String),
-}
-
-/// The boot id of a machine, which tells whether a journal is about what still is.
-pub fn boot_id(machine: &impl Machine) -> String {
-    let place = Place::File("/proc/sys/kernel/random/boot_id".to_owned());
-    machine
-        .get(&place)
-        .map(|text| text.trim().to_owned())
-        .unwrap_or_default()
 }
 
 /// Makes a plan of the machine as it is and applies it, step by step in the safe order.
