@@ -464,11 +464,20 @@ fn say(words: &str) {
 
 fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
     let path = Journal::path_below(machine.path());
-    let life = Life::of(machine, onrush_engine::network_namespace_cookie);
-    Journal::open(&path, life).context(
+    let waits = || {
+        say(&format!(
+            "waiting for another onrush tune, which has the journal {}",
+            path.display()
+        ));
+    };
+    Journal::open_telling(&path, life(machine), waits).context(
         "changing the machine takes root (CAP_NET_ADMIN for queues and the network's settings, root for interrupts); \
          a plan does not",
     )
+}
+
+fn life(machine: &Root) -> Life {
+    Life::of(machine, onrush_engine::network_namespace_cookie)
 }
 
 /// The journal, if anything is applied.
@@ -667,8 +676,14 @@ fn reverted_line(change: &Reverted) -> String {
 
 fn status(args: &Status) -> anyhow::Result<ExitCode> {
     let machine = Root::open(&args.place.root)?;
-    let standing = match known_journal(&machine)? {
-        Some(journal) => apply::status(&machine, &journal)?,
+    let path = Journal::path_below(machine.path());
+    let standing = match Journal::glance(&path, life(&machine))? {
+        Some(glance) => {
+            if glance.is_held {
+                say("a change is under way: this is how it stands in this moment");
+            }
+            apply::standing(&machine, glance.changes)?
+        }
         None => Vec::new(),
     };
     if args.json {

@@ -421,14 +421,43 @@ fn the_plan_at_every_boot_is_written_to_drop_ins_and_removed_again() {
         .collect();
     assert_eq!(after, before);
 
+    apply::check_persist(root.path()).expect("nothing is in the way");
     fs::write(root.path().join("etc/sysctl.d/90-onrush.conf"), "mine\n").expect("written");
-    let error = apply::persist(root.path(), &plan, &[], Path::new("/usr/bin/onrush"))
-        .expect_err("not ours");
-    assert!(
-        error.to_string().contains("was not written by onrush"),
-        "{error}"
-    );
+    for error in [
+        apply::check_persist(root.path()).expect_err("not ours"),
+        apply::persist(root.path(), &plan, &[], Path::new("/usr/bin/onrush"))
+            .expect_err("not ours"),
+    ] {
+        assert!(
+            error.to_string().contains("was not written by onrush"),
+            "{error}"
+        );
+    }
     assert_eq!(apply::unpersist(root.path()).expect("nothing").len(), 0);
+}
+
+#[test]
+fn settings_that_are_in_force_since_the_boot_stay_in_the_file_that_sets_them() {
+    let root = cloud().write();
+    let facts = || Root::open(root.path()).expect("a root").facts();
+    let plan = || advise::plan(&facts().expect("facts"), &Request::default()).expect("a plan");
+    let persist = |settings: &[(String, String)]| {
+        apply::persist(root.path(), &plan(), settings, Path::new("/onrush")).expect("written");
+        fs::read_to_string(root.path().join("etc/sysctl.d/90-onrush.conf")).expect("read")
+    };
+    let first = persist(&[]);
+    assert!(first.contains("net.core.somaxconn = 65535\n"), "{first}");
+    // As after a boot: everything is as planned, and no journal says so.
+    apply_to(root.path());
+    fs::remove_dir_all(root.path().join("run")).expect("the journal");
+    assert_eq!(persist(&[]), first);
+    let other = [("net/core/somaxconn".to_owned(), "70000".to_owned())];
+    let changed = persist(&other);
+    assert!(
+        changed.contains("net.core.somaxconn = 70000\n") && !changed.contains("somaxconn = 65535"),
+        "{changed}"
+    );
+    assert_eq!(changed.lines().count(), first.lines().count());
 }
 
 #[test]

@@ -10,9 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::life::Life;
+use super::resets_queues;
 use crate::Error;
 use crate::advise::{Request, Target};
 
@@ -73,6 +75,28 @@ enum Line {
 #[serde(transparent)]
 pub struct Run(u64);
 
+/// What the first line says in the journals of all versions.
+#[derive(Deserialize)]
+struct First {
+    begin: Begun,
+}
+
+/// Which version began it.
+#[derive(Deserialize)]
+struct Begun {
+    schema: u32,
+    version: String,
+}
+
+/// What a journal says to who only wants to know.
+#[derive(Debug)]
+pub struct Glance {
+    /// As [`Journal::changes`].
+    pub changes: Vec<Change>,
+    /// Whether somebody has the journal in this moment: the changes are not the last ones.
+    pub is_held: bool,
+}
+
 /// All that happened to one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -106,6 +130,15 @@ impl Journal {
     /// Opens the journal, or begins one. A journal of another life of the machine or of the network namespace describes
     /// what is gone, and begins anew.
     pub fn open(path: &Path, life: impl Into<Life>) -> Result<Journal, Error> {
+        Journal::open_telling(path, life, || {})
+    }
+
+    /// The same; `waits` is called when another has the journal, before it is waited for.
+    pub fn open_telling(
+        path: &Path,
+        life: impl Into<Life>,
+        waits: impl FnOnce(),
+    ) -> Result<Journal, Error> {
         let life = life.into();
         let failed = |error: io::Error| Error::Write(path.to_owned(), error);
         let directory = path
@@ -114,7 +147,7 @@ impl Journal {
         if let Some(directory) = directory {
             fs::create_dir(directory).map_err(failed)?;
         }
-        let file = open_locked(path).map_err(failed)?;
+        let file = open_locked(path, waits).map_err(failed)?;
         let made = directory.map(Path::to_owned);
         let mut journal = Journal {
             path: path.to_owned(),
@@ -122,27 +155,12 @@ impl Journal {
             lines: Vec::new(),
             made,
         };
-        journal
-            .load()
-            .map_err(|error| Error::Read(path.to_owned(), error))?;
-        let is_ours = match journal.lines.first() {
-            Some(Line::Begin {
-                schema,
-                boot,
-                namespace,
-                version,
-                ..
-            }) => {
-                if *schema != SCHEMA {
-                    return Err(Error::Request(format!(
-                        "the journal {} is of onrush {version}, whose format this version does not know: revert with that",
-                        path.display()
-                    )));
-                }
-                life.is_of(boot, *namespace)
-            }
-            _ => false,
-        };
+        let (whole, length) = journal.load()?;
+        if whole < length {
+            // The last line was cut off: what it announces was not done.
+            journal.file.set_len(whole).map_err(failed)?;
+        }
+        let is_ours = journal.is_of(&life);
         if !is_ours {
             journal.begin(&life).map_err(failed)?;
         } else if let Some(Line::Begin { made, .. }) = journal.lines.first() {
@@ -151,25 +169,75 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Looks into the journal, and neither waits for who has it nor changes it; none when nothing is applied. It takes
+    /// no right but to read the file.
+    pub fn glance(path: &Path, life: impl Into<Life>) -> Result<Option<Glance>, Error> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|error| Error::Read(path.to_owned(), error))?,
+        };
+        // Shared, so that two who look do not take each other for one who changes something; gone with the file.
+        let is_held = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => false,
+            Err(Errno::WOULDBLOCK) => true,
+            Err(error) => return Err(Error::Read(path.to_owned(), error.into())),
+        };
+        let mut journal = Journal {
+            path: path.to_owned(),
+            file,
+            lines: Vec::new(),
+            made: None,
+        };
+        journal.load()?;
+        Ok(journal.is_of(&life.into()).then(|| Glance {
+            changes: journal.changes(),
+            is_held,
+        }))
+    }
+
     /// Whether there is a journal at all.
     pub fn exists(path: &Path) -> bool {
         path.exists()
     }
 
-    fn load(&mut self) -> io::Result<()> {
-        let mut text = String::new();
-        self.file.seek(io::SeekFrom::Start(0))?;
-        self.file.read_to_string(&mut text)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        if whole < text.len() {
-            // The last line was cut off: what it announces was not done.
-            self.file.set_len(whole as u64)?;
+    /// Reads the lines that are whole. Returns how many bytes they are, and how many there are.
+    fn load(&mut self) -> Result<(u64, u64), Error> {
+        let failed = |error: io::Error| Error::Read(self.path.clone(), error);
+        let mut bytes = Vec::new();
+        self.file.seek(io::SeekFrom::Start(0)).map_err(failed)?;
+        self.file.read_to_end(&mut bytes).map_err(failed)?;
+        // It may be cut off in the middle of a letter.
+        let last = bytes.iter().rposition(|byte| *byte == b'\n');
+        let whole = last.map_or(0, |last| last + 1);
+        let text =
+            str::from_utf8(&bytes[..whole]).map_err(|error| failed(io::Error::other(error)))?;
+        let mut lines = text.lines().peekable();
+        // Only the first line is the same in every format: the others may be of kinds that are not known here.
+        if let Some(first) = lines.peek().copied().map(serde_json::from_str::<First>)
+            && let Ok(First { begin }) = first
+            && begin.schema != SCHEMA
+        {
+            return Err(Error::Request(format!(
+                "the journal {} is of onrush {}, whose format this version does not know: revert with that",
+                self.path.display(),
+                begin.version
+            )));
         }
-        for line in text[..whole].lines() {
-            self.lines
-                .push(serde_json::from_str(line).map_err(io::Error::other)?);
+        for line in lines {
+            let line = serde_json::from_str(line).map_err(|error| failed(error.into()))?;
+            self.lines.push(line);
         }
-        Ok(())
+        Ok((whole as u64, bytes.len() as u64))
+    }
+
+    /// Whether it is about what still is.
+    fn is_of(&self, life: &Life) -> bool {
+        match self.lines.first() {
+            Some(Line::Begin {
+                boot, namespace, ..
+            }) => life.is_of(boot, *namespace),
+            _ => false,
+        }
     }
 
     fn begin(&mut self, life: &Life) -> io::Result<()> {
@@ -397,13 +465,14 @@ fn changes(lines: &[Line]) -> Vec<Change> {
                     change.is_seen = true;
                 }
             }
-            Line::Refused { target } => match pending.remove(target).flatten() {
-                Some(earlier) => drop(changes.insert(target.clone(), earlier)),
-                None => {
-                    changes.remove(target);
-                    order.retain(|known| known != target);
+            Line::Refused { target } => {
+                match pending.remove(target).flatten() {
+                    Some(earlier) => drop(changes.insert(target.clone(), earlier)),
+                    None => drop(changes.remove(target)),
                 }
-            },
+                forget_kept(target, &mut changes);
+                order.retain(|known| changes.contains_key(known));
+            }
             Line::Begin { .. } | Line::Wish { .. } | Line::Waits | Line::Confirmed => {}
         }
     }
@@ -413,13 +482,31 @@ fn changes(lines: &[Line]) -> Vec<Change> {
         .collect()
 }
 
+/// What a reset was about to lose, and did not: the change that makes it was refused, and there was no other.
+fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
+    let is_of_it = |target: &Target| target.interface() == refused.interface();
+    let is_reset = |target: &Target| is_of_it(target) && resets_queues(target);
+    if resets_queues(refused) && !changes.keys().any(is_reset) {
+        changes.retain(|target, change| change.ours.is_some() || !is_of_it(target));
+    }
+}
+
 /// Opens the file and waits for those who have it. Whoever had it may have removed it: a file that nobody finds any more
 /// is no journal, so it is opened again.
-fn open_locked(path: &Path) -> io::Result<File> {
+fn open_locked(path: &Path, waits: impl FnOnce()) -> io::Result<File> {
+    let mut waits = Some(waits);
     loop {
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).open(path)?;
-        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {
+                if let Some(waits) = waits.take() {
+                    waits();
+                }
+                rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+            }
+            outcome => outcome?,
+        }
         let is_found = path.metadata().is_ok_and(|found| {
             file.metadata()
                 .is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino()))
@@ -433,6 +520,7 @@ fn open_locked(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::ethtool::Knob;
 
     fn setting(file: &str) -> Target {
         Target::Setting {
@@ -447,7 +535,7 @@ mod tests {
         let mut journal = Journal::open(&path, "b").expect("open");
         journal.change(&setting("a"), "1\n", "2").expect("noted");
         journal.kept(&setting("a"), "2\n").expect("noted");
-        journal.change(&setting("c"), "3\n", "4").expect("noted");
+        journal.change(&setting("cä"), "3\n", "4").expect("noted");
         drop(journal);
         let whole = fs::read(&path).expect("read");
         for end in 0..=whole.len() {
@@ -496,6 +584,91 @@ mod tests {
             .expect("noted");
         assert_eq!(Journal::open(&path, "b").expect("open").changes().len(), 1);
         assert_eq!(Journal::open(&path, "c").expect("open").changes(), []);
+    }
+
+    #[test]
+    fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        let newer = "{\"begin\":{\"schema\":2,\"version\":\"9.9.0\",\"life\":{}}}\n{\"moon\":{\"phase\":3}}\n";
+        fs::write(&path, newer).expect("written");
+        let errors = [
+            Journal::open(&path, "b").expect_err("not known"),
+            Journal::glance(&path, "b").expect_err("not known"),
+        ];
+        for error in errors {
+            let words =
+                "is of onrush 9.9.0, whose format this version does not know: revert with that";
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&path).expect("read"), newer);
+    }
+
+    #[test]
+    fn a_glance_changes_nothing_and_waits_for_nobody() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        let glance = |life: &str| Journal::glance(&path, life).expect("it can be read");
+        assert!(glance("b").is_none());
+        let mut journal = Journal::open(&path, "b").expect("open");
+        journal.change(&setting("a"), "1\n", "2").expect("noted");
+        let held = glance("b").expect("a journal");
+        assert!(held.is_held);
+        assert_eq!(held.changes, journal.changes());
+        drop(journal);
+        // Cut off in the middle of a line, as by a crash, or by who is writing it.
+        let mut text = fs::read(&path).expect("read");
+        text.extend(b"{\"change\":{\"tar");
+        fs::write(&path, &text).expect("written");
+        let left = glance("b").expect("a journal");
+        assert_eq!((left.changes.len(), left.is_held), (1, false));
+        assert!(glance("c").is_none(), "of another boot");
+        assert_eq!(fs::read(&path).expect("read"), text);
+    }
+
+    #[test]
+    fn who_waits_for_the_journal_is_told_before() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        let holder = Journal::open_telling(&path, "b", || panic!("nobody has it")).expect("open");
+        let mut holder = Some(holder);
+        // What is told is told before the wait, so that it can end it.
+        Journal::open_telling(&path, "b", || drop(holder.take())).expect("open");
+        assert!(holder.is_none());
+    }
+
+    fn channels(interface: &str) -> Target {
+        Target::Driver {
+            interface: interface.to_owned(),
+            knob: Knob::ChannelsCombined,
+        }
+    }
+
+    #[test]
+    fn what_a_refused_reset_did_not_lose_is_not_given_back() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let steering = |interface: &str| Target::Steering {
+            interface: interface.to_owned(),
+            queue: 0,
+        };
+        let mut journal = Journal::open(&directory.path().join("j"), "b").expect("open");
+        for interface in ["eth0", "eth1"] {
+            journal.keep(&steering(interface), "f\n").expect("noted");
+            let target = channels(interface);
+            journal.change(&target, "8", "4").expect("noted");
+        }
+        journal.refused(&channels("eth0")).expect("noted");
+        journal.kept(&channels("eth1"), "4").expect("noted");
+        let targets = |journal: &Journal| {
+            let changes = journal.changes().into_iter();
+            changes.map(|change| change.target).collect::<Vec<_>>()
+        };
+        let of_the_other = [steering("eth1"), channels("eth1")];
+        assert_eq!(targets(&journal), of_the_other);
+        // What one reset has lost is lost, though the next is refused.
+        journal.change(&channels("eth1"), "4", "2").expect("noted");
+        journal.refused(&channels("eth1")).expect("noted");
+        assert_eq!(targets(&journal), of_the_other);
     }
 
     /// A journal of one change, written in a network namespace, and how many changes it has in another.

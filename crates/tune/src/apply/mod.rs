@@ -16,11 +16,11 @@ use std::io;
 use serde::Serialize;
 
 pub use awake::{Awake, stay_awake};
-pub use journal::{Change, Journal, Run};
+pub use journal::{Change, Glance, Journal, Run};
 pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
-pub use persist::{persist, persisted, unpersist};
-pub use revert::{Back, Force, Reverted, Standing, revert, revert_since, status};
+pub use persist::{check_persist, persist, persisted, unpersist};
+pub use revert::{Back, Force, Reverted, Standing, revert, revert_since, standing, status};
 
 use crate::Error;
 use crate::advise::{self, Action, Plan, Request, Spelling, Target};

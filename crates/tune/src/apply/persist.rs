@@ -17,29 +17,37 @@ const SETTINGS: &str = "etc/sysctl.d/90-onrush.conf";
 const UNIT: &str = "etc/systemd/system/onrush-tune.service";
 const WANTS: &str = "etc/systemd/system/multi-user.target.wants/onrush-tune.service";
 
-/// Writes the files below a root and returns their paths. A file of somebody else by that name is an error, and nothing
-/// is written.
-pub fn persist(
-    root: &Path,
-    plan: &Plan,
-    settings: &[(String, String)],
-    program: &Path,
-) -> Result<Vec<PathBuf>, Error> {
+/// Whether [`persist`] may write its files: to be asked before the machine is changed for it. A file of somebody else by
+/// one of the names is an error.
+pub fn check_persist(root: &Path) -> Result<(), Error> {
     for file in [SETTINGS, UNIT] {
         let path = root.join(file);
-        if path.exists() && !is_ours(&path) {
+        if path.symlink_metadata().is_ok() && !is_ours(&path) {
             return Err(Error::Request(format!(
                 "{} is there and was not written by onrush: it is left alone, and nothing was written",
                 path.display()
             )));
         }
     }
+    Ok(())
+}
+
+/// Writes the files below a root and returns their paths; nothing when [`check_persist`] has an objection. Settings that
+/// an earlier file of ours has stay in it: since the boot that read them they are in force and in no plan.
+pub fn persist(
+    root: &Path,
+    plan: &Plan,
+    settings: &[(String, String)],
+    program: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    check_persist(root)?;
+    let path = root.join(SETTINGS);
     let mut text = format!("{MARK}\n");
-    for (file, value) in merged(plan, settings) {
-        text.push_str(&format!("{} = {value}\n", file.replace('/', ".")));
+    for (name, value) in merged(written_before(&path), settings, plan) {
+        text.push_str(&format!("{name} = {value}\n"));
     }
     let mut written = Vec::new();
-    write(&root.join(SETTINGS), &text, &mut written)?;
+    write(&path, &text, &mut written)?;
     write(
         &root.join(UNIT),
         &unit(&plan.request, program),
@@ -57,14 +65,34 @@ pub fn persist(
     Ok(written)
 }
 
-/// Settings in force already and those of the plan, each once.
-fn merged(plan: &Plan, settings: &[(String, String)]) -> Vec<(String, String)> {
-    let mut all = settings.to_vec();
-    for action in &plan.actions {
-        if let Target::Setting { file } = &action.target {
-            all.retain(|(known, _)| known != file);
-            all.push((file.clone(), action.proposed.clone()));
-        }
+/// The settings in a file of ours, by their names there.
+fn written_before(path: &Path) -> Vec<(String, String)> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(" = "));
+    lines
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Settings of an earlier file, those in force already and those of the plan: each once, by its name for sysctl, with the
+/// value of the last.
+fn merged(
+    mut all: Vec<(String, String)>,
+    settings: &[(String, String)],
+    plan: &Plan,
+) -> Vec<(String, String)> {
+    let planned = plan
+        .actions
+        .iter()
+        .filter_map(|action| match &action.target {
+            Target::Setting { file } => Some((file, &action.proposed)),
+            _ => None,
+        });
+    let in_force = settings.iter().map(|(file, value)| (file, value));
+    for (file, value) in in_force.chain(planned) {
+        let name = file.replace('/', ".");
+        all.retain(|(known, _)| *known != name);
+        all.push((name, value.clone()));
     }
     all
 }

@@ -186,6 +186,11 @@ fn restore(machine: &mut impl Machine, facts: &Facts, change: &Change) -> Back {
 
 /// How each change of a journal stands.
 pub fn status(machine: &impl Machine, journal: &Journal) -> Result<Vec<Standing>, Error> {
+    standing(machine, journal.changes())
+}
+
+/// How changes stand, without those of which only what was there before is known.
+pub fn standing(machine: &impl Machine, changes: Vec<Change>) -> Result<Vec<Standing>, Error> {
     let facts = machine.facts()?;
     let standing = |change: Change| {
         let ours = change.ours?;
@@ -204,5 +209,5 @@ pub fn status(machine: &impl Machine, journal: &Journal) -> Result<Vec<Standing>
             is_in_force,
         })
     };
-    Ok(journal.changes().into_iter().filter_map(standing).collect())
+    Ok(changes.into_iter().filter_map(standing).collect())
 }
