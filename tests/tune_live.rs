@@ -344,6 +344,27 @@ fn a_journal_of_a_dead_namespace_is_not_taken_for_that_of_a_new_one() {
     assert!(!fs::exists(journal).expect("/run can be read"));
 }
 
+#[test]
+fn a_plan_of_two_network_namespaces_says_so() {
+    let Some(namespace) = Namespace::with_veth("mixed") else {
+        return;
+    };
+    let words = "/sys is of another network namespace";
+    let planned = namespace.onrush(&["plan", "--interface", "v0"]);
+    assert!(planned.status.success(), "{}", text(&planned.stderr));
+    assert!(!text(&planned.stdout).contains(words));
+    let net = format!("--net=/run/netns/{}", namespace.0);
+    let entered = Command::new("nsenter")
+        .args([&net, env!("CARGO_BIN_EXE_onrush"), "tune", "plan"])
+        .output();
+    let Ok(entered) = entered else {
+        eprintln!("skipped: there is no nsenter (Debian's package is util-linux)");
+        return;
+    };
+    let plan = text(&entered.stdout);
+    assert!(plan.contains(words), "{plan}{}", text(&entered.stderr));
+}
+
 /// Kills an apply as soon as its journal has some lines, or after it has ended, which is as good.
 fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
     let journal = namespace.journal();

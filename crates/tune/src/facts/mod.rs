@@ -7,6 +7,7 @@ pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
 pub mod listening;
+mod namespace;
 mod netlink;
 pub mod packet_filter;
 pub mod process;
@@ -127,6 +128,7 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
                 .to_owned(),
         ));
     };
+    namespace::check(tree);
     let interrupts = interrupt::read(tree);
     let interfaces = interface::read(tree, &interrupts);
     let system = system::read(tree, first, process);
@@ -145,6 +147,18 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
 }
 
 impl Facts {
+    /// Refuses to change what would be two machines: the interfaces of one network namespace and the settings of another.
+    pub fn check_namespace(&self) -> Result<(), Error> {
+        match self.troubles.contains_key(namespace::ABOUT) {
+            true => Err(Error::Request(format!(
+                "{} {}",
+                namespace::ABOUT,
+                namespace::WHY
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// An interface, by its name.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
         self.interfaces

@@ -63,6 +63,12 @@ pub fn ask() -> Option<BTreeMap<String, Qdisc>> {
     Some(links.into_iter().map(of).collect())
 }
 
+/// The number of each interface of the network namespace we are in, by its name.
+pub(super) fn links() -> io::Result<BTreeMap<String, u32>> {
+    let links = list(LINK_GET, LINK_BYTES, named)?.into_iter();
+    Ok(links.map(|(number, name)| (name, number)).collect())
+}
+
 fn list<T>(kind: u16, bytes: usize, understand: fn(&Raw) -> Option<T>) -> io::Result<Vec<T>> {
     let question = Raw {
         kind,
@@ -73,10 +79,16 @@ fn list<T>(kind: u16, bytes: usize, understand: fn(&Raw) -> Option<T>) -> io::Re
 
 /// Number, name and discipline of an interface.
 fn link(message: &Raw) -> Option<(u32, String, String)> {
+    let (number, name) = named(message)?;
+    let attributes = message.bytes.get(LINK_BYTES..)?;
+    Some((number, name, netlink::text(attributes, LINK_QDISC)?))
+}
+
+/// Number and name of an interface.
+fn named(message: &Raw) -> Option<(u32, String)> {
     (message.kind == LINK_NEW).then_some(())?;
     let (header, attributes) = message.bytes.split_at_checked(LINK_BYTES)?;
-    let text = |kind| netlink::text(attributes, kind);
-    Some((number(header, 4)?, text(LINK_NAME)?, text(LINK_QDISC)?))
+    Some((number(header, 4)?, netlink::text(attributes, LINK_NAME)?))
 }
 
 /// A discipline that is below another: the number of its interface, and its kind.

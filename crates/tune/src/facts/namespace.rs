@@ -1,0 +1,52 @@
+//! Whether the files of /sys and the kernel's answers are of the same network namespace.
+//!
+//! /sys shows the interfaces of the namespace in which it was mounted, whoever reads it; netlink, /proc/net and
+//! /proc/sys/net are of the one we are in. `ip netns exec` mounts a /sys of its own, `nsenter --net` does not.
+
+use std::collections::BTreeMap;
+
+use super::qdisc;
+use crate::limits::NETLINK_TRIES;
+use crate::tree::Tree;
+
+/// What the trouble is about.
+pub(super) const ABOUT: &str = "/sys";
+/// What the trouble is.
+pub(super) const WHY: &str = "is of another network namespace than this program: use `ip netns exec`, which mounts the right one";
+
+/// Compares the interfaces of this machine's /sys with those that the kernel tells of. If they are others, that is one of
+/// the tree's troubles.
+pub(super) fn check(tree: &Tree) {
+    if !tree.is_live() {
+        return;
+    }
+    let mut before = None;
+    for _ in 0..NETLINK_TRIES {
+        let shown = shown(tree);
+        let Ok(told) = qdisc::links() else {
+            return;
+        };
+        // Without any there is no /sys here.
+        if shown.is_empty() || shown == told {
+            return;
+        }
+        // Interfaces come and go between one look and the other: only lists that stay different are.
+        let now = Some((shown, told));
+        if now == before {
+            tree.trouble(ABOUT, WHY.to_owned());
+            return;
+        }
+        before = now;
+    }
+}
+
+/// The number of each interface in /sys, by its name.
+fn shown(tree: &Tree) -> BTreeMap<String, u32> {
+    let names = tree.names("/sys/class/net").into_iter();
+    // What has no number is none: the list of bonds is a file beside the interfaces.
+    let numbered = |name: String| {
+        let number = tree.text(&format!("/sys/class/net/{name}/ifindex"))?;
+        Some((name, number.parse().ok()?))
+    };
+    names.filter_map(numbered).collect()
+}

@@ -1,0 +1,34 @@
+//! A program in one network namespace with the /sys of another, as `nsenter --net` leaves it.
+
+mod namespace;
+
+use std::path::Path;
+
+use namespace::Namespace;
+use onrush_tune::advise::{self, Request};
+use onrush_tune::facts::{self, Facts};
+use onrush_tune::tree::Tree;
+
+fn read() -> Facts {
+    facts::read(&Tree::open(Path::new("/")).expect("this machine"), None).expect("facts")
+}
+
+#[test]
+fn a_machine_of_two_network_namespaces_is_told_from_a_whole_one() {
+    let here = read();
+    here.check_namespace()
+        .expect("this /sys is of this namespace");
+
+    let Some(namespace) = Namespace::after("mixed", &["ip link add v0 type veth peer name v1"])
+    else {
+        return;
+    };
+    // This thread only: /sys stays where it is.
+    let mixed = namespace.inside(read);
+    let error = mixed.check_namespace().expect_err("/sys is of another");
+    let words = "/sys is of another network namespace than this program: use `ip netns exec`";
+    assert!(error.to_string().contains(words), "{error}");
+    let plan = advise::plan(&mixed, &Request::default()).expect("a plan");
+    let mut notes = plan.notes.iter();
+    assert!(notes.any(|note| format!("{} {}", note.about, note.text).contains(words)));
+}
