@@ -689,7 +689,8 @@ fn status(args: &Status) -> anyhow::Result<ExitCode> {
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&standing)?))?;
     } else {
-        print(&standing.iter().map(standing_line).collect::<String>())?;
+        let lines: String = standing.iter().map(standing_line).collect();
+        print(&report::printable(&lines))?;
         if standing.is_empty() {
             print("nothing is applied\n")?;
         }

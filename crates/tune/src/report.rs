@@ -10,7 +10,7 @@ use crate::cpus::CpuSet;
 pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let mut line = |text: String| writeln!(out, "{text}").unwrap_or_default();
+    let mut line = |text: String| writeln!(out, "{}", printable(&text)).unwrap_or_default();
     for interface in &plan.placement.interfaces {
         let node = match interface.numa_node {
             -1 => "node unknown".to_owned(),
@@ -71,6 +71,17 @@ pub fn text(plan: &Plan) -> String {
     out
 }
 
+/// A text as it may go to a terminal. Names of interfaces, programs and files may have almost any bytes in them, and some
+/// tell a terminal what to do: those are replaced. White space stays.
+pub fn printable(text: &str) -> String {
+    let harmless = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        letter => letter,
+    };
+    text.chars().map(harmless).collect()
+}
+
 fn cpus(cpus: &CpuSet) -> String {
     match cpus.len() {
         0 => "none".to_owned(),
@@ -125,7 +136,8 @@ pub fn script(plan: &Plan) -> String {
     for action in plan.actions.iter().filter(is_known) {
         if action.reason != reason {
             // Reasons are ours, but names of interfaces in them are not: no line may end the comment.
-            out.push_str(&format!("\n# {}\n", action.reason.replace('\n', " ")));
+            let comment = printable(&action.reason).replace('\n', " ");
+            out.push_str(&format!("\n# {comment}\n"));
             reason = &action.reason;
         }
         out.push_str(&command(action));

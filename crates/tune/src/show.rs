@@ -7,6 +7,7 @@ use crate::advise::Placement;
 use crate::cpus::CpuSet;
 use crate::diagnose::Load;
 use crate::facts::{Facts, Process, Purpose};
+use crate::report::printable;
 
 /// What a CPU does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,7 +169,7 @@ pub fn text(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>) -> String
     if !unknown.is_empty() && facts.topology.nodes.len() > 1 {
         let _ = writeln!(out, "of unknown node: {}", unknown.join(", "));
     }
-    out
+    printable(&out)
 }
 
 fn cell(cpu: usize, view: &View, loads: &BTreeMap<usize, Load>) -> String {
@@ -266,9 +267,10 @@ fn drawn(cpu: usize, x: usize, y: usize, view: &View, loads: &BTreeMap<usize, Lo
     )
 }
 
-/// Names of interfaces come from outside.
+/// Names of interfaces come from outside. Most control characters may not stand in XML at all (XML 1.0, section 2.2).
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    printable(text)
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }

@@ -9,6 +9,7 @@ use onrush_tune::advise::{self, Request};
 use onrush_tune::diagnose::Load;
 use onrush_tune::facts::process::Thread;
 use onrush_tune::facts::{self, Process};
+use onrush_tune::report;
 use onrush_tune::show::{self, View};
 use onrush_tune::tree::Tree;
 
@@ -61,4 +62,31 @@ fn a_picture_has_every_cpu_with_its_work() {
         assert!(svg.contains(&format!(">CPU {cpu}</text>")), "CPU {cpu}");
     }
     assert!(svg.contains("CPU 8, 97 % busy: irq eth0 0") && svg.ends_with("</svg>\n"));
+}
+
+#[test]
+fn names_of_a_machine_tell_a_terminal_nothing() {
+    let name = "e\u{1b}]0;x\u{7}\u{9b}2J";
+    let root = Machine::new(2, 8, 2)
+        .with(name, Kind::Ena, -1, 1, 8)
+        .write();
+    let mut facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
+    facts.troubles.insert(name.to_owned(), name.to_owned());
+    let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+    assert_eq!(plan.placement.interfaces[0].name, name, "it is read as it is");
+    let view = View::now(&facts, None);
+    let comments = report::script(&plan);
+    let comments = comments.lines().filter(|line| line.starts_with('#'));
+    for text in [
+        report::text(&plan),
+        comments.collect(),
+        show::text(&facts, &view, &BTreeMap::new()),
+        show::svg(&facts, &view, &BTreeMap::new()),
+    ] {
+        let is_order = |letter: char| letter.is_control() && letter != '\n';
+        assert!(!text.contains(is_order), "{text:?}");
+    }
+    let words = "e\u{fffd}]0;x\u{fffd}\u{fffd}2J";
+    assert!(report::text(&plan).contains(words));
+    assert!(show::text(&facts, &view, &BTreeMap::new()).contains(words));
 }
