@@ -463,7 +463,7 @@ fn say(words: &str) {
 }
 
 fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
-    let path = Journal::path_below(machine.path());
+    let path = Journal::path_below(machine.path())?;
     let waits = || {
         say(&format!(
             "waiting for another onrush tune, which has the journal {}",
@@ -482,7 +482,7 @@ fn life(machine: &Root) -> Life {
 
 /// The journal, if anything is applied.
 fn known_journal(machine: &Root) -> anyhow::Result<Option<Journal>> {
-    match Journal::exists(&Journal::path_below(machine.path())) {
+    match Journal::exists(&Journal::path_below(machine.path())?) {
         true => open_journal(machine).map(Some),
         false => Ok(None),
     }
@@ -676,7 +676,7 @@ fn reverted_line(change: &Reverted) -> String {
 
 fn status(args: &Status) -> anyhow::Result<ExitCode> {
     let machine = Root::open(&args.place.root)?;
-    let path = Journal::path_below(machine.path());
+    let path = Journal::path_below(machine.path())?;
     let standing = match Journal::glance(&path, life(&machine))? {
         Some(glance) => {
             if glance.is_held {

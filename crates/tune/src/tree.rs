@@ -6,9 +6,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread;
@@ -81,9 +81,7 @@ impl Tree {
         if !path.metadata().map_err(failed)?.is_dir() {
             return Ok(Tree::of(Source::Snapshot(Box::new(read_snapshot(path)?))));
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())
-            .map_err(|error| failed(error.into()))?;
+        let directory = open_root(path).map_err(failed)?;
         Ok(Tree::of(Source::Root {
             directory,
             path: path.to_owned(),
@@ -228,13 +226,7 @@ impl Tree {
     pub fn link(&self, path: &str) -> Option<String> {
         let target = match &self.source {
             Source::Snapshot(snapshot) => snapshot.links.get(path).cloned(),
-            Source::Root { directory, .. } => {
-                // The directories above the link may be links themselves, which must not lead out of the root.
-                let (above, name) = path.rsplit_once('/')?;
-                let above = open_below(directory, above, OFlags::PATH | OFlags::DIRECTORY).ok()?;
-                let target = rustix::fs::readlinkat(&above, name, Vec::new()).ok()?;
-                Some(target.to_string_lossy().into_owned())
-            }
+            Source::Root { directory, .. } => link_below(directory, path).ok(),
         }?;
         if self.records.get() {
             self.recording
@@ -416,6 +408,60 @@ pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Resul
         }
         outcome => Ok(outcome?),
     }
+}
+
+/// Where a path is below a root, for those who write there: as if that were the root directory, so that links do not lead
+/// out of it. What does not exist yet stands below what does. Its last part is not looked at, and may be a link.
+pub(crate) fn place_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
+    let place = root.join(path.trim_start_matches('/'));
+    if root == Path::new("/") {
+        return Ok(place);
+    }
+    let failed = |error: io::Error| Error::Read(place.clone(), error);
+    let top = open_root(root).map_err(failed)?;
+    let bounds = real_path(&top).map_err(failed)?;
+    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let (mut real, mut known) = (bounds.clone(), String::new());
+    for part in above.split('/').filter(|part| !part.is_empty()) {
+        known = format!("{known}/{part}");
+        let directory = open_below(&top, &known, OFlags::PATH | OFlags::DIRECTORY);
+        let found = directory.and_then(|directory| real_path(&directory));
+        let next = match found {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            // Nothing is there, or a link that leads to nothing.
+            Err(_) => Some(real.join(part)).filter(|next| next.symlink_metadata().is_err()),
+            // Out of the root only where the kernel cannot hold links below one.
+            Ok(found) => Some(found).filter(|found| found.starts_with(&bounds)),
+        };
+        let Some(next) = next else {
+            return Err(Error::Request(format!(
+                "{} is behind a link that leads to nothing below {}: nothing is written there",
+                place.display(),
+                root.display()
+            )));
+        };
+        real = next;
+    }
+    Ok(real.join(name))
+}
+
+/// Opens a root directory, to go on from there.
+pub(crate) fn open_root(root: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(CWD, root, flags, Mode::empty())?)
+}
+
+/// Where a directory is.
+fn real_path(directory: &OwnedFd) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+}
+
+/// Where a link leads. The directories above it may be links themselves, which must not lead out of the root.
+pub(crate) fn link_below(root: &OwnedFd, path: &str) -> io::Result<String> {
+    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let above = open_below(root, above, OFlags::PATH | OFlags::DIRECTORY)?;
+    let target = rustix::fs::readlinkat(&above, name, Vec::new())?;
+    Ok(target.to_string_lossy().into_owned())
 }
 
 pub(crate) fn read_below(root: &OwnedFd, path: &str) -> io::Result<String> {

@@ -44,7 +44,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 fn journal(root: &Path) -> Journal {
-    Journal::open(&Journal::path_below(root), "").expect("a journal")
+    Journal::open(&Journal::path_below(root).expect("a place"), "").expect("a journal")
 }
 
 fn apply_to(root: &Path) -> Vec<Applied> {
@@ -490,4 +490,53 @@ fn a_script_sets_nothing_for_queues_that_get_other_interrupts() {
         script.contains("put 65535 /proc/sys/net/core/somaxconn"),
         "{script}"
     );
+}
+
+#[test]
+fn links_of_a_machine_do_not_lead_the_journal_or_the_drop_ins_out_of_it() {
+    let outside = tempfile::tempdir().expect("a directory");
+    let link = |root: &Path, target: &Path, name: &str| {
+        fs::create_dir_all(root.join(name).parent().expect("a directory")).expect("made");
+        std::os::unix::fs::symlink(target, root.join(name)).expect("a link");
+    };
+    let persist = |root: &Path| {
+        let facts = Root::open(root).expect("a root").facts().expect("facts");
+        let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+        apply::persist(root, &plan, &[], Path::new("/onrush"))
+    };
+    let lead = "is behind a link that leads to nothing below";
+
+    let root = cloud().write();
+    link(root.path(), outside.path(), "run");
+    link(root.path(), outside.path(), "etc");
+    for error in [
+        Journal::path_below(root.path()).expect_err("it leads out"),
+        apply::check_persist(root.path()).expect_err("it leads out"),
+        persist(root.path()).expect_err("it leads out"),
+    ] {
+        assert!(error.to_string().contains(lead), "{error}");
+    }
+    assert_eq!(apply::persisted(root.path()), Vec::<PathBuf>::new());
+
+    // One that leads somewhere below the root is followed there, as the machine itself would.
+    let root = cloud().write();
+    fs::create_dir_all(root.path().join("var/run")).expect("made");
+    link(root.path(), Path::new("/var/run"), "run");
+    apply_to(root.path());
+    assert_eq!(files(&root.path().join("var/run")).len(), 1);
+    assert!(
+        revert(root.path(), Force::Leave)
+            .iter()
+            .all(Reverted::is_settled)
+    );
+
+    // The files themselves may be links, too.
+    let root = cloud().write();
+    let target = outside.path().join("stolen");
+    link(root.path(), &target, "run/onrush-tune.journal");
+    link(root.path(), &target, "etc/sysctl.d/90-onrush.conf");
+    let path = Journal::path_below(root.path()).expect("a place");
+    Journal::open(&path, "").expect_err("a link");
+    persist(root.path()).expect_err("a link");
+    assert_eq!(files(outside.path()).len(), 0);
 }

@@ -94,7 +94,7 @@ fn searched(queues: usize, irq_cpu: usize, check: impl Fn(&Path, &Road)) {
     let root = Machine::new(2, 16, 1)
         .with("eth0", Kind::Ixgbevf, -1, queues, irq_cpu)
         .write();
-    let path = Journal::path_below(root.path());
+    let path = Journal::path_below(root.path()).expect("a place");
     let mut machine = Root::open(root.path()).expect("a root");
     let mut noise = 1;
     let mut journal = Journal::open(&path, "").expect("a journal");
@@ -155,7 +155,7 @@ fn a_measurement_that_fails_ends_the_search_before_anything_is_changed() {
     let root = Machine::new(1, 8, 1)
         .with("eth0", Kind::Ena, 0, 1, 0)
         .write();
-    let path = Journal::path_below(root.path());
+    let path = Journal::path_below(root.path()).expect("a place");
     let mut machine = Root::open(root.path()).expect("a root");
     let mut journal = Journal::open(&path, "").expect("a journal");
     let failing = &mut || Err(Unmeasured::Failed("it printed no number".to_owned()));
@@ -380,7 +380,7 @@ fn a_search_that_is_stopped_puts_back_what_it_was_trying() {
         .with("eth0", Kind::Ena, 0, 1, 0)
         .write();
     let before = files(root.path());
-    let path = Journal::path_below(root.path());
+    let path = Journal::path_below(root.path()).expect("a place");
     let mut machine = Root::open(root.path()).expect("a root");
     for measurements in 3..40 {
         let mut journal = Journal::open(&path, "").expect("a journal");

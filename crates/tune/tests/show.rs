@@ -73,7 +73,10 @@ fn names_of_a_machine_tell_a_terminal_nothing() {
     let mut facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
     facts.troubles.insert(name.to_owned(), name.to_owned());
     let plan = advise::plan(&facts, &Request::default()).expect("a plan");
-    assert_eq!(plan.placement.interfaces[0].name, name, "it is read as it is");
+    assert_eq!(
+        plan.placement.interfaces[0].name, name,
+        "it is read as it is"
+    );
     let view = View::now(&facts, None);
     let comments = report::script(&plan);
     let comments = comments.lines().filter(|line| line.starts_with('#'));

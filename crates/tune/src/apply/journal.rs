@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,7 @@ use super::life::Life;
 use super::resets_queues;
 use crate::Error;
 use crate::advise::{Request, Target};
+use crate::tree;
 
 /// Version of the format.
 const SCHEMA: u32 = 1;
@@ -112,19 +113,18 @@ pub struct Change {
 }
 
 impl Journal {
-    /// Where the journal is, below a root. Namespaces share /run but not their interfaces, so each has its own.
-    pub fn path_below(root: &Path) -> PathBuf {
-        let namespace = fs::read_link(root.join("proc/self/ns/net")).unwrap_or_default();
-        let digits: String = namespace
-            .to_string_lossy()
-            .chars()
-            .filter(char::is_ascii_digit)
-            .collect();
+    /// Where the journal is, below a root, whose links stay below it. Namespaces share /run but not their interfaces, so
+    /// each has its own.
+    pub fn path_below(root: &Path) -> Result<PathBuf, Error> {
+        let directory =
+            tree::open_root(root).map_err(|error| Error::Read(root.to_owned(), error))?;
+        let namespace = tree::link_below(&directory, "/proc/self/ns/net").unwrap_or_default();
+        let digits: String = namespace.chars().filter(char::is_ascii_digit).collect();
         let name = match digits.is_empty() {
             true => "onrush-tune.journal".to_owned(),
             false => format!("onrush-tune.{digits}.journal"),
         };
-        root.join("run").join(name)
+        tree::place_below(root, &format!("run/{name}"))
     }
 
     /// Opens the journal, or begins one. A journal of another life of the machine or of the network namespace describes
@@ -172,7 +172,7 @@ impl Journal {
     /// Looks into the journal, and neither waits for who has it nor changes it; none when nothing is applied. It takes
     /// no right but to read the file.
     pub fn glance(path: &Path, life: impl Into<Life>) -> Result<Option<Glance>, Error> {
-        let file = match File::open(path) {
+        let file = match opening().open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(|error| Error::Read(path.to_owned(), error))?,
         };
@@ -491,13 +491,21 @@ fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
     }
 }
 
+/// A journal is a file of ours, never a link to one.
+fn opening() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options
+}
+
 /// Opens the file and waits for those who have it. Whoever had it may have removed it: a file that nobody finds any more
 /// is no journal, so it is opened again.
 fn open_locked(path: &Path, waits: impl FnOnce()) -> io::Result<File> {
     let mut waits = Some(waits);
     loop {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).append(true).create(true).open(path)?;
+        let file = opening().append(true).create(true).open(path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
                 if let Some(waits) = waits.take() {

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
@@ -112,9 +112,8 @@ impl Root {
                 path.display()
             )));
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())
-            .map_err(|error| Error::Read(path.to_owned(), error.into()))?;
+        let directory =
+            tree::open_root(path).map_err(|error| Error::Read(path.to_owned(), error))?;
         Ok(Root {
             directory,
             path: path.to_owned(),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::advise::{Goal, Plan, Queues, Request, Role, Target};
+use crate::tree::place_below;
 
 /// The first line of every file that is written here: only such files are replaced and removed.
 const MARK: &str =
@@ -21,7 +22,7 @@ const WANTS: &str = "etc/systemd/system/multi-user.target.wants/onrush-tune.serv
 /// one of the names is an error.
 pub fn check_persist(root: &Path) -> Result<(), Error> {
     for file in [SETTINGS, UNIT] {
-        let path = root.join(file);
+        let path = place_below(root, file)?;
         if path.symlink_metadata().is_ok() && !is_ours(&path) {
             return Err(Error::Request(format!(
                 "{} is there and was not written by onrush: it is left alone, and nothing was written",
@@ -41,7 +42,7 @@ pub fn persist(
     program: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
     check_persist(root)?;
-    let path = root.join(SETTINGS);
+    let path = place_below(root, SETTINGS)?;
     let mut text = format!("{MARK}\n");
     for (name, value) in merged(written_before(&path), settings, plan) {
         text.push_str(&format!("{name} = {value}\n"));
@@ -49,11 +50,11 @@ pub fn persist(
     let mut written = Vec::new();
     write(&path, &text, &mut written)?;
     write(
-        &root.join(UNIT),
+        &place_below(root, UNIT)?,
         &unit(&plan.request, program),
         &mut written,
     )?;
-    let wants = root.join(WANTS);
+    let wants = place_below(root, WANTS)?;
     let failed = |error: io::Error| Error::Write(wants.clone(), error);
     if let Some(directory) = wants.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
@@ -138,13 +139,14 @@ fn unit(request: &Request, program: &Path) -> String {
 
 /// The files that are there and were written here.
 pub fn persisted(root: &Path) -> Vec<PathBuf> {
-    let files = [SETTINGS, UNIT].map(|file| root.join(file));
-    let mut ours: Vec<PathBuf> = files.into_iter().filter(|path| is_ours(path)).collect();
-    let wants = root.join(WANTS);
-    if fs::read_link(&wants).is_ok_and(|target| target == Path::new("../onrush-tune.service")) {
-        ours.push(wants);
-    }
-    ours
+    let is_link = |path: &PathBuf| {
+        fs::read_link(path).is_ok_and(|target| target == Path::new("../onrush-tune.service"))
+    };
+    // Behind a link that leads out of the root nothing was written.
+    let files = [SETTINGS, UNIT].map(|file| place_below(root, file));
+    let files = files.into_iter().flatten().filter(|path| is_ours(path));
+    let wants = place_below(root, WANTS).into_iter().filter(is_link);
+    files.chain(wants).collect()
 }
 
 /// Removes them and returns their paths. Files of somebody else are left alone.
@@ -156,6 +158,7 @@ pub fn unpersist(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// A link is not, wherever it leads.
 fn is_ours(path: &Path) -> bool {
-    fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK))
+    !path.is_symlink() && fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK))
 }
