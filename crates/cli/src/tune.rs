@@ -318,10 +318,19 @@ fn print(text: &str) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Prints lines for people: names of a machine tell a terminal nothing.
+fn print_lines(lines: &str) -> anyhow::Result<ExitCode> {
+    print(&report::printable(lines))
+}
+
 fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
     let request = args.wish.request();
     let facts = machine.facts()?;
+    facts.check_namespace()?;
+    if args.persist {
+        apply::check_persist(machine.path())?;
+    }
     let plan = advise::plan(&facts, &request)?;
     if args.confirm_within.is_none() && args.during.is_none() {
         Session::of(&args.place.tree()?, &facts).check(&plan)?;
@@ -384,10 +393,10 @@ fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
 
 /// Prints what became of each change; whether all were made.
 fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<bool> {
-    print(&match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(applied)?),
-        false => applied.iter().map(applied_line).collect(),
-    })?;
+    match args.json {
+        true => print(&format!("{}\n", serde_json::to_string_pretty(applied)?))?,
+        false => print_lines(&applied.iter().map(applied_line).collect::<String>())?,
+    };
     let is_refused = |change: &Applied| matches!(change.outcome, Outcome::Refused(_));
     Ok(!applied.iter().any(is_refused))
 }
@@ -450,7 +459,7 @@ fn undo_run(machine: &mut Root, run: Run) -> anyhow::Result<Undone> {
     }
     let reverted = apply::revert_since(machine, journal, run, Force::Leave)?;
     // It is done, whether anybody reads of it or not.
-    let _ = print(&reverted.iter().map(reverted_line).collect::<String>());
+    let _ = print_lines(&reverted.iter().map(reverted_line).collect::<String>());
     Ok(match reverted.iter().all(Reverted::is_settled) {
         true => Undone::All,
         false => Undone::Partly,
@@ -459,7 +468,7 @@ fn undo_run(machine: &mut Root, run: Run) -> anyhow::Result<Undone> {
 
 /// Says something on standard error, as long as there is one: a session that ends takes it along.
 fn say(words: &str) {
-    let _ = writeln!(io::stderr(), "{words}");
+    let _ = writeln!(io::stderr(), "{}", report::printable(words));
 }
 
 fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
@@ -547,9 +556,10 @@ fn wait_for_confirmation(
     stop: &Stop,
 ) -> anyhow::Result<()> {
     let deadline = Instant::now() + time;
+    let path = Journal::path_below(machine.path())?;
     let is_waiting = || -> anyhow::Result<bool> {
-        let journal = known_journal(machine)?;
-        Ok(journal.is_some_and(|journal| journal.last_run() == Some(run) && journal.is_waiting()))
+        let glance = Journal::glance(&path, life(machine))?;
+        Ok(glance.is_some_and(|glance| glance.waiting == Some(run)))
     };
     while Instant::now() < deadline && !stop.is_asked() && is_waiting()? {
         thread::sleep(LOOK_EVERY);
@@ -652,10 +662,10 @@ fn undo(machine: &mut Root, force: Force, json: bool) -> anyhow::Result<bool> {
     if reverted.is_empty() && !json {
         print("nothing is applied\n")?;
     }
-    print(&match json {
-        true => format!("{}\n", serde_json::to_string_pretty(&reverted)?),
-        false => reverted.iter().map(reverted_line).collect(),
-    })?;
+    match json {
+        true => print(&format!("{}\n", serde_json::to_string_pretty(&reverted)?))?,
+        false => print_lines(&reverted.iter().map(reverted_line).collect::<String>())?,
+    };
     Ok(reverted.iter().all(Reverted::is_settled))
 }
 
@@ -690,7 +700,7 @@ fn status(args: &Status) -> anyhow::Result<ExitCode> {
         print(&format!("{}\n", serde_json::to_string_pretty(&standing)?))?;
     } else {
         let lines: String = standing.iter().map(standing_line).collect();
-        print(&report::printable(&lines))?;
+        print_lines(&lines)?;
         if standing.is_empty() {
             print("nothing is applied\n")?;
         }
@@ -775,12 +785,13 @@ fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
             finding.evidence, finding.remedy
         )
     });
-    print(&lines.collect::<String>())
+    print_lines(&lines.collect::<String>())
 }
 
 fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?.with_process(args.pid);
     let facts = machine.facts()?;
+    facts.check_namespace()?;
     if let Some(number) = args.pid.filter(|_| facts.application.is_empty()) {
         anyhow::bail!("there is no process {number} here");
     }
@@ -801,7 +812,7 @@ fn search(args: &Search) -> anyhow::Result<ExitCode> {
     // A search takes long: rows are printed as they come, and a reader who has left does not end it.
     let mut tell = |road: &Road| {
         if !args.json && road.end == End::Whole {
-            let _ = print(&search::last_row(road));
+            let _ = print_lines(&search::last_row(road));
         }
     };
     let trials = Trials {

@@ -94,6 +94,8 @@ struct Begun {
 pub struct Glance {
     /// As [`Journal::changes`].
     pub changes: Vec<Change>,
+    /// The run that waits to be confirmed, if the last one does.
+    pub waiting: Option<Run>,
     /// Whether somebody has the journal in this moment: the changes are not the last ones.
     pub is_held: bool,
 }
@@ -191,6 +193,7 @@ impl Journal {
         journal.load()?;
         Ok(journal.is_of(&life.into()).then(|| Glance {
             changes: journal.changes(),
+            waiting: journal.last_run().filter(|_| journal.is_waiting()),
             is_held,
         }))
     }
