@@ -9,6 +9,7 @@ use std::path::Path;
 use machine::{Kind, Machine, RECORDED, recorded};
 use onrush_tune::advise::{self, Goal, Plan, Request, Role, Sharing, Spelling};
 use onrush_tune::cpus::CpuSet;
+use onrush_tune::facts::ethtool::{Channels, Ethtool};
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::Tree;
 use proptest::prelude::*;
@@ -139,6 +140,215 @@ fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
             .join("; ")
             .contains("a quarter of the node's 64 cores takes interrupts")
     );
+}
+
+/// Facts of a machine whose drivers can have so many queues, by interface; with CPUs that its control group allows.
+fn changeable(machine: &Machine, most: &[usize], allowed: Option<&str>) -> Facts {
+    let mut facts = read(machine.write().path());
+    for (card, most) in machine.interfaces.iter().zip(most) {
+        let found = facts
+            .interfaces
+            .iter_mut()
+            .find(|interface| interface.name == card.name);
+        let channels = Channels {
+            combined: Some(card.queues as u32),
+            combined_max: Some(*most as u32),
+            ..Channels::default()
+        };
+        found.expect("its card").ethtool = Some(Ethtool {
+            channels: Some(channels),
+            ..Ethtool::default()
+        });
+    }
+    if let Some(allowed) = allowed {
+        facts.topology.allowed = CpuSet::parse_list(allowed).expect("a list");
+    }
+    facts
+}
+
+/// The queues a plan is for, by interface; every property holds, and with these queues the next plan is for the same.
+#[track_caller]
+fn counted(machine: &Machine, most: &[usize], allowed: Option<&str>) -> Vec<usize> {
+    let counts = |machine: &Machine| {
+        let facts = changeable(machine, most, allowed);
+        let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+        check(&facts, &plan);
+        let interfaces = plan.placement.interfaces.iter();
+        interfaces
+            .map(|interface| interface.queues.len())
+            .collect::<Vec<_>>()
+    };
+    let first = counts(machine);
+    let mut changed = machine.clone();
+    for (card, queues) in changed.interfaces.iter_mut().zip(&first) {
+        card.queues = *queues;
+    }
+    assert_eq!(
+        counts(&changed),
+        first,
+        "the next plan has the same number of queues"
+    );
+    first
+}
+
+#[test]
+fn queues_are_taken_away_only_where_they_were_made_for_cpus_that_they_do_not_go_to() {
+    let one = |nodes, cores, siblings, node, queues| {
+        Machine::new(nodes, cores, siblings).with("eth0", Kind::Ena, node, queues, 0)
+    };
+    for (machine, most, expected) in [
+        (one(1, 2, 2, 0, 4), 4, 4),
+        (one(1, 3, 1, 0, 3), 3, 3),
+        (one(1, 4, 1, 0, 4), 4, 4),
+        (one(1, 4, 2, 0, 8), 8, 8),
+        (one(1, 8, 1, -1, 8), 8, 8),
+        (one(1, 64, 1, 0, 64), 64, 64),
+        (one(1, 64, 1, 0, 32), 64, 32),
+        (one(16, 8, 1, 0, 64), 64, 64),
+        (one(2, 4, 1, 0, 8), 8, 8),
+        (one(2, 4, 1, -1, 8), 8, 8),
+        // 32 queues for a node of 16 cores, of which four take interrupts.
+        (one(2, 16, 1, 0, 32), 32, 4),
+        (one(2, 16, 1, 0, 8), 32, 8),
+        (one(1, 16, 1, 0, 20), 32, 4),
+        // Cores that would take interrupts and have none get queues.
+        (one(1, 2, 1, 0, 1), 2, 2),
+        (one(1, 32, 1, 0, 1), 16, 8),
+        (one(2, 16, 1, -1, 2), 4, 4),
+    ] {
+        assert_eq!(counted(&machine, &[most], None), [expected], "{machine:?}");
+    }
+    // Only the far node may be used: its quarter is what counts.
+    assert_eq!(counted(&one(2, 16, 1, 0, 8), &[16], Some("16-31")), [8]);
+    let mut isolated = one(1, 32, 1, 0, 2);
+    isolated.isolated = (8..32).collect();
+    assert_eq!(counted(&isolated, &[32], None), [2], "two of eight cores");
+}
+
+#[test]
+fn interfaces_of_one_node_share_its_cores() {
+    let with = |queues: &[usize]| {
+        let cards = queues.iter().enumerate();
+        cards.fold(Machine::new(2, 16, 1), |machine, (at, queues)| {
+            machine.with(&format!("eth{at}"), Kind::Ena, 0, *queues, 0)
+        })
+    };
+    assert_eq!(counted(&with(&[2; 4]), &[16; 4], None), [2; 4]);
+    assert_eq!(counted(&with(&[1; 2]), &[16; 2], None), [2; 2]);
+    assert_eq!(counted(&with(&[3, 1]), &[3, 16], None), [3, 1]);
+    assert_eq!(counted(&with(&[16; 2]), &[16; 2], None), [2; 2]);
+    assert_eq!(counted(&with(&[1, 32]), &[1, 32], None), [1, 3]);
+}
+
+#[test]
+fn small_machines_use_all_their_queues() {
+    // A core each, and the application on all of them: what a cloud delivers.
+    for (machine, expected) in [
+        (Machine::new(1, 4, 1), ["0 | ", "1 | ", "2 | ", "3 | "]),
+        (Machine::new(1, 2, 2), ["0 | ", "1 | ", "0 | ", "1 | "]),
+    ] {
+        let plan = plan(&machine.with("eth0", Kind::Virtio, -1, 4, 0));
+        assert_eq!(layout(&plan), expected);
+        assert_eq!(plan.placement.sharing, Sharing::Everything);
+    }
+    // Fewer queues than cores: two cores are set aside, never one for several queues.
+    let two = plan(&Machine::new(1, 6, 1).with("eth0", Kind::Ena, 0, 4, 0));
+    assert_eq!(layout(&two), ["4 | ", "5 | ", "4 | ", "5 | "]);
+    assert_eq!(two.placement.application_cpus.to_string(), "0-3");
+}
+
+#[test]
+fn a_single_queue_is_steered_from_four_cores_on() {
+    for (cores, expected) in [(4, "0 | 1"), (5, "0 | 1"), (6, "0 | 1-2"), (7, "0 | 1-2")] {
+        let plan = plan(&Machine::new(1, cores, 1).with("eth0", Kind::Virtio, 0, 1, 0));
+        assert_eq!(layout(&plan), [expected]);
+        assert_eq!(plan.placement.sharing, Sharing::Nothing);
+    }
+}
+
+#[test]
+fn reasons_count_what_is_there() {
+    let reasons = |machine: &Machine, most: usize| {
+        let plan = advise::plan(&changeable(machine, &[most], None), &Request::default());
+        let plan = plan.expect("a plan");
+        let placed = plan
+            .placement
+            .interfaces
+            .iter()
+            .flat_map(|interface| &interface.reasons);
+        let actions = plan.actions.iter().map(|action| &action.reason);
+        placed.chain(actions).cloned().collect::<Vec<_>>()
+    };
+    let eth0 = |machine: Machine, queues| machine.with("eth0", Kind::Ena, 0, queues, 0);
+    for (machine, most, expected) in [
+        (
+            eth0(Machine::new(1, 4, 1), 1),
+            1,
+            "hands packets to 1 other of",
+        ),
+        (
+            eth0(Machine::new(1, 4, 1), 1),
+            1,
+            "CPU 1 of its node takes the packets from it, and is no sibling",
+        ),
+        (
+            eth0(Machine::new(1, 16, 1), 1),
+            1,
+            "CPUs 1-7 of its node take the packets from it",
+        ),
+        (
+            eth0(Machine::new(1, 16, 1), 8),
+            8,
+            "node, 0, and takes the packets of 2 queues and nothing else",
+        ),
+        (
+            eth0(Machine::new(1, 16, 1), 8),
+            8,
+            "few CPUs send through each queue",
+        ),
+        (
+            eth0(Machine::new(1, 16, 1), 4),
+            4,
+            "node, 0, and takes nothing else",
+        ),
+        (
+            eth0(Machine::new(1, 16, 1), 4),
+            4,
+            "each CPU sends through one queue",
+        ),
+        (
+            eth0(Machine::new(1, 16, 1), 1),
+            16,
+            "can have 4 queues, each with a core of its own, instead of 1",
+        ),
+        (
+            eth0(Machine::new(2, 16, 1), 32),
+            32,
+            "4 cores take its interrupts",
+        ),
+        (
+            eth0(Machine::new(1, 16, 1), 6),
+            6,
+            "6 queues on 4 cores: a quarter of the node's 16 cores takes",
+        ),
+        (eth0(Machine::new(1, 16, 1), 6), 6, "up to 2 on each"),
+        (
+            eth0(Machine::new(8, 1, 1), 1),
+            1,
+            "none of its node could help it",
+        ),
+        (
+            eth0(Machine::new(8, 3, 1), 2),
+            2,
+            "2 queues on 1 core: 1 of the node's 3 cores takes interrupts",
+        ),
+    ] {
+        let found = reasons(&machine, most);
+        assert!(
+            found.iter().any(|reason| reason.contains(expected)),
+            "{expected}: {found:#?}"
+        );
+    }
 }
 
 #[test]
@@ -326,12 +536,26 @@ fn machines_of_many_shapes_have_plans_that_hold() {
     sparse.offline = vec![0, 1, 2, 9, 17, 30];
     let mut isolated = Machine::new(1, 16, 1).with("eth0", Kind::Ena, 0, 2, 0);
     isolated.isolated = (8..16).collect();
+    let mut few_shared = Machine::new(1, 32, 1).with("eth0", Kind::Ena, 0, 2, 0);
+    few_shared.isolated = (8..32).collect();
     let shapes = [
         Machine::new(1, 1, 1).with("eth0", Kind::Virtio, 0, 1, 0),
         Machine::new(1, 2, 1).with("eth0", Kind::Virtio, -1, 2, 0),
         Machine::new(1, 1, 4).with("eth0", Kind::Virtio, -1, 2, 0),
         Machine::new(1, 4, 1).with("eth0", Kind::Ena, 0, 4, 0),
         Machine::new(1, 8, 2).with("eth0", Kind::Ena, 0, 8, 0),
+        Machine::new(1, 2, 2).with("eth0", Kind::Virtio, -1, 4, 0),
+        Machine::new(1, 3, 1).with("eth0", Kind::Virtio, 0, 3, 0),
+        Machine::new(1, 4, 2).with("eth0", Kind::Ena, 0, 8, 0),
+        Machine::new(1, 5, 1).with("eth0", Kind::Virtio, 0, 1, 0),
+        Machine::new(1, 7, 2).with("eth0", Kind::Ena, 0, 3, 0),
+        Machine::new(2, 3, 1).with("eth0", Kind::Ena, 1, 2, 0),
+        Machine::new(8, 2, 2).with("eth0", Kind::Mlx5, 3, 1, 0),
+        Machine::new(16, 8, 1).with("eth0", Kind::Mlx5, 0, 64, 0),
+        (0..4).fold(Machine::new(1, 16, 1), |machine, at| {
+            machine.with(&format!("eth{at}"), Kind::Ixgbevf, 0, 2, 0)
+        }),
+        few_shared,
         Machine::new(2, 1, 1).with("eth0", Kind::Ena, -1, 2, 0),
         Machine::new(2, 10, 2)
             .with("eth0", Kind::Mlx5, 0, 40, 0)
@@ -430,6 +654,13 @@ proptest! {
     #[test]
     fn every_plan_holds_and_is_done_when_it_is_done(machine in machines()) {
         check_whole(&machine);
+    }
+
+    #[test]
+    fn queues_that_a_plan_asks_for_are_those_that_the_next_one_keeps(
+        (machine, most) in (machines(), prop::collection::vec(1usize..40, 4))
+    ) {
+        counted(&machine, &most, None);
     }
 
     #[test]

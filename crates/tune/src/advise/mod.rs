@@ -1,5 +1,6 @@
 //! Facts and a wish in, recommendations out. Pure: nothing is read, asked or changed here.
 
+mod count;
 mod offload;
 mod placement;
 mod queue;
@@ -309,8 +310,8 @@ impl Note {
 /// Makes a plan. An interface that was asked for and is not there is an error.
 pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     let interfaces = chosen(facts, request)?;
-    let queues_of = |interface: &Interface| queue::wished(facts, interface, request);
-    let placement = place(facts, &interfaces, queues_of, request.goal);
+    let counts = count::queues(facts, &interfaces, request);
+    let placement = place(facts, &interfaces, &counts, request.goal);
     let mut actions = Vec::new();
     let mut notes = Vec::new();
     for (interface, placed) in interfaces.iter().zip(&placement.interfaces) {

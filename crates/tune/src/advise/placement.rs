@@ -9,6 +9,8 @@
 //!   node  | I s s s s s s s | I s s s s s s s |        2 queues, every node serving some: the application shares them
 //! many queues: a quarter of the node's cores takes interrupts and nothing else, no steering
 //!   node  | o o a a a a a a a a a a a a I I I I |      8 queues, 2 on each
+//! a small machine with a queue for each core, as most virtual machines are delivered: all share all
+//!   node  | I I I I |                                  4 queues
 //! ```
 
 use serde::Serialize;
@@ -26,10 +28,14 @@ const GROUP_MAX: usize = 8;
 /// a second each way (HAProxy 2021 on a Graviton2, 32 queues).
 const INTERRUPT_SHARE: usize = 4;
 
+/// Cores for the interrupts of several queues where a quarter is less than that, but no more than half of the node: one
+/// core for several queues would undo what they are for.
+const INTERRUPT_CORES_MIN: usize = 2;
+
 /// With fewer cores nothing can be set aside.
 const CORES_MIN: usize = 4;
 
-/// With fewer cores the rest of the system has no CPU of its own.
+/// With fewer cores the rest of the system has no CPU of its own, and a machine with a queue for each shares them all.
 const CORES_MIN_FOR_SYSTEM: usize = 8;
 
 /// Where everything goes.
@@ -88,21 +94,15 @@ pub struct QueuePlacement {
 
 /// Places the queues of some interfaces, the application and the rest on the CPUs that may be used.
 ///
-/// `queues_of` says how many receive queues an interface is to have.
-pub fn place(
-    facts: &Facts,
-    interfaces: &[&Interface],
-    queues_of: impl Fn(&Interface) -> usize,
-    goal: Goal,
-) -> Placement {
+/// `counts` are the receive queues that each interface is to have.
+pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: Goal) -> Placement {
     let floor = Floor::of(&facts.topology);
     let mut placed: Vec<InterfacePlacement> = interfaces
         .iter()
         .map(|interface| blank(interface))
         .collect();
     let mut demands = Vec::new();
-    for (at, interface) in interfaces.iter().enumerate() {
-        let queues = queues_of(interface);
+    for (at, (interface, queues)) in interfaces.iter().zip(counts.iter().copied()).enumerate() {
         let homes = homes(facts, &floor, interface, queues, &mut placed[at].reasons);
         demands.extend((0..queues).map(|queue| Demand {
             interface: at,
@@ -110,23 +110,23 @@ pub fn place(
             node: homes[queue % homes.len()],
         }));
     }
-    let is_small = floor.cores() < CORES_MIN;
-    let nodes_in_use = floor
+    let at_node = |node: &FloorNode| {
+        let here = demands.iter().filter(|demand| demand.node == node.at);
+        here.collect::<Vec<&Demand>>()
+    };
+    let in_use: Vec<(&FloorNode, Vec<&Demand>)> = floor
         .nodes
         .iter()
-        .filter(|node| demands.iter().any(|demand| demand.node == node.at))
-        .count();
-    for node in &floor.nodes {
-        let here: Vec<&Demand> = demands
-            .iter()
-            .filter(|demand| demand.node == node.at)
-            .collect();
-        if here.is_empty() {
-            continue;
-        }
+        .map(|node| (node, at_node(node)))
+        .filter(|(_, here)| !here.is_empty())
+        .collect();
+    let has_all = |(node, here): &(&FloorNode, Vec<&Demand>)| here.len() >= node.cores.len().max(2);
+    let is_small = floor.is_tiny()
+        || floor.cores() < CORES_MIN_FOR_SYSTEM && !in_use.is_empty() && in_use.iter().all(has_all);
+    for (node, here) in &in_use {
         let seats = match is_small {
-            true => Seats::everywhere(node),
-            false => Seats::of(node, here.len(), nodes_in_use > 1),
+            true => Seats::everywhere(&floor, node),
+            false => Seats::of(node, here.len(), in_use.len() > 1),
         };
         for (at, demand) in here.iter().enumerate() {
             let interface = &mut placed[demand.interface];
@@ -175,11 +175,11 @@ struct Demand {
 }
 
 /// The cores that may be used, by node, each with the one CPU of it that is.
-struct Floor {
-    nodes: Vec<FloorNode>,
+pub(super) struct Floor {
+    pub(super) nodes: Vec<FloorNode>,
 }
 
-struct FloorNode {
+pub(super) struct FloorNode {
     /// Its index.
     at: usize,
     /// As the kernel numbers it; `None` for CPUs that are in no node.
@@ -197,7 +197,7 @@ struct FloorCore {
 }
 
 impl Floor {
-    fn of(topology: &Topology) -> Floor {
+    pub(super) fn of(topology: &Topology) -> Floor {
         let shared = topology.allowed.minus(&topology.isolated);
         let usable = if shared.is_empty() {
             &topology.allowed
@@ -235,13 +235,44 @@ impl Floor {
         Floor { nodes }
     }
 
-    fn cores(&self) -> usize {
+    pub(super) fn cores(&self) -> usize {
         self.nodes.iter().map(|node| node.cores.len()).sum()
+    }
+
+    pub(super) fn cpus(&self) -> usize {
+        self.nodes.iter().map(|node| node.cpus).sum()
+    }
+
+    /// Whether everything is shared, whatever queues there are.
+    fn is_tiny(&self) -> bool {
+        self.cores() < CORES_MIN
+    }
+
+    /// Cores of a node that several queues are given for their interrupts.
+    pub(super) fn seats(&self, node: usize) -> usize {
+        let node = &self.nodes[node];
+        if self.is_tiny() {
+            return node.cores.len();
+        }
+        node.seats()
+    }
+}
+
+impl FloorNode {
+    /// A quarter of the cores; fewer queues than that have others to hand their packets to.
+    pub(super) fn quota(&self) -> usize {
+        self.cores.len() / INTERRUPT_SHARE
+    }
+
+    /// Cores that take interrupts and nothing else when there are queues enough.
+    fn seats(&self) -> usize {
+        let small = INTERRUPT_CORES_MIN.min(self.cores.len() / 2);
+        self.quota().max(small).max(1)
     }
 }
 
 /// The nodes (indexes of the floor) that an interface's queues go to in turn; at least one.
-fn homes(
+pub(super) fn homes(
     facts: &Facts,
     floor: &Floor,
     interface: &Interface,
@@ -326,24 +357,27 @@ struct Seats {
 
 impl Seats {
     /// A machine too small to set CPUs aside: interrupts one per core of the node, and nothing steered.
-    fn everywhere(node: &FloorNode) -> Seats {
-        let groups = node
-            .cores
-            .iter()
-            .map(|core| (core.cpu, CpuSet::new()))
-            .collect();
-        let reason = format!(
-            "with fewer than {CORES_MIN} cores there is none to set aside: everything shares them"
-        );
+    fn everywhere(floor: &Floor, node: &FloorNode) -> Seats {
+        let cores = node.cores.iter();
+        let groups = cores.map(|core| (core.cpu, CpuSet::new())).collect();
+        let reason = match floor.is_tiny() {
+            true => format!(
+                "with fewer than {CORES_MIN} cores there is none to set aside: everything shares them"
+            ),
+            false => format!(
+                "with fewer than {CORES_MIN_FOR_SYSTEM} cores and a queue for each there is none to set aside: everything \
+                 shares them"
+            ),
+        };
         Seats { groups, reason }
     }
 
     fn of(node: &FloorNode, queues: usize, is_whole_machine: bool) -> Seats {
-        let quota = (node.cores.len() / INTERRUPT_SHARE).max(1);
-        if queues >= quota {
-            return Seats::for_interrupts_alone(node, queues, quota);
+        if queues >= 2 && queues >= node.quota() {
+            return Seats::for_interrupts_alone(node, queues);
         }
-        let half = node.cpus / 2 / queues;
+        // One CPU beside that with the interrupts, even where that is more than half of a small node.
+        let half = (node.cpus / 2 / queues).max(2);
         // Two queues in each of several nodes, 8 CPUs for each, is a layout that was measured: it was the best, although
         // it leaves the application no CPU of its own.
         let is_as_measured = is_whole_machine && queues == 2 && node.cpus / queues == GROUP_MAX;
@@ -353,33 +387,53 @@ impl Seats {
             half.min(GROUP_MAX)
         };
         let size = wished.min(node.cores.len() / queues).max(1);
-        let reason = format!(
-            "{} a node of {} CPUs: each queue interrupts one core, which hands packets to {} others of the same node, \
-             one CPU per core; 7 were best where 7, 15 and 31 were compared, and half of the node stays free where it can",
-            counted(queues, "queue for", "queues for"),
-            node.cpus,
-            size - 1
-        );
         Seats {
             groups: groups(node, queues, size),
-            reason,
+            reason: Seats::reason_to_steer(node, queues, size - 1),
         }
+    }
+
+    fn reason_to_steer(node: &FloorNode, queues: usize, others: usize) -> String {
+        let queues = counted(queues, "queue for", "queues for");
+        if others == 0 {
+            return format!(
+                "{queues} a node of 1 core: that takes the interrupts, and none of its node could help it"
+            );
+        }
+        format!(
+            "{queues} a node of {} CPUs: each queue interrupts one core, which hands packets to {} of the same node, \
+             one CPU per core; 7 were best where 7, 15 and 31 were compared, and half of the node stays free where it can",
+            node.cpus,
+            counted(others, "other", "others")
+        )
     }
 
     /// The last cores of the node, since the first are where everything else goes by default. Slow cores stand last and
     /// are passed over.
-    fn for_interrupts_alone(node: &FloorNode, queues: usize, quota: usize) -> Seats {
+    fn for_interrupts_alone(node: &FloorNode, queues: usize) -> Seats {
+        let seats = node.seats();
         let is_fast = |core: &&FloorCore| core.capacity == node.cores[0].capacity;
-        let fast = node.cores.iter().take_while(is_fast).count().max(quota);
-        let last = &node.cores[fast - quota..fast];
+        let fast = node.cores.iter().take_while(is_fast).count().max(seats);
+        let last = &node.cores[fast - seats..fast];
         let groups = last.iter().map(|core| (core.cpu, CpuSet::new())).collect();
+        let takes = match (seats == node.quota(), seats) {
+            (true, _) => format!("a quarter of the node's {} cores takes", node.cores.len()),
+            (false, 1) => format!(
+                "1 of the node's {} takes",
+                counted(node.cores.len(), "core", "cores")
+            ),
+            (false, _) => format!("{seats} of the node's {} cores take", node.cores.len()),
+        };
+        let most = if queues.is_multiple_of(seats) {
+            ""
+        } else {
+            "up to "
+        };
         let reason = format!(
-            "{} {}: a quarter of the node's {} cores takes interrupts and nothing else, {} on each; queues enough make \
-             packet steering needless",
+            "{} {}: {takes} interrupts and nothing else, {most}{} on each; queues enough make packet steering needless",
             counted(queues, "queue on", "queues on"),
-            counted(quota, "core", "cores"),
-            node.cores.len(),
-            queues.div_ceil(quota)
+            counted(seats, "core", "cores"),
+            queues.div_ceil(seats)
         );
         Seats { groups, reason }
     }
@@ -502,8 +556,7 @@ fn system(floor: &Floor, free: &CpuSet, beside: CpuSet) -> CpuSet {
     if floor.cores() < CORES_MIN_FOR_SYSTEM || !beside.is_empty() {
         return beside;
     }
-    let cpus: usize = floor.nodes.iter().map(|node| node.cpus).sum();
-    let wanted = (cpus / 32).clamp(1, 4);
+    let wanted = (floor.cpus() / 32).clamp(1, 4);
     let cores = floor
         .nodes
         .iter()
@@ -516,6 +569,6 @@ fn system(floor: &Floor, free: &CpuSet, beside: CpuSet) -> CpuSet {
     candidates.into_iter().take(wanted).collect()
 }
 
-fn counted(count: usize, one: &str, many: &str) -> String {
+pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

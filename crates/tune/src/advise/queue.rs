@@ -1,7 +1,7 @@
 //! What to change of an interface's queues so that packets go where the placement says; and files elsewhere in /sys.
 
-use super::placement::{InterfacePlacement, Placement, Sharing};
-use super::{Action, Goal, Note, Queues, Request, Revert, Target};
+use super::placement::{InterfacePlacement, Placement, QueuePlacement, Sharing, counted};
+use super::{Action, Goal, Note, Request, Revert, Target};
 use crate::cpus::CpuSet;
 use crate::facts::ethtool::Knob;
 use crate::facts::interface::{AffinityFile, Irq, allowance};
@@ -9,25 +9,8 @@ use crate::facts::{Facts, Interface};
 
 const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
 
-/// How many receive queues an interface has, or should have where that may change.
-///
-/// The kernel's advice is the smallest number whose CPUs do not overflow. So with more than two queues for each core
-/// that takes interrupts there should be one for each, and with fewer queues than such cores as many as the driver can.
-pub(super) fn wished(facts: &Facts, interface: &Interface, request: &Request) -> usize {
-    let now = present(interface);
-    let Some((_, most)) = changeable(interface).filter(|_| request.queues == Queues::Change) else {
-        return now;
-    };
-    let quota = interrupt_cores(facts, interface);
-    if now > 2 * quota {
-        return quota;
-    }
-    // Never fewer than now: that many are not too many.
-    most.min(quota).max(now)
-}
-
 /// Receive queues there are. Drivers of mlx5 in Linux 5.3 to 6.0 show each twice.
-fn present(interface: &Interface) -> usize {
+pub(super) fn present(interface: &Interface) -> usize {
     let shown = interface.receive.len();
     let channels = interface.ethtool.as_ref().and_then(|said| said.channels);
     let combined = channels.and_then(|channels| channels.combined).unwrap_or(0) as usize;
@@ -45,21 +28,12 @@ fn present(interface: &Interface) -> usize {
 
 /// The knob that sets the number of queues and the most it takes; none when the driver did not say, or the device is
 /// a virtual one, whose queues nobody interrupts for.
-fn changeable(interface: &Interface) -> Option<(Knob, usize)> {
+pub(super) fn changeable(interface: &Interface) -> Option<(Knob, usize)> {
     let channels = interface.ethtool.as_ref()?.channels?;
     let most = channels.combined_max.filter(|most| *most > 0)?;
     interface
         .is_device
         .then_some((Knob::ChannelsCombined, most as usize))
-}
-
-/// A quarter of the cores near the device, as in the placement.
-fn interrupt_cores(facts: &Facts, interface: &Interface) -> usize {
-    let is_near = |node: Option<usize>| interface.node.is_none() || node == interface.node;
-    let cores = facts.topology.cores.iter();
-    let near = cores
-        .filter(|core| is_near(core.place.node) && core.cpus.intersects(&facts.topology.allowed));
-    (near.count() / 4).max(1)
 }
 
 /// Changes of one interface.
@@ -146,12 +120,23 @@ impl Advice<'_> {
         if now == wished {
             return;
         }
+        let cores = self.placed.irq_cpus.len();
+        let is_alone = self
+            .placed
+            .irq_cpus
+            .iter()
+            .all(|cpu| self.queues_on(cpu) == 1);
         let reason = match wished < now {
             true => format!(
-                "{wished} cores take its interrupts: more than two queues for each only interrupt more often"
+                "{} its interrupts: more than two queues for each only interrupt more often",
+                counted(cores, "core takes", "cores take")
+            ),
+            false if is_alone => format!(
+                "the driver can have {wished} queues, each with a core of its own, instead of {now}"
             ),
             false => format!(
-                "the driver can have {wished} queues, each with a core of its own, instead of {now}"
+                "the driver can have {wished} queues on {} instead of {now}",
+                counted(cores, "core", "cores")
             ),
         };
         actions.extend(self.knob(
@@ -259,18 +244,11 @@ impl Advice<'_> {
             queue,
             purpose: irq.purpose,
         };
-        let node = self.facts.topology.node_of(cpu);
-        let reason = match (node, self.interface.node) {
-            (Some(node), Some(near)) if node == near => {
-                format!("CPU {cpu} is in the device's node, {near}, and takes nothing else")
-            }
-            _ => format!("CPU {cpu} takes the packets of queue {queue} and nothing else"),
-        };
         let reason = match self.placement.sharing {
             Sharing::Everything => {
                 format!("queue {queue} has one CPU, so that its packets stay in one cache")
             }
-            Sharing::Nothing | Sharing::Steering => reason,
+            Sharing::Nothing | Sharing::Steering => self.reason_to_interrupt(queue, cpu),
         };
         Some(self.action(
             target,
@@ -287,6 +265,29 @@ impl Advice<'_> {
         ))
     }
 
+    fn reason_to_interrupt(&self, queue: usize, cpu: usize) -> String {
+        let queues = self.queues_on(cpu);
+        let node = self.facts.topology.node_of(cpu);
+        let is_near = node.is_some() && node == self.interface.node;
+        match (self.interface.node, queues) {
+            (Some(near), 1) if is_near => {
+                format!("CPU {cpu} is in the device's node, {near}, and takes nothing else")
+            }
+            (Some(near), _) if is_near => format!(
+                "CPU {cpu} is in the device's node, {near}, and takes the packets of {queues} queues and nothing else"
+            ),
+            (_, 1) => format!("CPU {cpu} takes the packets of queue {queue} and nothing else"),
+            (_, _) => format!("CPU {cpu} takes the packets of {queues} queues and nothing else"),
+        }
+    }
+
+    /// Receive queues of all interfaces that interrupt a CPU.
+    fn queues_on(&self, cpu: usize) -> usize {
+        let interfaces = self.placement.interfaces.iter();
+        let queues = interfaces.flat_map(|interface| &interface.queues);
+        queues.filter(|queue| queue.irq_cpu == Some(cpu)).count()
+    }
+
     fn steering(&self, actions: &mut Vec<Action>) {
         for queue in &self.placed.queues {
             let found = self
@@ -300,15 +301,7 @@ impl Advice<'_> {
             if CpuSet::parse_mask(now).as_ref() == Some(&queue.steering_cpus) {
                 continue;
             }
-            let reason = match (queue.irq_cpu, queue.steering_cpus.is_empty()) {
-                (_, true) => "queues enough have CPUs of their own: handing packets on would only cost".to_owned(),
-                (Some(cpu), false) => format!(
-                    "CPU {cpu} alone would be full of softirq: CPUs {} of its node take the packets from it, none of \
-                     them a sibling of a CPU with interrupts",
-                    queue.steering_cpus
-                ),
-                (None, false) => "packets of a virtual interface are handled on the CPU that sent them; these share it".to_owned(),
-            };
+            let reason = self.reason_to_steer(queue);
             actions.push(self.action(
                 Target::Steering { interface: self.name(), queue: queue.queue },
                 format!("/sys/class/net/{}/queues/rx-{}/rps_cpus", self.interface.name, queue.queue),
@@ -324,6 +317,25 @@ impl Advice<'_> {
                 },
             ));
         }
+    }
+
+    fn reason_to_steer(&self, queue: &QueuePlacement) -> String {
+        let others = &queue.steering_cpus;
+        let Some(cpu) = queue.irq_cpu.filter(|_| !others.is_empty()) else {
+            return match (others.is_empty(), self.placement.sharing) {
+                (false, _) => "packets of a virtual interface are handled on the CPU that sent them; these share it",
+                (true, Sharing::Everything) => "with so few cores handing packets on would only cost",
+                (true, Sharing::Nothing | Sharing::Steering) => {
+                    "what takes the interrupts has nothing else to do: handing packets on would only cost"
+                }
+            }
+            .to_owned();
+        };
+        let take = match others.len() {
+            1 => format!("CPU {others} of its node takes the packets from it, and is no"),
+            _ => format!("CPUs {others} of its node take the packets from it, none of them a"),
+        };
+        format!("CPU {cpu} alone would be full of softirq: {take} sibling of a CPU with interrupts")
     }
 
     /// Flow tables send packets after the application, past the CPUs that are set aside for them.
@@ -373,6 +385,18 @@ impl Advice<'_> {
             return;
         }
         let shares = sender_shares(self.facts, self.placed, queues.len());
+        let senders = shares
+            .iter()
+            .fold(CpuSet::new(), |all, share| all.union(share));
+        let is_one_each = shares.iter().map(CpuSet::len).sum::<usize>() == senders.len();
+        let reason = match is_one_each {
+            true => {
+                "each CPU sends through one queue, beside the one it receives by: no lock is fought over"
+            }
+            false => {
+                "few CPUs send through each queue, those among them that receive by it: its lock is rarely fought over"
+            }
+        };
         for (queue, wished) in queues.iter().zip(shares) {
             let Some(now) = &queue.senders else {
                 continue;
@@ -386,7 +410,7 @@ impl Advice<'_> {
                 now,
                 wished.mask_like(now),
                 Why {
-                    reason: "each CPU sends through one queue, beside the one it receives by: no lock is fought over".to_owned(),
+                    reason: reason.to_owned(),
                     source: SCALING,
                     risk: "none",
                     revert: Revert::WriteBack,
