@@ -156,6 +156,7 @@ fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
         (Kind::Ixgbevf, 5),
         (Kind::Ena, 5),
         (Kind::Mlx5, 5),
+        (Kind::Gve, 9),
         (Kind::Virtio, 9),
     ] {
         let root = Machine::new(2, 4, 2).with("ens5", kind, 1, 4, 3).write();
@@ -185,8 +186,42 @@ fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
 }
 
 #[test]
+fn the_second_half_of_the_blocks_of_gvnic_receives() {
+    let root = Machine::new(1, 8, 1)
+        .with("ens4", Kind::Gve, 0, 3, 3)
+        .write();
+    let facts = read(root.path());
+    let found: Vec<_> = facts
+        .interface("ens4")
+        .expect("ens4")
+        .irqs
+        .iter()
+        .map(|irq| {
+            let name = irq.name.split('@').next().unwrap_or_default();
+            (name, irq.purpose, irq.queue)
+        })
+        .collect();
+    let expected = [
+        ("gve-ntfy-blk3", Purpose::Receive, Some(0)),
+        ("gve-ntfy-blk0", Purpose::Transmit, Some(0)),
+        ("gve-ntfy-blk4", Purpose::Receive, Some(1)),
+        ("gve-ntfy-blk1", Purpose::Transmit, Some(1)),
+        ("gve-ntfy-blk5", Purpose::Receive, Some(2)),
+        ("gve-ntfy-blk2", Purpose::Transmit, Some(2)),
+        ("gve-mgmnt", Purpose::Control, None),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn without_a_table_of_the_device_its_interrupts_are_found_by_their_names() {
-    for kind in [Kind::Ixgbevf, Kind::Ena, Kind::Mlx5, Kind::Virtio] {
+    for kind in [
+        Kind::Ixgbevf,
+        Kind::Ena,
+        Kind::Mlx5,
+        Kind::Gve,
+        Kind::Virtio,
+    ] {
         let machine = Machine::new(1, 4, 1)
             .with("ens5", kind, 0, 2, 3)
             .with("ens6", kind, 0, 2, 1);

@@ -453,6 +453,14 @@ fn check(facts: &Facts, plan: &Plan) {
     for placed in &placement.interfaces {
         check_locality(facts, placed);
     }
+    let targets: BTreeSet<_> = plan.actions.iter().map(|action| &action.target).collect();
+    let paths: BTreeSet<_> = plan.actions.iter().map(|action| &action.path).collect();
+    assert_eq!(
+        (targets.len(), paths.len()),
+        (plan.actions.len(), plan.actions.len()),
+        "nothing is changed twice: {:#?}",
+        plan.actions
+    );
     for action in &plan.actions {
         assert!(!action.reason.is_empty() && !action.source.is_empty() && !action.risk.is_empty());
         assert!(
@@ -495,6 +503,86 @@ fn check_locality(facts: &Facts, placed: &advise::InterfacePlacement) {
         );
         assert!(queue.steering_cpus.len() <= 7);
     }
+}
+
+/// Two interfaces of one device: each has the interrupts of both in its table.
+fn ports(kind: Kind) -> tempfile::TempDir {
+    let machine = Machine::new(1, 16, 1)
+        .with("eth0", kind, 0, 2, 3)
+        .with("eth1", kind, 0, 2, 3);
+    let root = machine.write();
+    let table = |slot: &str| {
+        root.path()
+            .join(format!("sys/devices/pci0000:00/0000:00:{slot}.0/msi_irqs"))
+    };
+    for (from, to) in [("01", "02"), ("02", "01")] {
+        for entry in fs::read_dir(table(from)).expect("a table") {
+            fs::create_dir_all(table(to).join(entry.expect("an entry").file_name()))
+                .expect("a directory");
+        }
+    }
+    root
+}
+
+#[test]
+fn interfaces_of_one_device_get_the_interrupts_that_have_their_name() {
+    let root = ports(Kind::Ixgbevf);
+    let facts = read(root.path());
+    for (name, numbers) in [("eth0", [40, 41, 42]), ("eth1", [43, 44, 45])] {
+        let irqs = &facts.interface(name).expect("a port").irqs;
+        assert_eq!(
+            irqs.iter().map(|irq| irq.number).collect::<Vec<_>>(),
+            numbers
+        );
+    }
+    let plan = plan_of(root.path(), &Request::default());
+    check(&facts, &plan);
+    assert_eq!(proposed(&plan, "smp_affinity_list").len(), 4);
+    write_down(root.path(), &plan);
+    assert_eq!(plan_of(root.path(), &Request::default()).actions, []);
+}
+
+/// What a plan says of interrupts that it does not move.
+#[track_caller]
+fn check_unmoved(root: &Path, moved: usize, about: &[&str], text: &str) {
+    let facts = read(root);
+    let plan = plan_of(root, &Request::default());
+    check(&facts, &plan);
+    assert_eq!(
+        proposed(&plan, "smp_affinity_list").len(),
+        moved,
+        "{:#?}",
+        plan.actions
+    );
+    let notes = plan.notes.iter().filter(|note| note.text.contains(text));
+    assert_eq!(
+        notes.map(|note| note.about.as_str()).collect::<Vec<_>>(),
+        about,
+        "{:#?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() {
+    check_unmoved(
+        ports(Kind::Mlx5).path(),
+        0,
+        &["eth0", "eth1"],
+        "whose names do not say whose they are",
+    );
+    let root = Machine::new(1, 16, 1)
+        .with("eth0", Kind::Ixgbevf, 0, 3, 3)
+        .write();
+    let path = root.path().join("proc/interrupts");
+    let text = fs::read_to_string(&path).expect("read");
+    fs::write(&path, text.replace("eth0-TxRx-2", "eth0-TxRx-1")).expect("written");
+    check_unmoved(
+        root.path(),
+        1,
+        &["eth0"],
+        "several interrupts for one queue",
+    );
 }
 
 /// Writes what a plan proposes into its files, as a kernel that takes everything would.
@@ -556,6 +644,7 @@ fn machines_of_many_shapes_have_plans_that_hold() {
             machine.with(&format!("eth{at}"), Kind::Ixgbevf, 0, 2, 0)
         }),
         few_shared,
+        Machine::new(2, 8, 2).with("eth0", Kind::Gve, 0, 16, 0),
         Machine::new(2, 1, 1).with("eth0", Kind::Ena, -1, 2, 0),
         Machine::new(2, 10, 2)
             .with("eth0", Kind::Mlx5, 0, 40, 0)
@@ -584,6 +673,7 @@ fn machines() -> impl Strategy<Value = Machine> {
         Just(Kind::Ixgbevf),
         Just(Kind::Ena),
         Just(Kind::Mlx5),
+        Just(Kind::Gve),
         Just(Kind::Virtio)
     ];
     let card = (kinds, -1i64..4, 1usize..20);

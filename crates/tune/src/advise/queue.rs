@@ -4,7 +4,7 @@ use super::placement::{InterfacePlacement, Placement, QueuePlacement, Sharing, c
 use super::{Action, Goal, Note, Request, Revert, Target};
 use crate::cpus::CpuSet;
 use crate::facts::ethtool::Knob;
-use crate::facts::interface::{AffinityFile, Irq, allowance};
+use crate::facts::interface::{AffinityFile, Irq, Unclear, allowance};
 use crate::facts::{Facts, Interface};
 
 const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
@@ -217,17 +217,32 @@ impl Advice<'_> {
                 actions.extend(self.interrupt(irq, queue.queue, cpu));
             }
         }
-        if has_unknown {
-            let text = match self.facts.interrupts.is_empty() {
-                true => {
-                    "its interrupts are not moved: /proc/interrupts is not here, which says whose they are"
-                }
-                false => {
-                    "has queues whose interrupts have no name in /proc/interrupts: those are not moved"
-                }
-            };
-            notes.push(Note::new(&self.interface.name, text));
+        if let Some(text) = self.unclear(has_unknown) {
+            notes.push(Note::new(&self.interface.name, &text));
         }
+    }
+
+    /// Why some interrupts stay where they are.
+    fn unclear(&self, has_unknown: bool) -> Option<String> {
+        let text = match &self.interface.irqs_unclear {
+            Some(Unclear::Shared(others)) => {
+                return Some(format!(
+                    "shares its device with {}, and interrupts whose names do not say whose they are: those are not moved",
+                    others.join(", ")
+                ));
+            }
+            Some(Unclear::Twice) => {
+                "has several interrupts for one queue, and nothing says which of them it is: those are not moved"
+            }
+            None if !has_unknown => return None,
+            None if self.facts.interrupts.is_empty() => {
+                "its interrupts are not moved: /proc/interrupts is not here, which says whose they are"
+            }
+            None => {
+                "has queues whose interrupts have no name in /proc/interrupts: those are not moved"
+            }
+        };
+        Some(text.to_owned())
     }
 
     fn interrupt(&self, irq: &Irq, queue: usize, cpu: usize) -> Option<Action> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::ethtool::{self, Ethtool};
-use super::interrupt::{Interrupt, Purpose, meaning};
+use super::interrupt::{Interrupt, Purpose, is_block, meaning};
 use super::qdisc::{self, Qdisc};
 use crate::cpus::CpuSet;
 use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
@@ -36,6 +36,8 @@ pub struct Interface {
     pub transmit: Vec<TransmitQueue>,
     /// Interrupts of its device, by queue, those that serve none last.
     pub irqs: Vec<Irq>,
+    /// Why some interrupts of its device are nobody's, or of no queue.
+    pub irqs_unclear: Option<Unclear>,
     /// What the driver says; none when it was not asked.
     pub ethtool: Option<Ethtool>,
     /// Nanoseconds that packets may wait for company after an interrupt.
@@ -89,6 +91,15 @@ pub struct Irq {
     pub file: Option<AffinityFile>,
 }
 
+/// Why it is not clear whose an interrupt is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Unclear {
+    /// The device is that of other interfaces, too, and names do not tell.
+    Shared(Vec<String>),
+    /// Several say that they serve one queue in one direction.
+    Twice,
+}
+
 /// How an interrupt is moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum AffinityFile {
@@ -126,18 +137,106 @@ pub(crate) fn read(tree: &Tree, interrupts: &[Interrupt]) -> Vec<Interface> {
         let qdisc = qdiscs.get(&name).cloned();
         Some(Interface {
             qdisc,
-            ..interface(tree, name, &by_number)?
+            ..interface(tree, name)?
         })
     };
-    names.take(INTERFACES_MAX).filter_map(interface).collect()
+    let mut interfaces: Vec<Interface> = names.take(INTERFACES_MAX).filter_map(interface).collect();
+    assign(tree, &mut interfaces, &by_number);
+    interfaces
+}
+
+/// Gives interfaces the interrupts of their devices. The ports of one device (Chelsio, MANA), and the interfaces that
+/// stand for those of virtual machines (mlx5), have one table of interrupts between them; of that each gets those that
+/// have its name, and none when there are no names.
+fn assign(tree: &Tree, interfaces: &mut [Interface], interrupts: &BTreeMap<usize, &Interrupt>) {
+    let numbers: Vec<BTreeSet<usize>> = interfaces
+        .iter()
+        .map(|interface| match interface.is_device {
+            true => numbers(tree, &interface.name, interrupts),
+            false => BTreeSet::new(),
+        })
+        .collect();
+    let mut claims: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (interface, numbers) in interfaces.iter().zip(&numbers) {
+        for number in numbers {
+            claims
+                .entry(*number)
+                .or_default()
+                .push(interface.name.clone());
+        }
+    }
+    for (interface, numbers) in interfaces.iter_mut().zip(&numbers) {
+        let mut irqs = Vec::new();
+        for number in numbers {
+            let found = irq(tree, *number, &interface.name, interrupts);
+            match owner(&found.name, &claims[number]) {
+                Some(owner) if owner == interface.name => irqs.push(found),
+                Some(_) => {}
+                None => unshared(interface, &claims[number]),
+            }
+        }
+        if let ([only], 1) = (&mut irqs[..], numbers.len()) {
+            // A device with one interrupt receives by it, whatever it is called.
+            (only.purpose, only.queue) = (Purpose::Both, Some(0));
+        }
+        halve_blocks(&mut irqs);
+        if drop_twins(&mut irqs) {
+            interface.irqs_unclear.get_or_insert(Unclear::Twice);
+        }
+        irqs.sort_by_key(|irq| (irq.queue.unwrap_or(usize::MAX), irq.purpose, irq.number));
+        interface.irqs = irqs;
+    }
+}
+
+fn unshared(interface: &mut Interface, claimants: &[String]) {
+    let others = claimants.iter().filter(|name| **name != interface.name);
+    interface.irqs_unclear = Some(Unclear::Shared(others.cloned().collect()));
+}
+
+/// Whose an interrupt is, of those in whose tables it stands: the only one, or the one whose name it has.
+fn owner<'name>(irq: &str, claimants: &'name [String]) -> Option<&'name str> {
+    if let [only] = claimants {
+        // Of a renamed interface it may have the old name, which may be another's now.
+        return Some(only);
+    }
+    let mut named = claimants.iter().filter(|name| has_word(irq, name));
+    named
+        .next()
+        .filter(|_| named.next().is_none())
+        .map(String::as_str)
+}
+
+/// gVNIC calls its interrupts blocks: transmit queues have the first half of them, receive queues the second
+/// (gve.h: `gve_tx_idx_to_ntfy`, `gve_rx_idx_to_ntfy`).
+fn halve_blocks(irqs: &mut [Irq]) {
+    let is_block = |irq: &&mut Irq| is_block(&irq.name);
+    let half = irqs.iter_mut().filter(is_block).count() / 2;
+    for irq in irqs.iter_mut().filter(is_block) {
+        (irq.purpose, irq.queue) = match irq.queue {
+            Some(block) if block >= half => (Purpose::Receive, Some(block - half)),
+            transmit => (Purpose::Transmit, transmit),
+        };
+    }
+}
+
+/// Interrupts that say the same of themselves are of no queue: nothing tells which of them is. Whether there were any.
+fn drop_twins(irqs: &mut [Irq]) -> bool {
+    let mut seen: BTreeMap<(usize, Purpose), usize> = BTreeMap::new();
+    let place = |irq: &Irq| irq.queue.map(|queue| (queue, irq.purpose));
+    for place in irqs.iter().filter_map(place) {
+        *seen.entry(place).or_default() += 1;
+    }
+    let mut has_twins = false;
+    for irq in irqs {
+        if place(irq).is_some_and(|place| seen[&place] > 1) {
+            (irq.queue, has_twins) = (None, true);
+        }
+    }
+    has_twins
 }
 
 /// `None` for a name that leads to nothing, as in a recording that left virtual interfaces out.
-fn interface(
-    tree: &Tree,
-    name: String,
-    interrupts: &BTreeMap<usize, &Interrupt>,
-) -> Option<Interface> {
+fn interface(tree: &Tree, name: String) -> Option<Interface> {
     let path = format!("{NET}/{name}");
     let entries = tree.names(&path);
     if entries.is_empty() {
@@ -165,11 +264,8 @@ fn interface(
         lower,
         receive: receive_queues(tree, &path),
         transmit: transmit_queues(tree, &path),
-        irqs: if is_device {
-            irqs(tree, &path, &name, interrupts)
-        } else {
-            Vec::new()
-        },
+        irqs: Vec::new(),
+        irqs_unclear: None,
         ethtool: tree.ethtool(&name, ethtool::ask),
         gro_flush_timeout: number("gro_flush_timeout"),
         napi_defer_hard_irqs: number("napi_defer_hard_irqs"),
@@ -236,31 +332,19 @@ fn transmit_queues(tree: &Tree, path: &str) -> Vec<TransmitQueue> {
 }
 
 /// The interrupts of a device: those of its message-signalled table, of its single line, or with its name.
-fn irqs(tree: &Tree, path: &str, name: &str, interrupts: &BTreeMap<usize, &Interrupt>) -> Vec<Irq> {
+fn numbers(tree: &Tree, name: &str, interrupts: &BTreeMap<usize, &Interrupt>) -> BTreeSet<usize> {
+    let path = format!("{NET}/{name}");
     let device = format!("{path}/device");
-    let mut numbers: BTreeSet<usize> = tree
-        .numbers(&format!("{device}/msi_irqs"), "")
-        .into_iter()
-        .collect();
-    if numbers.is_empty() {
-        numbers = named_after(tree, path, name, interrupts);
+    let table = tree.numbers(&format!("{device}/msi_irqs"), "");
+    if !table.is_empty() {
+        return table.into_iter().collect();
     }
-    if numbers.is_empty() {
-        numbers.extend(
-            tree.value::<usize>(&format!("{device}/irq"))
-                .filter(|number| *number > 0),
-        );
+    let named = named_after(tree, &path, name, interrupts);
+    if !named.is_empty() {
+        return named;
     }
-    let mut irqs: Vec<Irq> = numbers
-        .into_iter()
-        .map(|number| irq(tree, number, name, interrupts))
-        .collect();
-    if let [only] = &mut irqs[..] {
-        // A device with one interrupt receives by it, whatever it is called.
-        (only.purpose, only.queue) = (Purpose::Both, Some(0));
-    }
-    irqs.sort_by_key(|irq| (irq.queue.unwrap_or(usize::MAX), irq.purpose, irq.number));
-    irqs
+    let line = tree.value::<usize>(&format!("{device}/irq"));
+    line.into_iter().filter(|number| *number > 0).collect()
 }
 
 /// Interrupts whose name has the interface's or the device's: `virtio2-input.0`, `mlx5_comp0@pci:0000:81:00.0`.
@@ -277,17 +361,18 @@ fn named_after(
             .as_deref()
             .filter(|device| device.starts_with("virtio") || device.contains(':')),
     ];
-    let has = |text: &str, part: &str| {
-        let is_word =
-            |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
-        text.match_indices(part).any(|(at, _)| {
-            !text[..at].ends_with(is_word) && !text[at + part.len()..].starts_with(is_word)
-        })
-    };
     let named = interrupts
         .values()
-        .filter(|row| names.iter().flatten().any(|name| has(&row.name, name)));
+        .filter(|row| names.iter().flatten().any(|name| has_word(&row.name, name)));
     named.map(|row| row.number).collect()
+}
+
+/// Whether a name has another in it, not as a piece of a longer one.
+fn has_word(text: &str, part: &str) -> bool {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
+    text.match_indices(part).any(|(at, _)| {
+        !text[..at].ends_with(is_word) && !text[at + part.len()..].starts_with(is_word)
+    })
 }
 
 fn irq(

@@ -98,6 +98,14 @@ fn handlers(words: &[&str]) -> String {
     words[names..].join(" ")
 }
 
+/// What gVNIC (`gve`) calls its interrupts but that for management: `gve-ntfy-blk3@pci:…`.
+const BLOCK: &str = "ntfy-blk";
+
+/// Whether an interrupt is one of gVNIC's blocks.
+pub(crate) fn is_block(name: &str) -> bool {
+    name.contains(BLOCK)
+}
+
 /// What the name of an interrupt says: its purpose and the queue it serves. Drivers agree on little, so this knows the
 /// spellings: `eth0-TxRx-3`, `eth0-Tx-Rx-3`, `eth0-rx-3`, `virtio2-input.3`, `mlx5_comp3@pci:…`, `mana_q3@pci:…`,
 /// `eth0-q3-rx`, `eth0-3`.
@@ -126,7 +134,8 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
         ("rx", Purpose::Receive),
         ("tx", Purpose::Transmit),
         ("-q", Purpose::Both),
-        ("ntfy-blk", Purpose::Both),
+        // Which half of these it is in says more, and takes all of them to know.
+        (BLOCK, Purpose::Both),
     ];
     for (word, purpose) in PURPOSES {
         let Some((before, after)) = rest.split_once(word) else {

@@ -79,6 +79,8 @@ pub(crate) enum Kind {
     Ena,
     /// `mlx5_comp0@pci:…` and `mlx5_async0@pci:…`.
     Mlx5,
+    /// `gve-ntfy-blk0@pci:…`, first for all transmit queues and then for all receive queues, and `gve-mgmnt@pci:…`.
+    Gve,
     /// `virtio0-input.0` and `virtio0-output.0`; the table of interrupts is the parent's.
     Virtio,
 }
@@ -343,6 +345,12 @@ impl Card {
                 each(&|queue| format!("mlx5_comp{queue}{address}")),
             ]
             .concat(),
+            Kind::Gve => {
+                let block = |block: usize| format!("gve-ntfy-blk{block}{address}");
+                let mut names: Vec<String> = (0..2 * self.queues).map(block).collect();
+                names.push(format!("gve-mgmnt{address}"));
+                names
+            }
             Kind::Virtio => {
                 let pair = |queue: usize| {
                     [
