@@ -24,8 +24,12 @@ impl Case<'_> {
                 .map(|(cpu, _)| *cpu)
                 .collect()
         };
-        let full_of_softirq = with(&|load| load.interrupts >= FULL);
-        let full = with(&|load| load.busy >= FULL);
+        // What others took is no work of this machine: steal() names it.
+        let work = |load: &Load| load.busy - load.steal;
+        // A CPU full of packets keeps some time for the program that they are for.
+        let is_of_packets = |load: &Load| load.interrupts > work(load) / 2.0;
+        let full_of_softirq = with(&|load| work(load) >= FULL && is_of_packets(load));
+        let programs = with(&|load| work(load) >= FULL && !is_of_packets(load));
         let free = with(&|load| load.busy < FREE);
         if full_of_softirq.len() == 1 && !free.is_empty() {
             return finding(
@@ -48,7 +52,6 @@ impl Case<'_> {
                 "more CPUs for packets: more queues or more CPUs to steer to; then fewer packets, by larger ones",
             );
         }
-        let programs: CpuSet = full.iter().collect();
         if programs.is_empty() {
             return None;
         }

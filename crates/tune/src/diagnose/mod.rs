@@ -260,11 +260,18 @@ mod tests {
             second(&[(99, 1, 0), (5, 20, 0), (5, 20, 0)]),
             &[OneCpuOfSoftirq],
         );
+        // Packets keep a CPU full that has some time left for the program they are for.
+        check(
+            second(&[(86, 12, 0), (5, 5, 0), (5, 5, 0)]),
+            &[OneCpuOfSoftirq],
+        );
+        check(second(&[(40, 58, 0), (5, 5, 0), (5, 5, 0)]), &[Application]);
         check(second(&[(95, 5, 0), (95, 5, 0), (5, 20, 0)]), &[Softirq]);
         check(second(&[(30, 69, 0), (30, 70, 0)]), &[Application]);
         check(second(&[(5, 95, 0), (5, 5, 0)]), &[Application]);
         check(second(&[(20, 30, 0), (20, 30, 0)]), &[Elsewhere]);
         check(second(&[(20, 30, 20), (20, 30, 20)]), &[Steal]);
+        check(second(&[(4, 4, 90), (4, 4, 0)]), &[Steal]);
         check(Counts::default(), &[Elsewhere]);
     }
 
