@@ -240,6 +240,25 @@ fn without_a_table_of_the_device_its_interrupts_are_found_by_their_names() {
 }
 
 #[test]
+fn a_control_group_limits_the_cpus_and_the_own_process_does_not() {
+    let root = Machine::new(1, 8, 1).write();
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(path, text).expect("written");
+    };
+    let allowed = || read(root.path()).topology.allowed.to_string();
+    write(
+        "proc/self/status",
+        "Name:\tonrush\nCpus_allowed_list:\t0-1\n",
+    );
+    assert_eq!(allowed(), "0-7");
+    write("proc/self/cgroup", "0::/machine\n");
+    write("sys/fs/cgroup/machine/cpuset.cpus.effective", "2-5\n");
+    assert_eq!(allowed(), "2-5");
+}
+
+#[test]
 fn node_minus_one_is_unknown() {
     let root = Machine::new(2, 2, 1)
         .with("eth0", Kind::Ena, -1, 2, 0)

@@ -180,7 +180,9 @@ fn online(tree: &Tree, present: &CpuSet) -> CpuSet {
     )
 }
 
-/// What the control group allows, else what this process may use, else everything.
+/// What the control group allows, else everything. What this process itself may use is no limit to the machine: a shell
+/// that somebody pinned to a few CPUs, as systemd's `CPUAffinity` does, plans for all of them, and `isolcpus` takes from
+/// every process the CPUs that the application is to get.
 fn allowed(tree: &Tree, online: &CpuSet) -> CpuSet {
     let group = tree.text("/proc/self/cgroup").unwrap_or_default();
     let path_of = |line: &str| {
