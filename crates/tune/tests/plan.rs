@@ -223,6 +223,9 @@ fn queues_are_taken_away_only_where_they_were_made_for_cpus_that_they_do_not_go_
     let mut isolated = one(1, 32, 1, 0, 2);
     isolated.isolated = (8..32).collect();
     assert_eq!(counted(&isolated, &[32], None), [2], "two of eight cores");
+    // Every core takes interrupts: nothing is left for anybody alone.
+    let taken = Machine::new(4, 1, 2).with("eth0", Kind::Ixgbevf, -1, 1, 3);
+    assert_eq!(counted(&taken, &[29], None), [4]);
 }
 
 #[test]

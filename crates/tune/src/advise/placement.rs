@@ -521,7 +521,7 @@ fn share_out(
         .allowed
         .minus(&topology.with_siblings(&irq_cpus))
         .minus(&steering_cpus);
-    let system_cpus = system(floor, &free, beside);
+    let mut system_cpus = system(floor, &free, beside);
     let mut application_cpus = free.minus(&system_cpus);
     let mut sharing = Sharing::Nothing;
     if application_cpus.is_empty() {
@@ -529,8 +529,10 @@ fn share_out(
         application_cpus = steering_cpus.union(&free);
     }
     if application_cpus.is_empty() {
+        // Interrupts take every core: what would be the system's is needed like the rest.
         sharing = Sharing::Everything;
         application_cpus = topology.allowed.clone();
+        system_cpus = CpuSet::new();
     }
     if goal == Goal::Latency {
         let nodes = topology
