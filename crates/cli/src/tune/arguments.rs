@@ -1,0 +1,246 @@
+//! The flags of `onrush tune`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use onrush_config::value::parse_duration;
+use onrush_tune::advise::{Goal, Queues, Request, Role};
+use onrush_tune::tree::Tree;
+
+/// Reads the machine, plans, and changes nothing unless it is told to.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush tune plan                            what to change for a server on this machine, and why
+  onrush tune plan --goal latency --json      the same for short waits, for programs
+  onrush tune snapshot -o machine.json        one file with everything that was read
+  onrush tune plan --root machine.json        the plan for that machine, anywhere
+  onrush tune apply --confirm-within 60s      do it, and undo it unless `onrush tune confirm` says in time that all is well
+  onrush tune apply --for 'onrush serve …'    do it for as long as a program runs
+  onrush tune status                          what is in force, and what somebody else has changed
+  onrush tune revert                          undo it
+  onrush tune show --svg machine.svg          a picture: which CPU does what, coloured by load
+  onrush tune diagnose --for 10s              while load runs: what is full, and what would help
+  onrush tune search --measure ./measure.sh   try what matters, keep what is better
+
+Exit codes: 0 done, 1 nothing could be done, 3 something was refused, is in conflict or is not in force.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Verb {
+    /// Save everything that was read of the machine in one file
+    Snapshot(Snapshot),
+    /// Say what to change and why; change nothing
+    Plan(Plan),
+    /// Change what the plan says, with a journal that can undo it
+    Apply(Apply),
+    /// Say in time that an apply that waits for it may stay
+    Confirm(Place),
+    /// Undo what was applied
+    Revert(Revert),
+    /// Say what is in force and what is not any more
+    Status(Status),
+    /// Draw the machine: nodes, cores, siblings, and what each CPU does for the network
+    Show(Show),
+    /// Say what is full while load runs
+    Diagnose(Diagnose),
+    /// Try settings one at a time with a measurement of yours, and keep what is better
+    Search(Search),
+}
+
+/// Where facts come from.
+#[derive(clap::Args)]
+pub(super) struct Place {
+    /// The root directory of a machine, or a snapshot of one
+    #[arg(long, value_name = "DIR|SNAPSHOT", default_value = "/")]
+    pub(super) root: PathBuf,
+}
+
+impl Place {
+    pub(super) fn tree(&self) -> anyhow::Result<Tree> {
+        Ok(Tree::open(&self.root)?.asking(onrush_engine::driver_counters))
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct Snapshot {
+    #[command(flatten)]
+    pub(super) place: Place,
+    /// Write it here; it holds names of processes and interfaces, no addresses
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: PathBuf,
+    /// Include the limits of this process
+    #[arg(long, value_name = "PID")]
+    pub(super) pid: Option<u32>,
+}
+
+/// What is wished for.
+#[derive(clap::Args)]
+pub(super) struct Wish {
+    /// What matters more
+    #[arg(long, value_enum, default_value = "throughput")]
+    pub(super) goal: GoalName,
+    /// What the application does
+    #[arg(long, value_enum, default_value = "server")]
+    pub(super) role: RoleName,
+    /// Plan for this interface; repeatable. A bond or VLAN stands for its devices [default: every device that is up]
+    #[arg(long = "interface", value_name = "NAME")]
+    pub(super) interfaces: Vec<String>,
+    /// Leave the number of queues as it is: changing it resets the interface for a moment
+    #[arg(long)]
+    pub(super) keep_queues: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum GoalName {
+    Throughput,
+    Latency,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum RoleName {
+    Server,
+    Proxy,
+    Client,
+}
+
+impl Wish {
+    pub(super) fn request(&self) -> Request {
+        Request {
+            goal: match self.goal {
+                GoalName::Throughput => Goal::Throughput,
+                GoalName::Latency => Goal::Latency,
+            },
+            role: match self.role {
+                RoleName::Server => Role::Server,
+                RoleName::Proxy => Role::Proxy,
+                RoleName::Client => Role::Client,
+            },
+            interfaces: self.interfaces.clone(),
+            queues: if self.keep_queues {
+                Queues::Keep
+            } else {
+                Queues::Change
+            },
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct Plan {
+    #[command(flatten)]
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) wish: Wish,
+    /// Look at the limits of this process, too
+    #[arg(long, value_name = "PID")]
+    pub(super) pid: Option<u32>,
+    /// For programs
+    #[arg(long, conflicts_with = "script")]
+    pub(super) json: bool,
+    /// As a shell script
+    #[arg(long)]
+    pub(super) script: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Apply {
+    #[command(flatten)]
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) wish: Wish,
+    /// Undo it after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "during")]
+    pub(super) confirm_within: Option<Duration>,
+    /// Undo it when this process ends, or run this command and undo it when that ends
+    #[arg(long = "for", id = "during", value_name = "PID|COMMAND")]
+    pub(super) during: Option<String>,
+    /// Do it at every boot, too: write a file of settings and a systemd unit, and list them
+    #[arg(long, conflicts_with_all = ["confirm_within", "during"])]
+    pub(super) persist: bool,
+    /// For programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Revert {
+    #[command(flatten)]
+    pub(super) place: Place,
+    /// Overwrite what somebody else has changed since
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Remove the files that `apply --persist` wrote, too
+    #[arg(long)]
+    pub(super) persist: bool,
+    /// For programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Status {
+    #[command(flatten)]
+    pub(super) place: Place,
+    /// For programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Show {
+    #[command(flatten)]
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) wish: Wish,
+    /// As the plan would have it instead of as it is
+    #[arg(long)]
+    pub(super) planned: bool,
+    /// Draw it into this file instead of printing it
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// How long to look at the load
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    pub(super) time: Duration,
+    /// Mark the CPUs that the threads of this process run on
+    #[arg(long, value_name = "PID", conflicts_with = "planned")]
+    pub(super) pid: Option<u32>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Diagnose {
+    #[command(flatten)]
+    pub(super) place: Place,
+    /// How long to look
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    pub(super) time: Duration,
+    /// Look at this process, too: its threads and CPUs, files and sockets; until it ends, if that is sooner
+    #[arg(long, value_name = "PID")]
+    pub(super) pid: Option<u32>,
+    /// For programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Search {
+    #[command(flatten)]
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) wish: Wish,
+    /// A command whose last word printed is a number that is better when larger
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) measure: String,
+    /// Try CPUs for the threads of this process and of those that it started, too
+    #[arg(long, value_name = "PID")]
+    pub(super) pid: Option<u32>,
+    /// How often each change is measured beside the best so far
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(super) turns: u8,
+    /// For programs
+    #[arg(long)]
+    pub(super) json: bool,
+}

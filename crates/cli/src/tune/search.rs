@@ -1,0 +1,83 @@
+//! `onrush tune search`: the measurement is a command of the user's.
+
+use std::process::{Command, ExitCode};
+
+use onrush_tune::advise;
+use onrush_tune::apply::{Machine, Root};
+use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
+
+use super::arguments::Search;
+use super::change::open_journal;
+use super::session::Session;
+use super::wait::Stop;
+use super::{code, print, print_lines, say};
+
+pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
+    let mut machine = Root::open(&args.place.root)?.with_process(args.pid);
+    let facts = machine.facts()?;
+    facts.check_namespace()?;
+    if let Some(number) = args.pid.filter(|_| facts.application.is_empty()) {
+        anyhow::bail!("there is no process {number} here");
+    }
+    if !args.wish.keep_queues {
+        let plan = advise::plan(&facts, &args.wish.request())?;
+        Session::of(&args.place.tree()?, &facts).check_search(&plan)?;
+    }
+    let mut journal = open_journal(&machine)?;
+    let stop = Stop::listen(true)?;
+    let mut measure = || {
+        let measured = measured(&args.measure);
+        // What was told to stop with us has failed for that reason.
+        if stop.is_asked() {
+            return Err(Unmeasured::Stopped);
+        }
+        measured.map_err(Unmeasured::Failed)
+    };
+    // A search takes long: rows are printed as they come, and a reader who has left does not end it.
+    let mut tell = |road: &Road| {
+        if !args.json && road.end == End::Whole {
+            let _ = print_lines(&search::last_row(road));
+        }
+    };
+    let trials = Trials {
+        turns: usize::from(args.turns),
+        measure: &mut measure,
+        tell: &mut tell,
+    };
+    let road = search::search(&mut machine, &args.wish.request(), &mut journal, trials)?;
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&road)?))?;
+    }
+    match &road.end {
+        End::Whole => {}
+        End::Stopped => say("stopped: the rest was not tried, and what was being tried is undone"),
+        End::Stuck(why) => say(&format!(
+            "what was being tried could not be put back, so the rest was not tried: {why}; `onrush tune revert` tries again"
+        )),
+    }
+    if road.steps.iter().any(|step| step.is_kept) {
+        say("what was kept is in force; `onrush tune revert` undoes it");
+    } else {
+        journal.remove_if_undone()?;
+        say("nothing was kept");
+    }
+    Ok(code(road.end == End::Whole))
+}
+
+/// Runs a command and reads the last word it prints as a number.
+fn measured(command: &str) -> Result<f64, String> {
+    let output = Command::new("sh").arg("-c").arg(command).output();
+    let output = output.map_err(|error| format!("cannot run a shell: {error}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "the measurement failed ({}): {}",
+            output.status,
+            words.trim()
+        ));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.split_whitespace().next_back().unwrap_or_default();
+    let number = last.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| format!("the measurement's last word is no number: {last:?}"))
+}

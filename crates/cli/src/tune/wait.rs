@@ -1,0 +1,95 @@
+//! Waiting: for programs, and to be told to stop where something has to be undone first.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// How often somebody who waits looks whether it was confirmed, told to stop, or its program has ended.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Signals that mean stop, where something has to be undone first.
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(super) fn listen(is_needed: bool) -> io::Result<Stop> {
+        let asked = Arc::new(AtomicBool::new(false));
+        if is_needed {
+            for signal in [SIGINT, SIGTERM, SIGHUP] {
+                signal_hook::flag::register(signal, Arc::clone(&asked))?;
+            }
+        }
+        Ok(Stop(asked))
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits until a process ends, or runs a command and waits for it; its exit code is ours.
+pub(super) fn wait_for_program(during: &str, stop: &Stop) -> anyhow::Result<ExitCode> {
+    if let Ok(number) = during.parse::<i32>() {
+        wait_for_process(number, stop, None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // A group of its own, so that all of it can be told to end and nothing of it runs on without what it was started for.
+    let mut child = Command::new("sh")
+        .arg("-c")
+        .arg(during)
+        .process_group(0)
+        .spawn()
+        .context("cannot run a shell")?;
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for the command")? {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            return Ok(ExitCode::from(code.unwrap_or(1)));
+        }
+        if stop.is_asked() && !is_told {
+            is_told = true;
+            tell_to_end(&child);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Waits until a process of somebody else ends, a time has come, or we are told to stop.
+pub(super) fn wait_for_process(
+    number: i32,
+    stop: &Stop,
+    deadline: Option<Instant>,
+) -> anyhow::Result<()> {
+    let process = Pid::from_raw(number).with_context(|| format!("{number} is no process"))?;
+    let descriptor = pidfd_open(process, PidfdFlags::empty())
+        .with_context(|| format!("there is no process {number} to wait for"))?;
+    let mut ended = [rustix::event::PollFd::new(
+        &descriptor,
+        rustix::event::PollFlags::IN,
+    )];
+    let timeout = LOOK_EVERY
+        .try_into()
+        .context("a tenth of a second is a time")?;
+    let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    while !stop.is_asked() && !is_over() && ended[0].revents().is_empty() {
+        match rustix::event::poll(&mut ended, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+    }
+    Ok(())
+}
+
+fn tell_to_end(child: &Child) {
+    if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended in this moment; then the next look says so.
+        let _ = kill_process_group(process, Signal::TERM);
+    }
+}
