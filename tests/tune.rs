@@ -2,6 +2,8 @@
 
 #[path = "../crates/tune/tests/machine/mod.rs"]
 mod machine;
+#[path = "../crates/tune/tests/namespace/mod.rs"]
+mod namespace;
 mod tune_live;
 
 use std::fs;

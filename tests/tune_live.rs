@@ -6,48 +6,24 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::namespace::Namespace;
 use super::{path, text, wait_until};
 
-/// A network namespace, gone with the value.
-struct Namespace(String);
-
 impl Namespace {
-    /// An empty one; `None`, with a line that says why, where that is not permitted.
-    fn new(purpose: &str) -> Option<Namespace> {
-        let namespace = Namespace(format!("onrush-tune-{purpose}-{}", std::process::id()));
-        is_done(&["netns", "add", &namespace.0]).then_some(namespace)
-    }
-
     /// One with a pair of interfaces of four queues.
     fn with_veth(purpose: &str) -> Option<Namespace> {
-        let namespace = Namespace::new(purpose)?;
-        let steps: [&[&str]; 3] = [
-            &[
-                "-n",
-                &namespace.0,
-                "link",
-                "add",
-                "v0",
-                "numrxqueues",
-                "4",
-                "numtxqueues",
-                "4",
-                "type",
-                "veth",
-                "peer",
-                "name",
-                "v1",
-            ],
-            &["-n", &namespace.0, "link", "set", "v0", "up"],
-            &["-n", &namespace.0, "link", "set", "v1", "up"],
+        let steps = [
+            "ip link add v0 numrxqueues 4 numtxqueues 4 type veth peer name v1",
+            "ip link set v0 up",
+            "ip link set v1 up",
         ];
-        steps.iter().all(|step| is_done(step)).then_some(namespace)
+        Namespace::after(purpose, &steps)
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command
-            .args(["netns", "exec", &self.0, program])
+            .args(["netns", "exec", self.name(), program])
             .args(arguments);
         command
     }
@@ -88,22 +64,6 @@ impl Namespace {
             .filter(|line| !line.contains("tcp_fastopen_key"))
             .collect::<Vec<_>>()
             .join("\n")
-    }
-}
-
-fn is_done(step: &[&str]) -> bool {
-    let output = Command::new("ip").args(step).output();
-    let is_done = output.as_ref().is_ok_and(|output| output.status.success());
-    if !is_done {
-        let step = step.join(" ");
-        eprintln!("skipped: `ip {step}` failed ({output:?}); this takes root and iproute2");
-    }
-    is_done
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
     }
 }
 
@@ -323,7 +283,7 @@ fn a_journal_of_a_dead_namespace_is_not_taken_for_that_of_a_new_one() {
     // The kernel gives the smallest number that is free.
     let mut others = Vec::new();
     let again = (0..NUMBERS_MAX).find_map(|at| {
-        let namespace = Namespace::new(&format!("new-{at}"))?;
+        let namespace = Namespace::after(&format!("new-{at}"), &[])?;
         match namespace.journal() == journal {
             true => Some(namespace),
             false => {
@@ -353,7 +313,7 @@ fn a_plan_of_two_network_namespaces_says_so() {
     let planned = namespace.onrush(&["plan", "--interface", "v0"]);
     assert!(planned.status.success(), "{}", text(&planned.stderr));
     assert!(!text(&planned.stdout).contains(words));
-    let net = format!("--net=/run/netns/{}", namespace.0);
+    let net = format!("--net=/run/netns/{}", namespace.name());
     let entered = Command::new("nsenter")
         .args([&net, env!("CARGO_BIN_EXE_onrush"), "tune", "plan"])
         .output();
@@ -414,18 +374,19 @@ const STEERED: &str = "steered() { all=0; while read -r _ _ _ _ _ _ _ _ _ steere
 fn a_live_search_keeps_the_steering_that_the_kernel_is_seen_to_do() {
     let (Some(namespace), Some(peer)) = (
         Namespace::with_veth("search"),
-        Namespace::new("search-peer"),
+        Namespace::after("search-peer", &[]),
     ) else {
         return;
     };
-    let (here, there) = (namespace.0.as_str(), peer.0.as_str());
+    let (here, there) = (namespace.name(), peer.name());
     for step in [
         &["-n", here, "link", "set", "v1", "netns", there][..],
         &["-n", here, "address", "add", "10.98.0.1/24", "dev", "v0"],
         &["-n", there, "address", "add", "10.98.0.2/24", "dev", "v1"],
         &["-n", there, "link", "set", "v1", "up"],
     ] {
-        assert!(is_done(step), "{step:?}");
+        let done = Command::new("ip").args(step).status();
+        assert!(done.expect("ip runs").success(), "{step:?}");
     }
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
         eprintln!("skipped: packets are steered from one CPU to another, and there is one");

@@ -377,14 +377,6 @@ impl Journal {
         }) == Some(true)
     }
 
-    /// What was wished for last.
-    pub fn request(&self) -> Option<&Request> {
-        self.lines.iter().rev().find_map(|line| match line {
-            Line::Wish { request, .. } => Some(request),
-            _ => None,
-        })
-    }
-
     /// What is changed, in the order of first changes; without what was refused.
     pub fn changes(&self) -> Vec<Change> {
         changes(&self.lines)
@@ -413,11 +405,6 @@ impl Journal {
             let _ = fs::remove_dir(made);
         }
         Ok(())
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 

@@ -96,18 +96,6 @@ impl Topology {
         let touched = self.cores.iter().filter(|core| core.cpus.intersects(cpus));
         touched.fold(cpus.clone(), |all, core| all.union(&core.cpus))
     }
-
-    /// Whether cores have siblings.
-    pub fn has_siblings(&self) -> bool {
-        self.cores.iter().any(|core| core.cpus.len() > 1)
-    }
-
-    /// Whether the cores are of several kinds.
-    pub fn is_hybrid(&self) -> bool {
-        self.cores
-            .iter()
-            .any(|core| core.capacity != self.cores[0].capacity)
-    }
 }
 
 /// Reads what the machine says of its CPUs. Without /sys there is one core for each CPU of /proc/stat.

@@ -1,5 +1,7 @@
 //! Network namespaces for tests of what only a kernel can be asked.
 
+#![allow(dead_code)] // each test program uses its part
+
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -27,6 +29,11 @@ impl Namespace {
             }
         }
         Some(namespace)
+    }
+
+    /// Its name for ip-netns(8).
+    pub(crate) fn name(&self) -> &str {
+        &self.0
     }
 
     /// What is asked by netlink is answered of the namespace that a thread is in.
