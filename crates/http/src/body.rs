@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::field;
-use crate::framing::Framing;
+use crate::framing::{Framing, Sender};
 use crate::limits::{CHUNK_DIGITS_MAX, LENGTH_MAX, Limits};
-use crate::refusal::Refusal;
+use crate::refusal::{Place, Refusal};
 
 /// Follows one body through its bytes, in any pieces. Small and plain, so that a connection can keep one while its
 /// buffer is away.
@@ -16,8 +16,11 @@ pub struct BodyReader {
     excess: u32,
     /// Bytes of trailer lines read; <= `trailer_bytes_max`.
     trailer_bytes: u32,
+    /// Chunk lines read, to say where one is wrong.
+    chunks: u32,
     /// Trailer fields read; <= `trailers_max`.
     trailers: u16,
+    sender: Sender,
 }
 
 // Every connection keeps one, with or without a buffer.
@@ -52,12 +55,46 @@ pub struct Step {
     pub consumed: usize,
     /// The payload among them, as a range of the input; may be empty.
     pub payload: Range<usize>,
+    /// Those among them that the message is as well without, as a range of the input; usually empty: the extensions of a
+    /// chunk (RFC 9112 7.1.1), or a trailer that is not to be passed on.
+    pub surplus: Range<usize>,
+}
+
+impl Step {
+    fn without_payload(consumed: usize) -> Step {
+        Step {
+            consumed,
+            payload: consumed..consumed,
+            surplus: consumed..consumed,
+        }
+    }
+}
+
+/// What of the start of an input goes on to the next recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passing {
+    /// So many bytes are done with; the rest must be shown again.
+    pub consumed: usize,
+    /// All of those go on but these; when there are any, more of the input may be passed at once.
+    pub surplus: Range<usize>,
 }
 
 impl BodyReader {
-    /// A reader for the body behind a head with this framing.
+    /// A reader for the body of a request, behind a head with this framing. What two recipients could read in two ways is
+    /// refused.
     #[inline]
     pub const fn new(framing: Framing) -> BodyReader {
+        BodyReader::of(framing, Sender::Client)
+    }
+
+    /// A reader for the body of a response. White space at the end of a chunk line is skipped, as some servers pad the
+    /// size, and trailers that must not be any (RFC 9110 6.5.1) are surplus. [`pass`](BodyReader::pass) leaves both out.
+    #[inline]
+    pub const fn of_response(framing: Framing) -> BodyReader {
+        BodyReader::of(framing, Sender::Server)
+    }
+
+    const fn of(framing: Framing, sender: Sender) -> BodyReader {
         let state = match framing {
             Framing::None | Framing::Length(0) => State::Complete,
             Framing::Length(length) => State::ExpectLength(length),
@@ -68,7 +105,9 @@ impl BodyReader {
             state,
             excess: 0,
             trailer_bytes: 0,
+            chunks: 0,
             trailers: 0,
+            sender,
         }
     }
 
@@ -78,11 +117,18 @@ impl BodyReader {
     /// After a refusal the reader is of no more use.
     #[inline]
     pub fn advance(&mut self, input: &[u8], limits: &Limits) -> Result<Step, Refusal> {
+        self.step(input, limits, &|_| true)
+    }
+
+    #[inline]
+    fn step(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+        keeps: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Step, Refusal> {
         match self.state {
-            State::Complete => Ok(Step {
-                consumed: 0,
-                payload: 0..0,
-            }),
+            State::Complete => Ok(Step::without_payload(0)),
             State::ExpectLength(left) => {
                 let take = take(left, input.len());
                 self.state = match left - take as u64 {
@@ -92,21 +138,54 @@ impl BodyReader {
                 Ok(Step {
                     consumed: take,
                     payload: 0..take,
+                    surplus: take..take,
                 })
             }
             State::ExpectClose => Ok(Step {
                 consumed: input.len(),
                 payload: 0..input.len(),
+                surplus: 0..0,
             }),
-            State::ExpectChunkLine
-            | State::ExpectChunkData(_)
-            | State::ExpectChunkEnd
-            | State::ExpectTrailers => self.advance_chunked(input, limits),
+            State::ExpectTrailers => self.advance_trailers(input, limits, keeps),
+            State::ExpectChunkLine | State::ExpectChunkData(_) | State::ExpectChunkEnd => {
+                self.advance_chunked(input, limits)
+            }
         }
     }
 
+    /// What of the start of `input` belongs to this message and goes on as it is, chunk lines and trailers included, but
+    /// for what is surplus: the extensions of chunks, and trailers with names that `keeps` does not want. It stops behind
+    /// the first surplus.
+    #[inline]
+    pub fn pass(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+        keeps: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Passing, Refusal> {
+        let mut at = 0;
+        while at < input.len() {
+            let step = self.step(&input[at..], limits, keeps)?;
+            if step.consumed == 0 {
+                break;
+            }
+            let surplus = at + step.surplus.start..at + step.surplus.end;
+            at += step.consumed;
+            if !surplus.is_empty() {
+                return Ok(Passing {
+                    consumed: at,
+                    surplus,
+                });
+            }
+        }
+        Ok(Passing {
+            consumed: at,
+            surplus: at..at,
+        })
+    }
+
     /// How many bytes from the start of `input` belong to this message, its chunk lines and trailers included: to
-    /// relay them as they are, or to drain them.
+    /// drain them.
     #[inline]
     pub fn skip(&mut self, input: &[u8], limits: &Limits) -> Result<usize, Refusal> {
         let mut at = 0;
@@ -131,6 +210,20 @@ impl BodyReader {
         self.state == State::ExpectTrailers
     }
 
+    /// How many bytes of the body are still to come, if that is known: not in chunks or up to the end of the connection.
+    #[inline]
+    pub fn left(&self) -> Option<u64> {
+        match self.state {
+            State::Complete => Some(0),
+            State::ExpectLength(left) => Some(left),
+            State::ExpectClose
+            | State::ExpectChunkLine
+            | State::ExpectChunkData(_)
+            | State::ExpectChunkEnd
+            | State::ExpectTrailers => None,
+        }
+    }
+
     /// The connection has ended here: fine for a body that is complete or ends with the connection, a truncated
     /// message otherwise (RFC 9112 8).
     pub fn end_of_input(&self) -> Result<(), Refusal> {
@@ -144,39 +237,39 @@ impl BodyReader {
         }
     }
 
-    /// Takes chunk ends and lines up to and with one run of payload, the last chunk's line, or trailers.
+    /// Takes chunk ends and lines up to and with one run of payload, or the last chunk's line.
     fn advance_chunked(&mut self, input: &[u8], limits: &Limits) -> Result<Step, Refusal> {
         let mut at = 0;
-        if self.state == State::ExpectTrailers {
-            return self.advance_trailers(input, limits);
-        }
         if self.state == State::ExpectChunkEnd {
             at += self.take_chunk_end(input)?;
         }
+        let mut surplus = at..at;
         if self.state == State::ExpectChunkLine {
-            at += self.take_chunk_line(&input[at..], limits)?;
+            let line = self.take_chunk_line(&input[at..], limits)?;
+            surplus = at + line.surplus.start..at + line.surplus.end;
+            at += line.bytes;
         }
         let State::ExpectChunkData(left) = self.state else {
             return Ok(Step {
                 consumed: at,
                 payload: at..at,
+                surplus,
             });
         };
         let take = take(left, input.len() - at);
         let payload = at..at + take;
         at += take;
-        if left > take as u64 {
-            self.state = State::ExpectChunkData(left - take as u64);
-            return Ok(Step {
-                consumed: at,
-                payload,
-            });
+        self.state = match left - take as u64 {
+            0 => State::ExpectChunkEnd,
+            left => State::ExpectChunkData(left),
+        };
+        if self.state == State::ExpectChunkEnd {
+            at += self.take_chunk_end(&input[at..])?;
         }
-        self.state = State::ExpectChunkEnd;
-        at += self.take_chunk_end(&input[at..])?;
         Ok(Step {
             consumed: at,
             payload,
+            surplus,
         })
     }
 
@@ -188,77 +281,89 @@ impl BodyReader {
                 self.state = State::ExpectChunkLine;
                 Ok(2)
             }
-            _ => Err(Refusal::bad("no CRLF behind a chunk")),
+            _ => Err(Refusal::bad("no CRLF behind a chunk").at(Place::Chunk(self.chunks))),
         }
     }
 
-    fn take_chunk_line(&mut self, input: &[u8], limits: &Limits) -> Result<usize, Refusal> {
-        let Some(line) = ChunkLine::parse(input, limits)? else {
-            return Ok(0);
+    fn take_chunk_line(&mut self, input: &[u8], limits: &Limits) -> Result<ChunkLine, Refusal> {
+        let place = Place::Chunk(self.chunks.saturating_add(1));
+        let line =
+            ChunkLine::parse(input, self.sender, limits).map_err(|refusal| refusal.at(place))?;
+        let Some(line) = line else {
+            return Ok(ChunkLine::NOT_YET);
         };
         let paid = line.size.saturating_mul(2).saturating_add(16);
         let excess = (u64::from(self.excess) + line.bytes as u64).saturating_sub(paid);
         self.excess = match u32::try_from(excess) {
             Ok(excess) if excess <= limits.chunk_excess_bytes_max => excess,
-            _ => return Err(Refusal::bad("too many bytes in chunk lines")),
+            _ => return Err(Refusal::bad("too many bytes in chunk lines").at(place)),
         };
+        self.chunks = self.chunks.saturating_add(1);
         self.state = match line.size {
             0 => State::ExpectTrailers,
             size => State::ExpectChunkData(size),
         };
-        Ok(line.bytes)
+        Ok(line)
     }
 
-    /// Takes whole trailer lines, and the empty line that ends them (RFC 9112 7.1.2).
-    fn advance_trailers(&mut self, input: &[u8], limits: &Limits) -> Result<Step, Refusal> {
+    /// Takes whole trailer lines, up to and with one that is surplus or the empty line that ends them (RFC 9112 7.1.2).
+    fn advance_trailers(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+        keeps: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Step, Refusal> {
         let mut at = 0;
         loop {
             match input[at..] {
                 [b'\r', b'\n', ..] => {
                     self.state = State::Complete;
-                    return Ok(Step {
-                        consumed: at + 2,
-                        payload: at..at,
-                    });
+                    return Ok(Step::without_payload(at + 2));
                 }
-                [] | [b'\r'] => {
-                    return Ok(Step {
-                        consumed: at,
-                        payload: at..at,
-                    });
-                }
-                _ => match self.take_trailer(&input[at..], limits)? {
-                    0 => {
-                        return Ok(Step {
-                            consumed: at,
-                            payload: at..at,
-                        });
-                    }
-                    bytes => at += bytes,
-                },
+                [] | [b'\r'] => return Ok(Step::without_payload(at)),
+                _ => {}
             }
+            let Some(line) = self.take_trailer(&input[at..], limits)? else {
+                return Ok(Step::without_payload(at));
+            };
+            let end = at + line.bytes;
+            if line.is_surplus || !keeps(&input[at..at + line.name_bytes]) {
+                return Ok(Step {
+                    consumed: end,
+                    payload: end..end,
+                    surplus: at..end,
+                });
+            }
+            at = end;
         }
     }
 
-    fn take_trailer(&mut self, input: &[u8], limits: &Limits) -> Result<usize, Refusal> {
+    /// `None` when the line is not all there.
+    fn take_trailer(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<TrailerLine>, Refusal> {
+        let place = Place::Trailer(u32::from(self.trailers) + 1);
         let room = limits
             .trailer_bytes_max
             .saturating_sub(self.trailer_bytes as usize);
         let window = &input[..input.len().min(room)];
         let Some(line_feed) = memchr::memchr(b'\n', window) else {
             return if window.len() == room {
-                Err(TRAILERS_TOO_LARGE)
+                Err(TRAILERS_TOO_LARGE.at(place))
             } else {
-                Ok(0)
+                Ok(None)
             };
         };
         if self.trailers >= limits.trailers_max {
-            return Err(TRAILERS_TOO_LARGE);
+            return Err(TRAILERS_TOO_LARGE.at(place));
         }
-        judge_trailer(&input[..line_feed])?;
+        let line = TrailerLine::parse(&input[..line_feed], self.sender);
+        let line = line.map_err(|refusal| refusal.at(place))?;
         self.trailers += 1;
-        self.trailer_bytes += line_feed as u32 + 1;
-        Ok(line_feed + 1)
+        self.trailer_bytes += line.bytes as u32;
+        Ok(Some(line))
     }
 }
 
@@ -275,46 +380,95 @@ struct ChunkLine {
     size: u64,
     /// Length of the line with its CRLF.
     bytes: usize,
+    /// What stands between the size and CRLF.
+    surplus: Range<usize>,
 }
 
 impl ChunkLine {
-    /// The line at the start of `input`, `None` if it is not all there. Extensions are skipped: their meaning is
-    /// unknown (RFC 9112 7.1.1), only their length and their bytes matter.
-    fn parse(input: &[u8], limits: &Limits) -> Result<Option<ChunkLine>, Refusal> {
+    /// Nothing has been taken.
+    const NOT_YET: ChunkLine = ChunkLine {
+        size: 0,
+        bytes: 0,
+        surplus: 0..0,
+    };
+
+    /// The line at the start of `input`, `None` if it is not all there. Extensions have to be well-formed, and that is
+    /// all: what they mean is unknown (RFC 9112 7.1.1).
+    fn parse(input: &[u8], sender: Sender, limits: &Limits) -> Result<Option<ChunkLine>, Refusal> {
         let window = &input[..input.len().min(limits.chunk_line_bytes_max)];
         let full = window.len() == limits.chunk_line_bytes_max;
-        let more = if full {
-            Err(Refusal::bad("chunk line too long"))
-        } else {
-            Ok(None)
-        };
         let mut size = 0u64;
-        let mut at = 0;
-        while let Some(digit) = window.get(at).and_then(|&byte| hex(byte)) {
-            if at == CHUNK_DIGITS_MAX {
+        let mut digits = 0;
+        while let Some(digit) = window.get(digits).and_then(|&byte| hex(byte)) {
+            if digits == CHUNK_DIGITS_MAX {
                 return Err(Refusal::bad("chunk size too long"));
             }
             size = size << 4 | u64::from(digit);
-            at += 1;
+            digits += 1;
         }
         if size > LENGTH_MAX {
             return Err(Refusal::bad("chunk size too large"));
         }
-        if at > 0 && window.get(at) == Some(&b';') {
-            at += window[at..]
-                .iter()
-                .take_while(|&&byte| field::is_text(byte))
-                .count();
+        let mut end = digits;
+        if digits > 0 && matches!(window.get(end), Some(b';' | b' ' | b'\t')) {
+            let rest = window[end..].iter();
+            end += rest.take_while(|&&byte| field::is_text(byte)).count();
         }
-        match window[at..] {
-            [] | [b'\r'] => more,
-            [b'\r', b'\n', ..] if at > 0 => Ok(Some(ChunkLine {
-                size,
-                bytes: at + 2,
-            })),
+        match window[end..] {
+            [] | [b'\r'] if full => Err(Refusal::bad("chunk line too long")),
+            [] | [b'\r'] => Ok(None),
+            [b'\r', b'\n', ..] if digits > 0 => {
+                check_extensions(&window[digits..end], sender)?;
+                Ok(Some(ChunkLine {
+                    size,
+                    bytes: end + 2,
+                    surplus: digits..end,
+                }))
+            }
+            [b'\n', ..] if digits > 0 => Err(Refusal::bad("a chunk line ends without CR")),
+            _ if digits == 0 => Err(Refusal::bad("a chunk line without a size")),
             _ => Err(Refusal::bad("malformed chunk line")),
         }
     }
+}
+
+/// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 7.1.1), of bytes that can stand in a field's
+/// value. Servers may end it with white space.
+fn check_extensions(mut text: &[u8], sender: Sender) -> Result<(), Refusal> {
+    while !text.is_empty() {
+        text = match without_blanks(text) {
+            [b';', rest @ ..] => check_extension(without_blanks(rest))?,
+            [] if sender == Sender::Server => return Ok(()),
+            [] => return Err(Refusal::bad("white space at the end of a chunk line")),
+            _ => return Err(Refusal::bad("malformed chunk extension")),
+        };
+    }
+    Ok(())
+}
+
+/// One extension; returns what stands behind it.
+fn check_extension(text: &[u8]) -> Result<&[u8], Refusal> {
+    let (name, rest) = field::split_token(text);
+    if name.is_empty() {
+        return Err(Refusal::bad("a chunk extension without a name"));
+    }
+    let [b'=', value @ ..] = without_blanks(rest) else {
+        return Ok(rest);
+    };
+    match without_blanks(value) {
+        [b'"', inside @ ..] => field::behind_quoted(inside)
+            .ok_or(Refusal::bad("a quoted chunk extension without its end")),
+        value => match field::split_token(value) {
+            ([], _) => Err(Refusal::bad("a chunk extension without a value")),
+            (_, rest) => Ok(rest),
+        },
+    }
+}
+
+/// Without "bad" white space at the start: space and tab (RFC 9110 5.6.3).
+fn without_blanks(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    &text[blanks.count()..]
 }
 
 /// What a hexadecimal digit is worth.
@@ -328,27 +482,42 @@ pub(crate) fn hex(byte: u8) -> Option<u8> {
     }
 }
 
-/// One trailer line without its LF: a field like any other, so no folding, and not one of those whose effect would
-/// come too late (RFC 9110 6.5.1).
-fn judge_trailer(line: &[u8]) -> Result<(), Refusal> {
-    const MALFORMED: Refusal = Refusal::bad("malformed trailer");
-    let Some(colon) = memchr::memchr(b':', line) else {
-        return Err(MALFORMED);
-    };
-    let (name, value) = (&line[..colon], &line[colon + 1..]);
-    let [value @ .., b'\r'] = value else {
-        return Err(MALFORMED);
-    };
-    if !field::is_token(name) || !field::is_field_value(value) {
-        return Err(MALFORMED);
+/// `name: value CRLF`, behind the last chunk.
+struct TrailerLine {
+    /// Length of the line with its CRLF.
+    bytes: usize,
+    name_bytes: usize,
+    /// It must not be a trailer.
+    is_surplus: bool,
+}
+
+impl TrailerLine {
+    /// Reads a line that is given without its LF: a field like any other, so no folding, and from a client not one of those
+    /// whose effect would come too late (RFC 9110 6.5.1).
+    fn parse(line: &[u8], sender: Sender) -> Result<TrailerLine, Refusal> {
+        const MALFORMED: Refusal = Refusal::bad("malformed trailer");
+        let Some(colon) = memchr::memchr(b':', line) else {
+            return Err(MALFORMED);
+        };
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        let [value @ .., b'\r'] = value else {
+            return Err(MALFORMED);
+        };
+        if !field::is_token(name) || !field::is_field_value(value) {
+            return Err(MALFORMED);
+        }
+        let is_forbidden = TRAILERS_FORBIDDEN
+            .iter()
+            .any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()));
+        if is_forbidden && sender == Sender::Client {
+            return Err(Refusal::bad("a field that must not be a trailer"));
+        }
+        Ok(TrailerLine {
+            bytes: line.len() + 1,
+            name_bytes: colon,
+            is_surplus: is_forbidden,
+        })
     }
-    let is_forbidden = TRAILERS_FORBIDDEN
-        .iter()
-        .any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()));
-    if is_forbidden {
-        return Err(Refusal::bad("a field that must not be a trailer"));
-    }
-    Ok(())
 }
 
 /// Fields that frame the message, route it, or govern the connection: in a trailer they are useless to the honest,

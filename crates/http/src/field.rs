@@ -62,6 +62,24 @@ pub(crate) fn split_unquoted(text: &[u8], separator: u8) -> impl Iterator<Item =
     })
 }
 
+/// What stands behind a quoted string whose first quote is before `text`; `None` when it has no end (RFC 9110 5.6.4).
+pub(crate) fn behind_quoted(text: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(&text[at + 1..]),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The token at the start of `text`, which may be empty, and what follows it.
+pub(crate) fn split_token(text: &[u8]) -> (&[u8], &[u8]) {
+    let letters = text.iter().take_while(|&&byte| TOKEN[byte as usize]);
+    text.split_at(letters.count())
+}
+
 /// Whether every quoted string in a value has its end.
 pub(crate) fn has_paired_quotes(text: &[u8]) -> bool {
     // No value has a NUL that could be found.
@@ -168,13 +186,14 @@ pub(crate) fn parse_into_spare<'h, 'b>(
     text: &'b [u8],
     spare: &'h mut Vec<Header<'b>>,
     limits: &Limits,
-) -> Parsed<(usize, &'h [Header<'b>])> {
+) -> Parsed<(usize, &'h mut [Header<'b>])> {
     spare.resize(limits.headers_max.min(HEADER_SLOTS), httparse::EMPTY_HEADER);
-    match httparse::parse_headers(text, spare) {
-        Ok(httparse::Status::Complete(found)) => Parsed::Complete(found),
-        Ok(httparse::Status::Partial) => Parsed::Partial,
-        Err(error) => Parsed::Refused(refusal_of(error)),
-    }
+    let (bytes, count) = match httparse::parse_headers(text, spare) {
+        Ok(httparse::Status::Complete((bytes, found))) => (bytes, found.len()),
+        Ok(httparse::Status::Partial) => return Parsed::Partial,
+        Err(error) => return Parsed::Refused(refusal_of(error)),
+    };
+    Parsed::Complete((bytes, &mut spare[..count]))
 }
 
 /// What a tokenizer's error means to the sender.

@@ -2,6 +2,7 @@
 //! (RFC 9112 9.3). This is where smuggling is stopped.
 
 use crate::field::{self, Header};
+use crate::flaw;
 use crate::limits::{CONNECTION_BYTES_MAX, LENGTH_DIGITS_MAX, LENGTH_MAX};
 use crate::refusal::Refusal;
 use crate::version::Version;
@@ -19,10 +20,20 @@ pub enum Framing {
     UntilClose,
 }
 
+/// Who has sent a message. Requests are read strictly: a proxy before us may send those of several clients on one
+/// connection, and has to see the same boundaries between them. What servers send is normalised before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Client,
+    Server,
+}
+
 /// What the fields of one head, looked at in order, say about the body and the connection.
-#[derive(Default)]
 pub(crate) struct Fields {
+    sender: Sender,
     content_length: Option<u64>,
+    /// Content-Length says the same several times.
+    repeats_length: bool,
     coding: Coding,
     /// Bytes of all Connection fields; <= `CONNECTION_BYTES_MAX`.
     connection_bytes: usize,
@@ -43,22 +54,33 @@ enum Coding {
 }
 
 impl Fields {
+    #[inline]
+    pub(crate) fn of(sender: Sender) -> Fields {
+        Fields {
+            sender,
+            content_length: None,
+            repeats_length: false,
+            coding: Coding::Absent,
+            connection_bytes: 0,
+            close: false,
+            keep_alive: false,
+        }
+    }
+
     /// Takes note of one field if it is about framing or the connection. `head` is what `header` was parsed from.
     #[inline]
     pub(crate) fn note(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
-        match header.name.len() {
-            10 if field::header_is(header.name, "connection") => {
-                return self.note_connection(header.value);
-            }
+        let noted = match header.name.len() {
+            10 if field::header_is(header.name, "connection") => self.note_connection(header.value),
             14 if field::header_is(header.name, "content-length") => {
-                return self.note_content_length(head, header);
+                self.note_content_length(head, header)
             }
             17 if field::header_is(header.name, "transfer-encoding") => {
-                return self.note_coding(head, header);
+                self.note_coding(head, header)
             }
-            _ => {}
-        }
-        Ok(())
+            _ => return Ok(()),
+        };
+        noted.map_err(|refusal| refusal.at(flaw::line_of(head, header)))
     }
 
     fn note_connection(&mut self, value: &[u8]) -> Result<(), Refusal> {
@@ -76,16 +98,32 @@ impl Fields {
         Ok(())
     }
 
-    /// RFC 9112 6.3 lets a recipient accept identical repeats ("5, 5" or two fields). We refuse them as well: no
-    /// sane sender makes them, and the next hop may take the first, the last or the sum of them.
+    /// RFC 9112 6.3 lets a recipient accept identical repeats ("5, 5" or two fields). From servers they are, since only
+    /// one of them is passed on. In requests they are not: no sane client makes them, and what has read the request before
+    /// us may have taken the first, the last or the sum of them.
     fn note_content_length(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
-        if self.content_length.is_some() {
-            return Err(Refusal::bad("repeated Content-Length"));
-        }
         refuse_tabs(head, header)?;
-        self.content_length =
-            Some(decimal(header.value).ok_or(Refusal::bad("malformed Content-Length"))?);
+        let length = match (decimal(header.value), self.sender) {
+            (Some(length), _) => length,
+            (None, Sender::Server) => {
+                self.repeats_length = true;
+                same_decimal(header.value)?
+            }
+            (None, Sender::Client) => return Err(MALFORMED_LENGTH),
+        };
+        match (self.content_length, self.sender) {
+            (None, _) => self.content_length = Some(length),
+            (Some(_), Sender::Client) => return Err(Refusal::bad("repeated Content-Length")),
+            (Some(earlier), Sender::Server) if earlier != length => return Err(LENGTHS_DIFFER),
+            (Some(_), Sender::Server) => self.repeats_length = true,
+        }
         Ok(())
+    }
+
+    /// Whether Content-Length says the same several times, in one field or in several.
+    #[inline]
+    pub(crate) fn repeats_length(&self) -> bool {
+        self.repeats_length
     }
 
     fn note_coding(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
@@ -164,6 +202,44 @@ fn refuse_tabs(head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
         None => Ok(()),
         Some(_) => Err(Refusal::bad("a tab in a framing field")),
     }
+}
+
+const MALFORMED_LENGTH: Refusal = Refusal::bad("malformed Content-Length");
+const LENGTHS_DIFFER: Refusal = Refusal::bad("Content-Lengths that differ");
+
+/// The one length that all members of a list are (RFC 9110 8.6). An empty member is none.
+#[cold]
+fn same_decimal(list: &[u8]) -> Result<u64, Refusal> {
+    let mut lengths = list
+        .split(|&byte| byte == b',')
+        .map(|member| decimal(field::trim(member)).ok_or(MALFORMED_LENGTH));
+    let first = lengths.next().unwrap_or(Err(MALFORMED_LENGTH))?;
+    for length in lengths {
+        if length? != first {
+            return Err(LENGTHS_DIFFER);
+        }
+    }
+    Ok(first)
+}
+
+/// Takes the repeats out of the fields of a head, so that it has one Content-Length of one number. All of them have been
+/// found to be the same.
+#[cold]
+pub(crate) fn keep_one_length<'h, 'b>(headers: &'h mut [Header<'b>]) -> &'h [Header<'b>] {
+    let (mut kept, mut is_seen) = (0, false);
+    for at in 0..headers.len() {
+        let mut header = headers[at];
+        if field::header_is(header.name, "content-length") {
+            if std::mem::replace(&mut is_seen, true) {
+                continue;
+            }
+            let end = memchr::memchr(b',', header.value).unwrap_or(header.value.len());
+            header.value = field::trim(&header.value[..end]);
+        }
+        headers[kept] = header;
+        kept += 1;
+    }
+    &headers[..kept]
 }
 
 /// 1*DIGIT up to `LENGTH_MAX` (RFC 9110 8.6); no sign, no space, no list.

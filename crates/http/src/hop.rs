@@ -16,6 +16,39 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     }
 }
 
+/// Whether a field could pass for one that a proxy answers for, with servers that see no difference between hyphens and
+/// other marks (CGI makes underscores of them, RFC 3875 4.1.18): it is named like one that frames the message, belongs to
+/// its connection or tells of the client, but for the marks.
+pub fn is_disguised(name: &str) -> bool {
+    const FAMILY: &str = "x-forwarded-";
+    let is_one = match name.len() {
+        9 => is_alike(name, "x-real-ip"),
+        10 => is_alike(name, "keep-alive"),
+        14 => is_alike(name, "content-length"),
+        16 => is_alike(name, "proxy-connection"),
+        17 => is_alike(name, "transfer-encoding"),
+        _ => false,
+    };
+    (is_one
+        || name
+            .get(..FAMILY.len())
+            .is_some_and(|name| is_alike(name, FAMILY)))
+        && name
+            .bytes()
+            .any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
+}
+
+/// Whether `name` is `known` to somebody who takes neither the case of letters nor the kind of other characters for a
+/// difference. `known` is in lower case, with hyphens.
+#[inline]
+pub fn is_alike(name: &str, known: &str) -> bool {
+    let plain = |byte: u8| match byte.is_ascii_alphanumeric() {
+        true => byte.to_ascii_lowercase(),
+        false => b'-',
+    };
+    name.len() == known.len() && name.bytes().map(plain).eq(known.bytes())
+}
+
 /// The fields a message's Connection fields say are for this connection, as received. A client may name any field
 /// here, Host and Content-Length too: who removes what is named must write its own framing.
 pub fn connection_names<'h, 'b>(
@@ -97,6 +130,41 @@ mod tests {
             assert!(!is_hop_by_hop(name), "{name}");
         }
     }
+
+    #[test]
+    fn a_disguised_field_is_known_by_all_but_its_marks() {
+        for name in [
+            "Content_Length",
+            "content.length",
+            "TRANSFER_ENCODING",
+            "Keep_Alive",
+            "Proxy~Connection",
+            "X_Real-IP",
+            "X-Real_IP",
+            "x_forwarded_for",
+            "X-Forwarded_For",
+            "X_Forwarded-Port",
+            "X-Forwarded-Client_Cert",
+            "X.FORWARDED.PROTO",
+        ] {
+            assert!(is_disguised(name), "{name}");
+        }
+        for name in [
+            "Content-Length",
+            "Transfer-Encoding",
+            "X-Forwarded-For",
+            "X-Real-IP",
+            "Content_Lengths",
+            "Content_Type",
+            "X_User",
+            "X_Forwarded",
+            "Keep-Alive",
+            "",
+        ] {
+            assert!(!is_disguised(name), "{name}");
+        }
+    }
+
     #[test]
     fn trailers_are_accepted_when_te_says_so() {
         for (name, value, wanted) in [

@@ -31,6 +31,7 @@ pub mod upgrade;
 pub mod proxy_protocol;
 
 mod field;
+mod flaw;
 mod framing;
 mod method;
 mod refusal;
@@ -42,6 +43,6 @@ pub use field::{Header, HeaderSlots, header_is, is_field_value, is_token, token_
 pub use framing::Framing;
 pub use limits::Limits;
 pub use method::Method;
-pub use refusal::{Parsed, Refusal};
+pub use refusal::{Parsed, Place, Refusal};
 pub use status::reason;
 pub use version::Version;

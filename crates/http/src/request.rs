@@ -1,7 +1,8 @@
 //! Request heads (RFC 9112 3): bytes -> head, or a wish for more, or a refusal with the status to answer.
 
 use crate::field::{self, Header, HeaderSlots};
-use crate::framing::{Fields, Framing};
+use crate::flaw::{self, LineEnd};
+use crate::framing::{Fields, Framing, Sender};
 use crate::limits::{EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
 use crate::method::Method;
 use crate::refusal::{Parsed, Refusal};
@@ -77,7 +78,7 @@ fn parse_window<'h, 'b>(
     let outcome = request.parse_with_uninit_headers(head, room);
     let (Some(method), Some(target)) = (request.method, request.path) else {
         return outcome.map_or_else(
-            |error| Parsed::Refused(field::refusal_of(error)),
+            |error| Parsed::Refused(flaw::of_tokenizer(head, LineEnd::Strict, error)),
             |_| Parsed::Partial,
         );
     };
@@ -92,7 +93,7 @@ fn parse_window<'h, 'b>(
         }
         Ok(httparse::Status::Partial) => Parsed::Partial,
         Err(httparse::Error::Version) => parse_newer(head, skipped, line, &mut slots.spare, limits),
-        Err(error) => Parsed::Refused(field::refusal_of(error)),
+        Err(error) => Parsed::Refused(flaw::of_tokenizer(head, LineEnd::Strict, error)),
     }
 }
 
@@ -182,19 +183,19 @@ fn judge<'h, 'b>(
     limits: &Limits,
 ) -> Result<RequestHead<'h, 'b>, Refusal> {
     if !head.ends_with(b"\r\n\r\n") {
-        return Err(BARE_LF);
+        return Err(bare_lf(head));
     }
     if line.target.len() > limits.target_bytes_max {
         return Err(Refusal::new(414, "request target too long"));
     }
     let method = Method::of(line.method);
     let target = target::parse(method, line.target)?;
-    let mut fields = Fields::default();
+    let mut fields = Fields::of(Sender::Client);
     let mut host = None;
     let mut expects_continue = false;
     for header in headers {
         if !field::follows_crlf(head, header) {
-            return Err(BARE_LF);
+            return Err(bare_lf(head));
         }
         match header.name.len() {
             4 if field::header_is(header.name, "host") => host = Some(host_of(header, host)?),
@@ -204,8 +205,12 @@ fn judge<'h, 'b>(
             _ => fields.note(head, header)?,
         }
     }
-    if host.is_none() && line.version == Version::Http11 {
-        return Err(Refusal::bad("no Host field")); // RFC 9112 3.2
+    match host {
+        // RFC 9112 3.2.
+        None if line.version == Version::Http11 => return Err(Refusal::bad("no Host field")),
+        // It says that the target has no authority (RFC 9112 3.2), and it has one.
+        Some("") if target.authority.is_some() => return Err(Refusal::bad("an empty Host field")),
+        Some(_) | None => {}
     }
     let framing = fields.announced(line.version)?;
     Ok(RequestHead {
@@ -224,7 +229,12 @@ fn judge<'h, 'b>(
     })
 }
 
-const BARE_LF: Refusal = Refusal::bad("a line ends without CR");
+/// The first line of `head` that ends without CR.
+#[cold]
+fn bare_lf(head: &[u8]) -> Refusal {
+    let refusal = Refusal::bad("a line ends without CR");
+    flaw::of_lines(head, LineEnd::Strict, refusal)
+}
 
 /// RFC 9112 3.2: one Host field, well-formed.
 #[inline]
@@ -233,8 +243,11 @@ fn host_of<'b>(header: &Header<'b>, earlier: Option<&str>) -> Result<&'b str, Re
     if earlier.is_some() {
         return Err(Refusal::bad("repeated Host field"));
     }
-    if Authority::parse(header.value).is_none() {
-        return Err(MALFORMED);
+    match Authority::parse(header.value) {
+        None => return Err(MALFORMED),
+        // Empty is allowed, for targets without an authority; a port of nobody is not (RFC 9110 4.2.1).
+        Some(Authority { host_bytes: 0, .. }) if !header.value.is_empty() => return Err(MALFORMED),
+        Some(_) => {}
     }
     str::from_utf8(header.value).map_err(|_| MALFORMED)
 }

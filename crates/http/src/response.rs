@@ -1,10 +1,15 @@
 //! Response heads (RFC 9112 4): the mirror image of `request`, for the side that asked.
+//!
+//! Servers are read more leniently than clients where that cannot be used to smuggle: lines may end without CR (RFC 9112
+//! 2.2), Content-Length may say the same several times (RFC 9110 8.6), and a 204 may announce a body, behind which its
+//! connection is not used again. What is made of the head afterwards has nothing of that any more.
 
 use crate::field::{self, Header, HeaderSlots};
-use crate::framing::{Fields, Framing};
+use crate::flaw::{self, LineEnd};
+use crate::framing::{self, Fields, Framing, Sender};
 use crate::limits::{HEADER_SLOTS, Limits};
 use crate::method::Method;
-use crate::refusal::{Parsed, Refusal};
+use crate::refusal::{Parsed, Place, Refusal};
 use crate::version::{self, VERSION_BYTES, Version};
 
 /// The head of a response, borrowed from the input.
@@ -17,7 +22,7 @@ pub struct ResponseHead<'h, 'b> {
     pub status: u16,
     /// The reason phrase; empty if there is none or if it is not ASCII. Nothing may depend on it (RFC 9112 4).
     pub reason: &'b str,
-    /// All fields in the order received.
+    /// All fields in the order received, but for repeats of Content-Length.
     pub headers: &'h [Header<'b>],
     /// How the body ends.
     pub framing: Framing,
@@ -55,7 +60,7 @@ fn parse_window<'h, 'b>(
 ) -> Parsed<ResponseHead<'h, 'b>> {
     // httparse skips empty lines; the RFC lets them stand before requests only.
     if let Some(b'\r' | b'\n') = input.first() {
-        return Parsed::Refused(Refusal::bad("malformed status line"));
+        return Parsed::Refused(Refusal::bad("an empty line before the status line"));
     }
     let room = &mut slots.slots[..limits.headers_max.min(HEADER_SLOTS)];
     let mut response = httparse::Response::new(&mut []);
@@ -76,7 +81,7 @@ fn parse_window<'h, 'b>(
         Err(httparse::Error::Version) => {
             parse_newer(input, &mut slots.spare, request_method, limits)
         }
-        Err(error) => Parsed::Refused(field::refusal_of(error)),
+        Err(error) => Parsed::Refused(flaw::of_tokenizer(input, LineEnd::Lenient, error)),
     }
 }
 
@@ -105,7 +110,7 @@ fn parse_newer<'h, 'b>(
     };
     let (line, fields) = head.split_at(line_feed + 1);
     let Some(line) = line_of_newer(&line[VERSION_BYTES..]) else {
-        return Parsed::Refused(Refusal::bad("malformed status line"));
+        return Parsed::Refused(MALFORMED_LINE);
     };
     match field::parse_into_spare(fields, spare, limits) {
         Parsed::Complete((bytes, headers)) => judge(
@@ -120,16 +125,18 @@ fn parse_newer<'h, 'b>(
     }
 }
 
-/// ` 200 OK\r\n`; the reason and the space before it may be missing, as httparse has it.
+const MALFORMED_LINE: Refusal = Refusal::bad("malformed status line").at(Place::Line(1));
+
+/// ` 200 OK\r\n`; the reason, the space before it and the CR may be missing, as httparse has it.
 fn line_of_newer(text: &[u8]) -> Option<Line<'_>> {
+    let text = text.strip_suffix(b"\n")?;
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
     let [
         b' ',
         a @ b'0'..=b'9',
         b @ b'0'..=b'9',
         c @ b'0'..=b'9',
         reason @ ..,
-        b'\r',
-        b'\n',
     ] = text
     else {
         return None;
@@ -159,31 +166,30 @@ fn line_of_newer(text: &[u8]) -> Option<Line<'_>> {
 fn judge<'h, 'b>(
     head: &'b [u8],
     line: Line<'b>,
-    headers: &'h [Header<'b>],
+    headers: &'h mut [Header<'b>],
     request_method: Method,
 ) -> Result<ResponseHead<'h, 'b>, Refusal> {
-    const BARE_LF: Refusal = Refusal::bad("a line ends without CR");
-    if !head.ends_with(b"\r\n\r\n") {
-        return Err(BARE_LF);
-    }
     if line.status < 100 {
-        return Err(Refusal::bad("a status below 100"));
+        return Err(Refusal::bad("a status below 100").at(Place::Line(1)));
     }
-    let mut fields = Fields::default();
-    for header in headers {
-        if !field::follows_crlf(head, header) {
-            return Err(BARE_LF);
-        }
+    let mut fields = Fields::of(Sender::Server);
+    for header in headers.iter() {
         fields.note(head, header)?;
     }
     let announced = fields.announced(line.version)?;
     let framing = framing(line.status, request_method, announced)?;
-    let is_last = framing == Framing::UntilClose || changes_protocol(line.status, request_method);
+    let is_last = framing == Framing::UntilClose
+        || changes_protocol(line.status, request_method)
+        // Whether what it announced follows is anyone's guess.
+        || (line.status == 204 && !matches!(announced, Framing::None | Framing::Length(0)));
     Ok(ResponseHead {
         version: line.version,
         status: line.status,
         reason: line.reason,
-        headers,
+        headers: match fields.repeats_length() {
+            true => framing::keep_one_length(headers),
+            false => headers,
+        },
         framing,
         keep_alive: !is_last && fields.keep_alive(line.version),
         bytes: head.len(),
@@ -201,12 +207,12 @@ fn changes_protocol(status: u16, request_method: Method) -> bool {
 fn framing(status: u16, request_method: Method, announced: Framing) -> Result<Framing, Refusal> {
     match (status, request_method) {
         // RFC 9110 8.6, RFC 9112 6.1: these must not announce a body. If one does, whether it also sends it is
-        // anyone's guess; a length of 0 is common and harmless.
-        (100..=199 | 204, _) => match announced {
+        // anyone's guess, and the final answer is to follow; a length of 0 is common and harmless.
+        (100..=199, _) => match announced {
             Framing::None | Framing::Length(0) => Ok(Framing::None),
-            _ => Err(Refusal::bad("a body announced by a status that has none")),
+            _ => Err(Refusal::bad("an interim answer that announces a body")),
         },
-        (304, _) | (_, Method::Head) => Ok(Framing::None),
+        (204 | 304, _) | (_, Method::Head) => Ok(Framing::None),
         (200..=299, Method::Connect) => Ok(Framing::None),
         _ if announced == Framing::None => Ok(Framing::UntilClose),
         _ => Ok(announced),

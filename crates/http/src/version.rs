@@ -1,6 +1,6 @@
 //! The protocol version on a message's first line (RFC 9112 2.3).
 
-use crate::refusal::{Parsed, Refusal};
+use crate::refusal::{Parsed, Place, Refusal};
 
 /// The two versions of HTTP/1 that differ. Higher minor versions are processed as 1.1 (RFC 9110 2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,8 @@ pub(crate) const VERSION_BYTES: usize = 8;
 /// Judges a version that httparse did not know, from its first byte on. `Complete` means 1.2 to 1.9.
 #[cold]
 pub(crate) fn judge_unknown(text: &[u8]) -> Parsed<()> {
-    const MALFORMED: Parsed<()> = Parsed::Refused(Refusal::bad("malformed HTTP version"));
+    const MALFORMED: Parsed<()> =
+        Parsed::Refused(Refusal::bad("malformed HTTP version").at(Place::Line(1)));
     const PATTERN: &[u8; VERSION_BYTES] = b"HTTP/0.0";
     for (&byte, &wanted) in text.iter().zip(PATTERN) {
         let fits = if wanted == b'0' {
@@ -44,6 +45,9 @@ pub(crate) fn judge_unknown(text: &[u8]) -> Parsed<()> {
     }
     match text[5] {
         b'1' => Parsed::Complete(()),
-        _ => Parsed::Refused(Refusal::new(505, "HTTP version not supported")),
+        _ => {
+            let refusal = Refusal::new(505, "HTTP version not supported");
+            Parsed::Refused(refusal.at(Place::Line(1)))
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use onrush_http::{Framing, Limits, Method, Parsed, Version};
 use support::check;
-use support::drive::{self, End, Event, Head};
+use support::drive::{self, End, Event, Head, Sender};
 use support::proxy_protocol::{self, Owned, Told};
 
 #[test]
@@ -93,11 +93,13 @@ fn run_head(case: &Case, read: impl Fn(&[u8]) -> Parsed<Head>) {
 fn run_body(case: &Case) {
     let outcome = case.outcome();
     let limits = case.limits();
-    let body = check::pieces_agree(
-        framing(outcome.get("with").unwrap_or("chunked")),
-        &case.input,
-        &limits,
-    );
+    let sender = match outcome.get("from").unwrap_or("client") {
+        "client" => Sender::Client,
+        "server" => Sender::Server,
+        other => panic!("nobody sends as {other}"),
+    };
+    let framing = framing(outcome.get("with").unwrap_or("chunked"));
+    let body = check::pieces_agree(sender, framing, &case.input, &limits);
     match (&*outcome.words[0], body.end) {
         ("ok", End::Complete) | ("more", End::More) | ("open", End::Open) => {}
         ("refuse", End::Refused(status)) => {
@@ -105,7 +107,9 @@ fn run_body(case: &Case) {
         }
         _ => panic!("came to {body:?}"),
     }
-    outcome.check_keys(&["payload", "trailers", "rest"]);
+    outcome.check_keys(&["payload", "passed", "trailers", "rest"]);
+    let passed = drive::passed(sender, framing, [&case.input[..]], &limits);
+    outcome.check("passed", &passed);
     outcome.check("payload", &body.payload);
     outcome.check("trailers", &body.trailers);
     let rest = outcome.get("rest").unwrap_or("0");
@@ -211,8 +215,9 @@ struct Outcome {
 }
 
 /// Keys that set a bound or the situation, and are no part of a head.
-const SITUATION: [&str; 9] = [
+const SITUATION: [&str; 10] = [
     "for",
+    "from",
     "with",
     "head_max",
     "headers_max",

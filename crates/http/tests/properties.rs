@@ -11,7 +11,7 @@ use onrush_http::{Framing, Header, Limits, Parsed, Version, write};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use support::check;
-use support::drive::{self, End, Event};
+use support::drive::{self, End, Event, Sender};
 use support::proxy_protocol;
 
 proptest! {
@@ -77,7 +77,7 @@ proptest! {
         input.extend_from_slice(write::LAST_CHUNK);
         let bytes = input.len();
         input.extend_from_slice(&behind);
-        let body = check::pieces_agree(Framing::Chunked, &input, &Limits::DEFAULT);
+        let body = check::pieces_agree(Sender::Client, Framing::Chunked, &input, &Limits::DEFAULT);
         prop_assert_eq!((body.end, body.consumed, body.payload), (End::Complete, bytes, chunks.concat()));
     }
 
@@ -355,6 +355,13 @@ fn scrap() -> impl Strategy<Value = &'static str> {
             "0",
             "0\r\n\r\n",
             "5\r\nhello\r\n",
+            "5;a=b ; c\r\nhello\r\n",
+            "5 \r\nhello\r\n",
+            "0\r\nContent-Length: 5\r\n\r\n",
+            "\"",
+            "\\",
+            "5, 5",
+            "HTTP/1.1 200 OK\n",
             "a=b",
             "HTTP/1.2",
             "GET",

@@ -100,7 +100,7 @@ pub(crate) fn receive(
             client.heads.put_cookies(&mut jar.borrow_mut());
         }
         input.consume(head.bytes);
-        let mut body = BodyReader::new(head.framing);
+        let mut body = BodyReader::of_response(head.framing);
         let mut search = recipe.expected.as_ref().and_then(Expected::search);
         while !body.is_complete() {
             let consumed = match &mut search {

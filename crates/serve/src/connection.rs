@@ -321,10 +321,7 @@ impl Connection {
                 kind: Kind::TimedOut,
                 ..
             }) => {
-                self.refuse_and_close(Refusal {
-                    status: 408,
-                    reason: "the request's head took too long",
-                })?;
+                self.refuse_and_close(Refusal::new(408, "the request's head took too long"))?;
                 self.flush().await?;
                 self.linger().await?;
                 Ok(0)

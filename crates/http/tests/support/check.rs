@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use onrush_http::{Framing, Limits, Method, Parsed};
 
-use super::drive::{self, Body, End, Event, Head};
+use super::drive::{self, Body, End, Event, Head, Sender};
 use super::{fields, proxy_protocol, reference};
 
 /// A request head: the same at every cut, and what the reference reads.
@@ -29,12 +29,18 @@ pub(crate) fn response(input: &[u8]) {
     }
 }
 
-/// A chunked body: the same however it is cut, and what the reference reads.
+/// A chunked body: the same however it is cut, and what the reference reads, from a client and from a server.
 pub(crate) fn chunked(input: &[u8]) {
-    let whole = pieces_agree(Framing::Chunked, input, &Limits::DEFAULT);
-    if within_bounds(input) {
-        let read = (whole.end == End::Complete).then_some((whole.payload, whole.consumed));
-        assert_eq!(read, reference::chunked(input), "{}", input.escape_ascii());
+    for sender in [Sender::Client, Sender::Server] {
+        let whole = pieces_agree(sender, Framing::Chunked, input, &Limits::DEFAULT);
+        if within_bounds(input) {
+            let passed = drive::passed(sender, Framing::Chunked, [input], &Limits::DEFAULT);
+            let read =
+                (whole.end == End::Complete).then_some((whole.payload, whole.consumed, passed));
+            let reference = reference::chunked(input, sender == Sender::Server)
+                .map(|body| (body.payload, body.bytes, body.passed));
+            assert_eq!(read, reference, "{sender:?}: {}", input.escape_ascii());
+        }
     }
 }
 
@@ -117,30 +123,70 @@ pub(crate) fn prefixes_agree<T: Measured>(
     whole
 }
 
-/// Reads a body in two pieces at every cut, byte by byte, and by skipping. Returns what the whole is.
-pub(crate) fn pieces_agree(framing: Framing, input: &[u8], limits: &Limits) -> Body {
-    let whole = drive::body(framing, [input], limits);
+/// Reads a body in two pieces at every cut, byte by byte, by skipping and by passing it on. Returns what the whole is.
+pub(crate) fn pieces_agree(
+    sender: Sender,
+    framing: Framing,
+    input: &[u8],
+    limits: &Limits,
+) -> Body {
+    let whole = drive::body(sender, framing, [input], limits);
     for cut in cuts(input.len()) {
         let (first, second) = input.split_at(cut);
         same(
-            &drive::body(framing, [first, second], limits),
+            &drive::body(sender, framing, [first, second], limits),
             &whole,
             input,
         );
     }
     same(
-        &drive::body(framing, input.chunks(1), limits),
+        &drive::body(sender, framing, input.chunks(1), limits),
         &whole,
         input,
     );
     let skipped = (!matches!(whole.end, End::Refused(_)), whole.consumed);
-    same(&drive::skipped(framing, [input], limits), &skipped, input);
     same(
-        &drive::skipped(framing, input.chunks(1), limits),
+        &drive::skipped(sender, framing, [input], limits),
         &skipped,
         input,
     );
+    same(
+        &drive::skipped(sender, framing, input.chunks(1), limits),
+        &skipped,
+        input,
+    );
+    if skipped.0 {
+        passes_normalised(sender, framing, &whole, input, limits);
+    }
     whole
+}
+
+/// What goes on of a body is the same however it is cut, and the strictest reader takes it for the same payload, with
+/// nothing in it that does not go on.
+fn passes_normalised(
+    sender: Sender,
+    framing: Framing,
+    whole: &Body,
+    input: &[u8],
+    limits: &Limits,
+) {
+    let passed = drive::passed(sender, framing, [input], limits);
+    same(
+        &drive::passed(sender, framing, input.chunks(1), limits),
+        &passed,
+        input,
+    );
+    let again = drive::body(Sender::Client, framing, [&passed[..]], limits);
+    same(
+        &(again.end, &again.payload),
+        &(whole.end, &whole.payload),
+        input,
+    );
+    same(
+        &drive::passed(Sender::Client, framing, [&passed[..]], limits),
+        &passed,
+        input,
+    );
 }
 
 fn same<T: PartialEq + Debug>(left: &T, right: &T, input: &[u8]) {

@@ -79,6 +79,22 @@ pub(crate) fn response_head(input: &[u8], method: Method, limits: &Limits) -> Pa
     }
 }
 
+/// Whose body it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Client,
+    Server,
+}
+
+impl Sender {
+    fn reader(self, framing: Framing) -> BodyReader {
+        match self {
+            Sender::Client => BodyReader::new(framing),
+            Sender::Server => BodyReader::of_response(framing),
+        }
+    }
+}
+
 /// How a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -112,11 +128,12 @@ impl Body {
 
 /// Reads a body whose bytes arrive in these pieces.
 pub(crate) fn body<'p>(
+    sender: Sender,
     framing: Framing,
     pieces: impl IntoIterator<Item = &'p [u8]>,
     limits: &Limits,
 ) -> Body {
-    let mut reader = BodyReader::new(framing);
+    let mut reader = sender.reader(framing);
     let mut body = Body {
         end: End::More,
         payload: Vec::new(),
@@ -133,6 +150,7 @@ pub(crate) fn body<'p>(
                 Err(refusal) => return Body::refused(refusal),
             };
             assert!(step.payload.start <= step.payload.end && step.payload.end <= step.consumed);
+            assert!(step.surplus.start <= step.surplus.end && step.surplus.end <= step.consumed);
             assert!(step.consumed <= buffer.len());
             body.payload.extend_from_slice(&buffer[step.payload]);
             if in_trailers {
@@ -155,11 +173,12 @@ pub(crate) fn body<'p>(
 
 /// The same through `skip`, which sees no payload.
 pub(crate) fn skipped<'p>(
+    sender: Sender,
     framing: Framing,
     pieces: impl IntoIterator<Item = &'p [u8]>,
     limits: &Limits,
 ) -> (bool, usize) {
-    let mut reader = BodyReader::new(framing);
+    let mut reader = sender.reader(framing);
     let mut consumed = 0;
     let mut buffer = Vec::new();
     for piece in pieces {
@@ -173,6 +192,33 @@ pub(crate) fn skipped<'p>(
         }
     }
     (true, consumed)
+}
+
+/// What of a body goes on to the next recipient; nothing after a refusal.
+pub(crate) fn passed<'p>(
+    sender: Sender,
+    framing: Framing,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+    limits: &Limits,
+) -> Vec<u8> {
+    let mut reader = sender.reader(framing);
+    let mut passed = Vec::new();
+    let mut buffer = Vec::new();
+    for piece in pieces {
+        buffer.extend_from_slice(piece);
+        loop {
+            let Ok(passing) = reader.pass(&buffer, limits, &|_| true) else {
+                return Vec::new();
+            };
+            passed.extend_from_slice(&buffer[..passing.surplus.start]);
+            passed.extend_from_slice(&buffer[passing.surplus.end..passing.consumed]);
+            buffer.drain(..passing.consumed);
+            if passing.surplus.is_empty() {
+                break;
+            }
+        }
+    }
+    passed
 }
 
 /// One thing that came of a stream of requests.

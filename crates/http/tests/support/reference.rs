@@ -11,7 +11,7 @@ pub(crate) fn request(input: &[u8]) -> Option<Head> {
     while skipped < 4 && input[skipped..].starts_with(b"\r\n") {
         skipped += 2;
     }
-    let (line, headers, bytes) = head(&input[skipped..])?;
+    let (line, headers, bytes) = head(&input[skipped..], line)?;
     let [method, target, version] = line.split(|&b| b == b' ').collect::<Vec<_>>()[..] else {
         return None;
     };
@@ -29,7 +29,8 @@ pub(crate) fn request(input: &[u8]) -> Option<Head> {
     let hosts = values(&headers, "host");
     let host = match &hosts[..] {
         [] if version == Version::Http10 => None,
-        [host] if authority(host, false) => text(host),
+        [host] if host.is_empty() && absolute.is_some() => return None,
+        [host] if host.is_empty() || authority(host, true) => text(host),
         _ => return None,
     };
     let expectations = members(&headers, "expect");
@@ -41,7 +42,7 @@ pub(crate) fn request(input: &[u8]) -> Option<Head> {
     {
         return None;
     }
-    let framing = announced(version, &headers)?;
+    let framing = announced(version, &headers, one_length)?;
     Some(Head {
         method: text(method)?,
         target,
@@ -64,7 +65,7 @@ pub(crate) fn request(input: &[u8]) -> Option<Head> {
 
 /// The response head at the start of `input`, if that is a complete and acceptable one.
 pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
-    let (line, headers, bytes) = head(input)?;
+    let (line, mut headers, bytes) = head(input, lenient_line)?;
     let version = self::version(line.get(..8)?)?;
     let status = line.get(8..12)?;
     if status[0] != b' ' || !status[1..].iter().all(u8::is_ascii_digit) {
@@ -81,19 +82,29 @@ pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
     } else {
         String::new()
     };
-    let announced = announced(version, &headers)?;
+    let announced = announced(version, &headers, equal_lengths)?;
+    let announces_body = !matches!(announced, Framing::None | Framing::Length(0));
     let framing = match status {
         0..=99 => return None,
-        100..=199 | 204 => {
-            matches!(announced, Framing::None | Framing::Length(0)).then_some(Framing::None)?
-        }
-        304 => Framing::None,
+        100..=199 if announces_body => return None,
+        100..=199 | 204 | 304 => Framing::None,
         _ if method == Method::Head => Framing::None,
         200..=299 if method == Method::Connect => Framing::None,
         _ if announced == Framing::None => Framing::UntilClose,
         _ => announced,
     };
     let is_tunnel = status == 101 || (method == Method::Connect && status / 100 == 2);
+    let is_doubtful = status == 204 && announces_body;
+    let is_length = |field: &Field| field.0.eq_ignore_ascii_case("content-length");
+    if let Some(first) = headers.iter().position(is_length) {
+        let length = headers[first].1.split(|&b| b == b',').next()?;
+        headers[first].1 = trimmed(length).to_vec();
+        let mut at = 0;
+        headers.retain(|field| {
+            at += 1;
+            at == first + 1 || !is_length(field)
+        });
+    }
     Some(Head {
         method: String::new(),
         target: String::new(),
@@ -104,7 +115,10 @@ pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
         reason,
         version,
         framing,
-        keep_alive: keep_alive(version, &headers) && framing != Framing::UntilClose && !is_tunnel,
+        keep_alive: keep_alive(version, &headers)
+            && framing != Framing::UntilClose
+            && !is_tunnel
+            && !is_doubtful,
         expect_continue: false,
         bytes,
         headers: headers
@@ -114,17 +128,37 @@ pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
     })
 }
 
-/// The chunked body at the start of `input` if it is a complete and acceptable one: payload and length.
-pub(crate) fn chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let mut payload = Vec::new();
+/// A chunked body as the reference reads it.
+pub(crate) struct Chunked {
+    pub(crate) payload: Vec<u8>,
+    /// Its length in the input.
+    pub(crate) bytes: usize,
+    /// What of it goes on to the next recipient.
+    pub(crate) passed: Vec<u8>,
+}
+
+/// The chunked body at the start of `input` if it is a complete and acceptable one; servers may do more than clients.
+pub(crate) fn chunked(input: &[u8], is_servers: bool) -> Option<Chunked> {
+    let (mut payload, mut passed) = (Vec::new(), Vec::new());
     let mut at = 0;
     loop {
         let line = line(&input[at..])?;
         at += line.len() + 2;
-        let size = line.split(|&b| b == b';').next()?;
-        if size.is_empty() || size.len() > 16 || !size.iter().all(u8::is_ascii_hexdigit) {
+        let digits = line.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        let (size, extensions) = line.split_at(digits);
+        if size.is_empty() || size.len() > 16 {
             return None;
         }
+        let extensions = text_of_latin1(extensions);
+        let extensions = match is_servers {
+            true => extensions.trim_end_matches(blank),
+            false => &extensions,
+        };
+        if !self::extensions(extensions) {
+            return None;
+        }
+        passed.extend_from_slice(size);
+        passed.extend_from_slice(b"\r\n");
         let size = u64::from_str_radix(&text(size)?, 16).ok()?;
         if size == 0 {
             break;
@@ -132,46 +166,117 @@ pub(crate) fn chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
         let size = usize::try_from(size).ok()?;
         let end = at.checked_add(size)?;
         payload.extend_from_slice(input.get(at..end)?);
+        passed.extend_from_slice(input.get(at..end)?);
         if !input[end..].starts_with(b"\r\n") {
             return None;
         }
+        passed.extend_from_slice(b"\r\n");
         at = end + 2;
     }
     loop {
         let line = line(&input[at..])?;
         at += line.len() + 2;
         if line.is_empty() {
-            return Some((payload, at));
+            passed.extend_from_slice(b"\r\n");
+            return Some(Chunked {
+                payload,
+                bytes: at,
+                passed,
+            });
         }
         let (name, _, _) = field(line)?;
         let forbidden = "transfer-encoding content-length content-encoding content-type content-range trailer host \
             connection keep-alive upgrade te expect authorization proxy-authorization \
             forwarded x-forwarded-for x-forwarded-host x-forwarded-proto";
-        if forbidden
+        let is_forbidden = forbidden
             .split(' ')
-            .any(|forbidden| name.eq_ignore_ascii_case(forbidden))
-        {
-            return None;
+            .any(|forbidden| name.eq_ignore_ascii_case(forbidden));
+        match (is_forbidden, is_servers) {
+            (true, false) => return None,
+            (true, true) => {}
+            (false, _) => {
+                passed.extend_from_slice(line);
+                passed.extend_from_slice(b"\r\n");
+            }
         }
     }
+}
+
+/// RFC 9112 7.1.1, letter by letter: the states between `;`, the name, `=` and the value, with white space between them.
+fn extensions(text: &str) -> bool {
+    #[derive(Clone, Copy, PartialEq)]
+    enum At {
+        Start,
+        BeforeName,
+        Name,
+        BehindName,
+        BeforeValue,
+        Value,
+        Quoted,
+        Escaped,
+        BehindValue,
+    }
+    let mut at = At::Start;
+    for letter in text.chars() {
+        let is_token = letter.is_ascii() && token(&[letter as u8]);
+        at = match (at, letter) {
+            (At::Quoted, '"') => At::BehindValue,
+            (At::Quoted, '\\') => At::Escaped,
+            (At::Quoted | At::Escaped, _) => At::Quoted,
+            (At::Start | At::Name | At::BehindName | At::Value | At::BehindValue, ';') => {
+                At::BeforeName
+            }
+            (At::Name | At::BehindName, '=') => At::BeforeValue,
+            (At::BeforeValue, '"') => At::Quoted,
+            (At::Name, ' ' | '\t') => At::BehindName,
+            (At::Value, ' ' | '\t') => At::BehindValue,
+            (
+                At::Start | At::BeforeName | At::BehindName | At::BeforeValue | At::BehindValue,
+                ' ' | '\t',
+            ) => at,
+            (At::BeforeName | At::Name, _) if is_token => At::Name,
+            (At::BeforeValue | At::Value, _) if is_token => At::Value,
+            _ => return false,
+        };
+    }
+    text.is_empty()
+        || (matches!(at, At::Name | At::Value | At::BehindValue) && !text.ends_with(blank))
+}
+
+fn blank(letter: char) -> bool {
+    letter == ' ' || letter == '\t'
+}
+
+fn text_of_latin1(bytes: &[u8]) -> String {
+    bytes.iter().map(|&b| char::from(b)).collect()
 }
 
 /// Name, value without white space around it, and the whole line.
 type Field = (String, Vec<u8>, Vec<u8>);
 
-/// First line, fields, length.
-fn head(input: &[u8]) -> Option<(&[u8], Vec<Field>, usize)> {
+/// First line, fields, length. `line` finds the line at the start of an input.
+fn head(input: &[u8], line: fn(&[u8]) -> Option<&[u8]>) -> Option<(&[u8], Vec<Field>, usize)> {
+    let end = |from: usize| Some(from + input[from..].iter().position(|&b| b == b'\n')? + 1);
     let first = line(input)?;
-    let mut at = first.len() + 2;
+    let mut at = end(first.len())?;
     let mut fields = Vec::new();
     loop {
         let line = line(&input[at..])?;
-        at += line.len() + 2;
+        at = end(at + line.len())?;
         if line.is_empty() {
             return Some((first, fields, at));
         }
         fields.push(field(line)?);
     }
+}
+
+/// Up to the first LF, without a CR before it; no control byte but tab before them.
+fn lenient_line(input: &[u8]) -> Option<&[u8]> {
+    let end = input.iter().position(|&b| b == b'\n')?;
+    let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
+    line.iter()
+        .all(|&b| b == b'\t' || (b >= 0x20 && b != 0x7f))
+        .then_some(line)
 }
 
 /// Up to the first CRLF; no control byte but tab before it.
@@ -186,19 +291,23 @@ fn line(input: &[u8]) -> Option<&[u8]> {
 fn field(line: &[u8]) -> Option<Field> {
     let colon = line.iter().position(|&b| b == b':')?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
+    token(name).then(|| {
+        (
+            String::from_utf8_lossy(name).into_owned(),
+            trimmed(value).to_vec(),
+            line.to_vec(),
+        )
+    })
+}
+
+fn trimmed(value: &[u8]) -> &[u8] {
     let blank = |b: &u8| *b == b' ' || *b == b'\t';
     let start = value.iter().position(|b| !blank(b)).unwrap_or(value.len());
     let end = value
         .iter()
         .rposition(|b| !blank(b))
         .map_or(start, |last| last + 1);
-    token(name).then(|| {
-        (
-            String::from_utf8_lossy(name).into_owned(),
-            value[start..end].to_vec(),
-            line.to_vec(),
-        )
-    })
+    &value[start..end]
 }
 
 fn token(text: &[u8]) -> bool {
@@ -324,7 +433,12 @@ fn keep_alive(version: Version, headers: &[Field]) -> bool {
     !has("close") && (version == Version::Http11 || has("keep-alive"))
 }
 
-fn announced(version: Version, headers: &[Field]) -> Option<Framing> {
+/// `length` reads the one length that all these fields say.
+fn announced(
+    version: Version,
+    headers: &[Field],
+    length: fn(&[Vec<u8>]) -> Option<u64>,
+) -> Option<Framing> {
     let framing =
         |h: &&Field| ["content-length", "transfer-encoding"].contains(&&*h.0.to_ascii_lowercase());
     if headers.iter().filter(framing).any(|h| h.2.contains(&b'\t')) {
@@ -334,15 +448,31 @@ fn announced(version: Version, headers: &[Field]) -> Option<Framing> {
     let codings = values(headers, "transfer-encoding");
     match (&lengths[..], &codings[..]) {
         ([], []) => Some(Framing::None),
-        ([length], []) => {
-            let ok =
-                !length.is_empty() && length.len() <= 19 && length.iter().all(u8::is_ascii_digit);
-            let length = text(length)?.parse().ok()?;
-            (ok && length <= i64::MAX as u64).then_some(Framing::Length(length))
-        }
+        (lengths, []) => length(lengths).map(Framing::Length),
         ([], [coding]) if version == Version::Http11 && coding.eq_ignore_ascii_case(b"chunked") => {
             Some(Framing::Chunked)
         }
         _ => None,
     }
+}
+
+fn one_length(lengths: &[Vec<u8>]) -> Option<u64> {
+    let [length] = lengths else {
+        return None;
+    };
+    let ok = !length.is_empty() && length.len() <= 19 && length.iter().all(u8::is_ascii_digit);
+    let length = text(length)?.parse().ok()?;
+    (ok && length <= i64::MAX as u64).then_some(length)
+}
+
+fn equal_lengths(lengths: &[Vec<u8>]) -> Option<u64> {
+    let joined = lengths.join(&b","[..]);
+    let each = joined
+        .split(|&b| b == b',')
+        .map(|length| one_length(&[trimmed(length).to_vec()]));
+    let each: Option<Vec<u64>> = each.collect();
+    let each = each?;
+    each.iter()
+        .all(|length| *length == each[0])
+        .then(|| each[0])
 }

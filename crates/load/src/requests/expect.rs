@@ -137,7 +137,7 @@ mod tests {
     fn met(wanted: &str, pieces: &[&[u8]], framing: Framing) -> Met {
         let expected = expected(&[], Some(wanted));
         let mut search = expected.search().unwrap();
-        let mut body = BodyReader::new(framing);
+        let mut body = BodyReader::of_response(framing);
         let mut input = Vec::new();
         for piece in pieces {
             input.extend_from_slice(piece);

@@ -331,13 +331,7 @@ async fn read_body(most: u64, connection: &mut Connection) -> Result<bool, Error
             Ok(_) => {}
             Err(error) if error.kind == Kind::TimedOut => {
                 let reason = "the request's body took too long";
-                return refuse_body(
-                    Refusal {
-                        status: 408,
-                        reason,
-                    },
-                    connection,
-                );
+                return refuse_body(Refusal::new(408, reason), connection);
             }
             Err(error) => return Err(error),
         }
