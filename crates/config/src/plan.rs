@@ -21,8 +21,8 @@ pub use file::FilePath;
 pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
 pub use network::{Network, Networks};
 pub use route::{
-    Access, Action, BasicAuth, Coding, Compress, Edits, FieldEdits, Host, Mirror, PathEdit,
-    PathMatch, Pattern, Rate, RateKey, RateLimit, Route, Scheme, ValueMatch, When,
+    Access, Action, AnswersEdited, BasicAuth, Coding, Compress, Edits, FieldEdits, Host, Mirror,
+    PathEdit, PathMatch, Pattern, Rate, RateKey, RateLimit, Route, Scheme, ValueMatch, When,
 };
 pub use template::{Piece, Template, Variable};
 pub use upstream::{

@@ -14,6 +14,7 @@ mod reach;
 mod retries;
 mod route;
 mod server;
+mod status;
 mod timeouts;
 
 use toml::Spanned;

@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     pub(crate) output: Output,
     /// The body of the last request, as far as nobody wanted it.
     pub(crate) unread: BodyReader,
+    /// How much of it is read at most; then the connection ends.
+    pub(crate) unread_max: u64,
     /// When the head that is arriving began to arrive.
     head_since: Option<Instant>,
     /// No request of it has been forwarded yet.
@@ -95,6 +97,7 @@ impl Connection {
             input,
             output: Output::default(),
             unread: BodyReader::new(Framing::None),
+            unread_max: u64::MAX,
             head_since,
             is_first: true,
             closing: false,
@@ -189,6 +192,7 @@ impl Connection {
             input,
             output,
             unread,
+            unread_max,
             closing,
             is_first,
             ..
@@ -202,6 +206,14 @@ impl Connection {
                 return Ok(Some(Next::Close));
             }
         };
+        // As soon as it is known, and before anybody acts on the head.
+        if head.framing == Framing::Chunked {
+            let arrived = &input.bytes()[head.bytes..];
+            if let Err(refusal) = BodyReader::new(head.framing).skip(arrived, &worker.limits) {
+                self.refuse_and_close(refusal)?;
+                return Ok(Some(Next::Close));
+            }
+        }
         let has_body = head.framing != Framing::None;
         // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
         // where the next request would begin.
@@ -271,6 +283,7 @@ impl Connection {
             *closing = true;
         }
         *unread = BodyReader::new(head.framing);
+        *unread_max = u64::MAX;
         let bytes = head.bytes;
         self.request_is_consumed(bytes);
         Ok(next)
@@ -281,7 +294,10 @@ impl Connection {
         match self.unread.skip(self.input.bytes(), &self.worker.limits) {
             Ok(bytes) => {
                 self.input.consume(bytes);
-                self.unread.is_complete()
+                self.unread_max = self.unread_max.saturating_sub(bytes as u64);
+                let is_complete = self.unread.is_complete();
+                self.closing |= !is_complete && self.unread_max == 0;
+                is_complete
             }
             Err(_) => {
                 // Its answer is written already; all that is left is to end.
@@ -435,6 +451,10 @@ fn choose<'w, 'b>(
 ) -> Result<Chosen<'w, 'b>, Error> {
     if head.method == Method::Connect {
         return Ok(Chosen::Refuse(501, "this is no tunnel"));
+    }
+    // RFC 9110 4.2.1, RFC 9112 3.3: it may mean a default host, but not where hosts are told apart.
+    if head.authority == Some("") && worker.routes.know_hosts() {
+        return Ok(Chosen::Refuse(400, "an empty Host field"));
     }
     let path = match path::normalize(head.path) {
         Ok(path) => path,

@@ -1,6 +1,9 @@
 //! Changes of header fields: remove, set, add. Prepared once, applied to heads as they are written.
 
-use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
+use onrush_config::plan::{
+    AnswersEdited, Edits as EditsPlan, FieldEdits, Piece, Template, Variable,
+};
+use onrush_http::hop::is_alike;
 use onrush_http::write::HeadWriter;
 
 use crate::compress::head::is_about_coding;
@@ -16,10 +19,22 @@ pub(crate) struct Edits {
     written: Vec<(String, Template)>,
 }
 
+/// What counts as the same name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// Names that differ only in case and in the marks between their letters, too: many servers see no other difference.
+    #[default]
+    Loose,
+    /// Names that differ in case only (RFC 9110 5.1).
+    Exact,
+}
+
 /// Names of fields, in lower case.
 #[derive(Debug, Default)]
 struct Names {
+    /// With hyphens for all marks, where the spelling is loose.
     names: Vec<String>,
+    spelling: Spelling,
     /// Bit n: one of them has n bytes, or for the last bit that many or more. Nearly every field that passes is told
     /// apart by this.
     lengths: u64,
@@ -28,16 +43,20 @@ struct Names {
 impl Names {
     fn push(&mut self, name: &str) {
         self.lengths |= length_bit(name);
-        self.names.push(name.to_ascii_lowercase());
+        let plain = |letter: char| match self.spelling {
+            Spelling::Loose if !letter.is_ascii_alphanumeric() => '-',
+            Spelling::Loose | Spelling::Exact => letter.to_ascii_lowercase(),
+        };
+        self.names.push(name.chars().map(plain).collect());
     }
 
     #[inline]
     fn contain(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0
-            && self
-                .names
-                .iter()
-                .any(|known| name.eq_ignore_ascii_case(known))
+            && self.names.iter().any(|known| match self.spelling {
+                Spelling::Loose => is_alike(name, known),
+                Spelling::Exact => name.eq_ignore_ascii_case(known),
+            })
     }
 }
 
@@ -47,8 +66,11 @@ fn length_bit(name: &str) -> u64 {
 }
 
 impl Edits {
-    pub(crate) fn new(plan: &FieldEdits) -> Self {
-        let mut dropped = Names::default();
+    pub(crate) fn new(plan: &FieldEdits, spelling: Spelling) -> Self {
+        let mut dropped = Names {
+            spelling,
+            ..Names::default()
+        };
         let set = plan.set.iter().map(|(name, _)| name);
         plan.remove
             .iter()
@@ -168,6 +190,7 @@ impl Edits {
 #[derive(Debug)]
 pub(crate) struct AnswerEdits {
     edits: Edits,
+    on: AnswersEdited,
     /// The fields that come, if they are always the same.
     text: Option<Vec<u8>>,
     /// Whether fields go that we write ourselves.
@@ -195,17 +218,18 @@ const OURS: [&str; 15] = [
 
 impl AnswerEdits {
     /// `None` when nothing changes.
-    pub(crate) fn new(plan: &FieldEdits) -> Option<Self> {
-        if plan.is_empty() {
+    pub(crate) fn new(plan: &EditsPlan) -> Option<Self> {
+        if plan.response.is_empty() {
             return None;
         }
-        let edits = Edits::new(plan);
+        let edits = Edits::new(&plan.response, Spelling::Loose);
         let text = edits.text();
         let length = text.as_ref().map_or(0, Vec::len);
         assert!(length <= ANSWER_LINES_BYTES_MAX, "a plan bounds its texts");
         Some(Self {
             text,
             drops_ours: edits.drops_one_of(&OURS),
+            on: plan.response_on.clone(),
             edits,
         })
     }
@@ -240,6 +264,25 @@ pub(crate) struct Applied<'a> {
 }
 
 impl Applied<'_> {
+    /// Whether answers of this status are edited.
+    #[inline]
+    pub(crate) fn are_for(&self, status: u16) -> bool {
+        match &self.edits.on {
+            AnswersEdited::Answers | AnswersEdited::Always => true,
+            AnswersEdited::Statuses(ranges) => ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&status)),
+        }
+    }
+
+    /// Whether errors of our own are edited, too.
+    pub(crate) fn are_for_errors(&self) -> bool {
+        match &self.edits.on {
+            AnswersEdited::Answers => false,
+            AnswersEdited::Always | AnswersEdited::Statuses(_) => true,
+        }
+    }
+
     /// Whether a field of this name goes.
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {

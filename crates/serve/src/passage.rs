@@ -193,6 +193,19 @@ impl Passage {
         (self.route != NONE).then(|| &worker.routes.route(self.route.0 as usize).target)
     }
 
+    /// Whether a trailer of this name passes to its server.
+    pub(crate) fn request_keeps(&self, trailer: &[u8], worker: &Worker) -> bool {
+        self.target(worker)
+            .is_none_or(|target| target.rules.pass_trailer(trailer))
+    }
+
+    /// Whether a trailer of this name passes to the client, where the route's edits are applied.
+    pub(crate) fn answer_keeps(&self, trailer: &[u8], worker: &Worker) -> bool {
+        let edits = self.answer_edits(worker, "");
+        let name = str::from_utf8(trailer).unwrap_or("");
+        edits.is_none_or(|edits| !edits.drops(name))
+    }
+
     /// Whether and how its route encodes answers.
     #[inline]
     pub(crate) fn offer<'w>(&self, worker: &'w Worker) -> Option<&'w Offer> {

@@ -6,6 +6,7 @@ mod download;
 mod encode;
 mod failure;
 pub(crate) mod mirror;
+mod portion;
 mod relay;
 pub(crate) mod rewrite;
 mod tunnel;

@@ -43,7 +43,17 @@ pub(crate) struct Writer<'a> {
     pub(crate) edits: Option<Applied<'a>>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// What is written next is an error of our own, and no answer of the route.
+    pub(crate) fn says_error(&mut self) {
+        self.edits = self.edits.filter(Applied::are_for_errors);
+    }
+
+    /// What the route changes in an answer of this status.
+    fn edits_of(&self, status: u16) -> Option<Applied<'a>> {
+        self.edits.filter(|edits| edits.are_for(status))
+    }
+
     /// Writes a head of at most a buffer with `head`, between the status line and the fields that depend on the
     /// connection.
     pub(crate) fn head(
@@ -53,7 +63,8 @@ impl Writer<'_> {
         fields: impl FnOnce(&mut onrush_http::write::HeadWriter<'_>),
     ) -> Result<(), Error> {
         let date = self.worker.date();
-        let room = HEAD_BYTES_MAX + self.edits.as_ref().map_or(0, |_| ANSWER_LINES_BYTES_MAX);
+        let edits = self.edits_of(status);
+        let room = HEAD_BYTES_MAX + edits.map_or(0, |_| ANSWER_LINES_BYTES_MAX);
         let buffer = self.output.room(self.stream, room)?;
         let mut head = onrush_http::write::HeadWriter::new(buffer.spare());
         head.status_line(status).raw(rendered::SERVER).date(&date);
@@ -67,7 +78,7 @@ impl Writer<'_> {
             .end()
             .finish()
             .expect("heads of our own are far shorter than a buffer");
-        let bytes = match &self.edits {
+        let bytes = match edits {
             None => bytes,
             Some(edits) => edits
                 .rewrite(buffer.spare(), bytes)
@@ -81,8 +92,10 @@ impl Writer<'_> {
     /// Writes an answer that has been rendered, in the usual [`Context`].
     #[inline]
     pub(crate) fn rendered(&mut self, status: u16, rendered: &Rendered) -> Result<(), Error> {
-        if self.edits.is_some() {
-            return self.rendered_edited(status, rendered);
+        if self.edits.is_some()
+            && let Some(edits) = self.edits_of(status)
+        {
+            return self.rendered_edited(status, rendered, edits);
         }
         self.worker.meter.answer(status);
         let buffer = self.output.room(self.stream, rendered.length())?;
@@ -93,24 +106,26 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn rendered_edited(&mut self, status: u16, rendered: &Rendered) -> Result<(), Error> {
+    fn rendered_edited(
+        &mut self,
+        status: u16,
+        rendered: &Rendered,
+        edits: Applied<'_>,
+    ) -> Result<(), Error> {
         self.worker.meter.answer(status);
         let Self {
             worker,
             stream,
             output,
-            edits,
+            edits: _,
         } = self;
         rendered.with(worker, |head, body| {
             let buffer = output.room(stream, head.len() + ANSWER_LINES_BYTES_MAX)?;
             let room = buffer.spare();
             room[..head.len()].copy_from_slice(head);
-            let bytes = match edits {
-                None => head.len(),
-                Some(edits) => edits
-                    .rewrite(room, head.len())
-                    .expect("there is room for what is added"),
-            };
+            let bytes = edits
+                .rewrite(room, head.len())
+                .expect("there is room for what is added");
             buffer.fill(bytes);
             output.put(stream, body)
         })

@@ -119,6 +119,12 @@ impl<T> Routes<T> {
         (end < self.routes.len()).then_some(end)
     }
 
+    /// Whether the host that a request names decides its route, perhaps.
+    #[inline]
+    pub(crate) fn know_hosts(&self) -> bool {
+        self.knows_hosts
+    }
+
     /// A route by its index.
     #[inline]
     pub(crate) fn route(&self, index: usize) -> &Route<T> {

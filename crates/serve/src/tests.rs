@@ -11,6 +11,7 @@ mod forwarded;
 mod garbage;
 mod groups;
 mod mirrors;
+mod oddities;
 mod pools;
 mod proxy_protocol;
 mod retries;

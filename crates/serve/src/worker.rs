@@ -162,7 +162,7 @@ impl Target {
         ledger: &Ledger,
     ) -> Result<Self, (String, Error)> {
         let rules = Rules::new(route, &plan.forwarded);
-        let answer_edits = AnswerEdits::new(&route.edits.response);
+        let answer_edits = AnswerEdits::new(&route.edits);
         let is_varying = answer_edits.as_ref().is_some_and(AnswerEdits::are_varying);
         let redirects_by_id = matches!(
             &route.action,

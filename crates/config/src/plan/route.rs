@@ -294,8 +294,25 @@ pub enum RateKey {
 pub struct Edits {
     /// Of forwarded requests.
     pub request: FieldEdits,
-    /// Of all answers of the route.
+    /// Whether names with underscores, or other marks for hyphens, pass as they are. Otherwise what `request` replaces and
+    /// removes goes in all these spellings, and so do names that could pass for framing or forwarding fields.
+    pub keeps_underscores: bool,
+    /// Of answers of the route.
     pub response: FieldEdits,
+    /// Which of them.
+    pub response_on: AnswersEdited,
+}
+
+/// Which answers have their fields edited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AnswersEdited {
+    /// What the route answers itself or relays; not the errors of this server.
+    #[default]
+    Answers,
+    /// Those errors as well.
+    Always,
+    /// Those with a status in one of these ranges, both ends included, whoever makes them.
+    Statuses(Vec<(u16, u16)>),
 }
 
 /// Changes of the fields of one message. Names are valid, and none is one that the server manages

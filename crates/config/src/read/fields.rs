@@ -2,15 +2,26 @@
 
 use toml::Spanned;
 
+use super::status;
 use crate::diagnostic::Findings;
-use crate::plan::{Edits, FieldEdits, Piece, Template, Variable};
+use crate::plan::{AnswersEdited, Edits, FieldEdits, Piece, Template, Variable};
 use crate::section::{Keys, Kind, Section, in_order, parsed, read_texts};
 use crate::value::{self, Invalid};
 
 pub(super) fn read_edits(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Edits {
+    let request = section_of(route, REQUEST, findings);
+    let response = section_of(route, RESPONSE, findings);
     Edits {
-        request: read_field_edits(route, REQUEST, findings).unwrap_or_default(),
-        response: read_field_edits(route, RESPONSE, findings).unwrap_or_default(),
+        keeps_underscores: request
+            .as_ref()
+            .and_then(|section| section.truth("underscores", findings))
+            .unwrap_or(false),
+        response_on: response
+            .as_ref()
+            .and_then(|section| read_on(section, findings))
+            .unwrap_or_default(),
+        request: read_field_edits(request, REQUEST, findings),
+        response: read_field_edits(response, RESPONSE, findings),
     }
 }
 
@@ -18,6 +29,7 @@ pub(super) fn read_edits(route: &Section<'_, '_>, findings: &mut Findings<'_>) -
 #[derive(Clone, Copy)]
 struct Message {
     key: &'static str,
+    known: &'static [&'static str],
     check: fn(&Template) -> Result<(), Invalid>,
     /// A field that has to be there, once.
     only: Option<&'static str>,
@@ -25,12 +37,14 @@ struct Message {
 
 const REQUEST: Message = Message {
     key: "request_headers",
+    known: &["set", "add", "remove", "underscores"],
     check: check_server_unknown,
     only: Some("host"),
 };
 
 const RESPONSE: Message = Message {
     key: "response_headers",
+    known: &["set", "add", "remove", "on"],
     check: |_| Ok(()),
     only: None,
 };
@@ -50,15 +64,37 @@ const NAME: Kind<String> = Kind {
     parse: |name| value::check_field(name).map(|()| name.to_owned()),
 };
 
-fn read_field_edits(
-    route: &Section<'_, '_>,
+fn section_of<'file, 'text>(
+    route: &Section<'file, 'text>,
     message: Message,
     findings: &mut Findings<'_>,
-) -> Option<FieldEdits> {
+) -> Option<Section<'file, 'text>> {
     const EXPECTED: &str = "a table such as { set = { X-Name = \"value\" }, remove = [\"X-Old\"] }";
     let value = route.value(message.key)?;
-    let keys = Keys::new(&["set", "add", "remove"]);
-    let section = Section::of(message.key, value, EXPECTED, keys, findings)?;
+    let keys = Keys::new(message.known);
+    Section::of(message.key, value, EXPECTED, keys, findings)
+}
+
+/// Which answers are edited; `None` when nothing is said, or nothing that could be meant.
+fn read_on(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<AnswersEdited> {
+    const EXPECTED: &str =
+        "\"always\", or statuses such as 200, \"200-299\" or \"2xx\", one or a list";
+    let value = section.value("on")?;
+    if value.get_ref().as_str() == Some("always") {
+        return Some(AnswersEdited::Always);
+    }
+    let statuses = status::read_statuses(section, "on", EXPECTED, findings)?;
+    (!statuses.is_empty()).then_some(AnswersEdited::Statuses(statuses))
+}
+
+fn read_field_edits(
+    section: Option<Section<'_, '_>>,
+    message: Message,
+    findings: &mut Findings<'_>,
+) -> FieldEdits {
+    let Some(section) = section else {
+        return FieldEdits::default();
+    };
     let remove = section.read_list("remove", NAME, findings);
     let edits = FieldEdits {
         remove: remove.unwrap_or_default(),
@@ -77,7 +113,7 @@ fn read_field_edits(
             "a request has one Host field (RFC 9112, section 3.2): it can be set, not removed or added",
         );
     }
-    Some(edits)
+    edits
 }
 
 fn read_templates(

@@ -1,12 +1,10 @@
 //! `health`: active checks of servers.
 
-use toml::Spanned;
-
-use super::TIMEOUT;
+use super::{TIMEOUT, status};
 use crate::diagnostic::Findings;
 use crate::limits;
 use crate::plan::{Check, Health, Pattern};
-use crate::section::{Keys, Kind, Section, as_number, one_or_list, parsed, report_kind};
+use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
 const KEYS: Keys = Keys::new(&[
@@ -84,6 +82,8 @@ pub(super) fn read_health(group: &Section<'_, '_>, findings: &mut Findings<'_>) 
     })
 }
 
+const STATUS: &str = "a status such as 200, \"200-299\" or \"2xx\", or a list of them";
+
 /// None when something is wrong, which has been reported.
 fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Check> {
     if health.truth("tcp", findings) == Some(true) {
@@ -97,7 +97,7 @@ fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<C
     let expected = format!("{}, or tcp = true", PATH.expected);
     health.require("path", &expected, findings);
     let host = health.read("host", HOST, findings);
-    let status = read_statuses(health, findings);
+    let status = status::read_statuses(health, "status", STATUS, findings);
     let body = health.read("body", BODY, findings);
     Some(Check::Http {
         path: health.read("path", PATH, findings)?,
@@ -105,25 +105,4 @@ fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<C
         status: status.unwrap_or_else(|| vec![limits::HEALTH_STATUS]),
         body,
     })
-}
-
-/// Numbers, ranges and classes; one of them or a list.
-fn read_statuses(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Vec<(u16, u16)>> {
-    const EXPECTED: &str = "a status such as 200, \"200-299\" or \"2xx\", or a list of them";
-    let value = health.value("status")?;
-    let mut all = Vec::new();
-    for value in one_or_list(value) {
-        let text = match (as_number(value), value.get_ref().as_str()) {
-            (Some(number), _) => number.to_string(),
-            (None, Some(text)) => text.to_owned(),
-            (None, None) => {
-                report_kind("status in health", value, EXPECTED, findings);
-                continue;
-            }
-        };
-        let text = Spanned::new(value.span(), text);
-        all.extend(parsed(&text, value::parse_statuses, findings));
-    }
-    health.refuse_empty("status", EXPECTED, findings);
-    Some(all)
 }

@@ -149,6 +149,45 @@ fn fields_are_changed_by_templates() {
 }
 
 #[test]
+fn a_route_says_which_answers_are_edited_and_which_names_pass() {
+    for (keys, keeps_underscores, on) in [
+        ("", false, AnswersEdited::Answers),
+        (
+            "request_headers = { underscores = true }",
+            true,
+            AnswersEdited::Answers,
+        ),
+        (
+            "request_headers = { underscores = false }",
+            false,
+            AnswersEdited::Answers,
+        ),
+        (
+            "response_headers = { on = \"always\" }",
+            false,
+            AnswersEdited::Always,
+        ),
+        (
+            "response_headers = { on = 404 }",
+            false,
+            AnswersEdited::Statuses(vec![(404, 404)]),
+        ),
+        (
+            "response_headers = { on = [\"2xx\", 404, \"500-503\"] }",
+            false,
+            AnswersEdited::Statuses(vec![(200, 299), (404, 404), (500, 503)]),
+        ),
+    ] {
+        let edits = route(keys).edits;
+        assert_eq!(
+            (edits.keeps_underscores, edits.response_on),
+            (keeps_underscores, on),
+            "{keys}"
+        );
+    }
+}
+
+#[test]
 fn prefixes_are_stripped_and_replaced_with_one_slash_between() {
     for (keys, path) in [
         ("path = \"/api/\"\nstrip_prefix = true", "/"),
@@ -390,6 +429,23 @@ const BAD: &Sentences = &[
             "3:47: {server} is known in answers only: a request may be tried on several",
             "3:59: header \"Connection\" is written by the server itself: leave it out",
             "3:102: unknown key \"ad\" in request_headers; nearest: \"add\"",
+        ],
+    ),
+    (
+        "[[route]]\nforward = \"a:1\"\nrequest_headers = { underscores = \"keep\", on = 1 }\nresponse_headers = { on = [\"often\", 600, true], underscores = true }",
+        &[
+            "3:35: underscores in request_headers is a text: expected true or false",
+            "3:43: unknown key \"on\" in request_headers; expected one of: set, add, remove, underscores",
+            "4:28: \"often\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
+            "4:37: \"600\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
+            "4:42: on in response_headers is true or false: expected \"always\", or statuses such as 200, \"200-299\" or \"2xx\", one or a list",
+            "4:49: unknown key \"underscores\" in response_headers; expected one of: set, add, remove, on",
+        ],
+    ),
+    (
+        "[[route]]\nforward = \"a:1\"\nresponse_headers = { on = [] }",
+        &[
+            "3:27: on in response_headers is empty: expected \"always\", or statuses such as 200, \"200-299\" or \"2xx\", one or a list",
         ],
     ),
     (

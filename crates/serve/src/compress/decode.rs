@@ -38,7 +38,7 @@ impl Received {
         let Parsed::Complete(head) = response::parse(bytes, &mut slots, method, &limits) else {
             panic!("no answer's head: {}", bytes.escape_ascii());
         };
-        let mut reader = BodyReader::new(head.framing);
+        let mut reader = BodyReader::of_response(head.framing);
         let (mut body, mut trailers) = (Vec::new(), Vec::new());
         let mut at = head.bytes;
         loop {

@@ -155,7 +155,7 @@ async fn ask(
             return Err(Failure::ClosedUnanswered);
         }
         if is_over {
-            return Err(Failure::BadAnswer("it is too long for a check"));
+            return Err(Failure::BadAnswer("it is too long for a check".into()));
         }
         if worker.core.now() > until {
             let late = Error::new(onrush_engine::Op::Recv, Kind::TimedOut);
@@ -177,7 +177,7 @@ fn judge(
         let head = match response::parse(&received[at..], &mut slots, Method::Get, &worker.limits) {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(None),
-            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
+            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
         };
         at += head.bytes;
         if head.status < 200 {
@@ -202,12 +202,12 @@ fn payload(
     framing: Framing,
     worker: &Worker,
 ) -> Result<(Vec<u8>, bool), Failure> {
-    let mut reader = BodyReader::new(framing);
+    let mut reader = BodyReader::of_response(framing);
     let mut payload = Vec::new();
     loop {
         let step = reader
             .advance(bytes, &worker.limits)
-            .map_err(|refusal| Failure::BadAnswer(refusal.reason))?;
+            .map_err(|refusal| Failure::BadAnswer(refusal.into()))?;
         if step.consumed == 0 {
             return Ok((payload, reader.is_complete()));
         }

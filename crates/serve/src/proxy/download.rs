@@ -7,7 +7,7 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::forward::{Forward, Progress};
 use super::group::Group;
-use super::relay::Relay;
+use super::relay::{Relay, Trailers};
 use super::rewrite::{self, Afterwards, GROWTH_MAX, Onward, TooLarge};
 use crate::limits::INTERIM_ANSWERS_MAX;
 use crate::output::Output;
@@ -63,12 +63,14 @@ impl<'a> Download<'a> {
         if relay.is_encoding() {
             return Box::pin(self.run_encoding(relay, done)).await;
         }
+        let keeps = self.trailer_filter(&relay);
         loop {
             relay.advance(
                 self.server_input,
                 self.output,
                 self.client,
                 &self.worker.limits,
+                &keeps,
             )?;
             if relay.is_complete() {
                 break;
@@ -79,6 +81,12 @@ impl<'a> Download<'a> {
             self.body_received(received, &mut relay)?;
         }
         Ok(done)
+    }
+
+    /// Says by its name whether a trailer passes.
+    pub(super) fn trailer_filter(&self, relay: &Relay) -> impl Fn(&[u8]) -> bool + use<'a> {
+        let (trailers, passage, worker) = (relay.trailers(), self.passage, self.worker);
+        move |name| trailers == Trailers::Pass || passage.answer_keeps(name, worker)
     }
 
     pub(super) fn set_body_deadline(&self) {
@@ -95,8 +103,8 @@ impl<'a> Download<'a> {
         match received {
             Ok(0) => relay.end(self.output, self.client),
             Ok(_) => Ok(()),
-            Err(error) if error.is_reset() => Err(Failure::Cut("it reset the connection")),
-            Err(_) => Err(Failure::Cut("it fell silent")),
+            Err(error) if error.is_reset() => Err(Failure::Cut("it reset the connection".into())),
+            Err(_) => Err(Failure::Cut("it fell silent".into())),
         }
     }
 
@@ -113,7 +121,7 @@ impl<'a> Download<'a> {
                 Begun::Interim => {
                     interim_answers += 1;
                     if interim_answers > INTERIM_ANSWERS_MAX {
-                        return Err(Failure::BadAnswer("its interim answers do not end"));
+                        return Err(Failure::BadAnswer("its interim answers do not end".into()));
                     }
                     self.flush().await.map_err(Failure::Client)?;
                     continue;
@@ -123,7 +131,7 @@ impl<'a> Download<'a> {
             let nothing_yet = self.server_input.is_empty();
             match self.server().recv(self.server_input).await {
                 Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
-                Ok(0) => return Err(Failure::BadAnswer("it ended within its head")),
+                Ok(0) => return Err(Failure::BadAnswer("it ended within its head".into())),
                 Ok(_) => self.progress.server_has_spoken.set(true),
                 Err(error) => return Err(Failure::Unanswered(error)),
             }
@@ -145,7 +153,7 @@ impl<'a> Download<'a> {
         ) {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(Begun::Nothing),
-            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
+            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
         };
         let is_tunnel = head.status == 101;
         if is_tunnel {
@@ -162,6 +170,9 @@ impl<'a> Download<'a> {
                     .map_err(Failure::Client)?;
                 rewrite::interim(&head, buffer);
                 self.progress.client_is_told.set(true);
+                if head.status == 100 {
+                    self.progress.body_will_come.set(true);
+                }
             }
             self.server_input.consume(consumed);
             return Ok(Begun::Interim);
@@ -174,10 +185,10 @@ impl<'a> Download<'a> {
             return Err(Failure::Status(head.status));
         }
         let is_sent = self.progress.request_is_sent.get();
-        let (relay, change) = self.relay(&head);
+        let (mut relay, change) = self.relay(&head);
         let client_lives = self.forward.keep_alive()
             && !self.worker.stopping.get()
-            && is_sent
+            && (is_sent || self.progress.rest_is_short())
             && !relay.ends_by_closing(head.framing);
         let afterwards = match client_lives {
             _ if is_tunnel => Afterwards::Tunnel,
@@ -192,22 +203,28 @@ impl<'a> Download<'a> {
             version,
             afterwards,
             chunked: relay.is_chunked_for_client(head.framing),
-            cookie: self
-                .forward
-                .needs_cookie(server, group)
-                .then_some((group, server)),
+            cookie: self.forward.needs_cookie(server, group).then_some((
+                group,
+                server,
+                self.forward.scheme,
+            )),
             change,
         };
         let name = &group.server(server).name;
         let edits = self.passage.answer_edits(self.worker, name);
+        let edits = edits.filter(|edits| edits.are_for(head.status));
+        if edits.is_some() {
+            relay.set_trailers(Trailers::Edited);
+        }
         let edits = edits.as_ref();
         let room = rewrite::response_room(consumed, edits);
         let buffer = self
             .output
             .room(self.client, room)
             .map_err(Failure::Client)?;
-        rewrite::response(&head, onward, self.worker, edits, buffer)
-            .map_err(|TooLarge| Failure::BadAnswer("its head leaves no room for what is added"))?;
+        rewrite::response(&head, onward, self.worker, edits, buffer).map_err(|TooLarge| {
+            Failure::BadAnswer("its head leaves no room for what is added".into())
+        })?;
         self.worker.meter.answer(head.status);
         self.progress.client_is_told.set(true);
         self.progress.answer_has_begun.set(true);

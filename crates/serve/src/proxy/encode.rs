@@ -42,6 +42,7 @@ impl Download<'_> {
         done: Done,
     ) -> Result<Done, Failure> {
         let mut in_a_turn = 0;
+        let keeps = self.trailer_filter(&relay);
         loop {
             in_a_turn += self.server_input.bytes().len();
             relay.advance(
@@ -49,6 +50,7 @@ impl Download<'_> {
                 self.output,
                 self.client,
                 &self.worker.limits,
+                &keeps,
             )?;
             if relay.is_complete() {
                 return Ok(done);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use onrush_engine::{Error, Kind};
+use onrush_http::{Place, Refusal};
 
 use super::group::Unplaced;
 use crate::meter::Class;
@@ -19,15 +20,46 @@ pub(crate) enum Failure {
     /// The server ended the connection before any byte of the answer.
     ClosedUnanswered,
     /// What the server sent is no answer.
-    BadAnswer(&'static str),
+    BadAnswer(Fault),
     /// An answer whose status says that another server should be asked. Nobody has heard of it.
     Status(u16),
     /// The answer stopped in its middle. The client has the first part of it.
-    Cut(&'static str),
+    Cut(Fault),
     /// The client sent a body that is none.
-    BadRequest(&'static str),
+    BadRequest(Fault),
     /// The client is gone.
     Client(Error),
+}
+
+/// What is wrong with a message, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    what: &'static str,
+    place: Place,
+}
+
+impl From<&'static str> for Fault {
+    fn from(what: &'static str) -> Self {
+        Self {
+            what,
+            place: Place::Unknown,
+        }
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            what: refusal.reason,
+            place: refusal.place,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.what, self.place)
+    }
 }
 
 impl Failure {
@@ -123,7 +155,7 @@ impl Failure {
             Failure::BadAnswer(_) | Failure::Status(_) | Failure::Cut(_) => {
                 "the server's answer is malformed"
             }
-            Failure::BadRequest(why) => why,
+            Failure::BadRequest(fault) => fault.what,
             Failure::Client(_) => "the client is gone",
         }
     }
@@ -164,9 +196,9 @@ mod tests {
             (Failure::Unanswered(late(Op::Recv)), Some(504)),
             (Failure::Connect(refused), Some(502)),
             (Failure::ClosedUnanswered, Some(502)),
-            (Failure::BadAnswer("x"), Some(502)),
-            (Failure::BadRequest("x"), Some(400)),
-            (Failure::Cut("x"), None),
+            (Failure::BadAnswer("x".into()), Some(502)),
+            (Failure::BadRequest("x".into()), Some(400)),
+            (Failure::Cut("x".into()), None),
             (Failure::Client(late(Op::Send)), None),
         ] {
             assert_eq!(failure.status(), status, "{failure}");

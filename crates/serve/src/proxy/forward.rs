@@ -16,6 +16,7 @@ use std::time::Duration;
 use onrush_config::plan::Reuse;
 use onrush_engine::{Core, Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
+use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::response::ResponseHead;
@@ -25,12 +26,14 @@ use onrush_tls::Transport;
 use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place, Server, Unplaced};
+use super::portion;
 use super::rewrite::{self, Afterwards};
 use super::trunk;
 use super::tunnel::{self, Tunnel};
 use super::upload::{Stopped, Upload};
 use crate::compress::Wish;
 use crate::connection::Connection;
+use crate::limits::UNREAD_REST_MAX;
 use crate::passage::Asker;
 use crate::respond::Context;
 use crate::respond::refuse::refuse;
@@ -63,6 +66,10 @@ pub(crate) struct Forward {
     version: Version,
     keep_alive: bool,
     framing: Framing,
+    /// How the client asks, in groups that keep it with its server.
+    pub(crate) scheme: Scheme,
+    /// Whether the client waits for 100 before it sends the body.
+    expects_continue: bool,
     /// How its answer is encoded, on a route that does that.
     pub(crate) wish: Wish,
     /// Whether the head has left the client's input: from then on the request cannot be repeated.
@@ -94,6 +101,21 @@ pub(crate) struct Progress {
     pub(crate) answer_has_begun: Cell<bool>,
     /// The client knows the end of the answer by the end of the connection, and by nothing else.
     pub(crate) ends_by_closing: Cell<bool>,
+    /// The client sends the body, whatever it is answered: it does not wait, or not any more, to be told so.
+    pub(crate) body_will_come: Cell<bool>,
+    /// How many bytes of the body are still to come from the client, if that is known.
+    pub(crate) body_left: Cell<Option<u64>>,
+}
+
+impl Progress {
+    /// Whether so little of the body is missing that the client's connection is worth it.
+    pub(crate) fn rest_is_short(&self) -> bool {
+        self.body_will_come.get()
+            && self
+                .body_left
+                .get()
+                .is_none_or(|left| left <= UNREAD_REST_MAX)
+    }
 }
 
 /// Where a request comes from and where it goes.
@@ -138,6 +160,11 @@ impl Forward {
             version: head.version,
             keep_alive: head.keep_alive,
             framing: head.framing,
+            scheme: match group.plan.sticky {
+                Some(_) => asker.scheme(head.headers),
+                None => Scheme::Http,
+            },
+            expects_continue: head.expect_continue,
             wish: asker
                 .passage
                 .offer(worker)
@@ -303,7 +330,7 @@ impl Forward {
         match self.asks_for_tunnel {
             true => tunnel::granted(head),
             false => Err(Failure::BadAnswer(
-                "it changed the protocol without being asked to",
+                "it changed the protocol without being asked to".into(),
             )),
         }
     }
@@ -546,12 +573,14 @@ fn queue_request(
     rewrite::request(head, &server.authority, asker, &mut buffer);
     let arrived = &input[head.bytes..];
     let mut body = BodyReader::new(head.framing);
+    let keeps = |name: &[u8]| asker.passage.request_keeps(name, worker);
     // A malformed body is left to the upload, which knows how to say so.
-    let queued = match body.skip(arrived, &worker.limits) {
-        Ok(bytes) if body.is_complete() && buffer.put(&arrived[..bytes]) => Queued::Whole {
+    let put = portion::put_whole(&mut body, arrived, &mut buffer, &worker.limits, &keeps);
+    let queued = match put {
+        Some(bytes) => Queued::Whole {
             input_bytes: (head.bytes + bytes) as u32,
         },
-        _ => Queued::Head,
+        None => Queued::Head,
     };
     stream.queue(buffer);
     Ok(queued)
@@ -596,6 +625,8 @@ async fn exchange_streaming(
     progress: &Progress,
 ) -> Result<Done, Failure> {
     let mut body = BodyReader::new(forward.framing);
+    progress.body_will_come.set(!forward.expects_continue);
+    progress.body_left.set(body.left());
     let Connection {
         stream,
         worker,
@@ -603,17 +634,20 @@ async fn exchange_streaming(
         input,
         output,
         unread,
+        unread_max,
         ..
     } = client;
     let outcome = {
         let (worker, client, server) = (&**worker, &*stream, &link.transport);
         let mut up = Upload {
             forward,
+            passage,
             worker,
             client,
             input,
             server,
             body: &mut body,
+            progress,
         };
         let mut down = Download {
             forward,
@@ -644,6 +678,7 @@ async fn exchange_streaming(
         .await
     };
     *unread = body;
+    *unread_max = UNREAD_REST_MAX;
     outcome
 }
 
@@ -676,9 +711,10 @@ fn fail(
         client.unread = BodyReader::new(forward.framing);
         client.skip_unread();
     }
-    // A body that was on its way when the server failed may be long, or never come.
+    // A body that was on its way when the server failed may be long, or never come, or be none.
+    let is_readable = !matches!(failure, Failure::BadRequest(_)) && progress.rest_is_short();
     let keep_alive = forward.keep_alive
-        && client.unread.is_complete()
+        && (client.unread.is_complete() || is_readable)
         && !client.closing
         && !worker.stopping.get();
     client.closing |= !keep_alive;

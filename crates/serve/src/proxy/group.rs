@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use onrush_config::plan::{self, Balance, HashKey, ProxyVersion, ServerAddress, Upstream};
 use onrush_engine::{Address, Core, Errno, Error, Instant, Kind, Op, Stream};
+use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::{self, Origin};
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
@@ -220,8 +221,9 @@ impl Group {
         named.map_or(NOBODY, |index| index as u32)
     }
 
-    /// Writes the cookie that makes a client come back to this server.
-    pub(crate) fn write_cookie(&self, server: u32, is_secure: bool, writer: &mut HeadWriter<'_>) {
+    /// Writes the cookie that makes a client, which asks by `scheme`, come back to this server. What came over TLS is never
+    /// to travel without (RFC 6265 5.4).
+    pub(crate) fn write_cookie(&self, server: u32, scheme: Scheme, writer: &mut HeadWriter<'_>) {
         let Some(sticky) = &self.plan.sticky else {
             return;
         };
@@ -235,7 +237,7 @@ impl Group {
         if let Some(age_max) = sticky.age_max {
             writer.raw(b"; Max-Age=").display(age_max.as_secs());
         }
-        if is_secure {
+        if scheme == Scheme::Https {
             writer.raw(b"; Secure");
         }
         writer.raw(b"\r\n");

@@ -5,6 +5,7 @@
 //! would have to wait for the slower of two servers. A copy never waits for a place, and what goes wrong with it is logged
 //! and nothing else.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use onrush_config::plan::{Mirror, Reuse};
@@ -18,7 +19,7 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
-use super::{rewrite, tunnel};
+use super::{portion, rewrite, tunnel};
 use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX};
 use crate::passage::Asker;
 use crate::worker::Worker;
@@ -46,7 +47,7 @@ pub(crate) fn duplicate(
     if tunnel::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
         return;
     }
-    let Some(body) = whole_body(head, &input[head.bytes..], worker) else {
+    let Some(body) = whole_body(head, &input[head.bytes..], asker) else {
         return;
     };
     let group = &worker.groups[mirror.upstream];
@@ -74,7 +75,7 @@ pub(crate) fn duplicate(
         worker: worker.myself(),
         group: Rc::clone(group),
         place,
-        request: [&buffer[..], body].concat().into(),
+        request: [&buffer[..], &body[..]].concat().into(),
         method: head.method,
         origin: asker.origin(head.headers),
     };
@@ -86,18 +87,24 @@ fn is_chosen(share: u16, chance: u64) -> bool {
     scaled(chance, 10_000) < u64::from(share)
 }
 
-/// The body, if all of it is in `arrived`.
+/// The body as it goes on, if all of it is in `arrived`.
 fn whole_body<'b>(
     head: &RequestHead<'_, '_>,
     arrived: &'b [u8],
-    worker: &Worker,
-) -> Option<&'b [u8]> {
-    if head.framing == Framing::None {
-        return Some(&[]);
+    asker: Asker<'_>,
+) -> Option<Cow<'b, [u8]>> {
+    let worker = asker.worker;
+    let keeps = |name: &[u8]| asker.passage.request_keeps(name, worker);
+    let mut reader = BodyReader::new(head.framing);
+    let passing = reader.pass(arrived, &worker.limits, &keeps).ok()?;
+    if passing.surplus.is_empty() {
+        let is_whole = reader.is_complete();
+        return is_whole.then_some(Cow::Borrowed(&arrived[..passing.consumed]));
     }
-    let mut body = BodyReader::new(head.framing);
-    let bytes = body.skip(arrived, &worker.limits).ok()?;
-    body.is_complete().then(|| &arrived[..bytes])
+    let mut buffer = worker.core.buffer().ok()?;
+    let mut reader = BodyReader::new(head.framing);
+    portion::put_whole(&mut reader, arrived, &mut buffer, &worker.limits, &keeps)?;
+    Some(Cow::Owned(buffer.to_vec()))
 }
 
 impl Drop for Duplicate {
@@ -160,12 +167,12 @@ impl Duplicate {
                 Err(error) => return Err(Failure::Unanswered(error)),
             }
         };
-        let mut body = BodyReader::new(framing);
+        let mut body = BodyReader::of_response(framing);
         let mut seen = 0;
         loop {
             let bytes = body
                 .skip(input.bytes(), &self.worker.limits)
-                .map_err(|refusal| Failure::BadAnswer(refusal.reason))?;
+                .map_err(|refusal| Failure::BadAnswer(refusal.into()))?;
             input.consume(bytes);
             seen += bytes;
             if body.is_complete() {
@@ -198,7 +205,7 @@ impl Duplicate {
             let head = match response::parse(input.bytes(), &mut slots, self.method, limits) {
                 Parsed::Complete(head) => head,
                 Parsed::Partial => return Ok(None),
-                Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
+                Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
             };
             let (status, bytes) = (head.status, head.bytes);
             let end = (head.framing, head.keep_alive);

@@ -7,12 +7,13 @@ use onrush_http::{Framing, Limits, Version};
 use onrush_tls::Transport;
 
 use super::failure::Failure;
+use super::portion::{self, Keeps};
 use crate::compress::{Encoding, Then};
 use crate::output::Output;
 
 /// What happens to the framing.
 enum Mode {
-    /// It passes as it is.
+    /// It passes as it is, but for what is surplus in it.
     Verbatim,
     /// The client knows no chunks (HTTP/1.0): payload only, ended by closing.
     Dechunk,
@@ -26,11 +27,18 @@ enum Mode {
 pub(crate) struct Relay {
     body: BodyReader,
     mode: Mode,
+    trailers: Trailers,
     ended: bool,
 }
 
-/// Less than this is copied behind what is written already; more travels as the buffer it came in.
-const COPY_MAX: usize = 4096;
+/// What becomes of trailers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trailers {
+    /// All that may be trailers pass.
+    Pass,
+    /// Of those the route's edits take out what they take out of the head.
+    Edited,
+}
 
 impl Relay {
     /// For a body framed by the server as `framing`, to a client of `version`.
@@ -42,21 +50,31 @@ impl Relay {
             | (Framing::UntilClose, Version::Http10)
             | (Framing::None | Framing::Length(_), _) => Mode::Verbatim,
         };
-        let body = BodyReader::new(framing);
+        let body = BodyReader::of_response(framing);
         Self {
             ended: body.is_complete(),
             body,
             mode,
+            trailers: Trailers::Pass,
         }
     }
 
     /// For a body that the client, of HTTP/1.1, gets through `encoding`.
     pub(crate) fn encoding(framing: Framing, encoding: Encoding) -> Self {
         Self {
-            body: BodyReader::new(framing),
+            body: BodyReader::of_response(framing),
             mode: Mode::Encode(Box::new(encoding)),
+            trailers: Trailers::Pass,
             ended: false,
         }
+    }
+
+    pub(crate) fn trailers(&self) -> Trailers {
+        self.trailers
+    }
+
+    pub(crate) fn set_trailers(&mut self, trailers: Trailers) {
+        self.trailers = trailers;
     }
 
     pub(crate) fn is_encoding(&self) -> bool {
@@ -85,20 +103,23 @@ impl Relay {
         self.ended
     }
 
-    /// Moves what has arrived of the body from `input` to `output`.
+    /// Moves what has arrived of the body from `input` to `output`; of its trailers those that `keeps` says.
     pub(crate) fn advance(
         &mut self,
         input: &mut Input,
         output: &mut Output,
         client: &Transport,
         limits: &Limits,
+        keeps: Keeps<'_>,
     ) -> Result<(), Failure> {
         let moved = match &mut self.mode {
-            Mode::Verbatim => self.pass(input, output, client, limits)?,
+            Mode::Verbatim => portion::pass(&mut self.body, input, output, client, limits, keeps)
+                .map_err(|refusal| Failure::Cut(refusal.into()))?,
             Mode::Dechunk => self.dechunk(input, output, client, limits)?,
             Mode::Enchunk => enchunk(input, output, client),
             Mode::Encode(encoding) => {
-                encode(&mut self.body, encoding, input, output, client, limits)?
+                let onward = (output, client);
+                encode(&mut self.body, encoding, input, onward, limits, keeps)?
             }
         };
         moved.map_err(Failure::Client)?;
@@ -110,7 +131,7 @@ impl Relay {
     pub(crate) fn end(&mut self, output: &mut Output, client: &Transport) -> Result<(), Failure> {
         self.body
             .end_of_input()
-            .map_err(|_| Failure::Cut("it closed the connection"))?;
+            .map_err(|_| Failure::Cut("it closed the connection".into()))?;
         self.ended = true;
         match &mut self.mode {
             Mode::Enchunk => output.put(client, LAST_CHUNK).map_err(Failure::Client),
@@ -133,20 +154,6 @@ impl Relay {
         }
     }
 
-    fn pass(
-        &mut self,
-        input: &mut Input,
-        output: &mut Output,
-        client: &Transport,
-        limits: &Limits,
-    ) -> Result<Result<(), Error>, Failure> {
-        let bytes = self
-            .body
-            .skip(input.bytes(), limits)
-            .map_err(|refusal| Failure::Cut(refusal.reason))?;
-        Ok(forward(input, bytes, output, client))
-    }
-
     fn dechunk(
         &mut self,
         input: &mut Input,
@@ -158,7 +165,7 @@ impl Relay {
             let step = self
                 .body
                 .advance(input.bytes(), limits)
-                .map_err(|refusal| Failure::Cut(refusal.reason))?;
+                .map_err(|refusal| Failure::Cut(refusal.into()))?;
             if step.consumed == 0 {
                 return Ok(Ok(()));
             }
@@ -170,27 +177,6 @@ impl Relay {
     }
 }
 
-/// Passes the first `bytes` of `input` on, without a copy when that is all of it and it is worth it.
-pub(super) fn forward(
-    input: &mut Input,
-    bytes: usize,
-    output: &mut Output,
-    to: &Transport,
-) -> Result<(), Error> {
-    if bytes > COPY_MAX
-        && bytes == input.bytes().len()
-        && let Some(buffer) = input.take()
-    {
-        output.part(to, buffer);
-        return Ok(());
-    }
-    output.put(to, &input.bytes()[..bytes])?;
-    if bytes > 0 {
-        input.consume(bytes);
-    }
-    Ok(())
-}
-
 fn enchunk(input: &mut Input, output: &mut Output, client: &Transport) -> Result<(), Error> {
     let bytes = input.bytes().len();
     if bytes == 0 {
@@ -199,7 +185,7 @@ fn enchunk(input: &mut Input, output: &mut Output, client: &Transport) -> Result
     let buffer = output.room(client, CHUNK_HEAD_BYTES_MAX)?;
     let written = chunk_head(buffer.spare(), bytes as u64).expect("room was made");
     buffer.fill(written);
-    forward(input, bytes, output, client)?;
+    portion::forward(input, bytes, output, client)?;
     output.put(client, CHUNK_END)
 }
 
@@ -207,31 +193,30 @@ fn encode(
     body: &mut BodyReader,
     encoding: &mut Encoding,
     input: &mut Input,
-    output: &mut Output,
-    client: &Transport,
+    (output, client): (&mut Output, &Transport),
     limits: &Limits,
+    keeps: Keeps<'_>,
 ) -> Result<Result<(), Error>, Failure> {
     loop {
-        let in_trailers = body.is_in_trailers();
+        if body.is_in_trailers() {
+            return portion::pass(body, input, output, client, limits, keeps)
+                .map_err(|refusal| Failure::Cut(refusal.into()));
+        }
         let step = body
             .advance(input.bytes(), limits)
-            .map_err(|refusal| Failure::Cut(refusal.reason))?;
+            .map_err(|refusal| Failure::Cut(refusal.into()))?;
         if step.consumed == 0 {
             return Ok(Ok(()));
         }
         let bytes = input.bytes();
-        let written = if in_trailers {
-            output.put(client, &bytes[..step.consumed])
-        } else {
-            encoding
-                .write(&bytes[step.payload], Then::More, output, client)
-                .and_then(|()| match (body.is_in_trailers(), body.is_complete()) {
-                    // Trailers, or the empty line that says there are none, are still to be passed.
-                    (true, _) => encoding.finish(output, client),
-                    (_, true) => encode_end(encoding, output, client),
-                    (false, false) => Ok(()),
-                })
-        };
+        let written = encoding
+            .write(&bytes[step.payload], Then::More, output, client)
+            .and_then(|()| match (body.is_in_trailers(), body.is_complete()) {
+                // Trailers, or the empty line that says there are none, are still to be passed.
+                (true, _) => encoding.finish(output, client),
+                (_, true) => encode_end(encoding, output, client),
+                (false, false) => Ok(()),
+            });
         if written.is_err() {
             return Ok(written);
         }

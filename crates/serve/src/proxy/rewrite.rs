@@ -3,8 +3,10 @@
 
 use onrush_config::plan::{self, PathEdit, PathMatch, Template};
 use onrush_engine::{BUFFER_BYTES, Buffer};
-use onrush_http::forwarded::{Told, is_forwarding_field, write_forwarded, write_x_forwarded};
-use onrush_http::hop::{accepts_trailers, connection_names, is_hop_by_hop};
+use onrush_http::forwarded::{
+    Scheme, Told, is_forwarding_field, write_forwarded, write_x_forwarded,
+};
+use onrush_http::hop::{accepts_trailers, connection_names, is_disguised, is_hop_by_hop};
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::write::HeadWriter;
@@ -13,14 +15,15 @@ use onrush_http::{Framing, Header, Version, header_is};
 use super::group::Group;
 use super::tunnel;
 use crate::compress::Change;
-use crate::edits::{Applied, Edits};
+use crate::edits::{Applied, Edits, Spelling};
 use crate::passage::Asker;
 use crate::path;
 use crate::variables::Facts;
 use crate::worker::Worker;
 
-/// Bytes by which an answer's head may grow on its way without a route's edits.
-pub(crate) const GROWTH_MAX: usize = 512;
+/// Bytes by which an answer's head may grow on its way without a route's edits: by fields of our own, and by two in each
+/// line of a server that writes neither the space behind the colon nor the CR.
+pub(crate) const GROWTH_MAX: usize = 640;
 
 /// What changes in the requests of a route that are forwarded.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct Rules {
     forwarded: bool,
     host: HostRule,
     path: PathRule,
+    /// Whether names pass that could be taken for others: see [`is_disguised`].
+    spelling: Spelling,
     edits: Edits,
     /// Whether the edits take a field that is added here.
     edits_drop_ours: bool,
@@ -72,7 +77,11 @@ const OURS: [&str; 5] = [
 
 impl Rules {
     pub(crate) fn new(route: &plan::Route, forwarded: &plan::Forwarded) -> Self {
-        let mut edits = Edits::new(&route.edits.request);
+        let spelling = match route.edits.keeps_underscores {
+            true => Spelling::Exact,
+            false => Spelling::Loose,
+        };
+        let mut edits = Edits::new(&route.edits.request, spelling);
         let host = match edits.take("host") {
             (_, Some(template)) => HostRule::Set(template),
             (true, None) => HostRule::Server,
@@ -91,6 +100,7 @@ impl Rules {
             x_forwarded: forwarded.x_forwarded,
             forwarded: forwarded.forwarded,
             host,
+            spelling,
             edits_drop_ours: edits.drops_one_of(&OURS),
             // The head itself, and once more the whole of it for each place where any part of it may stand again: the
             // variables, and in Forwarded the host that a proxy told of.
@@ -103,6 +113,23 @@ impl Rules {
             path,
             edits,
         }
+    }
+
+    /// Whether a trailer of this name passes to a server. Not one whose field would not pass: servers do put trailers and
+    /// fields into one place.
+    pub(crate) fn pass_trailer(&self, name: &[u8]) -> bool {
+        str::from_utf8(name).is_ok_and(|name| {
+            !is_hop_by_hop(name)
+                && !is_untrue(name, self, false)
+                && !self.is_mistakable(name)
+                && !self.edits.drops(name)
+        })
+    }
+
+    /// Whether a name could be taken for another one, and that matters.
+    #[inline]
+    fn is_mistakable(&self, name: &str) -> bool {
+        self.spelling == Spelling::Loose && is_disguised(name)
     }
 
     /// Whether the request's number is written.
@@ -254,6 +281,7 @@ fn write_request(
         header_is(name, "host")
             || (is_old && header_is(name, "expect"))
             || is_untrue(name, rules, is_trusted)
+            || rules.is_mistakable(name)
             || rules.edits.drops(name)
     });
     if has_options {
@@ -332,19 +360,11 @@ fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
     }
 }
 
-/// Any of the family, known or not; with underscores, too, which many servers take for hyphens.
+/// Any of the family, known or not.
 fn is_x_forwarded(name: &str) -> bool {
-    const FAMILY: &[u8] = b"x-forwarded-";
-    name.bytes()
-        .map(|byte| {
-            if byte == b'_' {
-                b'-'
-            } else {
-                byte.to_ascii_lowercase()
-            }
-        })
-        .take(FAMILY.len())
-        .eq(FAMILY.iter().copied())
+    const FAMILY: &str = "x-forwarded-";
+    name.get(..FAMILY.len())
+        .is_some_and(|name| name.eq_ignore_ascii_case(FAMILY))
 }
 
 /// Tells the server about the client.
@@ -380,8 +400,8 @@ pub(crate) struct Onward<'g> {
     pub(crate) version: Version,
     pub(crate) afterwards: Afterwards,
     pub(crate) chunked: bool,
-    /// The server, with its group, that the client is to come back to.
-    pub(crate) cookie: Option<(&'g Group, u32)>,
+    /// The server, with its group, that the client is to come back to, by the scheme it came by.
+    pub(crate) cookie: Option<(&'g Group, u32, Scheme)>,
     /// What encoding, or leaving it, changes.
     pub(crate) change: Change,
 }
@@ -431,8 +451,8 @@ pub(crate) fn response(
     if onward.chunked {
         writer.chunked();
     }
-    if let Some((group, server)) = onward.cookie {
-        group.write_cookie(server, false, &mut writer);
+    if let Some((group, server, scheme)) = onward.cookie {
+        group.write_cookie(server, scheme, &mut writer);
     }
     match onward.afterwards {
         Afterwards::Tunnel => tunnel::ask(&[], &mut writer),

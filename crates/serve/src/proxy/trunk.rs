@@ -292,7 +292,7 @@ async fn carry(trunk: &Trunk, group: &Group, server: &Server, worker: &Worker) -
             Ok(Turn::Received) => {}
             Ok(Turn::Done) => return None,
             Ok(Turn::Ended) if input.is_empty() => return None,
-            Ok(Turn::Ended) => return Some(Failure::BadAnswer("it ended within its head")),
+            Ok(Turn::Ended) => return Some(Failure::BadAnswer("it ended within its head".into())),
             Err(error) => return Some(Failure::Unanswered(error)),
         }
         if let Err(failure) = cut_apart(trunk, &mut transport, &mut input, worker) {
@@ -346,7 +346,7 @@ fn cut_apart(
 ) -> Result<(), Failure> {
     while !input.is_empty() {
         let Some((number, method)) = trunk.oldest() else {
-            return Err(Failure::BadAnswer("it answers what was not asked"));
+            return Err(Failure::BadAnswer("it answers what was not asked".into()));
         };
         let answer = match whole_answer(input.bytes(), method, worker)? {
             Extent::Unknown => return Ok(()),
@@ -396,12 +396,12 @@ fn whole_answer(bytes: &[u8], method: Method, worker: &Worker) -> Result<Extent,
     let head = match response::parse(bytes, &mut slots, method, &worker.limits) {
         Parsed::Complete(head) => head,
         Parsed::Partial => return Ok(Extent::Unknown),
-        Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.reason)),
+        Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
     };
     if head.status < 200 || !head.keep_alive {
         return Ok(Extent::Long);
     }
-    let mut body = BodyReader::new(head.framing);
+    let mut body = BodyReader::of_response(head.framing);
     let arrived = &bytes[head.bytes..];
     match (body.skip(arrived, &worker.limits), head.framing) {
         (Ok(length), _) if body.is_complete() => Ok(Extent::Whole(head.bytes + length)),

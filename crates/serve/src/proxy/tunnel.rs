@@ -63,7 +63,7 @@ pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
 /// # Errors
 /// When it does not: then nobody knows what follows.
 pub(crate) fn granted(head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
-    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadAnswer(refusal.reason))
+    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadAnswer(refusal.into()))
 }
 
 /// A tunnel that begins: its 101 is written for the client and perhaps not sent.

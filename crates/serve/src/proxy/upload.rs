@@ -5,19 +5,22 @@ use onrush_http::body::BodyReader;
 use onrush_tls::Transport;
 
 use super::failure::Failure;
-use super::forward::Forward;
-use super::relay::forward;
+use super::forward::{Forward, Progress};
+use super::portion;
 use crate::output::Output;
+use crate::passage::Passage;
 use crate::worker::Worker;
 
 /// Everything a request's body passes on its way.
 pub(crate) struct Upload<'a> {
     pub(crate) forward: &'a Forward,
+    pub(crate) passage: &'a Passage,
     pub(crate) worker: &'a Worker,
     pub(crate) client: &'a Transport,
     pub(crate) input: &'a mut Input,
     pub(crate) server: &'a Transport,
     pub(crate) body: &'a mut BodyReader,
+    pub(crate) progress: &'a Progress,
 }
 
 /// Why an upload ended before its body.
@@ -32,14 +35,25 @@ impl Upload<'_> {
     /// Sends the head that is queued already and the whole body behind it.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
         let (core, timeouts) = (&self.worker.core, &self.worker.timeouts);
+        let (passage, worker) = (self.passage, self.worker);
+        let keeps = |name: &[u8]| passage.request_keeps(name, worker);
         let mut output = Output::default();
         loop {
-            let bytes = self
-                .body
-                .skip(self.input.bytes(), &self.worker.limits)
-                .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal.reason)))?;
-            forward(self.input, bytes, &mut output, self.server)
-                .map_err(|error| Stopped::ByClient(Failure::Client(error)))?;
+            if !self.input.is_empty() {
+                self.progress.body_will_come.set(true);
+            }
+            let (body, input) = (&mut *self.body, &mut *self.input);
+            portion::pass(
+                body,
+                input,
+                &mut output,
+                self.server,
+                &worker.limits,
+                &keeps,
+            )
+            .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal.into())))?
+            .map_err(|error| Stopped::ByClient(Failure::Client(error)))?;
+            self.progress.body_left.set(self.body.left());
             let wait = if self.body.is_complete() {
                 timeouts.upstream_first_byte
             } else {
@@ -61,7 +75,11 @@ impl Upload<'_> {
             self.server
                 .set_deadline(Some(self.forward.deadline(core, wait)));
             match self.client.recv(self.input).await {
-                Ok(0) => return Err(Stopped::ByClient(Failure::BadRequest("it ended early"))),
+                Ok(0) => {
+                    return Err(Stopped::ByClient(Failure::BadRequest(
+                        "it ended early".into(),
+                    )));
+                }
                 Ok(_) => {}
                 Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),
             }

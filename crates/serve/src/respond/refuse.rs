@@ -1,4 +1,4 @@
-//! Answers that say no: a status and one line of reason.
+//! Answers that say no, or elsewhere: a status and one line of reason.
 
 use onrush_engine::Error;
 use onrush_http::Method;
@@ -13,6 +13,9 @@ pub(crate) fn refuse(
     context: Context,
     writer: &mut Writer<'_>,
 ) -> Result<(), Error> {
+    if status >= 400 {
+        writer.says_error();
+    }
     let phrase = onrush_http::reason(status);
     let separator = if reason.is_empty() { "" } else { ": " };
     let length = 3 + 1 + phrase.len() + separator.len() + reason.len() + 1;

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use onrush_config::plan::{
-    Access, Action, BasicAuth, Network, Networks, OneLiner, Piece, Plan, Rate, RateKey, RateLimit,
-    Template, Variable,
+    Access, Action, AnswersEdited, BasicAuth, Network, Networks, OneLiner, Piece, Plan, Rate,
+    RateKey, RateLimit, Template, Variable,
 };
 
 use crate::harness::{Step, exchange_text, on_every_driver, on_kernel_cores, send};
@@ -114,15 +114,22 @@ fn who_is_counted_together_is_what_the_key_says() {
 }
 
 #[test]
-fn refusals_have_the_fields_that_the_route_adds() {
-    let mut plan = plan(hourly(RateKey::Route, 1));
-    plan.routes[0].edits.response.set = vec![(
-        "X-Asked".into(),
-        Template(vec![Piece::Variable(Variable::Path)]),
-    )];
-    let answers = exchange_text(&plan, &GET.repeat(2));
-    assert_eq!(statuses(&answers), ["200", "429"]);
-    assert_eq!(answers.matches("\r\nX-Asked: /\r\n").count(), 2);
+fn refusals_have_the_fields_that_the_route_adds_where_it_says_so() {
+    for (on, edited) in [
+        (AnswersEdited::Answers, 1),
+        (AnswersEdited::Always, 2),
+        (AnswersEdited::Statuses(vec![(429, 429)]), 1),
+    ] {
+        let mut plan = plan(hourly(RateKey::Route, 1));
+        plan.routes[0].edits.response.set = vec![(
+            "X-Asked".into(),
+            Template(vec![Piece::Variable(Variable::Path)]),
+        )];
+        plan.routes[0].edits.response_on = on;
+        let answers = exchange_text(&plan, &GET.repeat(2));
+        assert_eq!(statuses(&answers), ["200", "429"]);
+        assert_eq!(answers.matches("\r\nX-Asked: /\r\n").count(), edited);
+    }
 }
 
 #[test]

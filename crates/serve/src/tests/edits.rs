@@ -5,7 +5,8 @@ use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use onrush_config::plan::{
-    Action, FieldEdits, OneLiner, PathEdit, PathMatch, Piece, Plan, Template, Variable,
+    Action, AnswersEdited, FieldEdits, OneLiner, PathEdit, PathMatch, Piece, Plan, Template,
+    Variable,
 };
 
 use crate::harness::{Step, exchange_text, forward_with, on_every_driver, send};
@@ -271,7 +272,6 @@ fn answers_of_our_own_are_edited() {
         (redirect(), "/a", 302),
         (files(), "/small", 200),
         (files(), "/large", 200),
-        (files(), "/none", 404),
         (Action::Synthetic, "/a", 200),
         (Action::Synthetic, "/a?s=20k", 200),
         (Action::Synthetic, "/a?P=1", 200),
@@ -310,15 +310,237 @@ fn fixed_fields_are_added_to_answers_of_our_own() {
 }
 
 #[test]
-fn what_a_failed_server_leaves_to_us_is_edited_too() {
-    let change = |plan: &mut Plan| {
-        plan.routes[0].edits.response =
-            edits(&[], &[("X-Host", variable(Variable::HostName))], &[]);
-        plan.timeouts.upstream_first_byte = Duration::from_secs(1);
+fn what_a_failed_server_leaves_to_us_is_edited_where_the_route_says_so() {
+    for (on, edited) in [
+        (AnswersEdited::Answers, false),
+        (AnswersEdited::Always, true),
+        (AnswersEdited::Statuses(vec![(500, 599)]), true),
+        (AnswersEdited::Statuses(vec![(200, 299), (503, 504)]), false),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].edits.response = edits(
+                &["server"],
+                &[("X-Host", variable(Variable::HostName))],
+                &[],
+            );
+            plan.routes[0].edits.response_on = on.clone();
+            plan.timeouts.upstream_first_byte = Duration::from_secs(1);
+        };
+        let answer = at_client(&change, "garbage\n\n");
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        assert_eq!(answer.contains("\nX-Host: h\n"), edited, "{on:?}: {answer}");
+        assert_eq!(answer.contains("\nServer: "), !edited, "{on:?}: {answer}");
+    }
+}
+
+#[test]
+fn relayed_answers_are_edited_by_their_status() {
+    let classes = AnswersEdited::Statuses(vec![(200, 299), (404, 404)]);
+    for (on, status, edited) in [
+        (AnswersEdited::Answers, 200, true),
+        (AnswersEdited::Answers, 304, true),
+        (AnswersEdited::Answers, 500, true),
+        (AnswersEdited::Always, 500, true),
+        (classes.clone(), 206, true),
+        (classes.clone(), 404, true),
+        (classes.clone(), 304, false),
+        (classes, 500, false),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].edits.response = edits(&["x-gone"], &[("X-Set", text("1"))], &[]);
+            plan.routes[0].edits.response_on = on.clone();
+        };
+        let answer = format!(
+            "HTTP/1.1 {status} X\nTransfer-Encoding: chunked\nX-Gone: 1\n\n0\nX-Gone: 2\nX-Kept: 3\n\n"
+        );
+        let answer = at_client(&change, &answer);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+        assert_eq!(answer.contains("\nX-Set: 1\n"), edited, "{on:?}: {answer}");
+        assert_eq!(
+            answer.contains("\nX-Gone: 1\n"),
+            !edited,
+            "{on:?}: {answer}"
+        );
+        // Nor does it come behind the body; a 304 has none.
+        let has_body = status != 304;
+        assert_eq!(
+            answer.contains("\nX-Gone: 2\n"),
+            !edited && has_body,
+            "{on:?}: {answer}"
+        );
+        assert_eq!(
+            answer.contains("\nX-Kept: 3\n"),
+            has_body,
+            "{on:?}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn errors_of_our_own_are_edited_where_the_route_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join("sub")).expect("a new directory");
+    let mut file = File::create(directory.path().join("x")).expect("a new file");
+    file.write_all(b"x").expect("it can be written");
+    file.set_modified(SystemTime::UNIX_EPOCH)
+        .expect("its owner may");
+    let files = || Action::Files {
+        root: directory.path().into(),
+        index: vec!["index.html".into()],
+        hidden: false,
+        precompressed: Vec::new(),
     };
-    let answer = at_client(&change, "garbage\n\n");
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert!(answer.contains("\nX-Host: h\n"), "{answer}");
+    let fixed = |status| Action::Respond {
+        status,
+        body: b"no".to_vec(),
+        headers: Vec::new(),
+    };
+    for (action, request, status, is_answer) in [
+        (fixed(503), "GET / HTTP/1.1\r\nHost: h\r\n\r\n", 503, true),
+        (files(), "GET /x HTTP/1.1\r\nHost: h\r\n\r\n", 200, true),
+        (files(), "GET /sub HTTP/1.1\r\nHost: h\r\n\r\n", 301, true),
+        (files(), "OPTIONS /x HTTP/1.1\r\nHost: h\r\n\r\n", 204, true),
+        (
+            files(),
+            "GET /x HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n",
+            304,
+            true,
+        ),
+        (files(), "GET /none HTTP/1.1\r\nHost: h\r\n\r\n", 404, false),
+        (files(), "PUT /x HTTP/1.1\r\nHost: h\r\n\r\n", 405, false),
+        (
+            files(),
+            "GET /x HTTP/1.1\r\nHost: h\r\nIf-Match: \"y\"\r\n\r\n",
+            412,
+            false,
+        ),
+        (
+            files(),
+            "GET /x HTTP/1.1\r\nHost: h\r\nRange: bytes=9-\r\n\r\n",
+            416,
+            false,
+        ),
+        (
+            Action::Synthetic,
+            "GET /?r=99 HTTP/1.1\r\nHost: h\r\n\r\n",
+            400,
+            false,
+        ),
+        (
+            Action::Synthetic,
+            "GET /?r=500 HTTP/1.1\r\nHost: h\r\n\r\n",
+            500,
+            true,
+        ),
+    ] {
+        for (on, edited) in [
+            (AnswersEdited::Answers, is_answer),
+            (AnswersEdited::Always, true),
+            (AnswersEdited::Statuses(vec![(status, status)]), true),
+            (AnswersEdited::Statuses(vec![(599, 599)]), false),
+        ] {
+            let mut plan = plan(action.clone());
+            plan.routes[0].edits.response_on = on.clone();
+            let answer = exchange_text(&plan, request);
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{request}: {answer}"
+            );
+            let is_edited = answer.contains("\r\nX-Set: 1\r\n");
+            assert_eq!(is_edited, edited, "{on:?}: {request}: {answer}");
+            assert_eq!(answer.contains("\r\nServer: "), !edited, "{answer}");
+        }
+    }
+}
+
+/// A request with fields and trailers that CGI would take for those that a route sets or removes.
+const TWINS: &str = "POST / HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\nX_User: 1\nx-user: 1\nX_USER: 1\nX.User: 1\n\
+                     X_Long-User_Name: 1\nX-Users: 2\nUser_Id: 2\nx_gone: 1\nX_Real_IP: 1\ncontent_length: 1\n\
+                     X_Forwarded_For: 1\nX-Forwarded_Proto: 1\nTransfer_Encoding: 1\n\n\
+                     1\nx\n0\nX_User: 1\nX-Gone: 1\nContent_Length: 1\nX-Forwarded-Port: 1\nX-Sum: 2\n\n";
+
+fn user(plan: &mut Plan) {
+    plan.routes[0].edits.request = edits(
+        &["X-Gone"],
+        &[("X-User", text("me")), ("X-Long-User-Name", text("it"))],
+        &[],
+    );
+}
+
+#[test]
+fn what_a_route_sets_or_removes_cannot_be_sent_in_another_spelling() {
+    let wanted = "POST / HTTP/1.1\nHost: h\nX-Users: 2\nUser_Id: 2\nTransfer-Encoding: chunked\nVia: 1.1 onrush\n\
+                  X-User: me\nX-Long-User-Name: it\n\n1\nx\n0\nX-Sum: 2\n\n";
+    assert_eq!(at_server(&user, TWINS), wanted);
+    // Where the route changes nothing, only what could pass for a field of framing or forwarding goes.
+    let got = at_server(&|_| {}, TWINS);
+    assert!(got.contains("\nX_User: 1\nx-user: 1\n"), "{got}");
+    assert!(
+        got.ends_with("\n\n1\nx\n0\nX_User: 1\nX-Gone: 1\nX-Sum: 2\n\n"),
+        "{got}"
+    );
+}
+
+#[test]
+fn a_route_may_keep_all_spellings() {
+    let change = |plan: &mut Plan| {
+        user(plan);
+        plan.routes[0].edits.keeps_underscores = true;
+    };
+    let got = at_server(&change, TWINS);
+    for name in [
+        "X_User",
+        "X_USER",
+        "X.User",
+        "X_Long-User_Name",
+        "User_Id",
+        "x_gone",
+        "X_Real_IP",
+        "content_length",
+        "X_Forwarded_For",
+        "X-Forwarded_Proto",
+        "Transfer_Encoding",
+    ] {
+        assert!(got.contains(&format!("\n{name}: ")), "{name}: {got}");
+    }
+    for name in ["x-user", "X-Gone", "X-Forwarded-Port"] {
+        assert!(!got.contains(&format!("\n{name}: 1")), "{name}: {got}");
+    }
+}
+
+#[test]
+fn a_client_cannot_name_away_what_the_route_sets() {
+    let change = |plan: &mut Plan| {
+        user(plan);
+        plan.forwarded.x_forwarded = true;
+    };
+    let got = at_server(
+        &change,
+        "GET / HTTP/1.1\nHost: h\nConnection: X-User, x-long-user-name, Host, Via, X-Forwarded-For, X-Own\nX-Own: 1\n\n",
+    );
+    assert_eq!(
+        got,
+        "GET / HTTP/1.1\nHost: h\nX-Forwarded-For: 127.0.0.1\nX-Forwarded-Proto: http\nX-Forwarded-Host: h\n\
+         Via: 1.1 onrush\nX-User: me\nX-Long-User-Name: it\n\n"
+    );
+}
+
+#[test]
+fn fields_of_answers_are_removed_in_every_spelling() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].edits.response = edits(&["X-Powered-By"], &[("X-Set", text("1"))], &[]);
+    };
+    let answer = at_client(
+        &change,
+        "HTTP/1.1 200 OK\nX_Powered_By: x\nx-powered_by: x\nx_set: 0\nX_Kept: 2\nContent-Length: 0\n\n",
+    );
+    assert_eq!(
+        answer,
+        "HTTP/1.1 200 OK\nX_Kept: 2\nContent-Length: 0\nDate: -----------------------------\nX-Set: 1\n\n"
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::harness::{
-    Step, Upstream, on_every_driver, on_kernel_cores, on_resetting_core, on_simulated_core, send,
-    send_bytes,
+    Step, Upstream, exchange_text, on_every_driver, on_kernel_cores, on_resetting_core,
+    on_simulated_core, send, send_bytes,
 };
 use onrush_config::Plan;
 use onrush_config::plan::OneLiner;
@@ -150,19 +150,88 @@ fn a_body_that_nobody_wants_is_read_and_the_connection_goes_on() {
     }
 }
 
+const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+
 #[test]
 fn a_malformed_body_that_nobody_wants_ends_the_connection() {
     on_every_driver(|site| async move {
         let (address, worker) = site.serve_worker(&fixed());
         let mut client = site.connect(&address).await;
-        let chunks = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n";
+        client.send(CHUNKED.as_bytes()).await;
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
+        let chunks = "3\r\nabcd\r\n0\r\n\r\n";
         client
             .send(&[chunks.as_bytes(), GET.as_bytes()].concat())
             .await;
-        assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
         assert_eq!(client.receive_all().await, b"");
         assert_eq!(worker.meter.totals().requests, 1);
     });
+}
+
+#[test]
+fn a_malformed_body_that_came_with_its_head_is_refused_whatever_the_answer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().display().to_string();
+    std::fs::write(directory.path().join("x"), "file").expect("a new file");
+    for action in [
+        "respond = { status = 200, body = \"ok\" }".to_owned(),
+        "redirect = \"/elsewhere\"".to_owned(),
+        format!("files = {{ root = {root:?} }}"),
+        "synthetic = true".to_owned(),
+        "forward = \"http://127.0.0.1:1\"".to_owned(),
+        "deny = \"127.0.0.0/8\"\nrespond = { status = 200 }".to_owned(),
+    ] {
+        let text = format!("[[route]]\n{action}");
+        let parsed = onrush_config::parse(&text, std::path::Path::new("c.toml")).expect("valid");
+        for body in ["3\r\nabcd\r\n0\r\n\r\n", "3;\r\nabc\r\n0\r\n\r\n", "x"] {
+            let plan = parsed.plan.clone();
+            // Where networks dribble, the body does not come with its head.
+            on_kernel_cores(move |site| {
+                let plan = plan.clone();
+                async move {
+                    let (address, worker) = site.serve_worker(&plan);
+                    let mut client = site.connect(&address).await;
+                    let request = CHUNKED.replace("POST / ", "POST /x ");
+                    let answer = client.exchange(format!("{request}{body}").as_bytes()).await;
+                    let answer = String::from_utf8(answer).expect("text");
+                    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+                    assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+                    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+                    let totals = worker.meter.totals();
+                    assert_eq!((totals.requests, totals.refused), (1, 1));
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn an_empty_host_is_refused_where_hosts_are_told_apart() {
+    let text = |host: &str| {
+        format!(
+            "[[route]]\n{host}respond = {{ status = 200 }}\n[[route]]\nrespond = {{ status = 204 }}"
+        )
+    };
+    let by_host = "host = \"a.example\"\n";
+    for (host, request, status) in [
+        ("", "GET / HTTP/1.1\r\nHost:\r\n\r\n", "200"),
+        ("", "GET / HTTP/1.0\r\n\r\n", "200"),
+        ("", "GET http://a.example/ HTTP/1.1\r\nHost:\r\n\r\n", "400"),
+        ("", "GET / HTTP/1.1\r\nHost: :80\r\n\r\n", "400"),
+        (by_host, "GET / HTTP/1.1\r\nHost:\r\n\r\n", "400"),
+        (by_host, "GET / HTTP/1.1\r\nHost: b\r\n\r\n", "204"),
+        (by_host, "GET / HTTP/1.0\r\n\r\n", "204"),
+        (
+            by_host,
+            "GET http://a.example/ HTTP/1.1\r\nHost: b\r\n\r\n",
+            "200",
+        ),
+    ] {
+        let parsed = onrush_config::parse(&text(host), std::path::Path::new("c.toml"));
+        let answer = exchange_text(&parsed.expect("valid").plan, request);
+        let wanted = format!("HTTP/1.1 {status} ");
+        assert!(answer.starts_with(&wanted), "{host}{request}: {answer}");
+    }
 }
 
 const REQUESTS: &[&str] = &[

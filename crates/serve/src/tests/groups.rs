@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    Balance, Check, Eject, HashKey, Health, Server, ServerAddress, Sticky, Upstream as Group,
+    Balance, Check, Eject, HashKey, Health, Network, Networks, Server, ServerAddress, Sticky,
+    Upstream as Group,
 };
 
 use crate::harness::{Peer, Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
@@ -220,6 +221,41 @@ fn a_cookie_brings_a_client_back_to_its_server() {
         let moved = ask(&mut client, &request).await;
         assert!(moved.contains("Set-Cookie: srv="), "{moved}");
         assert!(!moved.ends_with(&format!("\r\n\r\n{name}")), "{moved}");
+    });
+}
+
+#[test]
+fn a_cookie_that_was_set_over_tls_never_travels_without() {
+    on_every_driver(|site| async move {
+        let server = named(&site, "a");
+        let mut plan = plan(&[&server], |group| {
+            group.sticky = Some(Sticky {
+                cookie: "srv".into(),
+                age_max: None,
+            });
+        });
+        let encrypted = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Proto: https\r\n\r\n";
+        for (is_trusted, request, is_secure) in [
+            (false, GET, false),
+            (false, encrypted, false),
+            (true, GET, false),
+            (true, encrypted, true),
+        ] {
+            let loopback = Network::new([127, 0, 0, 0].into(), 8).expect("a prefix");
+            plan.forwarded.trust = Networks(if is_trusted {
+                vec![loopback]
+            } else {
+                Vec::new()
+            });
+            let mut client = site.connect(&site.serve(&plan)).await;
+            let answer = ask(&mut client, request).await;
+            let lines: Vec<_> = answer
+                .lines()
+                .filter(|line| line.starts_with("Set-Cookie: srv="))
+                .collect();
+            assert_eq!(lines.len(), 1, "{answer}");
+            assert_eq!(lines[0].ends_with("; Secure"), is_secure, "{answer}");
+        }
     });
 }
 

@@ -45,6 +45,8 @@ fn a_body_that_came_with_its_head_is_copied_with_it() {
     // Simulated networks tear them apart.
     let post = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
     on_kernel_cores(|site| is_copied(site, [post, GET]));
+    let chunks = "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX: y\r\n\r\n";
+    on_kernel_cores(|site| is_copied(site, [chunks, GET]));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    Certificate, ClientCertificates, OneLiner, ServerAddress, Tls, TlsProfile, Verify,
+    Certificate, ClientCertificates, OneLiner, ServerAddress, Sticky, Tls, TlsProfile, Verify,
 };
 use onrush_engine::Address;
 
-use crate::harness::{Site, on_every_driver};
+use crate::harness::{Site, Step, on_every_driver, send};
 
 /// A server of synthetic answers that speaks TLS.
 fn server(profile: TlsProfile) -> Plan {
@@ -29,6 +29,29 @@ fn proxy(site: &Site, address: &Address, verify: Verify) -> Address {
     let tls = plan.upstreams[0].tls.as_mut().expect("asked for");
     tls.verify = verify;
     site.serve(&plan)
+}
+
+#[test]
+fn a_sticky_cookie_is_secure_where_the_client_speaks_tls() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[
+            Step::Read,
+            send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            Step::Again,
+        ]]);
+        let mut plan = upstream.plan();
+        plan.upstreams[0].sticky = Some(Sticky {
+            cookie: "srv".into(),
+            age_max: None,
+        });
+        plan.listen = server(TlsProfile::Modern).listen;
+        let front = proxy(&site, &site.serve(&plan), Verify::Nothing);
+        let mut client = site.connect(&front).await;
+        client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        let answer = client.receive_text().await;
+        assert!(answer.contains("\r\nSet-Cookie: srv="), "{answer}");
+        assert!(answer.contains("; SameSite=Lax; Secure\r\n"), "{answer}");
+    });
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! Statuses as files say them: numbers, ranges and classes.
+
+use toml::Spanned;
+
+use crate::diagnostic::Findings;
+use crate::section::{Section, as_number, one_or_list, parsed, report_kind};
+use crate::value;
+
+/// The ranges, both ends included, that a key says: one or a list. `None` when it says nothing; what could not be read is
+/// reported and left out.
+pub(super) fn read_statuses(
+    section: &Section<'_, '_>,
+    key: &str,
+    expected: &str,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<(u16, u16)>> {
+    let value = section.value(key)?;
+    let mut all = Vec::new();
+    for value in one_or_list(value) {
+        let text = match (as_number(value), value.get_ref().as_str()) {
+            (Some(number), _) => number.to_string(),
+            (None, Some(text)) => text.to_owned(),
+            (None, None) => {
+                let what = format!("{key} in {}", section.name());
+                report_kind(&what, value, expected, findings);
+                continue;
+            }
+        };
+        let text = Spanned::new(value.span(), text);
+        all.extend(parsed(&text, value::parse_statuses, findings));
+    }
+    section.refuse_empty(key, expected, findings);
+    Some(all)
+}

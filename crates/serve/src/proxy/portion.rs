@@ -1,0 +1,107 @@
+//! What has arrived of a body, on its way from one connection to the other: as it came, but for what is only for the
+//! recipient it was sent to (the extensions of chunks) or for nobody (trailers that must not pass).
+
+use onrush_engine::{Buffer, Error, Input};
+use onrush_http::body::BodyReader;
+use onrush_http::{Limits, Refusal};
+use onrush_tls::Transport;
+
+use crate::output::Output;
+
+/// Less than this is copied behind what is written already; more travels as the buffer it came in.
+const COPY_MAX: usize = 4096;
+
+/// Whether a trailer of this name passes.
+pub(super) type Keeps<'k> = &'k dyn Fn(&[u8]) -> bool;
+
+/// Passes what has arrived of the body in `input` on to `output`.
+///
+/// # Errors
+/// A refusal when it is no body; within, what the recipient's connection says.
+pub(super) fn pass(
+    body: &mut BodyReader,
+    input: &mut Input,
+    output: &mut Output,
+    to: &Transport,
+    limits: &Limits,
+    keeps: Keeps<'_>,
+) -> Result<Result<(), Error>, Refusal> {
+    loop {
+        let passing = body.pass(input.bytes(), limits, keeps)?;
+        if passing.surplus.is_empty() {
+            return Ok(forward(input, passing.consumed, output, to));
+        }
+        let bytes = &input.bytes()[..passing.consumed];
+        let written = output
+            .put(to, &bytes[..passing.surplus.start])
+            .and_then(|()| output.put(to, &bytes[passing.surplus.end..]));
+        if written.is_err() {
+            return Ok(written);
+        }
+        input.consume(passing.consumed);
+    }
+}
+
+/// Puts a body that has arrived whole at the start of `arrived` into `out`: how many of the bytes it was. `None` when it is
+/// not whole, not well-formed or does not fit; then nothing is put.
+pub(super) fn put_whole(
+    body: &mut BodyReader,
+    arrived: &[u8],
+    out: &mut Buffer,
+    limits: &Limits,
+    keeps: Keeps<'_>,
+) -> Option<usize> {
+    let before = out.len();
+    let put = put_portions(body, arrived, out, limits, keeps);
+    if put.is_none() {
+        out.truncate(before);
+    }
+    put
+}
+
+fn put_portions(
+    body: &mut BodyReader,
+    arrived: &[u8],
+    out: &mut Buffer,
+    limits: &Limits,
+    keeps: Keeps<'_>,
+) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = &arrived[at..];
+        let passing = body.pass(rest, limits, keeps).ok()?;
+        let is_last = passing.surplus.is_empty();
+        if is_last && !body.is_complete() {
+            return None;
+        }
+        let fits = out.put(&rest[..passing.surplus.start])
+            && out.put(&rest[passing.surplus.end..passing.consumed]);
+        at += passing.consumed;
+        match (fits, is_last) {
+            (false, _) => return None,
+            (true, true) => return Some(at),
+            (true, false) => {}
+        }
+    }
+}
+
+/// Passes the first `bytes` of `input` on, without a copy when that is all of it and it is worth it.
+pub(super) fn forward(
+    input: &mut Input,
+    bytes: usize,
+    output: &mut Output,
+    to: &Transport,
+) -> Result<(), Error> {
+    if bytes > COPY_MAX
+        && bytes == input.bytes().len()
+        && let Some(buffer) = input.take()
+    {
+        output.part(to, buffer);
+        return Ok(());
+    }
+    output.put(to, &input.bytes()[..bytes])?;
+    if bytes > 0 {
+        input.consume(bytes);
+    }
+    Ok(())
+}
