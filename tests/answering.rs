@@ -232,6 +232,12 @@ path = "=/health"
 respond = {{ status = 200, body = "well" }}
 [[route]]
 path = "/lab"
+method = ["GET", "HEAD", "PUT", "POST"]
+from = ["10.0.0.0/8", "2001:db8::/32"]
+headers = {{ X-Beta = "*" }}
+synthetic = true
+[[route]]
+path = "/lab"
 synthetic = true
 [[route]]
 path = "/moved"
@@ -242,10 +248,13 @@ respond = {{ status = 308, headers = {{ Location = "/new" }} }}
     fs::write(&path, text).expect("it is ours");
     let serve = Serve::start(&["--config", &path.display().to_string()]);
     assert!(
-        serve.greeting.starts_with("onrush serves 4 routes\n"),
+        serve.greeting.starts_with("onrush serves 5 routes\n"),
         "{}",
         serve.greeting
     );
+    let conditions =
+        "/lab… (GET, HEAD, PUT and 1 more; from 10.0.0.0/8, 2001:db8::/32; header X-Beta) -> ";
+    assert!(serve.greeting.contains(conditions), "{}", serve.greeting);
     assert_eq!(curl(&[&serve.url("/health")]).out, "well");
     let named = [
         "-H",

@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
-use onrush_config::plan::{Action, Host, Io, Listen, OneLiner, PathMatch, Plan, Scheme};
+use onrush_config::plan::{
+    Action, Host, Io, Listen, OneLiner, PathMatch, Plan, Scheme, ValueMatch, When,
+};
 use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
 use onrush_config::{Diagnostic, Findings};
 use onrush_serve::{Checked, Server, Unusable};
@@ -332,8 +334,9 @@ fn describe(plan: &Plan) -> String {
             ": "
         };
         text += &format!(
-            "\n  {scheme}{}{host}{separator}{path} -> {}",
+            "\n  {scheme}{}{host}{separator}{path}{} -> {}",
             if scheme.is_empty() { "" } else { ": " },
+            describe_conditions(&route.when),
             describe_action(&route.action, plan)
         );
     }
@@ -342,6 +345,39 @@ fn describe(plan: &Plan) -> String {
     }
     text
 }
+
+/// What a request has to be beside its host, its path and its scheme: ` (GET; from 10.0.0.0/8; header X-Beta)`.
+fn describe_conditions(when: &When) -> String {
+    let some = |kind: &str, all: Vec<String>| {
+        let shown = all.len().min(CONDITIONS_SHOWN_MAX);
+        let rest = match all.len() - shown {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        (shown > 0).then(|| format!("{kind}{}{rest}", all[..shown].join(", ")))
+    };
+    let names = |matches: &[(String, ValueMatch)]| {
+        let name = |(name, _): &(String, ValueMatch)| name.escape_debug().to_string();
+        matches.iter().map(name).collect()
+    };
+    let networks = when.from.iter().flat_map(|networks| &networks.0);
+    let conditions: Vec<String> = [
+        some("", when.methods.clone()),
+        some("from ", networks.map(ToString::to_string).collect()),
+        some("header ", names(&when.headers)),
+        some("query ", names(&when.query)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match conditions.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", conditions.join("; ")),
+    }
+}
+
+/// Networks, methods or names shown of a condition: enough to tell routes apart on one line.
+const CONDITIONS_SHOWN_MAX: usize = 3;
 
 /// Routes listed at the start: a screen still shows where the server listens.
 const ROUTES_SHOWN_MAX: usize = 15;
