@@ -22,7 +22,11 @@ impl Balancer {
     fn start(servers: &[&str], group: &str, io: &str) -> Balancer {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");
-        let servers: Vec<String> = servers.iter().map(|server| format!("{server:?}")).collect();
+        let written = |server: &&str| match server.starts_with('{') {
+            true => server.to_string(),
+            false => format!("{server:?}"),
+        };
+        let servers: Vec<String> = servers.iter().map(written).collect();
         // Long enough for a busy machine: servers that live must not fail by it, and what the kernel still has to do for
         // a killed one (the sockets of an io_uring are closed by a worker, later) must not either.
         let text = format!(
@@ -38,12 +42,16 @@ impl Balancer {
 
     /// A running load of so many requests by ten clients.
     fn load(&self, requests: u64) -> Load {
+        self.load_by("GET", requests)
+    }
+
+    fn load_by(&self, method: &str, requests: u64) -> Load {
         let directory = tempfile::tempdir().expect("a directory");
         let json = directory.path().join("result.json").display().to_string();
         let (url, requests) = (self.serve.url("/"), requests.to_string());
         let words = ["load", &url, "-n", &requests, "-c", "10", "--json", &json];
         Load {
-            program: Program::start(&mut onrush(&words)),
+            program: Program::start(onrush(&words).args(["--method", method])),
             directory,
         }
     }
@@ -74,23 +82,62 @@ fn addresses(servers: &[Serve; 3]) -> [&str; 3] {
     servers.each_ref().map(|server| server.address.as_str())
 }
 
+/// Starts so many requests at three servers, the second of which is killed then; how many had an answer of the others, and
+/// how many a failure.
+fn kill_one(method: &str, requests: u64, group: &str, io: &str) -> [u64; 2] {
+    let servers = three_servers();
+    let before = servers[1].descriptors();
+    let balancer = Balancer::start(&addresses(&servers), group, io);
+    let load = balancer.load_by(method, requests);
+    until("requests at the server", || {
+        (servers[1].descriptors() > before).then_some(())
+    });
+    servers[1].program.signal(Signal::KILL);
+    let [good, failed] = load.finish(["200", "502"]);
+    let totals = balancer.serve.stop();
+    assert_eq!(
+        totals.number_before(" failed upstream"),
+        failed,
+        "{totals:?}"
+    );
+    assert!(totals.number_before(" retried") > 0, "{totals:?}");
+    [good, failed]
+}
+
 #[test]
-fn a_server_that_is_killed_under_load_costs_no_request() {
+fn a_server_that_is_killed_under_load_costs_no_request_with_every_default() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
-        let servers = three_servers();
-        let before = servers[1].descriptors();
-        let group = "eject = { failures = 3 }";
-        let balancer = Balancer::start(&addresses(&servers), group, io);
-        let load = balancer.load(REQUESTS);
-        until("requests at the server", || {
-            (servers[1].descriptors() > before).then_some(())
-        });
-        servers[1].program.signal(Signal::KILL);
-        assert_eq!(load.finish(["200"]), [REQUESTS]);
-        let totals = balancer.serve.stop();
-        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
-        assert!(totals.number_before(" retried") > 0, "{totals:?}");
+        for group in [
+            "",
+            "balance = \"random\"",
+            "balance = \"least_connections\"",
+        ] {
+            let outcome = kill_one("GET", REQUESTS, group, io);
+            assert_eq!(outcome, [REQUESTS, 0], "{io} {group}");
+        }
+    }
+}
+
+#[test]
+fn nor_when_answers_count_as_failures_or_nothing_does() {
+    const REQUESTS: u64 = 20_000;
+    for io in drivers() {
+        for group in ["eject = { failures = 3 }", "eject = false"] {
+            let outcome = kill_one("GET", REQUESTS, group, io);
+            assert_eq!(outcome, [REQUESTS, 0], "{io} {group}");
+        }
+    }
+}
+
+#[test]
+fn of_requests_that_may_not_be_repeated_only_those_that_were_in_flight_there_are_lost() {
+    const REQUESTS: u64 = 20_000;
+    for io in drivers() {
+        let [good, failed] = kill_one("POST", REQUESTS, "", io);
+        assert_eq!(good + failed, REQUESTS);
+        // Each of the ten clients has one in flight.
+        assert!(failed <= 10, "{failed} by {io}");
     }
 }
 
@@ -213,6 +260,11 @@ fn a_name_is_resolved_and_one_that_is_not_is_a_server_that_is_down() {
         let answer = balancer.serve.connect().exchange(GET);
         assert!(answer.ends_with("hello"), "{answer}");
     }
+    balancer.serve.stop();
+    let backup = format!("{{ address = {:?}, backup = true }}", server.address);
+    let balancer = Balancer::start(&["nobody.invalid:80", &backup], "retries = 0", "auto");
+    let answer = balancer.serve.connect().exchange(GET);
+    assert!(answer.ends_with("hello"), "{answer}");
     balancer.serve.stop();
     let balancer = Balancer::start(&["nobody.invalid:80"], "", "auto");
     let answer = balancer.serve.connect().exchange(GET);

@@ -160,6 +160,10 @@ pub const EJECT_TIME: Duration = Duration::from_secs(10);
 /// Servers that may be out, in per cent: when more than half look ill, it is hardly them.
 pub const EJECT_SHARE_MAX: u8 = 50;
 
+/// The same where only failures of connections count: whom nobody can connect to serves nobody, however
+/// many they are. One stays in any case.
+pub const EJECT_SHARE_MAX_OF_CONNECTIONS: u8 = 100;
+
 /// Per cent that a server's latency has to be of the others', at least: below, noise decides.
 pub const EJECT_LATENCY_MIN: u32 = 110;
 

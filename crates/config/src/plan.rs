@@ -26,7 +26,7 @@ pub use route::{
 };
 pub use template::{Piece, Template, Variable};
 pub use upstream::{
-    Balance, Check, Eject, HashKey, Health, ProxyVersion, Retries, RetryOn, Reuse, Server,
+    Balance, Check, Eject, EjectOn, HashKey, Health, ProxyVersion, Retries, RetryOn, Reuse, Server,
     ServerAddress, Sticky, Upstream, UpstreamTls, Verify,
 };
 

@@ -235,6 +235,14 @@ impl Site {
         (listener, address)
     }
 
+    /// Listens again where [`Site::listen`] did and stopped.
+    pub(crate) fn listen_again(&self, address: SocketAddr) -> Listener {
+        let claims = self.claims.borrow();
+        let mut claims = claims.iter();
+        let claim = claims.find(|claim| *claim.address() == Address::Tcp(address));
+        Listener::new(&self.core, claim.expect("claimed before")).expect("its port is still ours")
+    }
+
     /// A client.
     pub(crate) async fn connect(&self, address: &Address) -> Peer {
         let stream = Stream::connect(&self.core, address, None).await;

@@ -159,6 +159,20 @@ pub(crate) const EJECT_REQUESTS_MIN: u32 = 20;
 /// tried again, at the price of a few requests.
 pub(crate) const EJECT_TIME_MAX: Duration = Duration::from_secs(300);
 
+/// The first wait before a server that could not be connected to is connected to again: a blip takes out capacity for no
+/// longer than this. Then twice as long each time, up to the time that is configured.
+pub(crate) const RECHECK_WAIT: Duration = Duration::from_millis(250);
+
+/// How long such a connection may take: a SYN that was lost once fits, and a stop waits no longer.
+pub(crate) const RECHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// How long a server on trial waits for a request that could be repeated, should it fail; then any will do.
+pub(crate) const TRIAL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Servers that one request is sent to, or would have been if they had accepted a connection: in a group of which half
+/// has died in this moment, one request in 65,536 finds none.
+pub(crate) const SERVERS_TRIED_MAX: usize = 16;
+
 /// How often the time a server is out may double: 65,536 times any time is above any limit on it.
 pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 

@@ -22,8 +22,10 @@ mod slow_start;
 pub(crate) mod check;
 mod health;
 
+mod absence;
 mod budget;
 mod eject;
+mod recheck;
 mod window;
 
 mod pool;

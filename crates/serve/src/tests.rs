@@ -2,8 +2,10 @@
 //! do right and wrong.
 
 mod access;
+mod backups;
 mod bodies;
 mod edits;
+mod ejection;
 mod encoding;
 mod failures;
 mod fields;

@@ -29,7 +29,7 @@ pub struct Upstream {
     pub queue_max: usize,
     /// Looks at servers.
     pub health: Option<Health>,
-    /// What real requests say of servers.
+    /// What real requests say of servers; none when nothing takes them out.
     pub eject: Option<Eject>,
     /// What is tried again.
     pub retries: Retries,
@@ -58,7 +58,7 @@ impl Upstream {
             sticky: None,
             queue_max: limits::QUEUE_MAX_DEFAULT,
             health: None,
-            eject: None,
+            eject: Some(Eject::on(EjectOn::Connections)),
             retries: Retries::default(),
             connections_idle_max: limits::CONNECTIONS_IDLE_MAX_DEFAULT,
             reuse: Reuse::default(),
@@ -240,9 +240,11 @@ pub enum Check {
     },
 }
 
-/// When a server is taken out for what it answers to requests.
+/// When a server is taken out for what requests met there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eject {
+    /// What counts as a failure.
+    pub on: EjectOn,
     /// Failures in a row.
     pub consecutive_failures: Option<NonZeroU32>,
     /// Failures of the last ten seconds' requests, in percent.
@@ -255,22 +257,56 @@ pub struct Eject {
     pub share_max: u8,
 }
 
+/// Which failures may take a server out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EjectOn {
+    /// Those of connections: none was made, of which one is enough, or it ended without an answer, or none came in time.
+    Connections,
+    /// Those, and bad answers, answers that stopped, and statuses from 500 on.
+    #[default]
+    Answers,
+}
+
 impl Default for Eject {
     fn default() -> Eject {
-        Eject {
-            consecutive_failures: Some(limits::EJECT_FAILURES),
-            error_share: Some(limits::EJECT_ERROR_SHARE),
-            latency_share: None,
-            time: limits::EJECT_TIME,
-            share_max: limits::EJECT_SHARE_MAX,
-        }
+        Eject::on(EjectOn::default())
     }
 }
 
 impl Eject {
+    /// What counts failures of this kind does by default.
+    pub fn on(on: EjectOn) -> Eject {
+        let (error_share, share_max) = match on {
+            EjectOn::Connections => (None, limits::EJECT_SHARE_MAX_OF_CONNECTIONS),
+            EjectOn::Answers => (Some(limits::EJECT_ERROR_SHARE), limits::EJECT_SHARE_MAX),
+        };
+        Eject {
+            on,
+            consecutive_failures: Some(limits::EJECT_FAILURES),
+            error_share,
+            latency_share: None,
+            time: limits::EJECT_TIME,
+            share_max,
+        }
+    }
+
+    /// Whether failures can take a server out by it, and not only slowness.
+    pub(crate) fn looks_at_failures(&self) -> bool {
+        self.on == EjectOn::Connections
+            || self.consecutive_failures.is_some()
+            || self.error_share.is_some()
+    }
+
+    /// How many of so many servers may be out at the same time.
+    pub(crate) fn out_max(&self, servers: usize) -> usize {
+        let share = servers * usize::from(self.share_max) / 100;
+        share.max(1).min(servers - 1)
+    }
+
     /// Whether it looks at nothing.
     pub(crate) fn is_idle(&self) -> bool {
-        self.consecutive_failures.is_none()
+        self.on == EjectOn::Answers
+            && self.consecutive_failures.is_none()
             && self.error_share.is_none()
             && self.latency_share.is_none()
     }
@@ -301,6 +337,15 @@ pub struct RetryOn {
     pub timeout: bool,
     /// What came was no answer.
     pub garbage: bool,
+}
+
+impl Retries {
+    /// Whether anything is tried again at all.
+    pub(crate) fn are_made(&self) -> bool {
+        let on = self.on;
+        let on_failure = on.connect || on.reset || on.timeout || on.garbage;
+        self.count > 0 && (on_failure || !self.statuses.is_empty())
+    }
 }
 
 impl Default for Retries {

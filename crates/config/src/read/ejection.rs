@@ -1,16 +1,39 @@
-//! `eject`: when a server is taken out for what it answers to requests.
+//! `eject`: when a server is taken out for what requests met there.
 
 use super::{TIMEOUT, is_false, is_true};
 use crate::diagnostic::Findings;
 use crate::limits;
-use crate::plan::Eject;
-use crate::section::{Keys, Section};
+use crate::plan::{Eject, EjectOn};
+use crate::section::{Keys, Kind, Section};
+use crate::value;
 
-const KEYS: Keys = Keys::new(&["failures", "error_share", "latency", "time", "share_max"]);
+const KEYS: Keys = Keys::new(&[
+    "on",
+    "failures",
+    "error_share",
+    "latency",
+    "time",
+    "share_max",
+]);
 
+const ON: Kind<EjectOn> = Kind {
+    expected: "\"connections\" or \"answers\"",
+    parse: |text| {
+        let known = [
+            ("connections", EjectOn::Connections),
+            ("answers", EjectOn::Answers),
+        ];
+        value::choose("kind of failure", text, &known)
+    },
+};
+
+/// What takes servers out; without the key, failures of connections do.
 pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Eject> {
-    const EXPECTED: &str = "true, or a table such as { failures = 5, error_share = \"50%\" }";
-    let value = group.value("eject")?;
+    const EXPECTED: &str =
+        "true, false, or a table such as { failures = 5, error_share = \"50%\" }";
+    let Some(value) = group.value("eject") else {
+        return Some(Eject::on(EjectOn::Connections));
+    };
     if is_true(value) {
         return Some(Eject::default());
     }
@@ -18,7 +41,8 @@ pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -
         return None;
     }
     let section = Section::of("eject", value, EXPECTED, KEYS, findings)?;
-    let default = Eject::default();
+    let on = section.read("on", ON, findings).unwrap_or_default();
+    let default = Eject::on(on);
     let failures = unless_off(&section, "failures", |section| {
         section.count("failures", 1..=limits::HEALTH_COUNT_MAX, findings)
     });
@@ -32,6 +56,7 @@ pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -
     let time = section.read("time", TIMEOUT, findings);
     let share_max = section.percent("share_max", 1..=100, findings);
     let eject = Eject {
+        on,
         consecutive_failures: failures.unwrap_or(default.consecutive_failures),
         error_share: error_share.unwrap_or(default.error_share),
         latency_share: latency.unwrap_or(default.latency_share),

@@ -11,8 +11,8 @@ use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::plan::{
-    Action, Balance, HashKey, ProxyVersion, Reuse, Route, Server, ServerAddress, Sticky, Upstream,
-    UpstreamTls, Verify,
+    Action, Balance, Eject, HashKey, ProxyVersion, Reuse, Route, Server, ServerAddress, Sticky,
+    Upstream, UpstreamTls, Verify,
 };
 use crate::section::{Keys, Kind, Section, first_of, in_order, kind_of, parsed};
 use crate::value::{self, Invalid};
@@ -454,7 +454,9 @@ fn coherent(
             findings,
         );
     }
-    if upstream.health.is_none() && upstream.eject.is_none() {
+    let may_be_several = |server: &Server| server.address.may_be_several();
+    let is_single = upstream.servers.len() == 1 && !upstream.servers.iter().any(may_be_several);
+    if upstream.health.is_none() && (upstream.eject.is_none() || is_single) {
         group.warn_of_idle(
             &["slow_start"],
             "without health or eject: no server comes back",
@@ -468,20 +470,37 @@ fn coherent(
             findings,
         );
     }
-    if let [_] = upstream.servers.as_slice()
-        && !upstream
-            .servers
-            .iter()
-            .any(|server| server.address.may_be_several())
-    {
+    if is_single && upstream.eject.is_some() {
         group.warn_of_idle(
             &["eject"],
             "with a single server: one always stays",
             findings,
         );
     }
+    warn_of_idle_backups(&upstream, group, findings);
     check_tls_name(&upstream, group, findings);
     upstream
+}
+
+/// Backups get requests when all others are out, or a request has failed at all of them: something has to notice.
+fn warn_of_idle_backups(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
+    let (backups, others): (Vec<&Server>, Vec<&Server>) =
+        upstream.servers.iter().partition(|server| server.backup);
+    // A name may turn out to have no address.
+    let are_names = others.iter().all(|server| server.address.may_be_several());
+    if backups.is_empty() || are_names || upstream.health.is_some() || upstream.retries.are_made() {
+        return;
+    }
+    let all_may_go = |eject: &Eject| {
+        eject.looks_at_failures() && eject.out_max(upstream.servers.len()) >= others.len()
+    };
+    if !upstream.eject.as_ref().is_some_and(all_may_go) {
+        let message = format!(
+            "the backup servers of {} never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+            group.name()
+        );
+        findings.warning(group.place("servers"), message);
+    }
 }
 
 /// That the name in a server's certificate is known: the path of a Unix socket is none.

@@ -61,6 +61,7 @@ fn a_group_with_every_key_means_what_it_says() {
             })
         }),
         eject: Some(Eject {
+            on: EjectOn::Answers,
             consecutive_failures: 3.try_into().ok(),
             error_share: None,
             latency_share: Some(300),
@@ -144,6 +145,19 @@ fn short_forms_stand_for_the_defaults() {
     assert_eq!(with("eject = true").eject, Some(Eject::default()));
     assert_eq!(with("eject = {}").eject, Some(Eject::default()));
     assert_eq!(with("eject = false").eject, None);
+    let on_connections = Eject::on(EjectOn::Connections);
+    assert_eq!(with("").eject, Some(on_connections));
+    assert_eq!(
+        with("eject = { on = \"connections\", time = \"30s\" }").eject,
+        Some(Eject {
+            time: Duration::from_secs(30),
+            ..on_connections
+        })
+    );
+    assert_eq!(
+        (on_connections.error_share, on_connections.share_max),
+        (None, 100)
+    );
     assert_eq!(with("retries = 0").retries.count, 0);
     assert_eq!(with("retries = {}").retries, Retries::default());
     assert_eq!(with("tls = true").tls, Some(UpstreamTls::default()));
@@ -306,6 +320,10 @@ const BAD: &Sentences = &[
         ],
     ),
     (
+        "[upstream.app]\nservers = [\"a:1\", \"b:1\"]\neject = { on = \"conections\" }",
+        &["3:16: unknown kind of failure \"conections\"; nearest: \"connections\""],
+    ),
+    (
         "[upstream.app]\nservers = [\"a:1\"]\nretries = 11",
         &["3:11: retries 11 is out of range: expected 0 to 10"],
     ),
@@ -402,6 +420,24 @@ const IDLE: &Sentences = &[
         &["6:9: eject looks at nothing: expected one of failures, error_share and latency"],
     ),
     (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\", { address = \"10.0.0.9:1\", backup = true }]\nretries = 0\neject = false",
+        &[
+            "5:1: the backup servers of [upstream.app] never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+        ],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.2:1\", \"10.0.0.3:1\", \"10.0.0.1:1\", { address = \"10.0.0.9:1\", backup = true }]\nretries = 0\neject = true",
+        &[
+            "5:1: the backup servers of [upstream.app] never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+        ],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\", { address = \"10.0.0.9:1\", backup = true }]\nretries = 0\neject = { failures = false, error_share = false, latency = \"300%\" }",
+        &[
+            "5:1: the backup servers of [upstream.app] never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+        ],
+    ),
+    (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"a:1\"]\nretries = { count = 0, statuses = [503] }",
         &["6:24: statuses has no effect when count is 0"],
     ),
@@ -414,3 +450,19 @@ const IDLE: &Sentences = &[
         &["7:1: connections_idle_max has no effect when reuse is \"never\""],
     ),
 ];
+
+#[test]
+fn backups_that_can_be_reached_are_not_warned_of() {
+    let two = "{ address = \"10.0.0.9:1\", backup = true }";
+    for (first, keys) in [
+        ("10.0.0.1:1", ""),
+        ("10.0.0.1:1", "eject = false"),
+        ("10.0.0.1:1", "retries = 0"),
+        ("10.0.0.1:1", "retries = 0\neject = true"),
+        ("10.0.0.1:1", "retries = 0\neject = false\nhealth = \"tcp\""),
+        ("a:1", "retries = 0\neject = false"),
+    ] {
+        let found = group(&format!("servers = [{first:?}, {two}]\n{keys}"));
+        assert_eq!(found.servers.len(), 2);
+    }
+}

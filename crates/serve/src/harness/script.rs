@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{OneLiner, ServerAddress};
-use onrush_engine::{BUFFER_BYTES, Stream};
+use onrush_engine::{BUFFER_BYTES, Listener, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request, response};
 
@@ -60,6 +60,16 @@ struct Seen {
 impl Site {
     pub(crate) fn upstream(&self, scripts: &[&[Step]]) -> Upstream {
         let (listener, address) = self.listen();
+        self.upstream_on(listener, address, scripts)
+    }
+
+    /// The same for somebody who listens already.
+    pub(crate) fn upstream_on(
+        &self,
+        listener: Listener,
+        address: SocketAddr,
+        scripts: &[&[Step]],
+    ) -> Upstream {
         let seen: Rc<Seen> = Rc::default();
         let upstream = Upstream {
             address,

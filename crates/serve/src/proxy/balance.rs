@@ -86,7 +86,7 @@ pub(crate) struct Question<'a, Load, Latency> {
     /// A server's latency as [`Ewma`](super::ewma::Ewma) values it now, in nanoseconds; 0 when it is not known. Only
     /// `PeakEwma` reads it.
     pub(crate) latency: &'a Latency,
-    /// Servers on which this request has failed. They are chosen only when no other is left.
+    /// Servers on which this request has failed. They are not chosen.
     pub(crate) avoid: &'a [u32],
 }
 
@@ -164,7 +164,13 @@ impl Balancer {
         self.members.len()
     }
 
-    /// The server that takes the request; `None` when all members are full, or there are none.
+    /// Whether it chooses among others than these.
+    pub(crate) fn has_others_than(&self, servers: &[u32]) -> bool {
+        let is_other = |member: &Member| !servers.contains(&member.server);
+        self.members.iter().any(is_other)
+    }
+
+    /// The server that takes the request; `None` when all members are full or to be avoided, or there are none.
     pub(crate) fn choose<Load, Latency>(
         &mut self,
         question: &Question<'_, Load, Latency>,
@@ -173,23 +179,19 @@ impl Balancer {
         Load: Fn(u32) -> u32,
         Latency: Fn(u32) -> u64,
     {
-        let mut chosen = self.choose_but(question.avoid, question);
-        if chosen.is_none() && !question.avoid.is_empty() {
-            chosen = self.choose_but(&[], question);
-        }
-        chosen.map(|index| self.members[index].server)
+        self.choose_index(question)
+            .map(|index| self.members[index].server)
     }
 
-    /// The index of the member that takes the request, which is none of `avoid`.
-    fn choose_but<Load, Latency>(
+    fn choose_index<Load, Latency>(
         &mut self,
-        avoid: &[u32],
         question: &Question<'_, Load, Latency>,
     ) -> Option<usize>
     where
         Load: Fn(u32) -> u32,
         Latency: Fn(u32) -> u64,
     {
+        let avoid = question.avoid;
         let load = |member: &Member| (question.load)(member.server);
         let latency = |member: &Member| (question.latency)(member.server);
         let fits =
@@ -279,11 +281,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_failed_the_request_is_chosen_only_when_no_other_is_left() {
+    fn a_server_that_failed_the_request_is_not_chosen_for_it_again() {
         check(&[9, 1, 9], &[], &[0, 2], &[Some(1)]);
-        check(&[9, 1, 9], &[1], &[0, 2], &[Some(0), Some(2)]);
-        check(&[9, 1, 9], &[0, 1], &[0, 1, 2], &[Some(2)]);
-        check(&[1], &[], &[0], &[Some(0)]);
+        check(&[9, 1, 9], &[1], &[0, 2], &[None]);
+        check(&[9, 1, 9], &[], &[0, 1, 2], &[None]);
+        check(&[1], &[], &[0], &[None]);
     }
 
     #[test]

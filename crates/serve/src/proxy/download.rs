@@ -179,9 +179,9 @@ impl<'a> Download<'a> {
         }
         let (group, server) = self.to;
         self.forward
-            .is_answered_now(server, group, &self.worker.core, head.status);
+            .is_answered_now(server, group, self.worker, head.status);
         let now = self.worker.core.now();
-        if self.forward.drops(head.status, group, self.progress, now) {
+        if self.forward.drops(head.status, self.to, self.progress, now) {
             return Err(Failure::Status(head.status));
         }
         let is_sent = self.progress.request_is_sent.get();

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use onrush_engine::{Error, Kind};
+use onrush_config::plan::EjectOn;
+use onrush_engine::{Errno, Error, Kind};
 use onrush_http::{Place, Refusal};
 
+use super::eject::Outcome;
 use super::group::Unplaced;
 use crate::meter::Class;
 
@@ -99,19 +101,20 @@ impl Failure {
 }
 
 impl Failure {
-    /// Whether it says something about the server.
-    pub(crate) fn is_the_servers(&self) -> bool {
+    /// What it says about the server to who counts failures `on` these; `None` when nothing.
+    pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {
-            Failure::Connect(_)
-            | Failure::Unanswered(_)
-            | Failure::ClosedUnanswered
-            | Failure::BadAnswer(_)
-            | Failure::Cut(_) => true,
+            Failure::Connect(error) => connect_outcome(error),
+            Failure::Unanswered(_) | Failure::ClosedUnanswered => Some(Outcome::Failed),
+            Failure::BadAnswer(_) | Failure::Cut(_) => match on {
+                EjectOn::Answers => Some(Outcome::Failed),
+                EjectOn::Connections => None,
+            },
             // What its status says has been observed as an answer.
             Failure::Status(_)
             | Failure::Unplaced(_)
             | Failure::BadRequest(_)
-            | Failure::Client(_) => false,
+            | Failure::Client(_) => None,
         }
     }
 
@@ -161,6 +164,28 @@ impl Failure {
     }
 }
 
+/// What a connection that was not made says about the server: nothing when it is we who lack what it takes (connect(2),
+/// socket(2)), and little when it only has too many connections to accept just now (a Unix socket says so).
+fn connect_outcome(error: &Error) -> Option<Outcome> {
+    match error.kind {
+        Kind::Os(
+            Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOBUFS
+            | Errno::NOMEM
+            | Errno::ADDRNOTAVAIL
+            | Errno::ACCESS
+            | Errno::PERM,
+        )
+        | Kind::NoBuffers
+        | Kind::Stopping => None,
+        Kind::Os(Errno::AGAIN) => Some(Outcome::Failed),
+        Kind::TimedOut | Kind::FileTooShort | Kind::Truncated | Kind::Alert(_) | Kind::Os(_) => {
+            Some(Outcome::Unreachable)
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -202,6 +227,37 @@ mod tests {
             (Failure::Client(late(Op::Send)), None),
         ] {
             assert_eq!(failure.status(), status, "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_we_lack_says_nothing_about_the_server() {
+        let connect = |errno| Failure::Connect(Error::new(Op::Connect, Kind::Os(errno)));
+        let late = Error::new(Op::Recv, Kind::TimedOut);
+        for (failure, on_connections, on_answers) in [
+            (
+                connect(Errno::CONNREFUSED),
+                Some(Outcome::Unreachable),
+                Some(Outcome::Unreachable),
+            ),
+            (
+                connect(Errno::AGAIN),
+                Some(Outcome::Failed),
+                Some(Outcome::Failed),
+            ),
+            (connect(Errno::MFILE), None, None),
+            (connect(Errno::ADDRNOTAVAIL), None, None),
+            (
+                Failure::Unanswered(late),
+                Some(Outcome::Failed),
+                Some(Outcome::Failed),
+            ),
+            (Failure::BadAnswer("x".into()), None, Some(Outcome::Failed)),
+            (Failure::Status(503), None, None),
+            (Failure::BadRequest("x".into()), None, None),
+        ] {
+            assert_eq!(failure.outcome(EjectOn::Connections), on_connections);
+            assert_eq!(failure.outcome(EjectOn::Answers), on_answers, "{failure}");
         }
     }
 }

@@ -25,7 +25,7 @@ use onrush_tls::Transport;
 
 use super::download::{Done, Download};
 use super::failure::Failure;
-use super::group::{FOREVER, Group, Place, Server, Unplaced};
+use super::group::{Errand, FOREVER, Group, Place, Reach, Server, Unplaced};
 use super::portion;
 use super::rewrite::{self, Afterwards};
 use super::trunk;
@@ -33,7 +33,7 @@ use super::tunnel::{self, Tunnel};
 use super::upload::{Stopped, Upload};
 use crate::compress::Wish;
 use crate::connection::Connection;
-use crate::limits::UNREAD_REST_MAX;
+use crate::limits::{SERVERS_TRIED_MAX, UNREAD_REST_MAX};
 use crate::passage::Asker;
 use crate::respond::Context;
 use crate::respond::refuse::refuse;
@@ -60,6 +60,10 @@ pub(crate) struct Forward {
     /// Servers that have failed: none, for nearly all requests.
     #[allow(clippy::box_collection, reason = "16 bytes less in every exchange")]
     tried: Option<Box<Vec<u32>>>,
+    /// Attempts after the first that count as such.
+    attempts: Cell<u8>,
+    /// Why it goes to the server that it goes to.
+    errand: Errand,
     group: u32,
     head_bytes: u32,
     method: Method,
@@ -154,6 +158,8 @@ impl Forward {
             },
             sent: Cell::default(),
             tried: None,
+            attempts: Cell::new(0),
+            errand: Errand::Ordinary,
             group: way.group as u32,
             head_bytes: head.bytes as u32,
             method: head.method,
@@ -176,9 +182,11 @@ impl Forward {
         group.count_request(now);
         if group.queue.is_empty()
             && let Some(place) = group
-                .place_on(forward.sticks_to, now)
+                .place_on(forward.sticks_to)
+                .or_else(|| group.place_on_trial(head.method, now))
                 .or_else(|| group.place(way.key, &[], now).ok())
         {
+            forward.errand = place.errand();
             forward.sent_on = forward.send_at_once(&place, group, head, input, asker)?;
             forward.place = Some(place);
         }
@@ -265,55 +273,88 @@ impl Forward {
             && !progress.server_has_spoken.get()
     }
 
-    /// Whether the answer to it could be another server's: nobody has heard of this one's, and the request is still at
-    /// hand and may be repeated.
-    pub(crate) fn may_try_again(&self, group: &Group, progress: &Progress) -> bool {
-        !self.is_consumed
+    /// Whether the answer to it could be another server's than that of `last`: nobody has heard of this one's, and the
+    /// request is still at hand.
+    fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
+        group.plan.retries.count > 0
+            && !self.is_consumed
             && !progress.client_is_told.get()
-            && self.tried().len() < usize::from(group.plan.retries.count)
-            && group.members() > self.tried().len() + 1
+            && self.tried().len() < SERVERS_TRIED_MAX
+            && group.has_other(self.tried(), last, reach)
     }
 
-    /// Whether `failure` of its server is worth another attempt; asking takes from the group's budget.
+    /// Whether there was no connection because the request had no time left for one, which is not the server's fault.
+    fn has_hurried(&self, failure: &Failure, now: Instant) -> bool {
+        let is_late = |error: &Error| error.kind == Kind::TimedOut && now >= self.until;
+        matches!(failure, Failure::Connect(error) if is_late(error))
+    }
+
+    /// Counts another attempt, if it may have one.
+    fn spends_attempt(&self, group: &Group) -> bool {
+        let may = self.attempts.get() < group.plan.retries.count;
+        self.attempts.set(self.attempts.get() + u8::from(may));
+        may
+    }
+
+    /// Whether `failure` of the server `last` is worth another attempt.
+    ///
+    /// The budget keeps retries from multiplying the load of servers that have too much of it. So what was never sent
+    /// is free: it has cost no server anything. And so is what was lost with the connections to a server that is out:
+    /// those requests were in flight there, and there will be no more of them.
     fn takes_again(
         &self,
         failure: &Failure,
         group: &Group,
+        last: u32,
         progress: &Progress,
         now: Instant,
     ) -> bool {
-        if !self.may_try_again(group, progress) {
+        if let Failure::Status(_) = failure {
+            // It was asked for, and taken from the budget, when the status was seen.
+            return true;
+        }
+        if now >= self.until || !self.may_try_again(group, last, Reach::LastResort, progress) {
             return false;
         }
         let on = &group.plan.retries.on;
-        let is_wanted = match failure {
-            // Nothing was sent.
+        match failure {
+            // Waiting for one server after the other would take too long.
+            Failure::Connect(error) if error.kind == Kind::TimedOut => {
+                on.connect && self.spends_attempt(group)
+            }
             Failure::Connect(_) => on.connect,
-            // It was asked for, and taken from the budget, when the status was seen.
-            Failure::Status(_) => return true,
             _ if !self.method.is_idempotent() => false,
-            Failure::Unanswered(error) if error.kind == Kind::TimedOut => on.timeout,
-            Failure::Unanswered(_) | Failure::ClosedUnanswered => on.reset,
-            Failure::BadAnswer(_) => on.garbage,
-            Failure::Unplaced(_)
+            Failure::Unanswered(error) if error.kind == Kind::TimedOut => {
+                on.timeout && self.spends_attempt(group) && group.may_retry(now)
+            }
+            Failure::Unanswered(_) | Failure::ClosedUnanswered => {
+                on.reset
+                    && self.spends_attempt(group)
+                    && (group.is_out(last) || group.may_retry(now))
+            }
+            Failure::BadAnswer(_) => {
+                on.garbage && self.spends_attempt(group) && group.may_retry(now)
+            }
+            Failure::Status(_)
+            | Failure::Unplaced(_)
             | Failure::Cut(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
-        };
-        is_wanted && group.may_retry(now)
+        }
     }
 
-    /// Whether an answer with `status` is dropped for another server's.
+    /// Whether an answer of the server `last` with `status` is dropped for another server's.
     pub(crate) fn drops(
         &self,
         status: u16,
-        group: &Group,
+        (group, last): (&Group, u32),
         progress: &Progress,
         now: Instant,
     ) -> bool {
         group.plan.retries.statuses.contains(&status)
             && self.method.is_idempotent()
-            && self.may_try_again(group, progress)
+            && self.may_try_again(group, last, Reach::InService, progress)
+            && self.spends_attempt(group)
             && group.may_retry(now)
     }
 
@@ -342,10 +383,10 @@ impl Forward {
     }
 
     /// The answer's head has come.
-    pub(crate) fn is_answered_now(&self, server: u32, group: &Group, core: &Core, status: u16) {
-        if group.measures() {
-            let now = core.now();
-            group.answered(server, status, now.since(self.sent.get()), now);
+    pub(crate) fn is_answered_now(&self, server: u32, group: &Group, worker: &Worker, status: u16) {
+        if group.measures(self.errand) {
+            let latency = worker.core.now().since(self.sent.get());
+            group.answered((server, self.errand), status, latency, worker);
         }
     }
 }
@@ -393,6 +434,7 @@ pub(crate) async fn exchange(
                 }
             },
         };
+        forward.errand = place.errand();
         let failure = match try_on(&place, forward, client, &group, &progress).await {
             Ok(None) => return Ok(None),
             Ok(Some(link)) => {
@@ -401,8 +443,11 @@ pub(crate) async fn exchange(
             }
             Err(failure) => failure,
         };
-        group.failed(place.index(), &failure, worker.core.now());
-        if !forward.takes_again(&failure, &group, &progress, worker.core.now()) {
+        let now = worker.core.now();
+        if !forward.has_hurried(&failure, now) {
+            group.failed(&place, &failure, &worker);
+        }
+        if !forward.takes_again(&failure, &group, place.index(), &progress, now) {
             let name = &place.server().name;
             fail(forward, client, name, &progress, failure)?;
             return Ok(None);

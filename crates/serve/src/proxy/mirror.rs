@@ -20,7 +20,7 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
 use super::{portion, rewrite, tunnel};
-use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX};
+use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
 use crate::passage::Asker;
 use crate::worker::Worker;
 
@@ -29,6 +29,7 @@ struct Duplicate {
     worker: Rc<Worker>,
     group: Rc<Group>,
     place: Place,
+    key: u64,
     /// Head and body.
     request: Rc<[u8]>,
     method: Method,
@@ -75,11 +76,12 @@ pub(crate) fn duplicate(
         worker: worker.myself(),
         group: Rc::clone(group),
         place,
+        key,
         request: [&buffer[..], &body[..]].concat().into(),
         method: head.method,
         origin: asker.origin(head.headers),
     };
-    worker.core.spawn(async move { duplicate.run().await });
+    worker.core.spawn(duplicate.run());
 }
 
 /// Whether `share` of 10,000 requests are chosen, by 64 even bits.
@@ -115,18 +117,37 @@ impl Drop for Duplicate {
 }
 
 impl Duplicate {
-    async fn run(&self) {
-        let Err(failure) = self.exchange().await else {
-            return;
-        };
-        let core = &self.worker.core;
-        if core.is_stopping() {
-            return;
+    /// Sends the copy to one server after the other until one takes it: what was never sent may go to the next.
+    async fn run(mut self) {
+        let mut tried = Vec::new();
+        loop {
+            let Err(failure) = self.exchange().await else {
+                return;
+            };
+            let core = &self.worker.core;
+            if core.is_stopping() {
+                return;
+            }
+            self.group.failed(&self.place, &failure, &self.worker);
+            let retries = &self.group.plan.retries;
+            tried.push(self.place.index());
+            let next = match failure {
+                Failure::Connect(_)
+                    if retries.count > 0
+                        && retries.on.connect
+                        && tried.len() < SERVERS_TRIED_MAX =>
+                {
+                    self.group.place(self.key, &tried, core.now()).ok()
+                }
+                _ => None,
+            };
+            let Some(next) = next else {
+                let name = &self.place.server().name;
+                let what = format_args!("server {name}: {failure}; it had a copy of a request");
+                return self.worker.log.failure(core, what);
+            };
+            self.place = next;
         }
-        self.group.failed(self.place.index(), &failure, core.now());
-        let name = &self.place.server().name;
-        let what = format_args!("server {name}: {failure}; it had a copy of a request");
-        self.worker.log.failure(core, what);
     }
 
     async fn exchange(&self) -> Result<(), Failure> {
@@ -213,11 +234,11 @@ impl Duplicate {
             if status < 200 {
                 continue;
             }
-            if self.group.measures() {
-                let now = self.worker.core.now_exact();
-                let latency = now.since(sent);
-                self.group
-                    .answered(self.place.index(), status, latency, now);
+            let errand = self.place.errand();
+            if self.group.measures(errand) {
+                let latency = self.worker.core.now_exact().since(sent);
+                let at = (self.place.index(), errand);
+                self.group.answered(at, status, latency, &self.worker);
             }
             return Ok(Some(end));
         }

@@ -4,12 +4,15 @@
 //! A server of the configuration is one seat, or, when it is a name, as many seats as its name may have addresses; those
 //! that have none at present are vacant.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::{Address, Instant};
 
+use super::absence::{Absence, Cause, Terms};
+use super::eject::Census;
 use crate::limits::ADDRESSES_PER_NAME;
 
 /// The servers of one group.
@@ -32,9 +35,10 @@ pub(crate) struct Seat {
     at: Mutex<Option<At>>,
     /// By active checks.
     is_healthy: AtomicBool,
-    /// Until when it is ejected, in nanoseconds of the clock; 0 when it is not.
-    out_until: AtomicU64,
-    /// Since when it may have requests, in nanoseconds of the clock; 0 for a server that was never away.
+    /// A [`Presence`]. Changed only while `ejection` is locked.
+    presence: AtomicU8,
+    ejection: Mutex<Ejection>,
+    /// Since when it may have requests, or is on trial, in nanoseconds of the clock; 0 for a server that was never away.
     since: AtomicU64,
     /// Requests in flight of all cores; counted only with a bound.
     in_flight: AtomicU32,
@@ -47,6 +51,36 @@ pub(crate) struct At {
     pub(crate) weight: u32,
     /// Whether it gets requests only when no other server can take them.
     pub(crate) backup: bool,
+}
+
+/// Whether a server has been taken out for what requests met there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Presence {
+    In,
+    Out,
+    /// It gets one request, to show whether it answers again.
+    OnTrial,
+    /// And has got it.
+    Tried,
+}
+
+/// What is remembered of a server being taken out.
+#[derive(Debug, Default)]
+struct Ejection {
+    absence: Absence,
+    /// Counts its absences, so that who looks after one does not meddle with the next.
+    term: u32,
+}
+
+/// A server has been taken out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Out {
+    /// The number of this absence.
+    pub(crate) term: u32,
+    pub(crate) cause: Cause,
+    /// How long it is left alone.
+    pub(crate) wait: Duration,
 }
 
 /// Whether a server may have requests now.
@@ -127,7 +161,7 @@ impl Roster {
             {
                 *at = Some(new.clone());
                 seat.is_healthy.store(true, Ordering::Relaxed);
-                seat.out_until.store(0, Ordering::Relaxed);
+                seat.begin_anew();
                 seat.since.store(now.nanoseconds(), Ordering::Relaxed);
                 has_changed = true;
             }
@@ -138,21 +172,108 @@ impl Roster {
         left.len()
     }
 
-    /// How many seats are taken and how many of them are ejected at `now`.
-    pub(crate) fn ejected(&self, now: Instant) -> (usize, usize) {
-        let taken = || self.seats.iter().filter(|seat| seat.at().is_some());
-        (
-            taken().count(),
-            taken().filter(|seat| seat.is_out(now)).count(),
-        )
+    /// How the servers are now. O(n), for when one has failed.
+    pub(crate) fn census(&self) -> Census {
+        let mut census = Census {
+            seated: 0,
+            out: 0,
+            in_service: 0,
+        };
+        for seat in self.seats.iter().filter(|seat| seat.lock().is_some()) {
+            let is_out = seat.presence() != Presence::In;
+            census.seated += 1;
+            census.out += usize::from(is_out);
+            census.in_service += usize::from(!is_out && seat.is_healthy());
+        }
+        census
     }
 
-    /// Takes a server out until `until`.
-    pub(crate) fn eject(&self, seat: u32, until: Instant) {
+    /// Takes a server out for as long as `terms` say; `None` when it is out already. One on trial has failed it.
+    pub(crate) fn take_out(
+        &self,
+        seat: u32,
+        cause: Cause,
+        terms: &Terms,
+        now: Instant,
+    ) -> Option<Out> {
         let seat = &self.seats[seat as usize];
-        seat.out_until.store(until.nanoseconds(), Ordering::Relaxed);
-        seat.since.store(until.nanoseconds(), Ordering::Relaxed);
+        let mut ejection = seat.ejection();
+        let wait = match seat.presence() {
+            Presence::In => ejection.absence.begin(cause, terms, now),
+            Presence::Tried => ejection.absence.go_on(cause, terms),
+            Presence::Out | Presence::OnTrial => return None,
+        };
+        ejection.term = ejection.term.wrapping_add(1);
+        seat.set_presence(Presence::Out);
+        let term = ejection.term;
+        drop(ejection);
         self.changed();
+        Some(Out { term, cause, wait })
+    }
+
+    /// Whether absence `term` of a server lasts.
+    pub(crate) fn is_out(&self, seat: u32, term: u32) -> bool {
+        let seat = &self.seats[seat as usize];
+        seat.ejection().term == term && seat.presence() == Presence::Out
+    }
+
+    /// It was looked at and could not be connected to: how long it is left alone now. `None` when absence `term` has ended.
+    pub(crate) fn stays_out(&self, seat: u32, term: u32, terms: &Terms) -> Option<Duration> {
+        let seat = &self.seats[seat as usize];
+        let mut ejection = seat.ejection();
+        let lasts = ejection.term == term && seat.presence() == Presence::Out;
+        lasts.then(|| ejection.absence.go_on(Cause::Unreachable, terms))
+    }
+
+    /// Gives a server one request to show whether it answers again, if absence `term` lasts.
+    pub(crate) fn put_on_trial(&self, seat: u32, term: u32, now: Instant) {
+        let seat = &self.seats[seat as usize];
+        let ejection = seat.ejection();
+        if ejection.term == term && seat.presence() == Presence::Out {
+            seat.since.store(now.nanoseconds(), Ordering::Relaxed);
+            seat.set_presence(Presence::OnTrial);
+            drop(ejection);
+            self.changed();
+        }
+    }
+
+    /// Claims the request that a server on trial gets.
+    pub(crate) fn claim_trial(&self, seat: u32) -> bool {
+        self.turn(seat, Presence::OnTrial, Presence::Tried)
+    }
+
+    /// That request has shown nothing: another may be tried.
+    pub(crate) fn give_trial_back(&self, seat: u32) {
+        if self.turn(seat, Presence::Tried, Presence::OnTrial) {
+            self.changed();
+        }
+    }
+
+    fn turn(&self, seat: u32, from: Presence, to: Presence) -> bool {
+        let seat = &self.seats[seat as usize];
+        let _ejection = seat.ejection();
+        let fits = seat.presence() == from;
+        if fits {
+            seat.set_presence(to);
+        }
+        fits
+    }
+
+    /// A server that was out gets requests again. Returns whether that is news; with `term`, only if that absence lasts.
+    pub(crate) fn bring_back(&self, seat: u32, term: Option<u32>, now: Instant) -> bool {
+        let seat = &self.seats[seat as usize];
+        let mut ejection = seat.ejection();
+        let lasts = term.is_none_or(|term| term == ejection.term);
+        if !lasts || seat.presence() == Presence::In {
+            return false;
+        }
+        ejection.absence.end(now);
+        ejection.term = ejection.term.wrapping_add(1);
+        seat.since.store(now.nanoseconds(), Ordering::Relaxed);
+        seat.set_presence(Presence::In);
+        drop(ejection);
+        self.changed();
+        true
     }
 
     /// What active checks say of a server from now on.
@@ -187,13 +308,14 @@ impl Seat {
             connections_max: server.connections_max.map_or(u32::MAX, Into::into),
             at: Mutex::new(at),
             is_healthy: AtomicBool::new(true),
-            out_until: AtomicU64::new(0),
+            presence: AtomicU8::new(Presence::In as u8),
+            ejection: Mutex::default(),
             since: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<At>> {
+    fn lock(&self) -> MutexGuard<'_, Option<At>> {
         // Nothing can panic while it is held; and a panic ends the process.
         self.at
             .lock()
@@ -205,8 +327,39 @@ impl Seat {
         self.lock().clone()
     }
 
-    fn is_out(&self, now: Instant) -> bool {
-        self.out_until.load(Ordering::Relaxed) > now.nanoseconds()
+    fn ejection(&self) -> MutexGuard<'_, Ejection> {
+        // As above.
+        self.ejection
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn set_presence(&self, presence: Presence) {
+        self.presence.store(presence as u8, Ordering::Relaxed);
+    }
+
+    /// Another server sits here, of which nothing is known.
+    fn begin_anew(&self) {
+        let mut ejection = self.ejection();
+        ejection.absence = Absence::default();
+        ejection.term = ejection.term.wrapping_add(1);
+        self.set_presence(Presence::In);
+    }
+
+    /// Whether it has been taken out.
+    pub(crate) fn presence(&self) -> Presence {
+        match self.presence.load(Ordering::Relaxed) {
+            0 => Presence::In,
+            1 => Presence::Out,
+            2 => Presence::OnTrial,
+            3 => Presence::Tried,
+            other => unreachable!("{other} was never stored"),
+        }
+    }
+
+    /// Since when it is on trial, if it is.
+    pub(crate) fn on_trial_since(&self) -> Instant {
+        Instant::from_nanoseconds(self.since.load(Ordering::Relaxed))
     }
 
     /// Whether active checks have it in.
@@ -214,25 +367,14 @@ impl Seat {
         self.is_healthy.load(Ordering::Relaxed)
     }
 
-    /// Whether it may have requests at `now`, apart from being vacant.
-    pub(crate) fn standing(&self, now: Instant) -> Standing {
-        if !self.is_healthy() || self.is_out(now) {
+    /// Whether it may have requests, apart from being vacant.
+    pub(crate) fn standing(&self) -> Standing {
+        if !self.is_healthy() || self.presence() != Presence::In {
             return Standing::Out;
         }
         Standing::In {
             since: self.since.load(Ordering::Relaxed),
         }
-    }
-
-    /// Whether its ejection has ended, which is said once.
-    pub(crate) fn has_returned(&self, now: Instant) -> bool {
-        let until = self.out_until.load(Ordering::Relaxed);
-        if until == 0 || until > now.nanoseconds() {
-            return false;
-        }
-        self.out_until
-            .compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
     }
 
     /// Requests in flight of all cores, when there is a bound.
@@ -307,26 +449,66 @@ mod tests {
         let now = Instant::from_nanoseconds;
         roster.place(0, &[at(1), at(2)], now(1));
         roster.set_healthy(0, false, now(2));
-        roster.eject(1, now(100));
+        take_out(&roster, 1, 2);
         roster.place(0, &[at(3), at(2)], now(3));
         let seats = roster.seats();
-        assert_eq!(seats[0].standing(now(4)), Standing::In { since: 3 });
-        assert_eq!(seats[1].standing(now(4)), Standing::Out);
+        assert_eq!(seats[0].standing(), Standing::In { since: 3 });
+        assert_eq!(seats[1].standing(), Standing::Out);
+        roster.place(0, &[at(3), at(4)], now(5));
+        assert_eq!(seats[1].standing(), Standing::In { since: 5 });
+    }
+
+    fn take_out(roster: &Roster, seat: u32, now: u64) -> Option<Out> {
+        let terms = Terms::from(&plan::Eject::default());
+        let now = Instant::from_nanoseconds(now);
+        roster.take_out(seat, Cause::Unreliable, &terms, now)
     }
 
     #[test]
-    fn an_ejected_server_comes_back_when_its_time_is_over() {
+    fn a_server_is_taken_out_once_and_is_back_when_it_is_brought_back() {
         let roster = roster("\"10.0.0.1:80\", \"10.0.0.2:80\"");
-        let at = Instant::from_nanoseconds;
-        roster.eject(1, at(100));
+        let now = Instant::from_nanoseconds;
+        let census = |out, in_service| Census {
+            seated: 2,
+            out,
+            in_service,
+        };
+        assert_eq!(roster.census(), census(0, 2));
+        let out = take_out(&roster, 1, 100).expect("it was in");
+        assert!(take_out(&roster, 1, 101).is_none(), "it is out already");
         let seat = &roster.seats()[1];
-        assert_eq!(seat.standing(at(99)), Standing::Out);
-        assert_eq!(roster.ejected(at(99)), (2, 1));
-        assert_eq!(seat.standing(at(100)), Standing::In { since: 100 });
-        assert_eq!(roster.ejected(at(100)), (2, 0));
-        roster.set_healthy(1, false, at(200));
-        assert_eq!(seat.standing(at(300)), Standing::Out);
-        roster.set_healthy(1, true, at(400));
-        assert_eq!(seat.standing(at(400)), Standing::In { since: 400 });
+        assert_eq!(seat.standing(), Standing::Out);
+        assert_eq!(roster.census(), census(1, 1));
+        assert!(roster.is_out(1, out.term));
+        assert!(!roster.bring_back(1, Some(out.term + 1), now(200)));
+        assert!(roster.bring_back(1, Some(out.term), now(200)));
+        assert!(!roster.bring_back(1, None, now(201)), "it is back already");
+        assert!(!roster.is_out(1, out.term));
+        assert_eq!(seat.standing(), Standing::In { since: 200 });
+        roster.set_healthy(1, false, now(300));
+        assert_eq!(seat.standing(), Standing::Out);
+        assert_eq!(roster.census(), census(0, 1));
+        roster.set_healthy(1, true, now(400));
+        assert_eq!(seat.standing(), Standing::In { since: 400 });
+    }
+
+    #[test]
+    fn a_server_on_trial_gets_one_request_at_a_time() {
+        let roster = roster("\"10.0.0.1:80\", \"10.0.0.2:80\"");
+        let now = Instant::from_nanoseconds;
+        let out = take_out(&roster, 0, 100).expect("it was in");
+        assert!(!roster.claim_trial(0), "not yet");
+        roster.put_on_trial(0, out.term, now(200));
+        assert_eq!(roster.seats()[0].standing(), Standing::Out);
+        assert!(roster.claim_trial(0));
+        assert!(!roster.claim_trial(0), "another has it");
+        roster.give_trial_back(0);
+        assert!(roster.claim_trial(0));
+        let again = take_out(&roster, 0, 300).expect("it failed its trial");
+        assert_eq!(again.wait, 2 * out.wait);
+        roster.give_trial_back(0);
+        assert!(!roster.claim_trial(0), "it is out");
+        roster.put_on_trial(0, out.term, now(400));
+        assert!(!roster.claim_trial(0), "that absence has ended");
     }
 }

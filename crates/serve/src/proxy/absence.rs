@@ -1,0 +1,175 @@
+//! How long a server that was taken out stays out. Pure: why it is out and `now` in, a wait out.
+//!
+//! Who could not be connected to is connected to again, soon at first: that costs no request, and tells all there is to
+//! know. Who did not answer is out for longer, and then gets a single request.
+
+use std::time::Duration;
+
+use onrush_config::plan;
+use onrush_engine::Instant;
+
+use crate::limits::{EJECT_DOUBLINGS_MAX, EJECT_TIME_MAX, RECHECK_WAIT};
+
+/// Why a server is out, as far as its return depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// There was no connection: the first one brings it back.
+    #[default]
+    Unreachable,
+    /// It takes connections and does not answer as it should: an answer brings it back.
+    Unreliable,
+}
+
+/// How long servers wait for each look at them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    unreachable: Term,
+    unreliable: Term,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    /// The first time; each time after that twice as long.
+    first: Duration,
+    /// But no longer than this.
+    longest: Duration,
+}
+
+/// The absences of one server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Absence {
+    cause: Cause,
+    /// How often it was looked at in vain or taken out, less what has been forgiven.
+    repeats: u32,
+    /// When it came back the last time.
+    returned: Instant,
+}
+
+impl Absence {
+    /// The server goes out; returns how long it is left alone.
+    pub(crate) fn begin(&mut self, cause: Cause, terms: &Terms, now: Instant) -> Duration {
+        if cause == self.cause {
+            self.forgive(terms.of(cause), now);
+        }
+        self.go_on(cause, terms)
+    }
+
+    /// It was looked at in vain; returns how long it is left alone now.
+    pub(crate) fn go_on(&mut self, cause: Cause, terms: &Terms) -> Duration {
+        if std::mem::replace(&mut self.cause, cause) != cause {
+            self.repeats = 0;
+        }
+        let wait = terms.of(cause).wait(self.repeats);
+        self.repeats = (self.repeats + 1).min(EJECT_DOUBLINGS_MAX);
+        wait
+    }
+
+    /// It is back.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.returned = now;
+    }
+
+    /// Who has served for as long as its last wait was goes back one step, and so on.
+    fn forgive(&mut self, term: Term, now: Instant) {
+        let mut served = now.since(self.returned);
+        while let Some(before) = self.repeats.checked_sub(1) {
+            let Some(rest) = served.checked_sub(term.wait(before)) else {
+                return;
+            };
+            (served, self.repeats) = (rest, before);
+        }
+    }
+}
+
+impl From<&plan::Eject> for Terms {
+    fn from(written: &plan::Eject) -> Self {
+        Self {
+            unreachable: Term {
+                first: RECHECK_WAIT.min(written.time),
+                longest: written.time,
+            },
+            unreliable: Term {
+                first: written.time,
+                longest: EJECT_TIME_MAX.max(written.time),
+            },
+        }
+    }
+}
+
+impl Terms {
+    fn of(&self, cause: Cause) -> Term {
+        match cause {
+            Cause::Unreachable => self.unreachable,
+            Cause::Unreliable => self.unreliable,
+        }
+    }
+}
+
+impl Term {
+    fn wait(self, repeats: u32) -> Duration {
+        let doubled = self
+            .first
+            .saturating_mul(1 << repeats.min(EJECT_DOUBLINGS_MAX));
+        doubled.min(self.longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms() -> Terms {
+        Terms::from(&plan::Eject::default())
+    }
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanoseconds(milliseconds * 1_000_000)
+    }
+
+    #[test]
+    fn who_cannot_be_reached_is_tried_soon_and_then_less_often() {
+        let mut absence = Absence::default();
+        let first = absence.begin(Cause::Unreachable, &terms(), at(1000));
+        let mut waits = vec![first.as_millis()];
+        for _ in 0..7 {
+            waits.push(absence.go_on(Cause::Unreachable, &terms()).as_millis());
+        }
+        assert_eq!(
+            waits,
+            [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]
+        );
+    }
+
+    #[test]
+    fn each_repeat_takes_longer_up_to_a_limit_and_good_service_is_rewarded() {
+        let mut absence = Absence::default();
+        let mut now = 1_000_000;
+        let mut out_for = |serves: u64| {
+            now += serves * 1000;
+            let wait = absence.begin(Cause::Unreliable, &terms(), at(now));
+            now += wait.as_millis() as u64;
+            absence.end(at(now));
+            wait.as_secs()
+        };
+        assert_eq!([0; 7].map(&mut out_for), [10, 20, 40, 80, 160, 300, 300]);
+        // It was out for 300 s, so 299 s are not enough to be forgiven anything.
+        assert_eq!(out_for(299), 300);
+        // After an hour all is.
+        assert_eq!(out_for(3600), 10);
+        assert_eq!(out_for(9), 20);
+        assert_eq!(out_for(20), 20, "one step is forgiven");
+        assert_eq!(out_for(30), 10, "both are");
+    }
+
+    #[test]
+    fn another_cause_begins_anew() {
+        let mut absence = Absence::default();
+        for _ in 0..5 {
+            absence.begin(Cause::Unreachable, &terms(), at(1));
+        }
+        let wait = absence.begin(Cause::Unreliable, &terms(), at(1));
+        assert_eq!(wait, Duration::from_secs(10));
+        let wait = absence.go_on(Cause::Unreachable, &terms());
+        assert_eq!(wait, Duration::from_millis(250));
+    }
+}

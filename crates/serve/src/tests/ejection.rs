@@ -1,0 +1,261 @@
+//! Servers that stop to answer: with every default no request is lost that may be repeated, and they come back by
+//! themselves.
+
+use std::time::Duration;
+
+use onrush_config::Plan;
+use onrush_config::plan::{Eject, EjectOn, RetryOn, Server, ServerAddress};
+
+use crate::harness::{Peer, Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
+use crate::meter::Class;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
+
+/// A server that is well.
+fn good(site: &Site) -> Upstream {
+    site.upstream(&[&[Step::Read, send(OK), Step::Again]])
+}
+
+/// Forwards everything to a group of these servers, everything else at its default.
+fn plan(servers: &[&Upstream]) -> Plan {
+    let mut plan = servers[0].plan();
+    let servers = servers
+        .iter()
+        .map(|server| Server::at(ServerAddress::Ip(server.address)));
+    plan.upstreams[0].servers = servers.collect();
+    plan
+}
+
+async fn status(client: &mut Peer, request: &str) -> String {
+    client.send(request.as_bytes()).await;
+    client.receive_text().await[9..12].to_owned()
+}
+
+/// So many requests at the same time of one client each, half of which are in flight on a server that resets all of them
+/// at once; how many were answered.
+async fn answered_of(site: &Site, request: &str, clients: usize) -> usize {
+    let in_flight = clients / 2;
+    let bad = site.upstream(&[&[Step::Read, Step::WaitForConnections(in_flight), Step::Reset]]);
+    let (address, worker) = site.serve_worker(&plan(&[&bad, &good(site)]));
+    let mut peers = Vec::new();
+    for _ in 0..clients {
+        let peer = site.connect(&address).await;
+        peer.send(request.as_bytes()).await;
+        peers.push(peer);
+    }
+    let mut answered = 0;
+    for peer in &mut peers {
+        answered += usize::from(&peer.receive_text().await[9..12] == "200");
+    }
+    let lost = worker.meter.totals().failures(Class::Reset);
+    assert_eq!(lost as usize, clients - answered);
+    assert!(worker.groups[0].is_out(0), "it has been noticed");
+    answered
+}
+
+#[test]
+fn all_that_a_server_had_in_flight_when_it_died_is_answered_by_others() {
+    on_every_driver(|site| async move {
+        // Many more than the budget for retries grants.
+        assert_eq!(answered_of(&site, GET, 200).await, 200);
+    });
+}
+
+#[test]
+fn what_may_not_be_repeated_is_lost_where_it_was_in_flight_and_nowhere_else() {
+    on_every_driver(|site| async move {
+        assert_eq!(answered_of(&site, POST, 40).await, 20);
+    });
+}
+
+#[test]
+fn a_server_that_refuses_connections_is_out_at_once_and_back_when_it_accepts_them() {
+    on_every_driver(|site| async move {
+        let (listener, gone) = site.listen();
+        drop(listener);
+        let other = good(&site);
+        let mut plan = plan(&[&other, &other]);
+        plan.upstreams[0].servers[0].address = ServerAddress::Ip(gone);
+        let (address, worker) = site.serve_worker(&plan);
+        let group = &worker.groups[0];
+        let mut client = site.connect(&address).await;
+        for _ in 0..20 {
+            assert_eq!(status(&mut client, POST).await, "200");
+        }
+        let totals = worker.meter.totals();
+        assert_eq!((totals.failed(), totals.retried), (0, 1));
+        assert!(group.is_out(0));
+        let listener = site.listen_again(gone);
+        let back = site.upstream_on(listener, gone, &[&[Step::Read, send(OK), Step::Again]]);
+        site.until("its return", || !group.is_out(0)).await;
+        for _ in 0..4 {
+            assert_eq!(status(&mut client, POST).await, "200");
+        }
+        assert_eq!(back.requests().concat().len(), 2, "its share");
+    });
+}
+
+#[test]
+fn with_eject_false_each_request_finds_another_server_by_itself() {
+    on_every_driver(|site| async move {
+        let (listener, gone) = site.listen();
+        drop(listener);
+        let other = good(&site);
+        let mut plan = plan(&[&other, &other, &other]);
+        plan.upstreams[0].eject = None;
+        // The budget grants ten of these and a fifth of the requests.
+        for server in 0..2 {
+            plan.upstreams[0].servers[server].address = ServerAddress::Ip(gone);
+        }
+        let (address, worker) = site.serve_worker(&plan);
+        let mut client = site.connect(&address).await;
+        for _ in 0..60 {
+            assert_eq!(status(&mut client, POST).await, "200");
+        }
+        assert_eq!(worker.meter.totals().failed(), 0);
+        assert!(!worker.groups[0].is_out(0));
+    });
+}
+
+#[test]
+fn where_retries_are_off_a_refused_connection_is_an_answer() {
+    on_every_driver(|site| async move {
+        let (listener, gone) = site.listen();
+        drop(listener);
+        let other = good(&site);
+        for (count, connect) in [(0, true), (2, false)] {
+            let mut plan = plan(&[&other, &other]);
+            plan.upstreams[0].servers[0].address = ServerAddress::Ip(gone);
+            plan.upstreams[0].retries.count = count;
+            plan.upstreams[0].retries.on.connect = connect;
+            let mut client = site.connect(&site.serve(&plan)).await;
+            let mut statuses = Vec::new();
+            for _ in 0..20 {
+                statuses.push(status(&mut client, GET).await);
+            }
+            statuses.retain(|status| status != "200");
+            assert_eq!(statuses, ["502"], "it is out after the first");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
+    on_simulated_cores(|site| async move {
+        let bad = site.upstream(&[&[Step::Read]]);
+        let (address, worker) = site.serve_worker(&plan(&[&bad, &good(&site)]));
+        let mut client = site.connect(&address).await;
+        for _ in 0..40 {
+            assert_eq!(status(&mut client, GET).await, "200");
+        }
+        let requests = || bad.requests().concat().len();
+        assert_eq!(requests(), 5, "out after five failures");
+        // It is connected to, gets a request, and is out for twice the time.
+        for (wait, seen) in [(8, 5), (5, 6), (15, 6), (8, 7)] {
+            site.core.sleep(Duration::from_secs(wait)).await;
+            for _ in 0..20 {
+                assert_eq!(status(&mut client, GET).await, "200");
+            }
+            assert_eq!(requests(), seen);
+        }
+        assert!(worker.groups[0].is_out(0));
+        assert_eq!(worker.meter.totals().failed(), 0);
+    });
+}
+
+#[test]
+fn a_server_that_answers_the_one_request_is_back() {
+    on_simulated_cores(|site| async move {
+        let dead = [Step::Read];
+        let alive = [Step::Read, send(OK), Step::Again];
+        // Five failures and two looks at whether it takes connections.
+        let bad = site.upstream(&[&dead, &dead, &dead, &dead, &dead, &dead, &dead, &alive]);
+        let (address, worker) = site.serve_worker(&plan(&[&bad, &good(&site)]));
+        let mut client = site.connect(&address).await;
+        for _ in 0..20 {
+            assert_eq!(status(&mut client, GET).await, "200");
+        }
+        assert!(worker.groups[0].is_out(0));
+        site.core.sleep(Duration::from_secs(12)).await;
+        for _ in 0..2 {
+            assert_eq!(status(&mut client, GET).await, "200");
+        }
+        assert!(!worker.groups[0].is_out(0));
+    });
+}
+
+#[test]
+fn a_server_that_hangs_gets_one_request_when_its_time_is_over() {
+    on_simulated_cores(|site| async move {
+        let hung = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
+        let mut plan = plan(&[&hung, &good(&site)]);
+        plan.timeouts.upstream_first_byte = Duration::from_secs(1);
+        plan.upstreams[0].retries.on = RetryOn {
+            timeout: true,
+            ..plan.upstreams[0].retries.on
+        };
+        let (address, _) = site.serve_worker(&plan);
+        let mut client = site.connect(&address).await;
+        for _ in 0..20 {
+            assert_eq!(status(&mut client, GET).await, "200");
+        }
+        let requests = || hung.requests().concat().len();
+        assert_eq!(requests(), 5);
+        site.core.sleep(Duration::from_secs(12)).await;
+        for _ in 0..20 {
+            assert_eq!(status(&mut client, GET).await, "200");
+        }
+        assert_eq!(requests(), 6);
+    });
+}
+
+#[test]
+fn when_all_servers_were_gone_the_first_that_is_back_gets_the_next_request() {
+    on_every_driver(|site| async move {
+        let [(first, one), (second, other)] = [site.listen(), site.listen()];
+        drop((first, second));
+        let some = good(&site);
+        let mut plan = plan(&[&some, &some]);
+        plan.upstreams[0].servers[0].address = ServerAddress::Ip(one);
+        plan.upstreams[0].servers[1].address = ServerAddress::Ip(other);
+        let (address, worker) = site.serve_worker(&plan);
+        let mut client = site.connect(&address).await;
+        for _ in 0..10 {
+            assert_eq!(status(&mut client, GET).await, "502");
+        }
+        let is_out = |server| worker.groups[0].is_out(server);
+        let (back, at) = match (is_out(0), is_out(1)) {
+            (true, false) => (0, one),
+            (false, true) => (1, other),
+            both => panic!("one stays: {both:?}"),
+        };
+        let listener = site.listen_again(at);
+        let _back = site.upstream_on(listener, at, &[&[Step::Read, send(OK), Step::Again]]);
+        assert_eq!(status(&mut client, POST).await, "200");
+        assert!(!is_out(back));
+    });
+}
+
+#[test]
+fn statuses_are_no_reason_unless_they_are_asked_for() {
+    on_every_driver(|site| async move {
+        let failing = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n";
+        let failing = site.upstream(&[&[Step::Read, send(failing), Step::Again]]);
+        for (eject, is_out) in [
+            (Some(Eject::on(EjectOn::Connections)), false),
+            (Some(Eject::default()), true),
+            (None, false),
+        ] {
+            let mut plan = plan(&[&failing, &good(&site)]);
+            plan.upstreams[0].eject = eject;
+            let (address, worker) = site.serve_worker(&plan);
+            let mut client = site.connect(&address).await;
+            for _ in 0..20 {
+                status(&mut client, GET).await;
+            }
+            assert_eq!(worker.groups[0].is_out(0), is_out, "{eject:?}");
+        }
+    });
+}
