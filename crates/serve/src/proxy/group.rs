@@ -1,37 +1,39 @@
 //! A group of servers, seen from one core: who may get requests, who gets the next, and a pool of connections for each.
 
+mod choice;
+mod evidence;
+
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_config::plan::{self, Balance, EjectOn, HashKey, ProxyVersion, ServerAddress, Upstream};
-use onrush_engine::random::{Random, mix};
+use onrush_config::plan::{self, Balance, HashKey, ProxyVersion, ServerAddress, Upstream};
+use onrush_engine::random::Random;
 use onrush_engine::{Address, Core, Errno, Error, Instant, Kind, Op, Stream};
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::{self, Origin};
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
-use onrush_http::{Method, cookie, header_is};
+use onrush_http::{cookie, header_is};
 use onrush_tls::{Connector, Transport};
 
-use super::absence::{Cause, Terms};
-use super::balance::{Balancer, Member, Policy, Question, hash};
+use super::balance::{Balancer, Member, Policy, hash};
 use super::budget::Budget;
-use super::eject::{self, Ejector};
 use super::ewma::{Decay, Ewma};
-use super::failure::Failure;
 use super::pool::Pool;
-use super::queue::{Queue, Ticket};
-use super::recheck;
+use super::queue::Queue;
 use super::roster::{At, Presence, Roster, Seat, Standing};
 use super::slow_start::SlowStart;
 use super::trunk::Trunks;
-use crate::limits::{LATENCY_MEMORY, POOL_SWEEP, TRIAL_PATIENCE};
+use crate::limits::{LATENCY_MEMORY, POOL_SWEEP};
 use crate::passage::Asker;
 use crate::tls;
 use crate::worker::Worker;
+
+pub(crate) use choice::{Errand, Place, Reach, Unplaced};
+
+use evidence::Ejection;
 
 /// One server of a group, or the place for one.
 #[derive(Debug)]
@@ -82,51 +84,11 @@ pub(crate) struct Group {
     is_desperate: Cell<bool>,
 }
 
-/// What takes servers out, and for how long.
-#[derive(Debug)]
-struct Ejection {
-    ejector: RefCell<Ejector>,
-    terms: Terms,
-}
-
-/// Why a request goes to a server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Errand {
-    /// It is in service.
-    Ordinary,
-    /// It is on trial, and this request shows whether it is well again.
-    Trial,
-    /// It has been taken out, and there is no other.
-    LastResort,
-}
-
-/// Which servers come into question.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reach {
-    /// Those that are not known to be out.
-    InService,
-    /// Those that have been taken out for what requests met there, too.
-    LastResort,
-}
-
 /// Later than everything.
 pub(crate) const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
 /// No server's index.
 pub(crate) const NOBODY: u32 = u32::MAX;
-
-/// Why no server takes a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unplaced {
-    /// All are down, or none has an address.
-    NoServer,
-    /// All have as many connections as they may have.
-    Full,
-    /// And as many requests as may wait for them do.
-    QueueFull,
-    /// And that did not change in time.
-    QueuedTooLong,
-}
 
 impl Group {
     /// `seed` tells the cores apart.
@@ -172,22 +134,13 @@ impl Group {
             decay: Decay::new(LATENCY_MEMORY),
             budget: RefCell::new(Budget::new(upstream.retries.budget)),
             chance: Random::stream(seed, 1),
-            // One always stays.
-            ejection: upstream
-                .eject
-                .as_ref()
-                .filter(|_| roster.seats().len() > 1)
-                .map(|written| Ejection {
-                    ejector: RefCell::new(Ejector::new(written.into(), roster.seats().len())),
-                    terms: written.into(),
-                }),
+            ejection: Ejection::of(upstream, roster.seats().len()),
             measures: Cell::new(false),
             on_trial: Cell::new(NOBODY),
             is_desperate: Cell::new(false),
             roster: Arc::clone(roster),
             connector: connector.clone(),
         };
-        group.find_out_who_measures();
         group.look(now);
         group
     }
@@ -203,138 +156,6 @@ impl Group {
 
     pub(crate) fn roster(&self) -> &Arc<Roster> {
         &self.roster
-    }
-
-    /// Chooses a server by `key`, none of `avoid`: of those in service, and when a request has failed at all of them, of
-    /// the backups and then of those that were taken out.
-    ///
-    /// # Errors
-    /// [`Unplaced::NoServer`] or [`Unplaced::Full`].
-    #[inline]
-    pub(crate) fn place(
-        self: &Rc<Self>,
-        key: u64,
-        avoid: &[u32],
-        now: Instant,
-    ) -> Result<Place, Unplaced> {
-        if self.roster.version() != self.seen.get() {
-            self.look(now);
-        }
-        let question = Question {
-            key,
-            load: &|server| self.load(server),
-            load_sum: self.in_flight.get(),
-            latency: &|server| self.server(server).latency.borrow().value(now, self.decay),
-            avoid,
-        };
-        loop {
-            let mut balancer = self.balancer.borrow_mut();
-            let Some(server) = balancer.choose(&question) else {
-                if avoid.is_empty() {
-                    return Err(match balancer.len() {
-                        0 => Unplaced::NoServer,
-                        _ => Unplaced::Full,
-                    });
-                }
-                if balancer.has_others_than(avoid) {
-                    return Err(Unplaced::Full);
-                }
-                drop(balancer);
-                return self.place_beyond(key, avoid);
-            };
-            let errand = match self.is_desperate.get() {
-                false => Errand::Ordinary,
-                true => Errand::LastResort,
-            };
-            // Another core may have taken the last connection since it was looked at.
-            if let Some(place) = self.take(server, errand) {
-                return Ok(place);
-            }
-        }
-    }
-
-    /// Chooses among the servers that get no requests as long as others take them. O(n), for a request that failed.
-    fn place_beyond(self: &Rc<Self>, key: u64, avoid: &[u32]) -> Result<Place, Unplaced> {
-        let candidates = self.seated().filter(|(server, _)| !avoid.contains(server));
-        let Some((_, _, server)) = candidates
-            .map(|(server, presence)| {
-                let is_out = presence != Presence::In;
-                (is_out, self.rank_beyond(server, key), server)
-            })
-            .min()
-        else {
-            return Err(Unplaced::NoServer);
-        };
-        let errand = match self.roster.seats()[server as usize].presence() {
-            Presence::In => Errand::Ordinary,
-            Presence::Out | Presence::OnTrial | Presence::Tried => Errand::LastResort,
-        };
-        self.take(server, errand).ok_or(Unplaced::Full)
-    }
-
-    /// The lower, the sooner it is asked where no balancer chooses: equal keys go to the same server (rendezvous hashing),
-    /// and others to the one with the fewest requests in flight for its weight.
-    fn rank_beyond(&self, server: u32, key: u64) -> (u64, u64) {
-        let its = self.server(server);
-        match self.plan.balance {
-            Balance::Hash(_) => (mix(key ^ its.identity.get()), 0),
-            Balance::First => (0, 0),
-            _ => {
-                let weight = its.at.borrow().as_ref().map_or(1, |at| at.weight);
-                let load = (u64::from(self.load(server)) << 16) / u64::from(weight);
-                (load, self.chance.bits())
-            }
-        }
-    }
-
-    /// The servers that are somewhere and that checks have nothing against, with whether they were taken out.
-    fn seated(&self) -> impl Iterator<Item = (u32, Presence)> {
-        let servers = (0..).zip(self.roster.seats().iter().zip(&self.servers));
-        servers.filter_map(|(index, (seat, server))| {
-            let is_there = seat.is_healthy() && server.at.borrow().is_some();
-            is_there.then(|| (index, seat.presence()))
-        })
-    }
-
-    /// Whether a request that failed at `tried` and at `last` may go to another server. O(n).
-    pub(crate) fn has_other(&self, tried: &[u32], last: u32, reach: Reach) -> bool {
-        self.seated().any(|(server, presence)| {
-            let is_in_reach = reach == Reach::LastResort || presence == Presence::In;
-            is_in_reach && server != last && !tried.contains(&server)
-        })
-    }
-
-    /// A place on a server that is on trial, if there is one and this request may be the one. Those that can be repeated
-    /// are taken first; when none has come for a while, any.
-    #[inline]
-    pub(crate) fn place_on_trial(self: &Rc<Self>, method: Method, now: Instant) -> Option<Place> {
-        let server = self.on_trial.get();
-        if server == NOBODY {
-            return None;
-        }
-        let since = self.roster.seats()[server as usize].on_trial_since();
-        if !method.is_idempotent() && now.since(since) < TRIAL_PATIENCE {
-            return None;
-        }
-        self.on_trial.set(NOBODY);
-        if !self.roster.claim_trial(server) {
-            return None;
-        }
-        let place = self.take(server, Errand::Trial);
-        if place.is_none() {
-            self.roster.give_trial_back(server);
-        }
-        place
-    }
-
-    /// A place on this server and no other.
-    pub(crate) fn place_on(self: &Rc<Self>, server: u32) -> Option<Place> {
-        let seat = self.roster.seats().get(server as usize)?;
-        let is_in = matches!(seat.standing(), Standing::In { .. });
-        if !is_in || self.server(server).at.borrow().is_none() {
-            return None;
-        }
-        self.take(server, Errand::Ordinary)
     }
 
     /// The server that the client's cookie names; [`NOBODY`] when it names none.
@@ -371,53 +192,6 @@ impl Group {
         writer.raw(b"\r\n");
     }
 
-    fn take(self: &Rc<Self>, server: u32, errand: Errand) -> Option<Place> {
-        if self.is_limited && !self.roster.seats()[server as usize].acquire() {
-            return None;
-        }
-        let counter = &self.server(server).in_flight;
-        counter.set(counter.get() + 1);
-        self.in_flight.set(self.in_flight.get() + 1);
-        Some(Place {
-            group: Rc::clone(self),
-            server,
-            errand,
-        })
-    }
-
-    /// [`Group::place`], waiting for room until `until`.
-    pub(crate) async fn place_patiently(
-        self: &Rc<Self>,
-        key: u64,
-        avoid: &[u32],
-        core: &Core,
-        until: Instant,
-    ) -> Result<Place, Unplaced> {
-        let mut ticket: Option<Ticket<'_>> = None;
-        loop {
-            // Who waits already has the right of way.
-            let is_next = ticket
-                .as_ref()
-                .map_or(self.queue.is_empty(), Ticket::is_first);
-            let placed = if is_next {
-                self.place(key, avoid, core.now())
-            } else {
-                Err(Unplaced::Full)
-            };
-            match placed {
-                Err(Unplaced::Full) => {}
-                placed => return placed,
-            }
-            if core.now() >= until {
-                return Err(Unplaced::QueuedTooLong);
-            }
-            match &ticket {
-                Some(ticket) => ticket.turn(core, until).await,
-                None => ticket = Some(self.queue.join().await.ok_or(Unplaced::QueueFull)?),
-            }
-        }
-    }
-
     /// What the group chooses a server by.
     #[inline]
     pub(crate) fn key(&self, head: &RequestHead<'_, '_>, asker: Asker<'_>) -> u64 {
@@ -425,133 +199,6 @@ impl Group {
             Balance::Hash(by) => key(by, head, asker),
             _ => 0,
         }
-    }
-
-    /// Whether anybody wants to know how an answer comes to a request on this errand.
-    #[inline]
-    pub(crate) fn measures(&self, errand: Errand) -> bool {
-        self.measures.get() || errand != Errand::Ordinary
-    }
-
-    fn find_out_who_measures(&self) {
-        let wants_answers = |ejection: &Ejection| ejection.ejector.borrow().wants_answers();
-        let measures = self.plan.balance == Balance::PeakEwma
-            || self.ejection.as_ref().is_some_and(wants_answers);
-        self.measures.set(measures);
-    }
-
-    /// A server has begun to answer with `status`, `latency` after the request.
-    pub(crate) fn answered(
-        &self,
-        (server, errand): (u32, Errand),
-        status: u16,
-        latency: Duration,
-        worker: &Worker,
-    ) {
-        if self.plan.balance == Balance::PeakEwma {
-            let its = &self.server(server).latency;
-            its.borrow_mut()
-                .observe(latency, worker.core.now(), self.decay);
-        }
-        let counts_statuses = self.ejects_on() == Some(EjectOn::Answers);
-        let outcome = if counts_statuses && status >= 500 {
-            eject::Outcome::Failed
-        } else {
-            eject::Outcome::Answered(latency)
-        };
-        self.observe((server, errand), outcome, worker);
-    }
-
-    /// A server has not answered, or not to the end.
-    pub(crate) fn failed(&self, place: &Place, failure: &Failure, worker: &Worker) {
-        if let Some(on) = self.ejects_on()
-            && let Some(outcome) = failure.outcome(on)
-        {
-            self.observe((place.server, place.errand), outcome, worker);
-        }
-    }
-
-    /// What counts as a failure that may take a server out, if anything does.
-    pub(crate) fn ejects_on(&self) -> Option<EjectOn> {
-        self.ejection
-            .as_ref()
-            .and(self.plan.eject)
-            .map(|eject| eject.on)
-    }
-
-    /// Whether requests have taken this server out.
-    pub(crate) fn is_out(&self, server: u32) -> bool {
-        self.roster.seats()[server as usize].presence() != Presence::In
-    }
-
-    fn observe(&self, (server, errand): (u32, Errand), outcome: eject::Outcome, worker: &Worker) {
-        let Some(ejection) = &self.ejection else {
-            return;
-        };
-        let now = worker.core.now();
-        let is_answered = matches!(outcome, eject::Outcome::Answered(_));
-        match errand {
-            Errand::Ordinary if self.is_out(server) => {
-                // A request from before. What it met is why the server is out.
-            }
-            Errand::Ordinary => {
-                let mut ejector = ejection.ejector.borrow_mut();
-                let reason = ejector.observe(server, outcome, now);
-                let may_go = || ejector.rules().may_take_out(self.roster.census());
-                let reason = reason.filter(|_| may_go());
-                drop(ejector);
-                self.find_out_who_measures();
-                if let Some(reason) = reason {
-                    self.take_out(server, reason.cause(), &reason, worker);
-                }
-            }
-            Errand::Trial | Errand::LastResort if is_answered => {
-                if self.roster.bring_back(server, None, now) {
-                    self.tell_return(server, "it answers");
-                }
-            }
-            Errand::Trial => {
-                let reason = "the request that was to show whether it answers failed";
-                self.take_out(server, Cause::Unreliable, &reason, worker);
-            }
-            // It is out already.
-            Errand::LastResort => {}
-        }
-    }
-
-    fn take_out(&self, server: u32, cause: Cause, why: &dyn fmt::Display, worker: &Worker) {
-        let Some(ejection) = &self.ejection else {
-            return;
-        };
-        let now = worker.core.now();
-        let Some(out) = self.roster.take_out(server, cause, &ejection.terms, now) else {
-            return;
-        };
-        let name = &self.server(server).name;
-        let until = match cause {
-            Cause::Unreachable => "until it accepts connections".to_owned(),
-            Cause::Unreliable => format!("for {:.0} s", out.wait.as_secs_f64()),
-        };
-        tracing::warn!("server {name} of {} is out {until}: {why}", self.plan.name);
-        let this = worker
-            .groups
-            .iter()
-            .find(|group| std::ptr::eq(&***group, self));
-        let group = Rc::clone(this.expect("a group of this core"));
-        let core = &worker.core;
-        core.spawn(recheck::bring_back(group, server, out, worker.myself()));
-    }
-
-    /// Absence `term` of a server that still could not be connected to: how it goes on, unless it has ended.
-    pub(crate) fn stays_out(&self, server: u32, term: u32) -> Option<(Cause, Duration)> {
-        let terms = &self.ejection.as_ref()?.terms;
-        let wait = self.roster.stays_out(server, term, terms)?;
-        Some((Cause::Unreachable, wait))
-    }
-
-    pub(crate) fn tell_return(&self, server: u32, why: &str) {
-        let name = &self.server(server).name;
-        tracing::info!("server {name} of {} is back: {why}", self.plan.name);
     }
 
     /// A request goes to the group for the first time.
@@ -598,15 +245,7 @@ impl Group {
         self.on_trial
             .set(on_trial.map_or(NOBODY, |(index, _)| index));
         self.balancer.borrow_mut().update(&members);
-    }
-
-    /// A server has been taken out, here or on another core: its connections are of no more use, and what was known of it
-    /// has served its purpose.
-    fn forget(&self, server: u32) {
-        self.server(server).pool.drain();
-        if let Some(ejection) = &self.ejection {
-            ejection.ejector.borrow_mut().forget(server);
-        }
+        self.find_out_who_measures();
     }
 
     /// Those that were taken out, for when nobody else is left: some server has to be asked, or a group whose servers
@@ -831,49 +470,5 @@ impl Server {
             self.latency.take();
         }
         self.at.replace(at);
-    }
-}
-
-/// A request's place on a server: it counts there until this is dropped.
-pub(crate) struct Place {
-    group: Rc<Group>,
-    server: u32,
-    errand: Errand,
-}
-
-impl Place {
-    /// The server's index in its group.
-    pub(crate) fn index(&self) -> u32 {
-        self.server
-    }
-
-    pub(crate) fn errand(&self) -> Errand {
-        self.errand
-    }
-
-    pub(crate) fn server(&self) -> &Server {
-        self.group.server(self.server)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let counter = &self.server().in_flight;
-        counter.set(counter.get() - 1);
-        self.group.in_flight.set(self.group.in_flight.get() - 1);
-        if self.group.is_limited {
-            self.group.roster.seats()[self.server as usize].release();
-            self.group.queue.call();
-        }
-        if self.errand == Errand::Trial {
-            // Unless it has shown how the server is.
-            self.group.roster.give_trial_back(self.server);
-        }
-    }
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Place({} of {})", self.server, self.group.plan.name)
     }
 }

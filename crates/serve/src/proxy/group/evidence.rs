@@ -1,0 +1,173 @@
+//! What requests meet at the servers of a group, and who is taken out for it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_config::plan::{Balance, EjectOn, Upstream};
+
+use super::super::absence::{Cause, Terms};
+use super::super::eject::{self, Ejector};
+use super::super::failure::Failure;
+use super::super::recheck;
+use super::super::roster::Presence;
+use super::{Errand, Group, Place};
+use crate::worker::Worker;
+
+/// What takes servers out, and for how long.
+#[derive(Debug)]
+pub(super) struct Ejection {
+    ejector: RefCell<Ejector>,
+    terms: Terms,
+}
+
+impl Ejection {
+    /// Of a group with so many places for servers, if anybody can be taken out there: one always stays.
+    pub(super) fn of(upstream: &Upstream, seats: usize) -> Option<Self> {
+        let written = upstream.eject.as_ref().filter(|_| seats > 1)?;
+        Some(Self {
+            ejector: RefCell::new(Ejector::new(written.into(), seats)),
+            terms: written.into(),
+        })
+    }
+}
+
+impl Group {
+    /// Whether anybody wants to know how an answer comes to a request on this errand.
+    #[inline]
+    pub(crate) fn measures(&self, errand: Errand) -> bool {
+        self.measures.get() || errand != Errand::Ordinary
+    }
+
+    pub(super) fn find_out_who_measures(&self) {
+        let wants_answers = |ejection: &Ejection| ejection.ejector.borrow().wants_answers();
+        let measures = self.plan.balance == Balance::PeakEwma
+            || self.ejection.as_ref().is_some_and(wants_answers);
+        self.measures.set(measures);
+    }
+
+    /// A server has begun to answer with `status`, `latency` after the request.
+    pub(crate) fn answered(
+        &self,
+        (server, errand): (u32, Errand),
+        status: u16,
+        latency: Duration,
+        worker: &Worker,
+    ) {
+        if self.plan.balance == Balance::PeakEwma {
+            let its = &self.server(server).latency;
+            its.borrow_mut()
+                .observe(latency, worker.core.now(), self.decay);
+        }
+        let counts_statuses = self.ejects_on() == Some(EjectOn::Answers);
+        let outcome = if counts_statuses && status >= 500 {
+            eject::Outcome::Failed
+        } else {
+            eject::Outcome::Answered(latency)
+        };
+        self.observe((server, errand), outcome, worker);
+    }
+
+    /// A server has not answered, or not to the end.
+    pub(crate) fn failed(&self, place: &Place, failure: &Failure, worker: &Worker) {
+        if let Some(on) = self.ejects_on()
+            && let Some(outcome) = failure.outcome(on)
+        {
+            self.observe((place.index(), place.errand()), outcome, worker);
+        }
+    }
+
+    /// What counts as a failure that may take a server out, if anything does.
+    pub(crate) fn ejects_on(&self) -> Option<EjectOn> {
+        self.ejection
+            .as_ref()
+            .and(self.plan.eject)
+            .map(|eject| eject.on)
+    }
+
+    /// Whether requests have taken this server out.
+    pub(crate) fn is_out(&self, server: u32) -> bool {
+        self.roster.seats()[server as usize].presence() != Presence::In
+    }
+
+    fn observe(&self, (server, errand): (u32, Errand), outcome: eject::Outcome, worker: &Worker) {
+        let Some(ejection) = &self.ejection else {
+            return;
+        };
+        let now = worker.core.now();
+        let is_answered = matches!(outcome, eject::Outcome::Answered(_));
+        match errand {
+            Errand::Ordinary if self.is_out(server) => {
+                // A request from before. What it met is why the server is out.
+            }
+            Errand::Ordinary => {
+                let mut ejector = ejection.ejector.borrow_mut();
+                let reason = ejector.observe(server, outcome, now);
+                let may_go = || ejector.rules().may_take_out(self.roster.census());
+                let reason = reason.filter(|_| may_go());
+                drop(ejector);
+                self.find_out_who_measures();
+                if let Some(reason) = reason {
+                    self.take_out(server, reason.cause(), &reason, worker);
+                }
+            }
+            Errand::Trial | Errand::LastResort if is_answered => {
+                if self.roster.bring_back(server, None, now) {
+                    self.tell_return(server, "it answers");
+                }
+            }
+            Errand::Trial => {
+                let reason = "the request that was to show whether it answers failed";
+                self.take_out(server, Cause::Unreliable, &reason, worker);
+            }
+            // It is out already.
+            Errand::LastResort => {}
+        }
+    }
+
+    fn take_out(&self, server: u32, cause: Cause, why: &dyn fmt::Display, worker: &Worker) {
+        let Some(ejection) = &self.ejection else {
+            return;
+        };
+        let now = worker.core.now();
+        let Some(out) = self.roster.take_out(server, cause, &ejection.terms, now) else {
+            return;
+        };
+        let name = &self.server(server).name;
+        let until = match cause {
+            Cause::Unreachable => "until it accepts connections".to_owned(),
+            Cause::Unreliable => format!("for {:.0} s", out.wait.as_secs_f64()),
+        };
+        tracing::warn!("server {name} of {} is out {until}: {why}", self.plan.name);
+        let this = worker
+            .groups
+            .iter()
+            .find(|group| std::ptr::eq(&***group, self));
+        let group = Rc::clone(this.expect("a group of this core"));
+        let core = &worker.core;
+        core.spawn(recheck::bring_back(group, server, out, worker.myself()));
+    }
+
+    /// Absence `term` of a server that still could not be connected to: how it goes on, unless it has ended.
+    pub(crate) fn stays_out(&self, server: u32, term: u32) -> Option<(Cause, Duration)> {
+        let terms = &self.ejection.as_ref()?.terms;
+        let wait = self.roster.stays_out(server, term, terms)?;
+        Some((Cause::Unreachable, wait))
+    }
+
+    pub(crate) fn tell_return(&self, server: u32, why: &str) {
+        let name = &self.server(server).name;
+        tracing::info!("server {name} of {} is back: {why}", self.plan.name);
+    }
+
+    /// A server has been taken out, here or on another core: its connections are of no more use, and what was known of it
+    /// has served its purpose.
+    pub(super) fn forget(&self, server: u32) {
+        self.server(server).pool.drain();
+        self.server(server).trunks.close();
+        if let Some(ejection) = &self.ejection {
+            ejection.ejector.borrow_mut().forget(server);
+        }
+    }
+}
