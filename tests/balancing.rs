@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -30,7 +32,7 @@ impl Balancer {
         // Long enough for a busy machine: servers that live must not fail by it, and what the kernel still has to do for
         // a killed one (the sockets of an io_uring are closed by a worker, later) must not either.
         let text = format!(
-            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"app\"\n[timeouts]\nupstream_first_byte = \"3s\"\n[upstream.app]\nservers = [{}]\n{group}\n",
+            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"app\"\n[timeouts]\nconnect = \"2s\"\nupstream_first_byte = \"3s\"\n[upstream.app]\nservers = [{}]\n{group}\n",
             servers.join(", ")
         );
         fs::write(&path, text).expect("it is ours");
@@ -100,7 +102,8 @@ fn kill_one(method: &str, requests: u64, group: &str, io: &str) -> [u64; 2] {
         failed,
         "{totals:?}"
     );
-    assert!(totals.number_before(" retried") > 0, "{totals:?}");
+    let retried = totals.number_before(" retried");
+    assert!(failed + retried > 0, "it was noticed: {totals:?}");
     [good, failed]
 }
 
@@ -162,6 +165,43 @@ fn a_server_that_hangs_costs_the_requests_it_has_and_no_others() {
                 let counted = format!("{timed_out} failed upstream ({timed_out} timeout)");
                 assert!(totals.line.contains(&counted), "{totals:?}");
             }
+        }
+    }
+}
+
+/// A server whose machine has gone, as far as connections to it can tell: nobody accepts them, and there is no room for
+/// more. It is there as long as what is returned.
+fn black_hole() -> (String, impl Sized) {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    bind(&socket, &any).expect("a free port");
+    listen(&socket, 0).expect("it is bound");
+    let address = getsockname(&socket).expect("it is bound");
+    let address = SocketAddrV4::try_from(address).expect("of IPv4");
+    let second = Duration::from_secs(1);
+    let mut waiting = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address.into(), second) {
+        waiting.push(stream);
+        assert!(waiting.len() < 100, "there is no room for so many");
+    }
+    (address.to_string(), (socket, waiting))
+}
+
+#[test]
+fn a_server_whose_machine_has_gone_costs_time_and_no_request() {
+    const REQUESTS: u64 = 1_000;
+    for io in drivers() {
+        for (method, group) in [("GET", ""), ("POST", ""), ("POST", "balance = \"random\"")] {
+            let alive = Serve::start(&["--respond", "200:hello", "--threads", "1"]);
+            let (gone, _hole) = black_hole();
+            let balancer = Balancer::start(&[&gone, &alive.address], group, io);
+            let load = balancer.load_by(method, REQUESTS);
+            assert_eq!(load.finish(["200"]), [REQUESTS], "{method} by {io}");
+            let totals = balancer.serve.stop();
+            assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+            // Each of the ten clients was there once at most before it was taken out.
+            let retried = totals.number_before(" retried");
+            assert!((1..=10).contains(&retried), "{totals:?}");
         }
     }
 }
