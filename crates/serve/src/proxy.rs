@@ -22,7 +22,7 @@ mod slow_start;
 pub(crate) mod check;
 mod health;
 
-mod absence;
+pub(crate) mod absence;
 mod budget;
 mod eject;
 mod recheck;

@@ -279,7 +279,7 @@ impl Forward {
         group.plan.retries.count > 0
             && !self.is_consumed
             && !progress.client_is_told.get()
-            && self.tried().len() < SERVERS_TRIED_MAX
+            && self.tried().len() + 1 < SERVERS_TRIED_MAX
             && group.has_other(self.tried(), last, reach)
     }
 

@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Eject, EjectOn, RetryOn, Server, ServerAddress};
+use onrush_config::plan::{Eject, EjectOn, RetryOn, Server, ServerAddress, Sticky};
 
 use crate::harness::{Peer, Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
+use crate::limits::SERVERS_TRIED_MAX;
 use crate::meter::Class;
+use crate::proxy::absence::{Cause, Terms};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
@@ -235,6 +237,54 @@ fn when_all_servers_were_gone_the_first_that_is_back_gets_the_next_request() {
         let _back = site.upstream_on(listener, at, &[&[Step::Read, send(OK), Step::Again]]);
         assert_eq!(status(&mut client, POST).await, "200");
         assert!(!is_out(back));
+    });
+}
+
+#[test]
+fn a_request_goes_through_so_many_servers_and_no_more() {
+    on_every_driver(|site| async move {
+        let mut plan = plan(&[&good(&site)]);
+        let gone = (0..20).map(|_| {
+            let (listener, address) = site.listen();
+            drop(listener);
+            Server::at(ServerAddress::Ip(address))
+        });
+        plan.upstreams[0].servers = gone.collect();
+        plan.upstreams[0].eject = None;
+        let (address, worker) = site.serve_worker(&plan);
+        let mut client = site.connect(&address).await;
+        assert_eq!(status(&mut client, GET).await, "502");
+        let totals = worker.meter.totals();
+        assert_eq!(totals.retried as usize + 1, SERVERS_TRIED_MAX);
+        assert_eq!(totals.failures(Class::Connect), 1);
+    });
+}
+
+#[test]
+fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
+    on_every_driver(|site| async move {
+        let (one, other) = (good(&site), good(&site));
+        let mut plan = plan(&[&one, &other]);
+        plan.upstreams[0].sticky = Some(Sticky {
+            cookie: "srv".into(),
+            age_max: None,
+        });
+        let (address, worker) = site.serve_worker(&plan);
+        let mut client = site.connect(&address).await;
+        client.send(GET.as_bytes()).await;
+        let answer = client.receive_text().await;
+        let cookie = answer.split_once("Set-Cookie: srv=").expect("a cookie").1;
+        let cookie = &cookie[..cookie.find(';').expect("attributes")];
+        let its = u32::from(one.connections() == 0);
+        let terms = Terms::from(&Eject::default());
+        let roster = worker.groups[0].roster();
+        let out = roster.take_out(its, Cause::Unreliable, &terms, site.core.now());
+        assert!(out.is_some());
+        let request = format!("GET / HTTP/1.1\r\nHost: h\r\nCookie: srv={cookie}\r\n\r\n");
+        client.send(request.as_bytes()).await;
+        let moved = client.receive_text().await;
+        assert!(moved.contains("Set-Cookie: srv="), "{moved}");
+        assert_eq!((one.connections(), other.connections()), (1, 1));
     });
 }
 
