@@ -66,7 +66,7 @@ impl Group {
         } else {
             eject::Outcome::Answered(latency)
         };
-        self.observe((server, errand), outcome, worker);
+        self.observe((server, errand), outcome, None, worker);
     }
 
     /// A server has not answered, or not to the end.
@@ -74,7 +74,8 @@ impl Group {
         if let Some(on) = self.ejects_on()
             && let Some(outcome) = failure.outcome(on)
         {
-            self.observe((place.index(), place.errand()), outcome, worker);
+            let at = (place.index(), place.errand());
+            self.observe(at, outcome, Some(failure), worker);
         }
     }
 
@@ -91,7 +92,14 @@ impl Group {
         self.roster.seats()[server as usize].presence() != Presence::In
     }
 
-    fn observe(&self, (server, errand): (u32, Errand), outcome: eject::Outcome, worker: &Worker) {
+    /// `failure` is what came of the request, where that is known.
+    fn observe(
+        &self,
+        (server, errand): (u32, Errand),
+        outcome: eject::Outcome,
+        failure: Option<&Failure>,
+        worker: &Worker,
+    ) {
         let Some(ejection) = &self.ejection else {
             return;
         };
@@ -108,8 +116,18 @@ impl Group {
                 let reason = reason.filter(|_| may_go());
                 drop(ejector);
                 self.find_out_who_measures();
-                if let Some(reason) = reason {
-                    self.take_out(server, reason.cause(), &reason, worker);
+                let Some(reason) = reason else { return };
+                let cause = reason.cause();
+                match failure {
+                    Some(last) => {
+                        let between = match cause {
+                            Cause::Unreachable => ":",
+                            Cause::Unreliable => ", at last:",
+                        };
+                        let why = format_args!("{reason}{between} {last}");
+                        self.take_out(server, cause, &why, worker);
+                    }
+                    None => self.take_out(server, cause, &reason, worker),
                 }
             }
             Errand::Trial | Errand::LastResort if is_answered => {
