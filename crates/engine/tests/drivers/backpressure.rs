@@ -1,0 +1,87 @@
+//! What a peer that does not read, or sends without end, can make us hold.
+
+use std::time::Duration;
+
+use onrush_engine::{Address, BUFFER_BYTES, Input, Kind, Stream};
+
+use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send};
+
+#[test]
+fn what_a_client_does_not_read_is_not_hoarded_by_the_kernel() {
+    on_every_driver(|core, listener, address| async move {
+        if matches!(address, Address::Unix(_)) {
+            return; // unix(7): a buffer of a fixed size.
+        }
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        server.set_send_patience(Duration::from_millis(50));
+        let mut taken = 0;
+        while send(&server, &bytes(BUFFER_BYTES)).await.is_ok() {
+            taken += BUFFER_BYTES;
+        }
+        // The client's window, a segment and what the limit grants are less than 0.2 MB; without the limit the kernel
+        // takes 2.5 MB or more.
+        assert!(taken <= 1 << 20, "{taken} bytes that nobody reads");
+        drop(client);
+    });
+}
+
+#[test]
+fn of_a_peer_that_sends_endlessly_only_a_handful_of_buffers_is_held() {
+    const STREAMS: usize = 20;
+    /// What the sender's end has under way, and what has come to the receiver's. Of the latter a multishot receive may
+    /// have one more than it was meant to.
+    const BUFFERS_PER_STREAM: usize = 2 + 2;
+    on_every_driver(|core, listener, address| async move {
+        // With io_uring the kernel holds a fixed number.
+        let lent = buffers_once_calm(&core).await;
+        let mut streams = Vec::new();
+        for _ in 0..STREAMS {
+            let sender = Stream::connect(&core, &address, None).await.unwrap();
+            let receiver = listener.accept().await.unwrap();
+            // It looks like a connection of small messages, until it is one no more.
+            for _ in 0..3 {
+                send(&sender, b"small").await.unwrap();
+                receiver.recv(&mut Input::default()).await.unwrap();
+            }
+            core.spawn(async move { while send(&sender, &bytes(BUFFER_BYTES)).await.is_ok() {} });
+            streams.push(receiver);
+        }
+        for _ in 0..3 {
+            let most = buffers_once_calm(&core).await;
+            let bound = lent + STREAMS * BUFFERS_PER_STREAM;
+            assert!(most <= bound, "{most} buffers in use, of {lent} lent");
+            for receiver in &streams {
+                let mut taken = 0;
+                while taken < 300_000 {
+                    taken += receiver.recv(&mut Input::default()).await.unwrap();
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn of_a_peer_that_sends_byte_by_byte_only_a_handful_of_buffers_is_held() {
+    on_every_driver(|core, listener, address| async move {
+        let lent = buffers_once_calm(&core).await;
+        let sender = Stream::connect(&core, &address, None).await.unwrap();
+        let receiver = listener.accept().await.unwrap();
+        send(&sender, b"x").await.unwrap();
+        receiver.recv(&mut Input::default()).await.unwrap();
+        // Once it has waited in vain it is ready to receive whatever comes.
+        receiver.set_deadline(Some(core.now_exact()));
+        let error = receiver.recv(&mut Input::default()).await.unwrap_err();
+        assert_eq!(error.kind, Kind::TimedOut);
+        for _ in 0..100 {
+            sender.queue(&b"x"[..]);
+            sender.flush().await.unwrap();
+            core.sleep(Duration::from_micros(100)).await;
+        }
+        let held = core.pool().in_use() - lent;
+        assert!(held <= 5, "{held} buffers for 100 bytes");
+        sender.shutdown().await.unwrap();
+        receiver.set_deadline(None);
+        assert_eq!(receive_all(&receiver).await.unwrap().len(), 100);
+    });
+}

@@ -1,0 +1,141 @@
+//! Streams that are dropped, reset, or outlived by their last bytes.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{Address, BUFFER_BYTES, Claim, Core, Input, Io, Listener, Simulation, Stream};
+
+use crate::ground::{SEEDS, bytes, on_every_driver, receive_all, send};
+
+#[test]
+fn a_stream_that_is_to_reset_when_dropped_never_looks_complete() {
+    on_every_driver(|core, listener, address| async move {
+        if matches!(address, Address::Unix(_)) {
+            return; // unix(7): no resets.
+        }
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        send(&server, b"half of it").await.unwrap();
+        server.reset_when_dropped();
+        drop(server);
+        let error = receive_all(&client).await.unwrap_err();
+        assert!(error.is_reset(), "{error}");
+    });
+}
+
+#[test]
+fn streams_dropped_with_everything_in_flight_return_all_buffers() {
+    on_every_driver(|core, listener, address| async move {
+        let before = core.pool().in_use();
+        for round in 0..50 {
+            let client = Stream::connect(&core, &address, None).await.unwrap();
+            let server = listener.accept().await.unwrap();
+            send(&client, &bytes(1000)).await.unwrap();
+            let mut input = Input::default();
+            if round % 2 == 0 {
+                server.recv(&mut input).await.unwrap();
+            }
+            // More than the socket buffers hold: the send stays in flight.
+            for _ in 0..20 {
+                let mut buffer = core.buffer().unwrap();
+                assert!(buffer.put(&bytes(BUFFER_BYTES)));
+                server.queue(buffer);
+            }
+            let mut flush = Box::pin(server.flush());
+            let _ = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(flush.as_mut().poll(context))
+            })
+            .await;
+            drop(flush);
+            drop(client);
+            drop(server);
+        }
+        // What the kernel still has to give back comes with the next turns.
+        for _ in 0..200 {
+            if core.pool().in_use() <= before + 256 {
+                break;
+            }
+            core.sleep(Duration::from_millis(1)).await;
+        }
+        assert!(
+            core.pool().in_use() <= before + 256,
+            "{} buffers leaked",
+            core.pool().in_use()
+        );
+    });
+}
+
+#[test]
+fn what_was_sent_last_arrives_although_the_core_ends() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let Address::Tcp(address) = claim.address().clone() else {
+            unreachable!()
+        };
+        let listener = Listener::new(&core, &claim).unwrap();
+        let client = std::thread::spawn(move || {
+            use std::io::Read;
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).map(|_| received.len())
+        });
+        core.spawn(async move {
+            let server = listener.accept().await.unwrap();
+            let shared: Rc<[u8]> = bytes(20_000_000).into();
+            server.queue(shared);
+            server.flush().await.unwrap();
+        });
+        assert_eq!(core.run(), 0);
+        assert_eq!(client.join().unwrap().unwrap(), 20_000_000, "{io:?}");
+    }
+}
+
+#[test]
+fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
+    for seed in SEEDS {
+        let mut options = Simulation::with_seed(seed);
+        options.reset = 100;
+        let core = Core::simulated(options);
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = Listener::new(&core, &claim).unwrap();
+        let address = claim.address().clone();
+        let resets = Rc::new(Cell::new(0));
+        let (seen, server, client) = (Rc::clone(&resets), core.clone(), core.clone());
+        core.spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                server.spawn(async move {
+                    let mut input = Input::default();
+                    while let Ok(1..) = stream.recv(&mut input).await {
+                        stream.queue(input.take().unwrap());
+                        if stream.flush().await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        core.spawn(async move {
+            for _ in 0..30 {
+                let stream = Stream::connect(&client, &address, None).await.unwrap();
+                let outcome = async {
+                    send(&stream, &bytes(5000)).await?;
+                    stream.shutdown().await?;
+                    receive_all(&stream).await
+                };
+                match outcome.await {
+                    Ok(received) => assert!(bytes(5000).starts_with(&received)),
+                    Err(error) => {
+                        assert!(error.is_reset(), "{error} (seed {seed})");
+                        seen.set(seen.get() + 1);
+                    }
+                }
+            }
+            client.stop(Duration::from_secs(1));
+        });
+        core.run();
+        assert!(resets.get() > 0, "resets happened (seed {seed})");
+    }
+}

@@ -1,0 +1,112 @@
+//! What every test stands on: a core of every driver, with a listener on every kind of address.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{
+    Address, BUFFER_BYTES, Claim, Core, Error, Input, Io, Listener, Simulation, Stream,
+};
+
+pub(crate) const SEEDS: std::ops::Range<u64> = 0..40;
+
+/// The addresses a kernel driver is tested on.
+fn addresses(directory: &std::path::Path) -> Vec<Address> {
+    vec![
+        Address::Tcp("127.0.0.1:0".parse().unwrap()),
+        Address::Tcp("[::1]:0".parse().unwrap()),
+        Address::Unix(directory.join("socket")),
+    ]
+}
+
+/// Runs `test` on a core of every driver, with a listener on every kind of address.
+pub(crate) fn on_every_driver<F, T>(test: F)
+where
+    F: Fn(Core, Listener, Address) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    let directory = tempfile::tempdir().unwrap();
+    for io in [Io::Epoll, Io::IoUring] {
+        if onrush_engine::choose(io).is_err() {
+            eprintln!("skipped: this kernel has no {io:?}");
+            continue;
+        }
+        for address in addresses(directory.path()) {
+            eprintln!("{io:?} on {address}");
+            run_one(Core::new(0, io).unwrap(), &address, &test);
+        }
+    }
+    for seed in SEEDS {
+        eprintln!("simulated, seed {seed}");
+        let core = Core::simulated(Simulation::with_seed(seed));
+        run_one(core, &Address::Tcp("127.0.0.1:0".parse().unwrap()), &test);
+    }
+}
+
+fn run_one<F, T>(core: Core, address: &Address, test: &F)
+where
+    F: Fn(Core, Listener, Address) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    let claim = Claim::new(address).unwrap();
+    let listener = Listener::new(&core, &claim).unwrap();
+    let finished = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&finished);
+    let body = test(core.clone(), listener, claim.address().clone());
+    core.spawn(async move {
+        body.await;
+        seen.set(true);
+    });
+    let cut_off = core.run();
+    assert!(finished.get(), "the test's task ended");
+    assert_eq!(cut_off, 0, "all tasks ended");
+    // With io_uring the kernel holds some while the core lives; tasks must have returned theirs.
+    drop(claim);
+}
+
+pub(crate) fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|index| (index * 31 % 251) as u8).collect()
+}
+
+pub(crate) async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
+    for piece in bytes.chunks(BUFFER_BYTES) {
+        let mut buffer = stream.core().buffer()?;
+        assert!(buffer.put(piece));
+        stream.queue(buffer);
+        stream.flush().await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn receive_all(stream: &Stream) -> Result<Vec<u8>, Error> {
+    let mut input = Input::default();
+    let mut all = Vec::new();
+    while stream.recv(&mut input).await? > 0 {
+        all.extend_from_slice(input.bytes());
+        input.consume(input.bytes().len());
+    }
+    Ok(all)
+}
+
+/// Sends back whatever arrives, buffer by buffer, without a copy.
+pub(crate) async fn echo(stream: Stream) {
+    let mut input = Input::default();
+    while stream.recv(&mut input).await.unwrap() > 0 {
+        stream.queue(input.take().unwrap());
+        stream.flush().await.unwrap();
+    }
+    stream.shutdown().await.unwrap();
+}
+
+/// The most buffers that are in use until their number has stood still for a while.
+pub(crate) async fn buffers_once_calm(core: &Core) -> usize {
+    let (mut most, mut last, mut calm) = (0, 0, 0);
+    while calm < 20 {
+        core.sleep(Duration::from_millis(1)).await;
+        let now = core.pool().in_use();
+        calm = if now == last { calm + 1 } else { 0 };
+        (most, last) = (most.max(now), now);
+    }
+    most
+}

@@ -1,0 +1,13 @@
+//! Every operation on every driver: epoll, io_uring where the kernel has it, and simulated cores with many seeds.
+
+mod ground;
+
+mod backpressure;
+mod claims;
+mod connecting;
+mod deadlines;
+mod endings;
+mod files;
+mod stopping;
+mod streams;
+mod tunnels;

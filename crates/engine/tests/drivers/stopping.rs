@@ -1,0 +1,116 @@
+//! Cores that are asked to stop.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{Core, Input, Io, Kind, Stream};
+
+use crate::ground::on_every_driver;
+
+#[test]
+fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
+    on_every_driver(|core, listener, address| async move {
+        let finished = Rc::new(Cell::new(0));
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let count = Rc::clone(&finished);
+        core.spawn(async move {
+            let error = listener.accept().await.err().expect("interrupted");
+            assert_eq!(error.kind, Kind::Stopping);
+            count.set(count.get() + 1);
+        });
+        let count = Rc::clone(&finished);
+        core.spawn(async move {
+            let error = server
+                .recv_unless_stopping(&mut Input::default())
+                .await
+                .unwrap_err();
+            assert_eq!(error.kind, Kind::Stopping);
+            count.set(count.get() + 1);
+        });
+        let (count, sleeper) = (Rc::clone(&finished), core.clone());
+        core.spawn(async move {
+            sleeper.stopped().await;
+            sleeper.sleep(Duration::from_millis(3)).await;
+            assert_eq!(count.get(), 2);
+            count.set(3);
+        });
+        core.pause().await;
+        core.stop(Duration::from_secs(60));
+        while finished.get() < 3 {
+            core.sleep(Duration::from_millis(1)).await;
+        }
+        drop(client);
+    });
+}
+
+#[test]
+fn a_stop_with_more_patience_does_not_prolong_one_with_less() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let waiting = core.clone();
+        core.spawn(async move { waiting.sleep(Duration::from_secs(3600)).await });
+        core.stop(Duration::ZERO);
+        core.stop(Duration::from_secs(3600));
+        assert_eq!(core.run(), 1, "the sleeper is cut off");
+    }
+}
+
+#[test]
+fn a_second_stop_with_less_patience_shortens_the_first() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let (waiting, stopper) = (core.clone(), core.clone());
+        core.spawn(async move { waiting.sleep(Duration::from_secs(3600)).await });
+        core.spawn(async move {
+            stopper.stop(Duration::from_secs(3600));
+            stopper.stopped().await;
+            stopper.stop(Duration::ZERO);
+        });
+        assert_eq!(core.run(), 1, "the sleeper is cut off");
+    }
+}
+
+#[test]
+fn a_core_that_is_stopped_over_and_over_still_stops() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let (waiting, handle) = (core.clone(), core.handle());
+        core.spawn(async move {
+            waiting.stopped().await;
+            for _ in 0..100 {
+                waiting.pause().await;
+            }
+        });
+        let stopper = std::thread::spawn(move || {
+            for _ in 0..10_000 {
+                handle.stop(Duration::from_secs(60));
+            }
+        });
+        assert_eq!(core.run(), 0);
+        stopper.join().unwrap();
+    }
+}
+
+#[test]
+fn another_thread_can_stop_pinned_cores() {
+    let cpus = onrush_engine::cpu::allowed()
+        .into_iter()
+        .map(Some)
+        .collect();
+    let setup = onrush_engine::Setup {
+        io: Io::Epoll,
+        cpus,
+    };
+    let cores = onrush_engine::start(&setup, |core| {
+        let waiting = core.clone();
+        core.spawn(async move { waiting.stopped().await });
+        assert_eq!(core.run(), 0);
+        core.id()
+    })
+    .unwrap();
+    cores.stop(Duration::from_secs(1));
+    let ids = cores.join();
+    assert_eq!(ids, (0..ids.len()).collect::<Vec<_>>());
+}

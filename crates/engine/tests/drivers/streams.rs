@@ -1,0 +1,148 @@
+//! Bytes from one end to the other, and tasks that take turns.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{BUFFER_BYTES, Input, Stream};
+
+use crate::ground::{bytes, echo, on_every_driver, receive_all, send};
+
+#[test]
+fn what_is_sent_comes_back_unchanged() {
+    on_every_driver(|core, listener, address| async move {
+        let server = core.clone();
+        core.spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                server.spawn(echo(stream));
+            }
+        });
+        for count in [1, 100, BUFFER_BYTES, BUFFER_BYTES + 1, 1_000_000] {
+            let stream = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
+            let sender = Rc::clone(&stream);
+            core.spawn(async move {
+                send(&sender, &bytes(count)).await.unwrap();
+                sender.shutdown().await.unwrap();
+            });
+            let received = receive_all(&stream).await.unwrap();
+            assert!(received == bytes(count), "{count} bytes came back changed");
+        }
+        core.stop(Duration::from_secs(5));
+    });
+}
+
+#[test]
+fn a_core_that_polls_does_the_same_and_says_how_long_it_worked() {
+    on_every_driver(|core, listener, address| async move {
+        core.poll_busily();
+        let begun = core.now_exact();
+        let server = core.clone();
+        core.spawn(async move {
+            let stream = listener.accept().await.unwrap();
+            server.sleep(Duration::from_millis(5)).await;
+            echo(stream).await;
+        });
+        let stream = Stream::connect(&core, &address, None).await.unwrap();
+        send(&stream, &bytes(1000)).await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert!(receive_all(&stream).await.unwrap() == bytes(1000));
+        // How much less depends on when the thread had a CPU.
+        assert!(core.take_worked() <= core.now_exact().since(begun));
+    });
+}
+
+#[test]
+fn several_parts_arrive_in_order() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let shared: Rc<[u8]> = bytes(40_000).into();
+        for _ in 0..5 {
+            let mut buffer = core.buffer().unwrap();
+            assert!(buffer.put(b"head"));
+            server.queue(buffer);
+            server.queue(Rc::clone(&shared));
+            server.queue(&b"tail"[..]);
+        }
+        core.spawn(async move {
+            server.flush().await.unwrap();
+            server.shutdown().await.unwrap();
+        });
+        let once = [b"head", &bytes(40_000)[..], b"tail"].concat();
+        assert!(receive_all(&client).await.unwrap() == once.repeat(5));
+    });
+}
+
+#[test]
+fn a_receive_that_is_given_up_loses_nothing() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
+        let server = listener.accept().await.unwrap();
+        let mut input = Input::default();
+        // Poll a receive once, so that it waits in the kernel, and drop it.
+        {
+            let mut receive = Box::pin(client.recv(&mut input));
+            let polled = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(receive.as_mut().poll(context))
+            })
+            .await;
+            assert!(polled.is_pending());
+        }
+        send(&server, b"bytes").await.unwrap();
+        server.shutdown().await.unwrap();
+        let mut received = Vec::new();
+        while client.recv(&mut input).await.unwrap() > 0 {
+            received.extend_from_slice(input.bytes());
+            input.consume(input.bytes().len());
+        }
+        assert_eq!(received, b"bytes");
+    });
+}
+
+#[test]
+fn a_task_that_is_always_ready_does_not_keep_the_others_from_their_sockets() {
+    on_every_driver(|core, listener, address| async move {
+        let received = Rc::new(Cell::new(false));
+        let seen = Rc::clone(&received);
+        core.spawn(async move {
+            let server = listener.accept().await.unwrap();
+            assert_eq!(server.recv(&mut Input::default()).await.unwrap(), 1);
+            seen.set(true);
+        });
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        send(&client, b"x").await.unwrap();
+        let mut turns = 0;
+        while !received.get() {
+            turns += 1;
+            assert!(turns < 1_000_000, "the byte never arrives");
+            core.pause().await;
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let (sent, done) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let (count, end) = (Rc::clone(&sent), Rc::clone(&done));
+        core.spawn(async move {
+            let mut input = Input::default();
+            while !end.get() && client.recv(&mut input).await.unwrap() > 0 {
+                input.consume(input.bytes().len());
+            }
+        });
+        core.spawn(async move {
+            while send(&server, &bytes(BUFFER_BYTES)).await.is_ok() {
+                count.set(count.get() + 1);
+            }
+        });
+        // Bounded by what one turn may send, not by what the sender would like to.
+        let before = sent.get();
+        core.pause().await;
+        assert!(sent.get() - before <= 4096, "{} sends in a row", sent.get());
+        done.set(true);
+    });
+}

@@ -1,0 +1,230 @@
+//! Bytes that pass from one connection to another.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{Address, BUFFER_BYTES, Core, Error, Input, Kind, Listener, Op, Relay, Stream};
+
+use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send};
+
+/// Two connections; a tunnel goes from the second end of the first to the first end of the second.
+struct Path {
+    client: Stream,
+    front: Rc<Stream>,
+    back: Rc<Stream>,
+    server: Stream,
+}
+
+impl Path {
+    async fn new(core: &Core, listener: &Listener, address: &Address) -> Self {
+        let client = Stream::connect(core, address, None).await.unwrap();
+        let front = Rc::new(listener.accept().await.unwrap());
+        let back = Rc::new(Stream::connect(core, address, None).await.unwrap());
+        let server = listener.accept().await.unwrap();
+        Self {
+            client,
+            front,
+            back,
+            server,
+        }
+    }
+}
+
+/// Relays until the source ends, and ends the other stream then. Returns how many bytes that were.
+async fn relay_to_end(mut relay: Relay, from: &Stream, to: &Stream) -> Result<u64, Error> {
+    let mut total = 0;
+    loop {
+        match relay.transfer(from, to).await? {
+            0 => break,
+            count => total += count,
+        }
+    }
+    to.shutdown().await?;
+    Ok(total)
+}
+
+/// A conversation: messages, bulk, and messages again.
+const PORTIONS: [usize; 12] = [
+    1,
+    100,
+    BUFFER_BYTES,
+    700_000,
+    3,
+    20,
+    BUFFER_BYTES - 1,
+    5,
+    250_000,
+    1,
+    40_000,
+    9,
+];
+
+async fn send_portions(stream: &Stream) {
+    let mut sent = 0;
+    let all = bytes(PORTIONS.iter().sum());
+    for (index, portion) in PORTIONS.into_iter().enumerate() {
+        send(stream, &all[sent..sent + portion]).await.unwrap();
+        sent += portion;
+        if index % 2 == 0 {
+            stream.core().sleep(Duration::from_micros(300)).await;
+        }
+    }
+}
+
+#[test]
+fn a_tunnel_changes_nothing_and_each_direction_ends_on_its_own() {
+    on_every_driver(|core, listener, address| async move {
+        let all = bytes(PORTIONS.iter().sum());
+        let path = Path::new(&core, &listener, &address).await;
+        let (client, server) = (Rc::new(path.client), Rc::new(path.server));
+        for (from, to) in [(&path.front, &path.back), (&path.back, &path.front)] {
+            let (from, to, total) = (Rc::clone(from), Rc::clone(to), all.len() as u64);
+            core.spawn(async move {
+                let relayed = relay_to_end(Relay::default(), &from, &to).await;
+                assert_eq!(relayed.unwrap() % total, 0, "all of it, once or twice");
+            });
+        }
+        drop((path.front, path.back));
+        let asking = Rc::clone(&client);
+        core.spawn(async move {
+            send_portions(&asking).await;
+            asking.shutdown().await.unwrap();
+        });
+        let (answering, asked) = (Rc::clone(&server), all.clone());
+        core.spawn(async move {
+            let speaker = Rc::clone(&answering);
+            let spoken = Rc::new(Cell::new(false));
+            let done = Rc::clone(&spoken);
+            answering.core().spawn(async move {
+                send_portions(&speaker).await;
+                done.set(true);
+            });
+            assert!(receive_all(&answering).await.unwrap() == asked);
+            while !spoken.get() {
+                answering.core().sleep(Duration::from_millis(1)).await;
+            }
+            // The other direction has ended; this one goes on.
+            send_portions(&answering).await;
+            answering.shutdown().await.unwrap();
+        });
+        assert!(receive_all(&client).await.unwrap() == all.repeat(2));
+    });
+}
+
+#[test]
+fn what_came_before_a_tunnel_goes_first() {
+    on_every_driver(|core, listener, address| async move {
+        let path = Path::new(&core, &listener, &address).await;
+        let head = b"GET / HTTP/1.1\r\n\r\n";
+        let all = [&head[..], &bytes(400_000)].concat();
+        let (client, sent) = (Rc::new(path.client), all.clone());
+        let sender = Rc::clone(&client);
+        core.spawn(async move {
+            send(&sender, &sent).await.unwrap();
+            sender.shutdown().await.unwrap();
+        });
+        let mut input = Input::default();
+        while input.bytes().len() < head.len() {
+            path.front.recv(&mut input).await.unwrap();
+        }
+        input.consume(head.len());
+        // A receive that is given up parks what is left over, and may leave one armed in the kernel.
+        path.front.set_deadline(Some(core.now_exact()));
+        if input.bytes().len() < BUFFER_BYTES {
+            path.front.recv(&mut input).await.ok();
+        }
+        path.front.set_deadline(None);
+        let (front, back) = (path.front, path.back);
+        core.spawn(async move {
+            let relay = Relay::new(input);
+            let relayed = relay_to_end(relay, &front, &back).await.unwrap();
+            assert_eq!(relayed, 400_000);
+        });
+        assert!(receive_all(&path.server).await.unwrap() == all[head.len()..]);
+        drop(client);
+    });
+}
+
+#[test]
+fn a_transfer_that_is_given_up_loses_nothing() {
+    on_every_driver(|core, listener, address| async move {
+        let path = Path::new(&core, &listener, &address).await;
+        let (client, server) = (path.client, path.server);
+        core.spawn(async move {
+            send(&client, &bytes(2_000_000)).await.unwrap();
+            client.shutdown().await.unwrap();
+        });
+        let (front, back) = (path.front, path.back);
+        let relaying = core.clone();
+        core.spawn(async move {
+            let mut relay = Relay::default();
+            let mut ended = false;
+            while !ended {
+                let mut transfer = Box::pin(relay.transfer(&front, &back));
+                let polled = std::future::poll_fn(|context| {
+                    std::task::Poll::Ready(transfer.as_mut().poll(context))
+                })
+                .await;
+                drop(transfer);
+                match polled {
+                    std::task::Poll::Ready(count) => ended = count.unwrap() == 0,
+                    std::task::Poll::Pending => relaying.sleep(Duration::from_micros(50)).await,
+                }
+            }
+            back.shutdown().await.unwrap();
+        });
+        let received = receive_all(&server).await.unwrap();
+        assert!(received == bytes(2_000_000), "{} bytes", received.len());
+    });
+}
+
+#[test]
+fn a_tunnel_whose_reader_is_slow_holds_a_handful_of_buffers_and_gives_all_back() {
+    on_every_driver(|core, listener, address| async move {
+        let lent = buffers_once_calm(&core).await;
+        let path = Path::new(&core, &listener, &address).await;
+        let (client, server) = (path.client, path.server);
+        core.spawn(async move { while send(&client, &bytes(BUFFER_BYTES)).await.is_ok() {} });
+        let (front, back) = (path.front, path.back);
+        core.spawn(async move {
+            let error = relay_to_end(Relay::default(), &front, &back).await;
+            assert_eq!(error.unwrap_err().op, Op::Send, "the reader has gone");
+        });
+        let mut taken = 0;
+        while taken < 1_000_000 {
+            taken += server.recv(&mut Input::default()).await.unwrap();
+        }
+        let held = buffers_once_calm(&core).await - lent;
+        assert!(
+            held <= 2 + 2 + 2,
+            "{held} buffers at the sender, in the tunnel, at the reader"
+        );
+        drop(server);
+    });
+}
+
+#[test]
+fn a_tunnel_waits_until_its_deadlines_and_says_whose_passed() {
+    on_every_driver(|core, listener, address| async move {
+        let path = Path::new(&core, &listener, &address).await;
+        let mut relay = Relay::default();
+        path.front
+            .set_deadline(Some(core.now_exact() + Duration::from_millis(5)));
+        let error = relay.transfer(&path.front, &path.back).await.unwrap_err();
+        assert_eq!((error.op, error.kind), (Op::Recv, Kind::TimedOut));
+        // Nobody reads at the other end.
+        path.front.set_deadline(None);
+        path.back
+            .set_deadline(Some(core.now_exact() + Duration::from_millis(50)));
+        let client = path.client;
+        core.spawn(async move { while send(&client, &bytes(BUFFER_BYTES)).await.is_ok() {} });
+        let error = loop {
+            if let Err(error) = relay.transfer(&path.front, &path.back).await {
+                break error;
+            }
+        };
+        assert_eq!((error.op, error.kind), (Op::Send, Kind::TimedOut));
+    });
+}
