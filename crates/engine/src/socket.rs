@@ -33,6 +33,8 @@ pub(crate) struct Socket {
     pub(crate) interruptible: bool,
     /// The handle is gone; the slot stays until the kernel has returned everything.
     pub(crate) closing: bool,
+    /// The close is to be a reset, which waits for no last send.
+    pub(crate) resets: bool,
     pub(crate) recv_waiter: TaskId,
     pub(crate) send_waiter: TaskId,
     pub(crate) deadline: Option<Instant>,
@@ -64,6 +66,7 @@ impl Socket {
             timed_out: false,
             interruptible: false,
             closing: false,
+            resets: false,
             recv_waiter: TaskId::NONE,
             send_waiter: TaskId::NONE,
             deadline: None,

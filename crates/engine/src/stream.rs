@@ -260,7 +260,7 @@ impl Stream {
     }
 
     /// Makes the coming drop a reset, so that the peer cannot take what it has got for everything there was. What is
-    /// on its way may be lost. A Unix socket knows no resets of its own accord: there it has no effect.
+    /// on its way may be lost: the drop does not wait for it. A Unix socket knows no resets of its own accord: there it has no effect.
     pub fn reset_when_dropped(&self) {
         self.core
             .inner()

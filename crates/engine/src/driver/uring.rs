@@ -305,19 +305,27 @@ impl Ring {
         }
     }
 
-    /// Cancels everything the socket has in flight; its completions still arrive.
-    pub(crate) fn cancel_all(&mut self, key: Key, socket: &Socket) {
+    /// Cancels whatever the socket waits for but the send of what stands in `outgoing`; the completions still arrive. As
+    /// long as one of them is to come the slot stays, and with it the connection.
+    pub(crate) fn cancel_waits(&mut self, key: Key, socket: &mut Socket) {
+        self.cancel_recv(key, socket);
         let ring = &socket.ring;
         for (in_flight, operation) in [
-            (ring.armed, Operation::Recv),
             (ring.armed, Operation::Accept),
-            (ring.sending, Operation::Send),
             (ring.polling, Operation::PollWritable),
             (ring.polling_readable, Operation::PollReadable),
         ] {
             if in_flight {
                 self.cancel(operation, key);
             }
+        }
+    }
+
+    /// Cancels everything the socket has in flight; its completions still arrive.
+    pub(crate) fn cancel_all(&mut self, key: Key, socket: &mut Socket) {
+        self.cancel_waits(key, socket);
+        if socket.ring.sending {
+            self.cancel(Operation::Send, key);
         }
     }
 

@@ -29,8 +29,10 @@ impl State {
         }
     }
 
-    /// Makes the close to come a reset: socket(7), SO_LINGER with a time of zero.
+    /// Makes the close to come a reset: socket(7), SO_LINGER with a time of zero. It takes back what the peer has not got
+    /// yet, so nothing that is on its way is waited for.
     pub(crate) fn reset_at_close(&mut self, key: Key) {
+        self.sockets[key].resets = true;
         match &mut self.driver {
             Driver::Epoll(_) | Driver::Uring(_) => {
                 // It cannot fail for a socket; and if it did, the close would be an ordinary one.
@@ -57,15 +59,15 @@ impl State {
         if let Some((timer, _)) = timer {
             timers.cancel(timer);
         }
+        let waits = !is_sent && !socket.timed_out && !socket.resets;
         let is_released = match driver {
-            Driver::Epoll(_) | Driver::Simulated(_) => is_sent || socket.timed_out,
+            Driver::Epoll(_) | Driver::Simulated(_) => !waits,
             Driver::Uring(_) => socket.ring.operations == 0,
         };
         if is_released {
             return self.release(key);
         }
         socket.closing = true;
-        let waits = !is_sent && !socket.timed_out;
         if waits {
             // The last answer is on its way: it may take as long as its deadline says, but not for ever.
             let latest = *now + DRAIN_DEFAULT;
@@ -74,7 +76,7 @@ impl State {
         }
         if let Driver::Uring(driver) = driver {
             if waits {
-                driver.cancel_recv(key, socket);
+                driver.cancel_waits(key, socket);
             } else {
                 socket.timed_out = true;
                 driver.cancel_all(key, socket);

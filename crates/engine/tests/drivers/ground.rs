@@ -1,8 +1,10 @@
 //! What every test stands on: a core of every driver, with a listener on every kind of address.
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use onrush_engine::{
@@ -109,4 +111,9 @@ pub(crate) async fn buffers_once_calm(core: &Core) -> usize {
         (most, last) = (most.max(now), now);
     }
     most
+}
+
+/// Polls a future once, to leave it where it waits.
+pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context))).await
 }

@@ -1,13 +1,12 @@
 //! Bytes from one end to the other, and tasks that take turns.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_engine::{BUFFER_BYTES, Input, Stream};
 
-use crate::ground::{bytes, echo, on_every_driver, receive_all, send};
+use crate::ground::{bytes, echo, on_every_driver, poll_once, receive_all, send};
 
 #[test]
 fn what_is_sent_comes_back_unchanged() {
@@ -83,10 +82,7 @@ fn a_receive_that_is_given_up_loses_nothing() {
         // Poll a receive once, so that it waits in the kernel, and drop it.
         {
             let mut receive = Box::pin(client.recv(&mut input));
-            let polled = std::future::poll_fn(|context| {
-                std::task::Poll::Ready(receive.as_mut().poll(context))
-            })
-            .await;
+            let polled = poll_once(&mut receive).await;
             assert!(polled.is_pending());
         }
         send(&server, b"bytes").await.unwrap();

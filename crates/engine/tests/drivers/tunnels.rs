@@ -1,13 +1,12 @@
 //! Bytes that pass from one connection to another.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_engine::{Address, BUFFER_BYTES, Core, Error, Input, Kind, Listener, Op, Relay, Stream};
 
-use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send};
+use crate::ground::{buffers_once_calm, bytes, on_every_driver, poll_once, receive_all, send};
 
 /// Two connections; a tunnel goes from the second end of the first to the first end of the second.
 struct Path {
@@ -72,6 +71,9 @@ async fn send_portions(stream: &Stream) {
         }
     }
 }
+
+/// More than any buffer on the way holds, and bulk.
+const LARGE: usize = 2_600_000;
 
 #[test]
 fn a_tunnel_changes_nothing_and_each_direction_ends_on_its_own() {
@@ -163,10 +165,7 @@ fn a_transfer_that_is_given_up_loses_nothing() {
             let mut ended = false;
             while !ended {
                 let mut transfer = Box::pin(relay.transfer(&front, &back));
-                let polled = std::future::poll_fn(|context| {
-                    std::task::Poll::Ready(transfer.as_mut().poll(context))
-                })
-                .await;
+                let polled = poll_once(&mut transfer).await;
                 drop(transfer);
                 match polled {
                     std::task::Poll::Ready(count) => ended = count.unwrap() == 0,
@@ -226,5 +225,44 @@ fn a_tunnel_waits_until_its_deadlines_and_says_whose_passed() {
             }
         };
         assert_eq!((error.op, error.kind), (Op::Send, Kind::TimedOut));
+    });
+}
+
+#[test]
+fn an_end_that_is_dropped_with_its_last_bytes_on_their_way_is_closed_when_they_have_left() {
+    on_every_driver(|core, listener, address| async move {
+        let path = Path::new(&core, &listener, &address).await;
+        let sending = Rc::new(path.client);
+        let client = Rc::clone(&sending);
+        core.spawn(async move { send(&sending, &bytes(LARGE)).await.unwrap() });
+        let server = path.server;
+        core.spawn(async move {
+            let mut taken = 0;
+            while taken < LARGE {
+                taken += server.recv(&mut Input::default()).await.unwrap();
+            }
+            // It stays open.
+            server.recv(&mut Input::default()).await.ok();
+        });
+        for end in [&path.front, &path.back] {
+            end.set_send_patience(Duration::from_secs(3600));
+        }
+        let mut relay = Relay::default();
+        let mut relayed = 0;
+        while relayed < LARGE as u64 {
+            relayed += relay.transfer(&path.front, &path.back).await.unwrap();
+        }
+        // By now it is bulk, and waits for more of it.
+        let mut transfer = Box::pin(relay.transfer(&path.front, &path.back));
+        for _ in 0..10 {
+            assert!(poll_once(&mut transfer).await.is_pending());
+            core.sleep(Duration::from_millis(1)).await;
+        }
+        drop(transfer);
+        path.front.queue(&b"the last"[..]);
+        path.front.flush().await.unwrap();
+        drop((path.front, path.back));
+        client.set_deadline(Some(core.now_exact() + Duration::from_secs(60)));
+        assert_eq!(receive_all(&client).await.unwrap(), b"the last");
     });
 }

@@ -263,6 +263,29 @@ fn a_reset_of_one_end_is_one_of_the_other() {
 }
 
 #[test]
+fn a_reset_is_one_at_once_whatever_its_tunnel_has_in_flight() {
+    /// Bulk, which goes through a pipe: then the tunnel waits for more of it.
+    const UPLOADED: usize = 2_600_000;
+    on_every_driver(|site| async move {
+        let way = Way::new(&site, |_| {});
+        for _ in 0..5 {
+            let (mut client, mut server) = way.tunnel().await;
+            let (stream, large) = (Rc::clone(&client.stream), bytes(UPLOADED));
+            site.core.spawn(async move {
+                send_bytes(&stream, &large).await.expect("it is taken");
+            });
+            assert!(server.receive_exactly(UPLOADED).await == bytes(UPLOADED));
+            server.send(b"ten bytes.").await;
+            server.stream.reset_when_dropped();
+            drop(server);
+            let (received, is_reset) = client.receive_all_or_reset().await;
+            assert!(b"ten bytes.".starts_with(&received), "{received:?}");
+            assert!(is_reset);
+        }
+    });
+}
+
+#[test]
 fn a_tunnel_in_which_nothing_moves_is_cut() {
     on_simulated_cores(|site| async move {
         let idle_max = |plan: &mut Plan| plan.timeouts.tunnel_idle = Duration::from_secs(10);
