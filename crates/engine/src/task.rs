@@ -147,6 +147,7 @@ impl Tasks {
 
     /// Runs ready tasks, at most `limit` of them, and some that have paused before.
     pub(crate) fn run(&self, limit: usize) {
+        let _listening = Listening::begin();
         for _ in 0..PAUSED_PER_TURN {
             let Some(id) = self.paused.borrow_mut().pop_front() else {
                 break;
@@ -173,21 +174,27 @@ impl Tasks {
             .poll(&mut Context::from_waker(&waker))
             .is_ready();
         self.current.set(TaskId::NONE);
-        WOKEN.with(|woken| {
-            // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
-            if !woken.borrow().is_empty() {
-                let mut ids = woken.take();
-                ids.drain(..).for_each(|id| self.wake(id));
-                // Its memory is needed again soon.
-                woken.replace(ids);
-            }
-        });
         if done {
             drop(future);
             self.release(id);
         } else {
             self.entries.borrow_mut()[id.index as usize].future = Some(future);
         }
+        // Last: what the destructor of a future has woken is among them.
+        self.wake_woken();
+    }
+
+    /// Queues whom a standard `Waker` has woken.
+    fn wake_woken(&self) {
+        WOKEN.with(|woken| {
+            // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
+            if !woken.ids.borrow().is_empty() {
+                let mut ids = woken.ids.take();
+                ids.drain(..).for_each(|id| self.wake(id));
+                // Its memory is needed again soon.
+                woken.ids.replace(ids);
+            }
+        });
     }
 
     fn take_future(&self, id: TaskId) -> Option<Future_> {
@@ -208,10 +215,21 @@ impl Tasks {
         self.count.set(self.count.get() - 1);
     }
 
-    /// Ends all tasks where they stand. Their destructors run one by one, outside of any borrow.
+    /// Ends all tasks where they stand, and those that their destructors spawn. The destructors run one by one, outside
+    /// of any borrow.
     pub(crate) fn clear(&self) {
+        let _listening = Listening::begin();
+        // A task that was left would keep its core alive, and the core the task.
+        while self.drop_futures() {}
+        // Whom the destructors have woken is gone.
+        self.wake_woken();
         self.ready.borrow_mut().clear();
         self.paused.borrow_mut().clear();
+    }
+
+    /// Ends the tasks that there are; whether there were any.
+    fn drop_futures(&self) -> bool {
+        let mut any = false;
         let count = self.entries.borrow().len();
         for index in 0..count {
             let (future, generation) = {
@@ -224,21 +242,55 @@ impl Tasks {
                     index: index as u32,
                     generation,
                 });
+                any = true;
             }
+        }
+        any
+    }
+}
+
+/// Tasks woken through a standard `Waker` since the running task was polled. The engine's own operations do not come
+/// this way; it serves futures of the standard library and combinators.
+struct Woken {
+    /// Whether tasks run on this thread, or end: only then is anybody there to take up `ids`.
+    listens: Cell<bool>,
+    ids: RefCell<Vec<TaskId>>,
+}
+
+thread_local! {
+    static WOKEN: Woken = const {
+        Woken {
+            listens: Cell::new(false),
+            ids: RefCell::new(Vec::new()),
+        }
+    };
+}
+
+/// As long as it lives, the tasks of a core run on this thread.
+struct Listening {
+    /// One core's run may stand in a task of another's.
+    before: bool,
+}
+
+impl Listening {
+    fn begin() -> Self {
+        Self {
+            before: WOKEN.with(|woken| woken.listens.replace(true)),
         }
     }
 }
 
-thread_local! {
-    /// Tasks woken through a standard `Waker` since the running task was polled. The engine's own operations do not
-    /// come this way; it serves futures of the standard library and combinators.
-    static WOKEN: RefCell<Vec<TaskId>> = const { RefCell::new(Vec::new()) };
+impl Drop for Listening {
+    fn drop(&mut self) {
+        WOKEN.with(|woken| woken.listens.set(self.before));
+    }
 }
 
 /// A waker that carries the task's name in its data pointer: no reference count, no allocation.
 ///
-/// It must be woken on its core's thread. On another one it finds that thread's list and wakes, at worst, a task
-/// there that has nothing to do; no memory is touched through the pointer.
+/// It must be woken on its core's thread, from within a task: what other threads have to say comes through a
+/// [`Handle`](crate::Handle), or is asked for. On the thread of another core it wakes, at worst, a task there that has
+/// nothing to do; where no task runs it does nothing. No memory is touched through the pointer.
 fn waker(id: TaskId) -> Waker {
     const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| ());
 
@@ -248,7 +300,12 @@ fn waker(id: TaskId) -> Waker {
 
     fn wake(data: *const ()) {
         // During the destruction of the thread there is nobody left to wake.
-        let _ = WOKEN.try_with(|woken| woken.borrow_mut().push(TaskId::unpack(data.addr())));
+        let _ = WOKEN.try_with(|woken| {
+            // A list that nobody takes up would grow for ever.
+            if woken.listens.get() {
+                woken.ids.borrow_mut().push(TaskId::unpack(data.addr()));
+            }
+        });
     }
 
     let raw = RawWaker::new(ptr::without_provenance(id.pack()), &VTABLE);
@@ -322,6 +379,86 @@ mod tests {
         tasks.wake(first);
         tasks.run(10);
         assert_eq!(polled.get(), 1);
+    }
+
+    /// A task that waits for ever, leaves its waker, and counts its polls.
+    fn waiting(waker: &Rc<RefCell<Option<Waker>>>, polls: &Rc<Cell<u32>>) -> Future_ {
+        let (waker, polls) = (Rc::clone(waker), Rc::clone(polls));
+        Box::pin(poll_fn(move |context| {
+            polls.set(polls.get() + 1);
+            *waker.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        }))
+    }
+
+    /// Does something when it is dropped.
+    struct AtEnd<F: FnMut()>(F);
+
+    impl<F: FnMut()> Drop for AtEnd<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+
+    #[test]
+    fn whom_the_destructor_of_a_future_wakes_runs_again() {
+        let tasks = Tasks::new();
+        let (waker, polls) = (Rc::default(), Rc::default());
+        tasks.spawn(waiting(&waker, &polls));
+        let at_end = AtEnd({
+            let waker = Rc::clone(&waker);
+            move || waker.borrow_mut().take().into_iter().for_each(Waker::wake)
+        });
+        // Dropped with the future, not when the future ends.
+        tasks.spawn(Box::pin(poll_fn(move |_| {
+            let _held = &at_end;
+            Poll::Ready(())
+        })));
+        tasks.run(2);
+        assert!(tasks.has_ready(), "it was woken");
+        tasks.run(10);
+        assert_eq!(polls.get(), 2);
+        tasks.clear();
+    }
+
+    #[test]
+    fn a_wake_where_no_task_runs_leaves_nothing_behind() {
+        let tasks = Tasks::new();
+        let (waker, polls) = (Rc::default(), Rc::default());
+        tasks.spawn(waiting(&waker, &polls));
+        tasks.run(1);
+        let waker: Waker = waker.take().expect("it has run");
+        let elsewhere = waker.clone();
+        let left = std::thread::spawn(move || {
+            elsewhere.wake_by_ref();
+            WOKEN.with(|woken| woken.ids.borrow().capacity())
+        });
+        assert_eq!(left.join().expect("no panic"), 0);
+        waker.wake();
+        assert!(WOKEN.with(|woken| woken.ids.borrow().is_empty()));
+        tasks.clear();
+    }
+
+    #[test]
+    fn what_destructors_spawn_while_all_ends_ends_too() {
+        let tasks = Rc::new(Tasks::new());
+        let held = Rc::new(());
+        let (own, kept) = (Rc::clone(&tasks), Rc::clone(&held));
+        let at_end = AtEnd(move || {
+            let kept = Rc::clone(&kept);
+            own.spawn(Box::pin(async move {
+                std::future::pending::<()>().await;
+                drop(kept);
+            }));
+        });
+        tasks.spawn(Box::pin(async move {
+            std::future::pending::<()>().await;
+            drop(at_end);
+        }));
+        tasks.run(5);
+        tasks.clear();
+        assert_eq!((Rc::strong_count(&held), tasks.count()), (1, 0));
+        assert!(!tasks.has_ready());
     }
 
     #[test]
