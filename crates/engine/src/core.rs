@@ -18,7 +18,7 @@ use crate::cpu;
 use crate::driver::simulated::{Simulated, Simulation};
 use crate::driver::{Driver, Event, Io};
 use crate::error::{Error, Kind, Op};
-use crate::limits::TASKS_PER_TURN;
+use crate::limits::{TASKS_PER_TURN, WAIT_MAX};
 use crate::pipe::Pipes;
 use crate::socket::{Key, Sockets};
 use crate::task::{TaskId, Tasks};
@@ -286,20 +286,11 @@ impl Core {
     }
 
     /// Pauses until the core is asked to stop.
-    pub async fn stopped(&self) {
-        poll_fn(|_| self.poll_stopped()).await
-    }
-
-    fn poll_stopped(&self) -> Poll<()> {
-        let mut state = self.0.state.borrow_mut();
-        if state.stopping {
-            return Poll::Ready(());
+    pub fn stopped(&self) -> Stopped<'_> {
+        Stopped {
+            core: self,
+            waits: None,
         }
-        let task = self.0.tasks.current();
-        if !state.stop_waiters.contains(&task) {
-            state.stop_waiters.push(task);
-        }
-        Poll::Pending
     }
 
     /// Pauses for at least `duration`.
@@ -319,16 +310,14 @@ impl Core {
     /// Pauses for at least `duration`, or until the core is asked to stop.
     pub async fn sleep_unless_stopping(&self, duration: Duration) {
         let mut sleep = self.sleep(duration);
+        let mut stopped = self.stopped();
         poll_fn(|context| {
-            if self.poll_stopped().is_ready() {
+            if Pin::new(&mut stopped).poll(context).is_ready() {
                 return Poll::Ready(());
             }
             Pin::new(&mut sleep).poll(context)
         })
         .await;
-        let task = self.0.tasks.current();
-        let state = &mut *self.0.state.borrow_mut();
-        state.stop_waiters.retain(|&waiter| waiter != task);
     }
 
     /// Lets the other ready tasks and the kernel have their turn, and those that have paused before.
@@ -397,7 +386,7 @@ impl Core {
         let timeout = if tasks.has_ready() || self.0.polls.get() {
             Some(Duration::ZERO)
         } else {
-            until.map(|until| until.since(now))
+            until.map(|until| until.since(now).min(WAIT_MAX))
         };
         let mut events = std::mem::take(&mut state.events);
         match &mut state.driver {
@@ -537,6 +526,49 @@ impl Drop for Inner {
     }
 }
 
+/// A wait for the end of a core. Dropping it takes the wish to be woken back.
+pub struct Stopped<'a> {
+    core: &'a Core,
+    /// Who stands in the core's list for it.
+    waits: Option<TaskId>,
+}
+
+impl Stopped<'_> {
+    fn leave(&mut self) {
+        let Some(task) = self.waits.take() else {
+            return;
+        };
+        let waiters = &mut self.core.0.state.borrow_mut().stop_waiters;
+        // Nobody stands there any more when all were woken. Whoever came last often leaves first.
+        if let Some(at) = waiters.iter().rposition(|&waiter| waiter == task) {
+            waiters.swap_remove(at);
+        }
+    }
+}
+
+impl Future for Stopped<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.core.is_stopping() {
+            return Poll::Ready(());
+        }
+        let task = self.core.0.tasks.current();
+        if self.waits != Some(task) {
+            self.leave();
+            self.core.0.state.borrow_mut().stop_waiters.push(task);
+            self.waits = Some(task);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// A pause. Dropping it takes its timer back.
 pub struct Sleep {
     core: Core,
@@ -553,6 +585,13 @@ impl Future for Sleep {
         let task = core.0.tasks.current();
         if let Some((_, index)) = self.timer {
             return match state.sleeps[index as usize] {
+                // What lies beyond the wheel comes out of it early.
+                SleepState::Over if self.when > state.now => {
+                    state.sleeps[index as usize] = SleepState::Waiting(task);
+                    let timer = state.timers.insert(self.when, Timer::Sleep(index));
+                    self.timer = Some((timer, index));
+                    Poll::Pending
+                }
                 SleepState::Over => Poll::Ready(()),
                 SleepState::Waiting(_) | SleepState::Unused => {
                     state.sleeps[index as usize] = SleepState::Waiting(task);
@@ -616,23 +655,28 @@ where
     let (report, reports) = std::sync::mpsc::channel();
     let mut threads = Vec::new();
     for (id, &cpu) in setup.cpus.iter().enumerate() {
-        let (main, report, io) = (main.clone(), report.clone(), setup.io);
+        let (main, own_report, io) = (main.clone(), report.clone(), setup.io);
         let run = move || {
             let core = pinned_core(id, io, cpu);
             // The receiver lives until all cores have reported.
-            let _ = report.send(core.as_ref().map(Core::handle).map_err(|&error| error));
-            drop(report);
+            let _ = own_report.send(core.as_ref().map(Core::handle).map_err(|&error| error));
+            drop(own_report);
             // Whoever called `start` has got the error and joins nobody.
             core.ok().map(main)
         };
         let spawned = std::thread::Builder::new()
             .name(format!("core-{id}"))
             .spawn(run);
-        threads.push(spawned.map_err(|error| {
-            let errno =
-                rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
-            Error::os(Op::Start, errno)
-        })?);
+        match spawned {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                let errno =
+                    rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
+                // As a core would that cannot be made; those before it are stopped below.
+                let _ = report.send(Err(Error::os(Op::Start, errno)));
+                break;
+            }
+        }
     }
     drop(report);
     let outcomes: Vec<Result<Handle, Error>> = reports.iter().collect();
@@ -685,5 +729,65 @@ impl<T> Cores<T> {
                 Err(panic) => std::panic::resume_unwind(panic),
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    /// Cores of every kind that can be had here.
+    fn cores() -> impl Iterator<Item = Core> {
+        let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
+        let simulated = Core::simulated(Simulation::with_seed(1));
+        kernel.into_iter().chain([Some(simulated)]).flatten()
+    }
+
+    #[test]
+    fn who_gives_up_waiting_for_the_end_leaves_nothing_behind() {
+        for core in cores() {
+            let mut context = Context::from_waker(Waker::noop());
+            let mut kept = core.stopped();
+            assert!(Pin::new(&mut kept).poll(&mut context).is_pending());
+            for _ in 0..100 {
+                let mut given_up = core.stopped();
+                assert!(Pin::new(&mut given_up).poll(&mut context).is_pending());
+                let mut sleep = Box::pin(core.sleep_unless_stopping(Duration::from_secs(3600)));
+                assert!(sleep.as_mut().poll(&mut context).is_pending());
+            }
+            assert_eq!(core.0.state.borrow().stop_waiters.len(), 1);
+            drop(kept);
+            assert_eq!(core.0.state.borrow().stop_waiters.len(), 0);
+        }
+    }
+
+    #[test]
+    fn a_sleep_of_months_ends_when_they_have_passed() {
+        let core = Core::simulated(Simulation::with_seed(1));
+        let (sleeping, begun) = (core.clone(), core.now());
+        let (months, for_ever) = (Duration::from_secs(100 * 24 * 3600), Duration::MAX);
+        core.spawn(async move {
+            sleeping.sleep(months).await;
+            assert!(sleeping.now().since(begun) >= months);
+            sleeping.stop(Duration::ZERO);
+        });
+        let sleeping = core.clone();
+        core.spawn(async move { sleeping.sleep(for_ever).await });
+        assert_eq!(core.run(), 1, "one sleeps for ever");
+        assert!(core.now().since(begun) < 2 * months);
+    }
+
+    #[test]
+    fn a_core_that_may_take_as_long_as_it_likes_to_stop_stops_when_it_is_done() {
+        for core in cores() {
+            core.stop(Duration::MAX);
+            let finishing = core.clone();
+            core.spawn(async move {
+                finishing.stopped().await;
+                finishing.sleep(Duration::from_millis(5)).await;
+            });
+            assert_eq!(core.run(), 0);
+        }
     }
 }

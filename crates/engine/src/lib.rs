@@ -41,7 +41,7 @@ pub use address::{Address, Source};
 pub use block::InBlock;
 pub use buffer::{Buffer, Pool};
 pub use clock::Instant;
-pub use core::{Core, Cores, Handle, Setup, Sleep, start};
+pub use core::{Core, Cores, Handle, Setup, Sleep, Stopped, start};
 pub use driver::simulated::Simulation;
 pub use driver::{Choice, Io, choose};
 pub use driver_counters::driver_counters;

@@ -98,6 +98,10 @@ pub(crate) const PAUSED_PER_TURN: usize = 4;
 /// Tasks run between two looks at the kernel, so that a task that is always ready cannot starve the sockets.
 pub(crate) const TASKS_PER_TURN: usize = 1024;
 
+/// The longest wait a driver is asked for. Whoever waits longer waits again. The kernel's own bounds are farther away, but
+/// not by so much that no time that a user may write reaches them: epoll_wait(2) counts milliseconds in 31 bits.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// How long a stopping core lets its tasks finish unless the caller says otherwise.
 pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
 

@@ -11,8 +11,10 @@ const TICK_SHIFT: u32 = 14;
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 6;
-/// The farthest tick a timer can be away, 13 days; what lies beyond expires early and must be looked at again.
-const TICKS_MAX: u64 = (1 << (SLOT_BITS * LEVELS as u32)) - 1;
+/// The farthest tick a timer can be away, 12.8 days; what lies beyond expires early and must be looked at again. One slot
+/// less than a round of the highest level: the present slot is never one of the next round, which would come last and
+/// be taken for the first.
+const TICKS_MAX: u64 = (SLOTS as u64 - 1) << (SLOT_BITS * (LEVELS as u32 - 1));
 
 const NONE: u32 = u32::MAX;
 
@@ -56,7 +58,8 @@ impl<T: Copy> Wheel<T> {
 
     /// A timer that expires at the first tick that is not before `when`.
     pub(crate) fn insert(&mut self, when: Instant, token: T) -> TimerId {
-        let tick = (when.nanoseconds() + (1 << TICK_SHIFT) - 1) >> TICK_SHIFT;
+        // The end of the clock, which sums of times saturate at, is a time, too.
+        let tick = when.nanoseconds().saturating_add((1 << TICK_SHIFT) - 1) >> TICK_SHIFT;
         let tick = tick.clamp(self.elapsed + 1, self.elapsed + TICKS_MAX);
         let node = Node {
             token,
@@ -225,11 +228,34 @@ mod tests {
         assert_eq!(expired.len(), 1);
     }
 
+    #[test]
+    fn a_timer_beyond_the_wheel_expires_at_its_end_and_never_at_once() {
+        for begin in [0, 5, 1 << 30, (1 << 36) - 1] {
+            for tick in [TICKS_MAX + 1, u64::MAX >> TICK_SHIFT] {
+                let mut wheel = Wheel::new(at(begin));
+                wheel.insert(
+                    Instant::from_nanoseconds((begin + tick).saturating_mul(TICK)),
+                    (),
+                );
+                let mut expired = Vec::new();
+                wheel.expire(at(begin + TICKS_MAX - 1), &mut expired);
+                assert_eq!(expired, [], "too early for {tick} from {begin}");
+                wheel.expire(at(begin + TICKS_MAX), &mut expired);
+                assert_eq!(expired, [()]);
+            }
+        }
+    }
+
+    /// Ticks of every order of size, up to some beyond the wheel.
+    fn near_or_far() -> impl Strategy<Value = u64> {
+        (1u64..1 << 37, 0u32..37).prop_map(|(ticks, shift)| (ticks >> shift).max(1))
+    }
+
     proptest! {
         /// Against the plain model: a sorted list.
         #[test]
         fn any_order_of_inserts_cancels_and_jumps_expires_what_a_sorted_list_would(
-            steps in prop::collection::vec((0u8..4, 1u64..400_000), 1..200)
+            steps in prop::collection::vec((0u8..4, near_or_far()), 1..200)
         ) {
             let mut now = 5_000;
             let mut wheel = Wheel::new(at(now));
@@ -238,7 +264,7 @@ mod tests {
                 match kind {
                     0 | 1 => {
                         let id = wheel.insert(at(now + amount), name);
-                        model.push((now + amount, name, id));
+                        model.push((now + amount.min(TICKS_MAX), name, id));
                     }
                     2 if !model.is_empty() => {
                         let (_, _, id) = model.swap_remove(amount as usize % model.len());
