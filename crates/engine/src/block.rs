@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::limits::{BLOCK_BYTES, BLOCKS_FREE_MAX};
+use crate::poison;
 
 /// What blocks are aligned to: as malloc's are.
 const ALIGNMENT: usize = 16;
@@ -23,13 +24,15 @@ const LAYOUT: Layout = match Layout::from_size_align(BLOCK_BYTES, ALIGNMENT) {
     Err(_) => unreachable!(),
 };
 
-/// Blocks that nobody uses.
+/// Blocks that nobody uses. Invariant: they are marked by `poison`.
 #[derive(Default)]
 pub(crate) struct Blocks(RefCell<Vec<NonNull<u8>>>);
 
 impl Blocks {
     fn take(&self) -> NonNull<u8> {
         if let Some(block) = self.0.borrow_mut().pop() {
+            // SAFETY: all of it is marked and nobody's.
+            unsafe { poison::take_out(block, BLOCK_BYTES) };
             return block;
         }
         // SAFETY: the layout's size is not zero.
@@ -40,6 +43,8 @@ impl Blocks {
     fn put(&self, block: NonNull<u8>) {
         let mut free = self.0.borrow_mut();
         if free.len() < BLOCKS_FREE_MAX {
+            // SAFETY: it comes from `take`, and its owner is gone.
+            unsafe { poison::put_in(block, BLOCK_BYTES) };
             return free.push(block);
         }
         // SAFETY: it comes from `take`, so from the global allocator with this layout, and its owner is gone.
@@ -50,6 +55,8 @@ impl Blocks {
 impl Drop for Blocks {
     fn drop(&mut self) {
         for block in self.0.get_mut().drain(..) {
+            // SAFETY: as in `take`; what it is freed for is another's business.
+            unsafe { poison::take_out(block, BLOCK_BYTES) };
             // SAFETY: as in `put`.
             unsafe { alloc::dealloc(block.as_ptr(), LAYOUT) };
         }

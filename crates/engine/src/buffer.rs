@@ -2,16 +2,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::mem;
-use std::ops::Deref;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
 use std::rc::Rc;
 
 use crate::error::{Error, Kind, Op};
 use crate::limits::{BUFFER_BYTES, BUFFERS_FREE_MAX, BUFFERS_MAX};
+use crate::poison;
 
 /// A core's stock of buffers. Last in, first out: the one returned last is still in the cache.
 pub struct Pool {
-    free: RefCell<Vec<Box<[u8]>>>,
+    /// Invariant: marked by `poison`.
+    free: RefCell<Vec<Memory>>,
     /// Buffers outside `free`: held by tasks or lent to the kernel. Invariant: `in_use <= BUFFERS_MAX`.
     in_use: Cell<usize>,
 }
@@ -50,31 +53,94 @@ impl Pool {
     }
 
     /// Memory that goes to the kernel without a handle; it must come back through [`Pool::adopt`] or `put_memory`.
-    pub(crate) fn take_memory(&self) -> Option<Box<[u8]>> {
+    pub(crate) fn take_memory(&self) -> Option<Memory> {
         if self.is_exhausted() {
             return None;
         }
         self.in_use.set(self.in_use.get() + 1);
         let recycled = self.free.borrow_mut().pop();
-        Some(recycled.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice()))
+        let Some(memory) = recycled else {
+            return Some(Memory::new());
+        };
+        // SAFETY: it lay in `free`, where all of it is marked and nobody's.
+        unsafe { poison::take_out(memory.0, BUFFER_BYTES) };
+        Some(memory)
     }
 
     /// Makes a handle of memory taken with `take_memory`.
-    pub(crate) fn adopt(self: &Rc<Self>, memory: Box<[u8]>) -> Buffer {
+    pub(crate) fn adopt(self: &Rc<Self>, memory: Memory) -> Buffer {
         Buffer {
-            memory,
+            memory: ManuallyDrop::new(memory),
             start: 0,
             end: 0,
             pool: Rc::clone(self),
         }
     }
 
-    pub(crate) fn put_memory(&self, memory: Box<[u8]>) {
+    pub(crate) fn put_memory(&self, memory: Memory) {
         self.in_use.set(self.in_use.get() - 1);
         let mut free = self.free.borrow_mut();
         if free.len() < BUFFERS_FREE_MAX {
+            // SAFETY: it is ours, and its last user has given it up.
+            unsafe { poison::put_in(memory.0, BUFFER_BYTES) };
             free.push(memory);
         }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for memory in self.free.get_mut() {
+            // SAFETY: as in `take_memory`; what it is freed for is another's business.
+            unsafe { poison::take_out(memory.0, BUFFER_BYTES) };
+        }
+    }
+}
+
+/// [`BUFFER_BYTES`] bytes. A `Box` would promise, each time it is moved, that nobody else knows their address; the kernel
+/// does as long as it reads or writes them.
+pub(crate) struct Memory(
+    /// From a box of a slice of [`BUFFER_BYTES`] bytes, which is this one's alone.
+    NonNull<u8>,
+);
+
+impl Memory {
+    fn new() -> Self {
+        let bytes = Box::into_raw(vec![0_u8; BUFFER_BYTES].into_boxed_slice());
+        Self(NonNull::new(bytes.cast()).expect("a box is somewhere"))
+    }
+
+    /// Where it is, for the kernel. It stays there, wherever its handle goes.
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the bytes are initialised and live as long as `self`; while the kernel writes to them, their handle is
+        // with the ring, which does not look at them.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr(), BUFFER_BYTES) }
+    }
+}
+
+impl DerefMut for Memory {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed by nobody else. What the kernel reads stands in a queue of parts, and is
+        // not written to.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr(), BUFFER_BYTES) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let bytes = ptr::slice_from_raw_parts_mut(self.0.as_ptr(), BUFFER_BYTES);
+        // SAFETY: it came out of a box of this size, and this is its only end.
+        drop(unsafe { Box::from_raw(bytes) });
     }
 }
 
@@ -93,8 +159,8 @@ impl fmt::Debug for Pool {
 ///   | consumed | filled (Deref) | spare          |
 /// ```
 pub struct Buffer {
-    /// Empty only while being dropped.
-    memory: Box<[u8]>,
+    /// Taken out only while being dropped.
+    memory: ManuallyDrop<Memory>,
     /// Invariant: `start <= end <= BUFFER_BYTES`.
     start: u32,
     end: u32,
@@ -160,7 +226,8 @@ impl Buffer {
 
     /// Keeps only the first `count` filled bytes.
     pub fn truncate(&mut self, count: usize) {
-        self.end = self.end.min(self.start + count as u32);
+        let count = count.min(self.len());
+        self.end = self.start + count as u32;
     }
 
     /// Drops all filled bytes.
@@ -190,7 +257,9 @@ impl Deref for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.pool.put_memory(mem::take(&mut self.memory));
+        // SAFETY: this is the end of the buffer, which uses it no more.
+        let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
+        self.pool.put_memory(memory);
     }
 }
 
@@ -221,10 +290,50 @@ mod tests {
     }
 
     #[test]
+    #[cfg(debug_assertions)]
+    fn what_was_in_a_buffer_is_not_in_it_when_it_is_taken_again() {
+        let pool = Pool::new();
+        let mut first = pool.take().unwrap();
+        assert!(first.put(&[1; BUFFER_BYTES]));
+        drop(first);
+        assert!(!pool.take().unwrap().spare().contains(&1));
+    }
+
+    /// Under a sanitizer the write itself is.
+    #[test]
+    #[cfg(all(debug_assertions, not(address_sanitizer)))]
+    #[should_panic(expected = "written to after it had been given back")]
+    fn a_write_to_a_buffer_that_was_given_back_is_found_out() {
+        let pool = Pool::new();
+        let late = pool.take().unwrap().memory.address();
+        // SAFETY: the pool keeps the memory, and nobody borrows it.
+        unsafe { late.write(1) };
+        let _ = pool.take();
+    }
+
+    #[test]
     fn the_bound_on_buffers_is_an_error_and_not_a_panic() {
         let pool = Pool::new();
         pool.in_use.set(BUFFERS_MAX);
         assert!(matches!(pool.take(), Err(error) if error.kind == Kind::NoBuffers));
+    }
+
+    #[test]
+    fn a_buffer_is_cut_to_any_length() {
+        let pool = Pool::new();
+        for (length, left) in [
+            (0, 0),
+            (3, 3),
+            (5, 4),
+            (u32::MAX as usize, 4),
+            (usize::MAX, 4),
+        ] {
+            let mut buffer = pool.take().unwrap();
+            assert!(buffer.put(b"abcde"));
+            buffer.consume(1);
+            buffer.truncate(length);
+            assert_eq!(&buffer[..], &b"bcde"[..left]);
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod input;
 mod listener;
 mod outgoing;
 mod pipe;
+mod poison;
 mod relay;
 mod stream;
 mod tcp_info;

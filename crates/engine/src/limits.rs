@@ -60,6 +60,10 @@ pub(crate) const PIPES_MAX: usize = 256;
 /// Free pipes a core keeps for reuse: what relays take turns with on one core. Making one costs as much as it saves.
 pub(crate) const PIPES_FREE_MAX: usize = 16;
 
+/// Bytes of one part that the kernel is asked to send at a time with io_uring, whose lengths have 32 bits; Linux takes no
+/// more than 2 GiB in one call anyway (send(2)).
+pub(crate) const SEND_BYTES_MAX: usize = 1 << 30;
+
 /// Parts of one vectored send. Linux takes 1,024 (UIO_MAXIOV); answers rarely have more than three.
 pub(crate) const PARTS_PER_SEND: usize = 8;
 

@@ -276,7 +276,7 @@ impl Stream {
         let socket = &state.sockets[self.key];
         if let Some(end) = &socket.simulated {
             let address = end.peer_address().unwrap_or([127, 0, 0, 1].into());
-            return Some((address, 1024 + self.key.0 as u16).into());
+            return Some((address, 1024_u16.wrapping_add(self.key.0 as u16)).into());
         }
         let descriptor = socket.descriptor.as_ref()?;
         SocketAddr::try_from(getpeername(descriptor).ok()??).ok()

@@ -21,12 +21,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::Event;
-use crate::buffer::{Buffer, Pool};
+use crate::buffer::{Buffer, Memory, Pool};
 use crate::clock::{self, Instant};
 use crate::error::{Error, Kind, Op};
 use crate::limits::{
     BUFFER_BYTES, BULK_ENDS_AFTER, COMPLETION_ENTRIES, MULTISHOT_BYTES, PARTS_PER_SEND,
-    RECEIVED_MAX, RING_BUFFERS, SUBMISSION_ENTRIES,
+    RECEIVED_MAX, RING_BUFFERS, SEND_BYTES_MAX, SUBMISSION_ENTRIES,
 };
 use crate::outgoing::{Part, Queue};
 use crate::socket::{Key, Socket, Sockets};
@@ -52,7 +52,7 @@ pub(crate) struct InFlight {
     pub(crate) received: Queue<Buffer>,
     /// The peer has ended its side, or the receive failed.
     pub(crate) end: Option<Result<(), Errno>>,
-    /// Message header and vector of a send of several parts.
+    /// Message header and vector of a send of several parts. Stays where it is while one is in flight.
     message: Option<Box<Message>>,
     /// Accepted by a listener, not taken yet.
     pub(crate) accepted: Queue<Result<OwnedFd, Errno>>,
@@ -274,14 +274,15 @@ impl Ring {
         let descriptor = Fd(socket.descriptor().as_raw_fd());
         let entry = if socket.outgoing.len() == 1 {
             let bytes = socket.outgoing.first_mut().expect("not empty").bytes();
-            opcode::Send::new(descriptor, bytes.as_ptr(), bytes.len() as u32)
+            let length = bytes.len().min(SEND_BYTES_MAX);
+            // What is left goes with the next send, as behind every short one.
+            opcode::Send::new(descriptor, bytes.as_ptr(), length as u32)
                 .flags(libc::MSG_NOSIGNAL)
                 .build()
         } else {
-            let message = Message::of(&socket.outgoing, socket.ring.message.take());
-            let header: *const libc::msghdr = &raw const message.header;
-            socket.ring.message = Some(message);
-            opcode::SendMsg::new(descriptor, header)
+            // Filled in where it stays: moving a box ends the right to use addresses within it.
+            let message = socket.ring.message.get_or_insert_with(Message::empty);
+            opcode::SendMsg::new(descriptor, message.fill(&socket.outgoing))
                 .flags(libc::MSG_NOSIGNAL as u32)
                 .build()
         };
@@ -384,8 +385,11 @@ impl Ring {
         match outcome {
             Ok(_) => {}
             Err(error) => match errno(error) {
-                // Nothing came in time, a signal, or the kernel wants its completions reaped first.
+                // Nothing came in time, a signal, the kernel wants its completions reaped first, or it has no memory for
+                // more requests: what is queued stays so, in its order.
                 Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN => {}
+                // EBADR among them: the queue of completions was full and there was no memory to keep one
+                // (io_uring_enter(2)). Which operation has ended is not known then, and its memory would never be.
                 errno => panic!("io_uring_enter: {errno}"),
             },
         }
@@ -548,21 +552,24 @@ fn recv_multishot(descriptor: Fd) -> squeue::Entry {
 }
 
 impl Message {
-    fn of(outgoing: &Queue<Part>, recycled: Option<Box<Message>>) -> Box<Message> {
-        let mut message = recycled.unwrap_or_else(|| {
-            // SAFETY: msghdr and iovec are C structures of integers and pointers, for which all zeros is a value.
-            unsafe { Box::new(std::mem::zeroed::<Message>()) }
-        });
+    fn empty() -> Box<Message> {
+        // SAFETY: msghdr and iovec are C structures of integers and pointers, for which all zeros is a value.
+        Box::new(unsafe { std::mem::zeroed::<Message>() })
+    }
+
+    /// Makes it speak of the first parts of `outgoing`, which it does not own, and returns the header, which is valid
+    /// as long as the message stays in its box and is not touched.
+    fn fill(&mut self, outgoing: &Queue<Part>) -> *const libc::msghdr {
         let mut count = 0;
-        for (slot, part) in message.vector.iter_mut().zip(outgoing.iter()) {
+        for (slot, part) in self.vector.iter_mut().zip(outgoing.iter()) {
             let bytes = part.bytes();
             slot.iov_base = bytes.as_ptr().cast_mut().cast();
             slot.iov_len = bytes.len();
             count += 1;
         }
-        message.header.msg_iov = message.vector.as_mut_ptr();
-        message.header.msg_iovlen = count;
-        message
+        self.header.msg_iov = self.vector.as_mut_ptr();
+        self.header.msg_iovlen = count;
+        &raw const self.header
     }
 }
 
@@ -570,7 +577,7 @@ impl Message {
 struct Provided {
     entries: NonNull<BufRingEntry>,
     /// Memory lent under each buffer id. Invariant: `lent[id]` is `Some` exactly while the kernel may write to it.
-    lent: Vec<Option<Box<[u8]>>>,
+    lent: Vec<Option<Memory>>,
     missing: Vec<u16>,
     tail: u16,
 }
@@ -627,7 +634,7 @@ impl Provided {
     fn replenish(&mut self, pool: &Rc<Pool>) {
         let before = self.tail;
         while let Some(&id) = self.missing.last() {
-            let Some(mut memory) = pool.take_memory() else {
+            let Some(memory) = pool.take_memory() else {
                 break;
             };
             self.missing.pop();
@@ -637,8 +644,8 @@ impl Provided {
             // SAFETY: initialised memory that nobody else refers to: the kernel reads an entry only after the tail has
             // passed it.
             let entry = unsafe { &mut *entry.as_ptr() };
-            entry.set_addr(memory.as_mut_ptr() as u64);
-            entry.set_len(memory.len() as u32);
+            entry.set_addr(memory.address() as u64);
+            entry.set_len(BUFFER_BYTES as u32);
             entry.set_bid(id);
             self.lent[usize::from(id)] = Some(memory);
             self.tail = self.tail.wrapping_add(1);

@@ -142,3 +142,23 @@ fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
         done.set(true);
     });
 }
+
+#[test]
+fn a_part_longer_than_lengths_of_the_kernel_is_sent_like_any_other() {
+    // Four GiB, of which no page is ever written.
+    let large: &'static [u8] = vec![0; 1 << 32].leak();
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        server.queue(large);
+        core.spawn(async move {
+            // Until the client goes away.
+            server.flush().await.ok();
+        });
+        client.set_deadline(Some(core.now_exact() + Duration::from_secs(60)));
+        let mut taken = 0;
+        while taken < 100_000 {
+            taken += client.recv(&mut Input::default()).await.unwrap();
+        }
+    });
+}
