@@ -192,7 +192,11 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.core.inner().state.borrow_mut().close(self.key);
+        let state = &mut *self.core.inner().state.borrow_mut();
+        if let Driver::Epoll(driver) = &state.driver {
+            driver.forget_listener(state.sockets[self.key].descriptor());
+        }
+        state.close(self.key);
     }
 }
 

@@ -44,7 +44,9 @@ impl Epoll {
     }
 
     pub(crate) fn register(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        // PRI costs nothing and tells of urgent bytes, before which a receive ends early.
+        let flags =
+            EventFlags::IN | EventFlags::PRI | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(
             &self.epoll,
             descriptor,
@@ -63,6 +65,13 @@ impl Epoll {
             EventData::new_u64(u64::from(key.0)),
             flags,
         )
+    }
+
+    /// Takes a listener back. Closing it does so only where it is the last descriptor of its socket (epoll(7), question
+    /// 6): a Unix listener would go on taking wake-ups from those that other cores have.
+    pub(crate) fn forget_listener(&self, descriptor: impl AsFd) {
+        // It was registered, which is all that could be wrong.
+        let _ = epoll::delete(&self.epoll, descriptor);
     }
 
     /// Waits until something happens or `timeout` has passed (`None`: for ever).

@@ -1,6 +1,12 @@
 //! Who may listen on an address.
 
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
 use onrush_engine::{Address, Claim, Core, Io, Listener};
+
+use crate::ground::poll_once;
 
 #[test]
 fn a_taken_address_is_an_error_even_with_port_sharing() {
@@ -51,5 +57,49 @@ fn a_file_that_is_no_socket_is_never_replaced() {
         let error = Claim::new(&Address::Unix(taken.clone())).unwrap_err();
         assert!(error.is_address_in_use(), "{error}");
         assert_eq!(std::fs::read(taken).unwrap(), b"somebody's");
+    }
+}
+
+#[test]
+fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        // All listeners of a Unix socket are one to the kernel, which lives as long as the claim.
+        let claim = Claim::new(&Address::Unix(path.clone())).unwrap();
+        let (dropped, listener) = (
+            Listener::new(&core, &claim).unwrap(),
+            Listener::new(&core, &claim).unwrap(),
+        );
+        let (go, going) = std::sync::mpsc::channel();
+        core.spawn(async move {
+            let mut accept = Box::pin(dropped.accept());
+            assert!(poll_once(&mut accept).await.is_pending());
+            drop(accept);
+            drop(dropped);
+            go.send(()).unwrap();
+            while let Ok(stream) = listener.accept().await {
+                stream.queue(&b"x"[..]);
+                stream.flush().await.unwrap();
+            }
+        });
+        let handle = core.handle();
+        let client = std::thread::spawn(move || {
+            going.recv().unwrap();
+            let answered = (0..20).all(|_| {
+                let mut stream = UnixStream::connect(&path).unwrap();
+                let patience = Duration::from_secs(10);
+                stream.set_read_timeout(Some(patience)).unwrap();
+                stream.read_exact(&mut [0]).is_ok()
+            });
+            handle.stop(Duration::ZERO);
+            answered
+        });
+        core.run();
+        assert!(
+            client.join().unwrap(),
+            "{io:?}: nobody came for a connection"
+        );
     }
 }
