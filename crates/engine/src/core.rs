@@ -477,12 +477,14 @@ impl State {
             readable,
             writable,
             ended,
+            urgent,
         } = event
         else {
             return;
         };
         let socket = &mut self.sockets[key];
         socket.ended |= ended;
+        socket.urgent |= urgent;
         if readable {
             socket.readable = true;
             tasks.wake_once(&mut socket.recv_waiter);

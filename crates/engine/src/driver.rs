@@ -139,6 +139,8 @@ pub(crate) enum Event {
         readable: bool,
         writable: bool,
         ended: bool,
+        /// There are urgent bytes.
+        urgent: bool,
     },
     /// Another thread wants the core's attention.
     Wake,

@@ -75,9 +75,17 @@ impl Relay {
         } else if self.pipe.is_none() {
             self.pipe = inner.pipes.take();
         }
-        let taken = match &mut self.pipe {
-            Some(pipe) => state.poll_splice_in(from.key(), pipe, task),
-            None => state.poll_recv(from.key(), &mut self.input, task),
+        let spliced = self
+            .pipe
+            .as_mut()
+            .map(|pipe| state.poll_splice_in(from.key(), pipe, task));
+        let taken = match spliced {
+            // The end; or an urgent byte before the end, which a splice takes for it. A receive knows.
+            Some(Poll::Ready(Ok(0))) | None => {
+                self.pipe = None;
+                state.poll_recv(from.key(), &mut self.input, task)
+            }
+            Some(taken) => taken,
         };
         if let Poll::Ready(Ok(count)) = taken {
             self.bulk = if count >= SPLICE_FROM {

@@ -27,6 +27,9 @@ pub(crate) struct Socket {
     pub(crate) writable: bool,
     /// The peer has ended or the socket failed: a short receive does not mean that nothing follows.
     pub(crate) ended: bool,
+    /// Urgent bytes have come, as to hardly any socket: a receive ends before one although more has arrived, and a splice
+    /// gets no further (tcp(7)).
+    pub(crate) urgent: bool,
     /// The deadline passed and no operation has reported it yet.
     pub(crate) timed_out: bool,
     /// Whether the task in `recv_waiter` wants to be woken when the core stops.
@@ -63,6 +66,7 @@ impl Socket {
             readable: false,
             writable: false,
             ended: false,
+            urgent: false,
             timed_out: false,
             interruptible: false,
             closing: false,

@@ -97,6 +97,7 @@ impl Epoll {
                 readable: ended || flags.contains(EventFlags::IN),
                 writable: ended || flags.contains(EventFlags::OUT),
                 ended,
+                urgent: flags.contains(EventFlags::PRI),
             });
         }
     }

@@ -362,6 +362,7 @@ impl Simulated {
             readable: true,
             writable: true,
             ended: false,
+            urgent: false,
         };
         let Some(end) = sockets[key]
             .simulated

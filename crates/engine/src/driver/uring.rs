@@ -261,8 +261,9 @@ impl Ring {
     }
 
     pub(crate) fn poll_readable(&mut self, key: Key, socket: &mut Socket) {
+        let events = libc::POLLIN | libc::POLLPRI;
         let entry =
-            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), libc::POLLIN as u32).build();
+            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), events as u32).build();
         self.push(entry.user_data(user_data(Operation::PollReadable, key)));
         socket.ring.polling_readable = true;
         socket.ring.operations += 1;
@@ -458,6 +459,8 @@ impl Ring {
             Operation::PollReadable => {
                 socket.ring.polling_readable = false;
                 socket.readable = true;
+                let urgent = i32::from(libc::POLLPRI);
+                socket.urgent |= outcome(result).is_ok_and(|events| events & urgent != 0);
                 tasks.wake_once(&mut socket.recv_waiter);
             }
             Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),

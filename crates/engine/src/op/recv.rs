@@ -139,8 +139,9 @@ fn receive(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<us
         match recv(socket.descriptor(), buffer.spare(), RecvFlags::DONTWAIT) {
             Ok((_, count)) => {
                 // A short receive has emptied the socket and the next edge is still to come, unless the end of
-                // the stream stands behind the bytes: its edge may have been reported together with theirs.
-                socket.readable = count == room || socket.ended;
+                // the stream stands behind the bytes, or an urgent one, where it ended: its edge may have been reported
+                // together with theirs.
+                socket.readable = count == room || socket.ended || socket.urgent;
                 buffer.fill(count);
                 return Ok(count);
             }

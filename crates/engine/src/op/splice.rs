@@ -16,11 +16,13 @@ use crate::socket::{Key, Socket, set_blocking};
 use crate::task::TaskId;
 
 impl State {
-    /// Whether the next bytes of the socket can go into a pipe. While some are on their way into our memory, or have
+    /// Whether the next bytes of the socket can go into a pipe. Where urgent ones have come, which are passed over by a
+    /// receive only, no more do. While some are on their way into our memory, or have
     /// come there, the next ones are to be received; then this stops the receiving, and is true soon.
     pub(crate) fn can_splice(&mut self, key: Key) -> bool {
         match &mut self.driver {
-            Driver::Epoll(_) => true,
+            Driver::Epoll(_) => !self.sockets[key].urgent,
+            Driver::Uring(_) if self.sockets[key].urgent => false,
             Driver::Uring(driver) => {
                 let socket = &mut self.sockets[key];
                 driver.cancel_recv(key, socket);
@@ -31,7 +33,7 @@ impl State {
         }
     }
 
-    /// Fills an empty pipe with some of what arrives; `Ok(0)` is the end of the stream.
+    /// Fills an empty pipe with some of what arrives; `Ok(0)` is the end of the stream, or an urgent byte before it.
     pub(crate) fn poll_splice_in(
         &mut self,
         key: Key,

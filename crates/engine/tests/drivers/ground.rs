@@ -14,7 +14,7 @@ use onrush_engine::{
 pub(crate) const SEEDS: std::ops::Range<u64> = 0..40;
 
 /// The addresses a kernel driver is tested on.
-fn addresses(directory: &std::path::Path) -> Vec<Address> {
+pub(crate) fn addresses(directory: &std::path::Path) -> Vec<Address> {
     vec![
         Address::Tcp("127.0.0.1:0".parse().unwrap()),
         Address::Tcp("[::1]:0".parse().unwrap()),

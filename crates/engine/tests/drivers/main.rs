@@ -11,3 +11,4 @@ mod files;
 mod stopping;
 mod streams;
 mod tunnels;
+mod urgent;
