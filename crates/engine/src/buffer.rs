@@ -40,8 +40,11 @@ impl Pool {
     /// Pretends that the rest of the buffers is in use, or no longer.
     #[cfg(test)]
     pub(crate) fn set_exhausted(&self, exhausted: bool) {
-        let in_use = if exhausted { BUFFERS_MAX } else { 0 };
-        self.in_use.set(in_use);
+        let in_use = self.in_use.get();
+        self.in_use.set(match exhausted {
+            true => in_use + BUFFERS_MAX,
+            false => in_use - BUFFERS_MAX,
+        });
     }
 
     /// An empty buffer; fails with [`Kind::NoBuffers`] when the core's bound is reached.

@@ -119,7 +119,7 @@ impl Input {
     }
 
     /// Appends what the kernel received into `received`: without a copy when nothing was left over. Leaves in
-    /// `received` what does not fit, and returns the number of bytes appended.
+    /// `received` what does not fit, or all of it where there is no buffer, and returns the number of bytes appended.
     pub(crate) fn append(
         &mut self,
         received: &mut Option<Buffer>,
@@ -134,7 +134,13 @@ impl Input {
             self.buffer = Some(arrived);
             return Ok(count);
         }
-        let count = self.buffer_with_room(pool)?.put_some(&arrived);
+        let count = match self.buffer_with_room(pool) {
+            Ok(buffer) => buffer.put_some(&arrived),
+            Err(error) => {
+                *received = Some(arrived);
+                return Err(error);
+            }
+        };
         arrived.consume(count);
         if !arrived.is_empty() {
             *received = Some(arrived);
@@ -197,6 +203,26 @@ mod tests {
         let taken = input.take().unwrap();
         assert_eq!((taken.as_ptr(), taken[0]), (address, 7));
         assert!(taken.ends_with(b"\x01ab"));
+    }
+
+    #[test]
+    fn without_a_buffer_what_has_arrived_stays_with_the_kernel_side() {
+        let pool = Pool::new();
+        let mut input = Input::default();
+        assert!(input.buffer_with_room(&pool).unwrap().put(b"ab"));
+        input.park();
+        let mut arrived = pool.take().unwrap();
+        assert!(arrived.put(b"cd"));
+        let mut arrived = Some(arrived);
+        pool.set_exhausted(true);
+        assert!(input.append(&mut arrived, &pool).is_err());
+        pool.set_exhausted(false);
+        assert_eq!(
+            (input.bytes(), &arrived.as_ref().unwrap()[..]),
+            (&b"ab"[..], &b"cd"[..])
+        );
+        assert_eq!(input.append(&mut arrived, &pool), Ok(2));
+        assert_eq!(input.bytes(), b"abcd");
     }
 
     #[test]
