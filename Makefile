@@ -2,13 +2,14 @@
 # make test   everything that must hold: format, tidy, lints, tests, documentation
 # make bench  the comparison with nginx, HAProxy and wrk, report in out/first-light/
 # make fuzz   each fuzz target for a moment (FUZZ_SECONDS=30)
+# make sanitize  the engine's tests under AddressSanitizer, and those that ask no kernel under Miri
 #
 # Each target does the set-up it needs on a fresh Debian with a Rust toolchain, or stops and says what to run.
 
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz format tidy lint unit docs release linker components peers
+.PHONY: help run test bench fuzz sanitize format tidy lint unit docs release linker components peers
 
 TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
 ONRUSH := $(TARGET_DIRECTORY)/release/onrush
@@ -72,6 +73,24 @@ fuzz:
 		echo "== fuzzing $$target for $(FUZZ_SECONDS) s"; \
 		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
 	done
+
+# What needs no kernel and has pointers of its own: Miri follows each of them.
+MIRI_TESTS := block:: buffer:: input:: outgoing:: task::
+
+# `unsafe` stands in the engine alone. The host's target is named so that build scripts and macros are not sanitized.
+sanitize: linker
+	@if ! cargo +nightly miri --version >/dev/null 2>&1; then \
+		echo "make sanitize needs a nightly compiler with Miri; please run this and try again:" >&2; \
+		echo "    rustup toolchain install nightly --component miri,rust-src" >&2; \
+		exit 1; \
+	fi
+	@echo "== AddressSanitizer"
+	@$(RAISE_FILES); RUSTFLAGS="-Zsanitizer=address --cfg address_sanitizer" \
+		cargo +nightly test --package onrush-engine --locked --lib --tests \
+		--target "$$(rustc +nightly --print host-tuple)"
+	@echo "== Miri"
+	@cargo +nightly miri test --package onrush-engine --locked --lib -- $(MIRI_TESTS)
+	@echo "== no memory error"
 
 # rustc links with the system's C compiler, which a fresh Debian does not have.
 linker:
