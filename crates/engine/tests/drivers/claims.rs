@@ -73,11 +73,14 @@ fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
             Listener::new(&core, &claim).unwrap(),
         );
         let (go, going) = std::sync::mpsc::channel();
+        let pausing = core.clone();
         core.spawn(async move {
             let mut accept = Box::pin(dropped.accept());
             assert!(poll_once(&mut accept).await.is_pending());
             drop(accept);
             drop(dropped);
+            // Until the kernel has heard of it, a ring may still take a connection for the one that is gone.
+            pausing.pause().await;
             go.send(()).unwrap();
             while let Ok(stream) = listener.accept().await {
                 stream.queue(&b"x"[..]);

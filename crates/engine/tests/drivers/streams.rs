@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use onrush_engine::{BUFFER_BYTES, Input, Stream};
@@ -145,12 +146,12 @@ fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
 
 #[test]
 fn a_part_longer_than_lengths_of_the_kernel_is_sent_like_any_other() {
-    // Four GiB, of which no page is ever written.
-    let large: &'static [u8] = vec![0; 1 << 32].leak();
+    /// Four GiB, of which no page is ever written.
+    static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; 1 << 32]);
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
-        server.queue(large);
+        server.queue(&LARGE[..]);
         core.spawn(async move {
             // Until the client goes away.
             server.flush().await.ok();
