@@ -5,6 +5,7 @@ mod machine;
 #[path = "../crates/tune/tests/namespace/mod.rs"]
 mod namespace;
 mod tune_live;
+mod tune_process;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

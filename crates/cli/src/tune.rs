@@ -104,16 +104,19 @@ fn show(args: &Show) -> anyhow::Result<ExitCode> {
 /// What was counted at the beginning and the end of a time. A recorded machine stands still: its counts are those since
 /// its start.
 fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<(Counts, Counts)> {
-    let before = facts::counts(tree, process);
+    let mut before = facts::counts(tree, process);
     if let (Some(number), None) = (process, &before.process) {
         anyhow::bail!("there is no process {number} here");
     }
     if !tree.is_live() {
+        before.unread = Some(facts::unread(tree, process));
         return Ok((Counts::default(), before));
     }
     let Some(number) = process else {
         thread::sleep(time);
-        return Ok((before, facts::counts(tree, None)));
+        let mut after = facts::counts(tree, None);
+        after.unread = Some(facts::unread(tree, None));
+        return Ok((before, after));
     };
     // A process that has ended says nothing more: what it said last is kept.
     let deadline = Instant::now() + time;
@@ -127,6 +130,7 @@ fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result
         }
         after = counts;
     }
+    after.unread = Some(facts::unread(tree, Some(number)));
     Ok((before, after))
 }
 

@@ -22,6 +22,8 @@ pub const NETLINK_BYTES_MAX: usize = 64 << 10;
 pub const NETLINK_ANSWERS_MAX: usize = 1 << 20;
 /// How often such a list is asked for again that changed while it was told: what changes more often than that is not known.
 pub const NETLINK_TRIES: usize = 20;
+/// Control groups from a process up to the root: systemd and Kubernetes nest six to ten.
+pub const GROUPS_MAX: usize = 64;
 /// Threads of one process that are looked at; servers have some for each CPU.
 pub const THREADS_MAX: usize = 16_384;
 /// Descriptors of one process that are looked at for its listening sockets, which it opens before connections.

@@ -152,7 +152,7 @@ impl Tree {
     pub fn text(&self, path: &str) -> Option<String> {
         let text = match &self.source {
             Source::Snapshot(snapshot) => snapshot.files.get(path).cloned(),
-            Source::Root { directory, .. } => match read_below(directory, path) {
+            Source::Root { directory, .. } => match self.read(directory, path) {
                 Ok(text) => Some(text),
                 Err(error) => {
                     self.note_trouble(path, &error);
@@ -195,7 +195,7 @@ impl Tree {
             Source::Snapshot(snapshot) => {
                 snapshot.directories.get(path).cloned().unwrap_or_default()
             }
-            Source::Root { directory, .. } => match list_below(directory, path) {
+            Source::Root { directory, .. } => match self.list(directory, path) {
                 Ok(names) => names,
                 Err(error) => {
                     self.note_trouble(path, &error);
@@ -211,6 +211,32 @@ impl Tree {
                 .insert(path.to_owned(), names.clone());
         }
         names
+    }
+
+    /// On this machine the root of another process is another mount namespace, behind a link that is not followed below a
+    /// root (openat2(2), RESOLVE_IN_ROOT).
+    fn is_of_another_root(&self, path: &str) -> bool {
+        let behind = path.strip_prefix("/proc/");
+        let behind = behind.and_then(|behind| behind.split_once('/'));
+        self.is_live() && behind.is_some_and(|(_, behind)| behind.starts_with("root/"))
+    }
+
+    fn read(&self, directory: &OwnedFd, path: &str) -> io::Result<String> {
+        if !self.is_of_another_root(path) {
+            return read_below(directory, path);
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        read_bounded(File::from(file), FILE_BYTES_MAX)
+    }
+
+    fn list(&self, directory: &OwnedFd, path: &str) -> io::Result<Vec<String>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = match self.is_of_another_root(path) {
+            true => rustix::fs::openat(CWD, path, flags, Mode::empty())?,
+            false => open_below(directory, path, flags)?,
+        };
+        names_in(opened)
     }
 
     /// The numbers behind a prefix in the names of a directory, ascending: `cpu` of `cpu0`, `cpu12`, `cpufreq` gives 0
@@ -482,8 +508,7 @@ fn read_bounded(file: File, bytes_max: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn list_below(root: &OwnedFd, path: &str) -> io::Result<Vec<String>> {
-    let directory = open_below(root, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+fn names_in(directory: OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(directory)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -425,13 +425,7 @@ fn surroundings(
             notes.push(Note::new(&interface.name, &text));
         }
     }
-    if let Some((quota, period)) = facts.system.cpu_quota {
-        let text = format!(
-            "allows this control group {:.2} CPUs: when they are used up, everything stops until the next period",
-            quota as f64 / period.max(1) as f64
-        );
-        notes.push(Note::new("cpu.max", &text));
-    }
+    notes.extend(quota(facts));
     // A connection is an open file, two in a proxy; `unlimited` is no number.
     if let Some((soft, hard)) = facts.system.process_limits.get("Max open files")
         && soft.parse::<u64>().is_ok_and(|soft| soft < FILES_MIN)
@@ -445,6 +439,19 @@ fn surroundings(
     for (path, why) in &facts.troubles {
         notes.push(Note::new(path, why));
     }
+}
+
+/// The tightest of the quotas from the process up to the root: the others never come to bear.
+fn quota(facts: &Facts) -> Option<Note> {
+    let limited = facts.counts.groups.iter();
+    let (cpus, group) = limited
+        .filter_map(|group| Some((group.cpus()?, group)))
+        .min_by(|one, two| one.0.total_cmp(&two.0))?;
+    let text = format!(
+        "may use {cpus:.2} CPUs (cpu.max, or cpu.cfs_quota_us): when that is used up, everything in it stops until the next \
+         period"
+    );
+    Some(Note::new(&format!("control group {}", group.path), &text))
 }
 
 /// What sees each packet before the program does.

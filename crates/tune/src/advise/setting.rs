@@ -60,11 +60,18 @@ const WISHES: &[Wish] = &[
         value: Value::AtLeast(65_536),
         roles: ACCEPTS,
         goals: ANY,
-        when: always,
-        reason: "handshakes in progress beyond this are answered with cookies or dropped",
+        // With cookies the queue of handshakes is as long as that of listen(), and this number is not looked at
+        // (tcp_conn_request in net/ipv4/tcp_input.c).
+        when: |facts, _| {
+            facts
+                .system
+                .setting("net/ipv4/tcp_syncookies")
+                .is_none_or(|value| value == "0")
+        },
+        reason: "without SYN cookies, handshakes are dropped when those in progress come near this number",
         source: "The Low Latency Web 2012 (nginx); kernel: Documentation/networking/ip-sysctl.rst",
         risk: "300 bytes of memory for each handshake in progress",
-        effect: "no TCPReqQFullDoCookies during bursts of new connections",
+        effect: "no TCPReqQFullDrop during bursts of new connections",
     },
     Wish {
         file: "net/ipv4/tcp_slow_start_after_idle",
@@ -170,7 +177,7 @@ const WISHES: &[Wish] = &[
             number("net/netfilter/nf_conntrack_count")
                 > number("net/netfilter/nf_conntrack_max") * 0.75
         },
-        reason: "the table of tracked connections is more than three quarters full; when it is full, packets are dropped",
+        reason: "the table of tracked connections is more than three quarters full; when it is full, packets of new ones are dropped",
         source: "kernel: Documentation/networking/nf_conntrack-sysctl.rst",
         risk: "300 MB when it is full; not tracking the service's connections at all is better",
         effect: "no \"table full, dropping packet\" in the kernel's log",
@@ -214,7 +221,7 @@ const WISHES: &[Wish] = &[
         roles: ALL,
         goals: LATENCY,
         when: |_, placement| placement.sharing == super::Sharing::Nothing,
-        reason: "a program that waits in poll() looks at the queue itself for 50 microseconds before it sleeps",
+        reason: "a program that waits in poll() or epoll_wait() looks at the queue itself for 50 microseconds before it sleeps",
         source: "TuneD, profile network-latency; kernel: Documentation/networking/napi.rst",
         risk: "CPUs look busy while they wait, and a machine whose CPUs are full loses throughput",
         effect: "some 10 microseconds less at low load",

@@ -4,9 +4,16 @@ use super::counted::LOSS;
 use super::{Case, Confidence, Finding, Limiter, Load, are, finding, named};
 use crate::cpus::CpuSet;
 use crate::facts::process::Thread;
+use crate::facts::{Counts, CpuTime};
 
 /// A CPU this busy has nothing left.
 const FULL: f64 = 0.9;
+/// A CPU this busy is full beyond doubt: at 90 % there may be as much again in what comes next.
+const FULL_SURE: f64 = 0.98;
+/// Ticks of a CPU, of which there are a hundred a second, that tell its load: the kernel counts whole ones.
+const TICKS_SURE: u64 = 200;
+/// Seconds that a thread is looked at before its load is beyond doubt.
+const SECONDS_SURE: f64 = 2.0;
 /// A CPU this idle could take more.
 const FREE: f64 = 0.5;
 /// A CPU below this has room enough that a queue before it is short.
@@ -34,7 +41,7 @@ impl Case<'_> {
         if full_of_softirq.len() == 1 && !free.is_empty() {
             return finding(
                 Limiter::OneCpuOfSoftirq,
-                Confidence::High,
+                self.fullness(&full_of_softirq),
                 format!(
                     "{} full of softirq while {} less than half busy{}",
                     are(&full_of_softirq),
@@ -47,7 +54,7 @@ impl Case<'_> {
         if !full_of_softirq.is_empty() {
             return finding(
                 Limiter::Softirq,
-                Confidence::High,
+                self.fullness(&full_of_softirq),
                 format!("{} full of softirq", are(&full_of_softirq)),
                 "more CPUs for packets: more queues or more CPUs to steer to; then fewer packets, by larger ones",
             );
@@ -58,7 +65,7 @@ impl Case<'_> {
         if free.is_empty() {
             return finding(
                 Limiter::Application,
-                Confidence::High,
+                self.fullness(&programs),
                 format!(
                     "{} full, mostly with programs, and none is free",
                     are(&programs)
@@ -78,6 +85,22 @@ impl Case<'_> {
         )
     }
 
+    /// How sure it is that some CPUs have nothing left.
+    fn fullness(&self, cpus: &CpuSet) -> Confidence {
+        let ticks = |cpu: usize| {
+            let of = |counts: &Counts| counts.cpus.get(&cpu).map_or(0, CpuTime::total);
+            of(self.after).saturating_sub(of(self.before))
+        };
+        let is_sure = |cpu: usize| {
+            let load = self.loads.get(&cpu);
+            ticks(cpu) >= TICKS_SURE && load.is_some_and(|load| load.busy - load.steal >= FULL_SURE)
+        };
+        match cpus.iter().all(is_sure) {
+            true => Confidence::High,
+            false => Confidence::Medium,
+        }
+    }
+
     fn one_queue(&self) -> String {
         let devices = self
             .facts
@@ -95,9 +118,14 @@ impl Case<'_> {
         let process = self.after.process.as_ref()?;
         let (files, most) = (process.files?, process.files_max?);
         (files as f64 >= most as f64 * 0.95).then_some(())?;
+        // Near the limit nothing has been refused yet.
+        let confidence = match files >= most {
+            true => Confidence::High,
+            false => Confidence::Medium,
+        };
         finding(
             Limiter::Files,
-            Confidence::High,
+            confidence,
             format!(
                 "{} has {files} of {most} files open, and each connection is one",
                 process.name
@@ -116,7 +144,7 @@ impl Case<'_> {
         (is_full && !free.is_empty()).then_some(())?;
         finding(
             Limiter::Application,
-            Confidence::High,
+            self.fullness(&process.allowed),
             format!(
                 "{} may run on {} only, with nothing left, while {} less than half busy",
                 process.name,
@@ -131,16 +159,20 @@ impl Case<'_> {
     pub(super) fn thread(&self) -> Option<Finding> {
         let shares = self.shares();
         let full: Vec<_> = shares.iter().filter(|(.., share)| *share >= FULL).collect();
-        let (name, number, cpu, share) = *full.first()?;
+        let (name, number, cpu, share) = full.first()?;
         let free = self.free();
         (!free.is_empty()).then_some(())?;
         let others = match full.len() - 1 {
             0 => String::new(),
             more => format!(" and {more} more of {} threads", shares.len()),
         };
+        let confidence = match *share >= FULL_SURE && self.seconds() >= SECONDS_SURE {
+            true => Confidence::High,
+            false => Confidence::Medium,
+        };
         finding(
             Limiter::Application,
-            Confidence::High,
+            confidence,
             format!(
                 "thread {name} ({number}) was on CPU {cpu} for {:.0} % of the time{others}, while {} less than half busy",
                 share * 100.0,
@@ -148,6 +180,57 @@ impl Case<'_> {
             ),
             "more threads, or an even share of connections between them (SO_REUSEPORT)",
         )
+    }
+
+    /// A program that does not read what has arrived for it: stopped, or waiting for something that is no CPU.
+    pub(super) fn stopped(&self) -> Option<Finding> {
+        let process = self.after.process.as_ref()?;
+        if process.is_stopped() {
+            return finding(
+                Limiter::Application,
+                Confidence::High,
+                format!(
+                    "{} is stopped (by a signal, or in a debugger){}",
+                    process.name,
+                    self.left_unread(", and ")
+                ),
+                "SIGCONT (kill -CONT), or let the debugger go on",
+            );
+        }
+        let ran = self.shares().iter().any(|(.., share)| *share > 0.01);
+        let unread = self.left_unread("");
+        (!ran && !unread.is_empty() && self.seconds() > 0.0).then_some(())?;
+        finding(
+            Limiter::Application,
+            Confidence::Medium,
+            format!("{} took next to no CPU time, and {unread}", process.name),
+            "what it waits for is in the program: a lock, a disk, another server (gdb -p, or the wait channels of its threads in \
+             /proc/PID/task/*/wchan)",
+        )
+    }
+
+    /// `3 connections have 351 bytes that it has not read`, behind some words; nothing when there is none.
+    fn left_unread(&self, front: &str) -> String {
+        let unread = self.after.unread.unwrap_or_default();
+        let listening = match &self.after.process {
+            Some(process) => &process.listening,
+            None => &self.after.listening,
+        };
+        let waiting = listening
+            .iter()
+            .fold(0u64, |sum, socket| sum.saturating_add(socket.waiting));
+        let read = (unread.connections > 0).then(|| {
+            format!(
+                "{} bytes of {} connections have arrived and were not read",
+                unread.bytes, unread.connections
+            )
+        });
+        let accepted = (waiting > 0).then(|| format!("{waiting} connections were not accepted"));
+        let words: Vec<String> = read.into_iter().chain(accepted).collect();
+        match words.is_empty() {
+            true => String::new(),
+            false => format!("{front}{}", words.join(", and ")),
+        }
     }
 
     /// Threads on CPUs that packets take half of.
@@ -232,12 +315,27 @@ impl Case<'_> {
             .saturating_add(self.grew("UdpOutDatagrams")) as f64;
         let (came, went) = (received / seconds, sent / seconds);
         // Readings at the same moment have no rate, which is not one that serves either.
+        // Of a process that was named stopped() has said it.
+        let unread = match &self.after.process {
+            Some(_) => String::new(),
+            None => self.left_unread(""),
+        };
+        if !(came.is_finite() && came >= SERVES) && !unread.is_empty() {
+            return finding(
+                Limiter::Application,
+                Confidence::Medium,
+                format!(
+                    "nothing here was full, but {unread}: {received} packets came in, and {busy}"
+                ),
+                "the program that does not read: `onrush tune diagnose --pid` says whether it is stopped",
+            );
+        }
         if !(came.is_finite() && came >= SERVES) {
             return finding(
                 Limiter::Elsewhere,
                 Confidence::Low,
                 format!(
-                    "nothing here was full, and nothing was asked of this machine: {received} packets came in, and {busy}"
+                    "nothing here was full, and next to nothing was asked of this machine: {received} packets came in, and {busy}"
                 ),
                 "another reading while clients ask; of a program in another network namespace, with --pid",
             );

@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{Case, Confidence, Finding, Limiter, finding, listed};
+use crate::facts::Group;
 use crate::facts::interface::allowance;
 
 /// A share of CPU time that others took which shows in every figure.
 const STEAL: f64 = 0.02;
-/// A share of packets sent again which shows in the slowest answers.
+/// A share of packets sent again, dropped or held back which shows in the slowest answers.
 pub(super) const LOSS: f64 = 0.001;
+/// A share of a control group's periods in which it was stopped that shows in the slowest answers: each stop is a wait of
+/// up to a period, 100 ms by default.
+const STOPPED: f64 = 0.05;
 
 impl Case<'_> {
     pub(super) fn allowance(&self) -> Option<Finding> {
@@ -20,7 +24,7 @@ impl Case<'_> {
             .collect();
         finding(
             Limiter::Allowance,
-            Confidence::High,
+            self.confidence(sum(&grown), self.packets(), LOSS),
             format!(
                 "{} exceeded: the provider held packets back ({})",
                 kinds.into_iter().collect::<Vec<_>>().join(", "),
@@ -37,7 +41,7 @@ impl Case<'_> {
         (!grown.is_empty()).then_some(())?;
         finding(
             Limiter::Ring,
-            Confidence::High,
+            self.confidence(sum(&grown), self.packets(), LOSS),
             format!("the device had no room for packets: {}", listed(&grown)),
             "a CPU of its own for each queue's interrupts first, larger rings then (onrush tune plan)",
         )
@@ -48,7 +52,7 @@ impl Case<'_> {
         (dropped > 0).then_some(())?;
         finding(
             Limiter::Backlog,
-            Confidence::High,
+            self.confidence(dropped, self.softnet(|row| row.processed), LOSS),
             format!(
                 "{dropped} packets were dropped on their way from one CPU to another (softnet_stat, second column)"
             ),
@@ -56,16 +60,33 @@ impl Case<'_> {
         )
     }
 
+    /// The group that was stopped most often between the readings. Counters belong to each group, so those above the
+    /// process are looked at like its own.
     pub(super) fn quota(&self) -> Option<Finding> {
-        let times = self.after.throttled.saturating_sub(self.before.throttled);
+        let grown = |group: &Group| {
+            let then = self.before.groups.iter().find(|old| old.path == group.path);
+            let (throttled, periods) = then.map_or((0, 0), |old| (old.throttled, old.periods));
+            let throttled = group.throttled.saturating_sub(throttled);
+            (
+                throttled,
+                group.periods.saturating_sub(periods).max(throttled),
+            )
+        };
+        let groups = self.after.groups.iter().map(|group| (grown(group), group));
+        let ((times, periods), group) = groups.max_by_key(|((times, _), _)| *times)?;
         (times > 0).then_some(())?;
+        let may = group
+            .cpus()
+            .map(|cpus| format!(", which may use {cpus:.2} CPUs,"))
+            .unwrap_or_default();
         finding(
             Limiter::Quota,
-            Confidence::High,
+            self.confidence(times, periods, STOPPED),
             format!(
-                "this control group was stopped {times} times because its share of CPU time was used up"
+                "control group {}{may} was stopped in {times} of {periods} periods because its quota of CPU time was used up",
+                group.path
             ),
-            "a larger cpu.max, or fewer threads",
+            "a larger quota (cpu.max, CPUQuota in its unit, limits.cpu of its pod), or fewer threads",
         )
     }
 
@@ -74,26 +95,37 @@ impl Case<'_> {
         let count = number("net/netfilter/nf_conntrack_count")?;
         let most = number("net/netfilter/nf_conntrack_max")?;
         (count as f64 >= most as f64 * 0.95).then_some(())?;
+        // What is in the table now says nothing of what was dropped; only that it is full.
+        let confidence = match count >= most {
+            true => Confidence::High,
+            false => Confidence::Medium,
+        };
         finding(
             Limiter::Conntrack,
-            Confidence::High,
+            confidence,
             format!(
-                "{count} of {most} connections are tracked: new ones are dropped when the table is full"
+                "{count} of {most} connections are tracked: when the table is full, packets of new ones are dropped"
             ),
             "rules that do not track the service's connections (notrack), or nf_conntrack_max and its hash size",
         )
     }
 
     pub(super) fn memory(&self) -> Option<Finding> {
-        let times = self
-            .grew("TcpExtTCPMemoryPressures")
-            .saturating_add(self.grew("TcpExtTCPAbortOnMemory"));
-        (times > 0).then_some(())?;
+        let pressures = self.grew("TcpExtTCPMemoryPressures");
+        let aborted = self.grew("TcpExtTCPAbortOnMemory");
+        (pressures > 0 || aborted > 0).then_some(())?;
+        // Pressure makes buffers smaller; only what was reset was lost.
+        let confidence = match aborted {
+            0 => Confidence::Medium,
+            _ => self.confidence(aborted, 0, 0.0).min(Confidence::Medium),
+        };
         finding(
             Limiter::Memory,
-            Confidence::High,
-            format!("TCP ran out of memory {times} times"),
-            "net.ipv4.tcp_mem, or smaller buffers for each connection",
+            confidence,
+            format!(
+                "TCP's memory came under pressure {pressures} times, and {aborted} connections were reset for want of it"
+            ),
+            "net.ipv4.tcp_mem (its middle number is where pressure begins), or smaller buffers for each connection",
         )
     }
 
@@ -102,7 +134,7 @@ impl Case<'_> {
         (waiting > 0).then_some(())?;
         finding(
             Limiter::Ports,
-            Confidence::Medium,
+            self.confidence(waiting, 0, 0.0).max(Confidence::Medium),
             format!("{waiting} closed connections had no place to wait (TCPTimeWaitOverflow)"),
             "connections that are kept open; net.ipv4.tcp_max_tw_buckets and ip_local_port_range where they cannot be",
         )
@@ -126,14 +158,21 @@ impl Case<'_> {
     pub(super) fn loss(&self) -> Option<Finding> {
         let (again, sent) = (self.grew("TcpRetransSegs"), self.grew("TcpOutSegs"));
         (again as f64 > sent as f64 * LOSS && again > 10).then_some(())?;
+        let timeouts = self.grew("TcpExtTCPTimeouts");
         finding(
             Limiter::Loss,
-            Confidence::Medium,
+            self.confidence(again, sent, LOSS).max(Confidence::Medium),
             format!(
-                "{again} of {sent} segments were sent again: each makes an answer wait for 200 ms or more"
+                "{again} of {sent} segments were sent again: {timeouts} times a timer ran out, which is a wait of 200 ms or \
+                 more; what acknowledgements show to be lost is sent again within about a round trip"
             ),
             "the drops of the devices between; on one machine, its own rings and backlogs",
         )
+    }
+
+    /// Packets that came to and left the interfaces.
+    fn packets(&self) -> u64 {
+        sum(&self.grown(|counter| ["rx_packets", "tx_packets"].contains(&counter)))
     }
 
     /// Packets that were dropped here for any reason.
@@ -148,4 +187,10 @@ impl Case<'_> {
         let sockets = of_sockets.iter().map(|name| self.grew(name));
         devices.chain(sockets).fold(0, u64::saturating_add)
     }
+}
+
+/// By how much counters grew, all together.
+fn sum(grown: &[(&str, &str, u64)]) -> u64 {
+    let by = grown.iter().map(|(.., by)| *by);
+    by.fold(0, u64::saturating_add)
 }

@@ -51,11 +51,13 @@ pub enum Limiter {
     Elsewhere,
 }
 
-/// How sure it is.
+/// How sure it is. Of what the kernel counts: high takes 10 events, one a second, and a share of what could have been
+/// hit that shows in every figure; fewer than 3 events, fewer than one in 10 seconds, or a tenth of that share are low. Of
+/// the load of CPUs: high takes 98 % of one, seen for 2 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The kernel counted it.
+    /// The kernel counted it, often enough.
     High,
     /// It explains what was seen.
     Medium,
@@ -122,10 +124,11 @@ pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
         case.ports(),
         case.steal(),
         case.loss(),
+        case.stopped(),
+        case.cage(),
         case.cpus(),
         case.pacing(),
         case.files(),
-        case.cage(),
         case.thread(),
         case.crowded(),
     ]
@@ -141,6 +144,15 @@ pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
     findings.sort_by_key(|finding| finding.confidence);
     findings
 }
+
+/// Fewer events are chance.
+const EVENTS_SURE: u64 = 10;
+/// Events a second: what happens less often is in few measurements.
+const RATE_SURE: f64 = 1.0;
+/// One or two happen to anybody.
+const EVENTS_LIKELY: u64 = 3;
+/// Three in a thousand seconds are no reason for anything.
+const RATE_LIKELY: f64 = 0.1;
 
 struct Case<'here> {
     facts: &'here Facts,
@@ -182,6 +194,34 @@ fn listed(grown: &[(&str, &str, u64)]) -> String {
 }
 
 impl Case<'_> {
+    /// Seconds between the readings; 0 where that is not known.
+    fn seconds(&self) -> f64 {
+        (self.after.uptime - self.before.uptime).max(0.0)
+    }
+
+    /// What some events tell, of so many that could have been (0 is not known), where some share of them shows in every
+    /// figure.
+    fn confidence(&self, events: u64, possible: u64, telling: f64) -> Confidence {
+        let seconds = self.seconds();
+        let rate = if seconds > 0.0 {
+            events as f64 / seconds
+        } else {
+            f64::INFINITY
+        };
+        let share = if possible > 0 {
+            events as f64 / possible as f64
+        } else {
+            f64::INFINITY
+        };
+        if events >= EVENTS_SURE && rate >= RATE_SURE && share >= telling {
+            return Confidence::High;
+        }
+        match events < EVENTS_LIKELY || rate < RATE_LIKELY || share < telling / 10.0 {
+            true => Confidence::Low,
+            false => Confidence::Medium,
+        }
+    }
+
     /// How much a counter of TCP or IP grew.
     fn grew(&self, name: &str) -> u64 {
         let count = |counts: &Counts| counts.network.get(name).copied().unwrap_or(0);
@@ -222,7 +262,7 @@ impl Case<'_> {
 mod tests {
     use super::*;
     use crate::facts::process::Thread;
-    use crate::facts::{Interface, Listening, Process, Qdisc};
+    use crate::facts::{Group, Interface, Listening, Process, Qdisc, Unread};
 
     /// A second of CPUs: for each, percent in interrupts, in programs and stolen.
     fn second(cpus: &[(u64, u64, u64)]) -> Counts {
@@ -251,6 +291,119 @@ mod tests {
         let findings = judge(&facts, &Counts::default(), &after);
         let limiters: Vec<Limiter> = findings.iter().map(|finding| finding.limiter).collect();
         assert_eq!(limiters, expected, "{findings:#?}");
+    }
+
+    #[test]
+    fn confidence_follows_the_evidence() {
+        let counted = |uptime: f64, counters: &[(&str, u64)]| Counts {
+            uptime,
+            network: counters
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect(),
+            ..Counts::default()
+        };
+        let overflows = |seconds: f64, times: u64, opened: u64| {
+            let counters = [
+                ("TcpExtListenOverflows", times),
+                ("TcpPassiveOpens", opened),
+            ];
+            let after = counted(100.0 + seconds, &counters);
+            let findings = judge(&Facts::default(), &counted(100.0, &[]), &after);
+            let found = findings
+                .iter()
+                .find(|finding| finding.limiter == Limiter::AcceptQueue);
+            found.expect("it is named").confidence
+        };
+        assert_eq!(overflows(1_000.0, 3, 1_000), Confidence::Low);
+        assert_eq!(overflows(10.0, 3, 1_000), Confidence::Medium);
+        assert_eq!(overflows(10.0, 100, 1_000), Confidence::High);
+        assert_eq!(overflows(10.0, 100, 500_000), Confidence::Medium);
+        assert_eq!(overflows(10.0, 100, 5_000_000), Confidence::Low);
+
+        let busy = |percent: u64, seconds: u64| {
+            let mut after = second(&[(percent, 0, 0), (5, 5, 0)]);
+            for time in after.cpus.values_mut() {
+                (time.interrupts, time.user) = (time.interrupts * seconds, time.user * seconds);
+                time.idle *= seconds;
+            }
+            judge(&Facts::default(), &Counts::default(), &after)[0].confidence
+        };
+        assert_eq!(busy(95, 10), Confidence::Medium);
+        assert_eq!(busy(100, 1), Confidence::Medium);
+        assert_eq!(busy(100, 10), Confidence::High);
+    }
+
+    #[test]
+    fn segments_sent_again_wait_for_a_timer_only_where_one_ran_out() {
+        let counters = [
+            ("TcpRetransSegs", 500),
+            ("TcpOutSegs", 9_000),
+            ("TcpExtTCPTimeouts", 7),
+        ];
+        let after = Counts {
+            network: counters
+                .map(|(name, count)| (name.to_owned(), count))
+                .into(),
+            ..Counts::default()
+        };
+        let findings = judge(&Facts::default(), &Counts::default(), &after);
+        let words = "500 of 9000 segments were sent again: 7 times a timer ran out";
+        assert!(findings[0].evidence.starts_with(words), "{findings:#?}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_read_is_the_limit() {
+        let with = |state: char, ticks: u64, unread: u64, waiting: u64| {
+            let mut found = process(ticks);
+            for process in &mut found {
+                let threads = process.threads.values_mut();
+                threads.for_each(|thread| thread.state = Some(state));
+                process.listening = vec![Listening {
+                    waiting,
+                    ..Listening::default()
+                }];
+            }
+            let before = Counts {
+                process: process(100),
+                uptime: 100.0,
+                ..Counts::default()
+            };
+            let after = Counts {
+                process: found,
+                uptime: 110.0,
+                unread: Some(Unread {
+                    connections: unread,
+                    bytes: unread * 100,
+                }),
+                ..second(&[(0, 5, 0)])
+            };
+            let findings = judge(&Facts::default(), &before, &after);
+            let first = &findings[0];
+            (first.limiter, first.confidence, first.evidence.clone())
+        };
+        let (limiter, confidence, evidence) = with('T', 100, 3, 5);
+        assert_eq!(
+            (limiter, confidence),
+            (Limiter::Application, Confidence::High)
+        );
+        assert_eq!(
+            evidence,
+            "server is stopped (by a signal, or in a debugger), and 300 bytes of 3 connections have arrived and were not \
+             read, and 5 connections were not accepted"
+        );
+        let (limiter, confidence, evidence) = with('S', 101, 3, 0);
+        assert_eq!(
+            (limiter, confidence),
+            (Limiter::Application, Confidence::Medium)
+        );
+        assert!(
+            evidence.starts_with("server took next to no CPU time, and 300 bytes"),
+            "{evidence}"
+        );
+        // It works on it.
+        assert_eq!(with('S', 200, 3, 0).0, Limiter::Elsewhere);
+        assert_eq!(with('S', 100, 0, 0).0, Limiter::Elsewhere);
     }
 
     #[test]
@@ -286,7 +439,7 @@ mod tests {
             interfaces: [("eth0".to_owned(), [(counter.to_owned(), 17)].into())].into(),
             ..Counts::default()
         };
-        check(network("TcpExtListenOverflows", 3), &[AcceptQueue]);
+        check(network("TcpExtListenOverflows", 30), &[AcceptQueue]);
         check(network("TcpExtTCPMemoryPressures", 1), &[Memory]);
         check(network("TcpRetransSegs", 1000), &[Loss]);
         check(interface("pps_allowance_exceeded"), &[Allowance]);
@@ -294,7 +447,7 @@ mod tests {
         let softnet = [(
             0,
             Softnet {
-                dropped: 1,
+                dropped: 10,
                 ..Softnet::default()
             },
         )]
@@ -308,7 +461,12 @@ mod tests {
         );
         check(
             Counts {
-                throttled: 2,
+                groups: vec![Group {
+                    path: "/a".to_owned(),
+                    quota: Some((50_000, 100_000)),
+                    periods: 48,
+                    throttled: 48,
+                }],
                 ..Counts::default()
             },
             &[Quota],
@@ -515,6 +673,35 @@ mod tests {
     }
 
     #[test]
+    fn a_group_above_the_process_is_named_with_its_quota() {
+        let group = |path: &str, periods: u64, throttled: u64| Group {
+            path: path.to_owned(),
+            quota: Some((50_000, 100_000)),
+            periods,
+            throttled,
+        };
+        let counts = |groups: [Group; 2]| Counts {
+            groups: groups.into(),
+            ..Counts::default()
+        };
+        let before = counts([group("/a/b", 100, 1), group("/a", 100, 50)]);
+        let after = counts([group("/a/b", 148, 1), group("/a", 148, 98)]);
+        let findings = judge(&Facts::default(), &before, &after);
+        assert_eq!(
+            (findings[0].confidence, findings[0].evidence.as_str()),
+            (
+                Confidence::High,
+                "control group /a, which may use 0.50 CPUs, was stopped in 48 of 48 periods because its quota of CPU time \
+                 was used up"
+            )
+        );
+        assert_eq!(
+            judge(&Facts::default(), &after, &after)[0].limiter,
+            Limiter::Elsewhere
+        );
+    }
+
+    #[test]
     fn an_allowance_is_called_by_its_name() {
         let counters = |count: u64| Counts {
             interfaces: [(
@@ -588,7 +775,7 @@ mod tests {
         };
         let words = "nothing here was full: the busiest CPU was 85 % busy";
         check(100.0, busy, (Limiter::Elsewhere, Confidence::Medium, words));
-        let idle = "nothing was asked of this machine: 994 packets came in";
+        let idle = "next to nothing was asked of this machine: 994 packets came in";
         check(
             100.0,
             counted(110.0, &[("TcpInSegs", 994)]),

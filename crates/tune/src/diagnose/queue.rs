@@ -10,6 +10,8 @@ use crate::facts::listening::{Port, ports};
 /// A queue of connections below this is one that nobody chose: nginx asks for 511, and who gives no number to listen()
 /// gets 128 of many languages.
 const BACKLOG_SMALL: u64 = 511;
+/// A share of connections that were turned away at first which shows in the slowest answers: each waits for a second.
+const TURNED_AWAY: f64 = 0.001;
 /// The discipline that spreads the packets of a connection over time, so that TCP need not.
 const PACER: &str = "fq";
 /// Ports that evidence names; the first are the worst.
@@ -23,11 +25,17 @@ impl Case<'_> {
         );
         (overflows > 0 || cookies > 0).then_some(())?;
         let ports = self.queues();
+        let accepted = self.grew("TcpPassiveOpens");
+        let times = overflows.saturating_add(cookies);
+        let what = match overflows {
+            0 => "handshakes came faster than their queue holds",
+            _ => "connections were not accepted in time",
+        };
         finding(
             Limiter::AcceptQueue,
-            Confidence::High,
+            self.confidence(times, accepted.saturating_add(times), TURNED_AWAY),
             format!(
-                "connections were not accepted in time: ListenOverflows {overflows}, TCPReqQFullDoCookies {cookies}{}",
+                "{what}: ListenOverflows {overflows}, TCPReqQFullDoCookies {cookies}{}",
                 self.waiting(&ports)
             ),
             &format!(

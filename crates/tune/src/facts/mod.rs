@@ -3,6 +3,7 @@
 //! What cannot be read is absent rather than wrong, and [`Facts::troubles`] says why. Only without any CPU there are no
 //! facts.
 
+pub mod cgroup;
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
@@ -15,6 +16,7 @@ pub mod qdisc;
 pub mod route;
 pub mod system;
 pub mod topology;
+mod unread;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +26,7 @@ use crate::Error;
 use crate::cpus::CpuSet;
 use crate::tree::Tree;
 
+pub use cgroup::Group;
 pub use interface::Interface;
 pub use interrupt::{Interrupt, Purpose};
 pub use listening::Listening;
@@ -31,6 +34,7 @@ pub use process::Process;
 pub use qdisc::Qdisc;
 pub use system::System;
 pub use topology::Topology;
+pub use unread::{Unread, read as unread};
 
 /// Everything that was read of a machine.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -65,12 +69,15 @@ pub struct Counts {
     pub network: BTreeMap<String, u64>,
     /// Packets, errors and drops of each interface, by its name and that of the counter: the kernel's, and the driver's own.
     pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
-    /// How often this control group was stopped because its share of CPU time was used up.
-    pub throttled: u64,
+    /// The control groups of the process that was asked for, or else of this program, that limit CPU time: the nearest
+    /// first.
+    pub groups: Vec<cgroup::Group>,
     /// Sockets of the network namespace we are in that wait for connections; none where the kernel cannot be asked.
     pub listening: Vec<Listening>,
     /// The process that was asked for.
     pub process: Option<Process>,
+    /// What had arrived and was not read; none where nobody looked, which only [`unread`] does.
+    pub unread: Option<Unread>,
     /// Seconds since the start of the machine: what rates are made with.
     pub uptime: f64,
 }
@@ -120,7 +127,7 @@ pub struct Softnet {
 
 /// Reads the facts of the machine below a root directory, or of a snapshot. With a process, its limits and threads too.
 pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
-    let topology = topology::read(tree);
+    let topology = topology::read(tree, process);
     let Some(first) = topology.online.first() else {
         return Err(Error::Facts(
             "there are no CPUs here: neither sys/devices/system/cpu nor proc/stat names one; is it the root directory \
@@ -132,7 +139,8 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     let interrupts = interrupt::read(tree);
     let interfaces = interface::read(tree, &interrupts);
     let system = system::read(tree, first, process);
-    let counts = counts(tree, None);
+    let mut counts = counts(tree, None);
+    counts.groups = cgroup::of_process(tree, process);
     Ok(Facts {
         interfaces,
         system,
@@ -211,9 +219,10 @@ pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
         softirqs: softirqs(&tree.text("/proc/softirqs").unwrap_or_default()),
         network,
         interfaces: interface::counters(tree),
-        throttled: system::throttled(tree).unwrap_or(0),
+        groups: cgroup::of_process(tree, process),
         process: process.and_then(|process| process::read(tree, process, listening.as_deref())),
         listening: listening.unwrap_or_default(),
+        unread: None,
         uptime: uptime
             .split_whitespace()
             .next()

@@ -30,6 +30,14 @@ pub struct Process {
     pub listening: Vec<Listening>,
 }
 
+impl Process {
+    /// Whether all its threads were stopped, by a signal or a debugger.
+    pub fn is_stopped(&self) -> bool {
+        let is_stopped = |thread: &Thread| matches!(thread.state, Some('T' | 't'));
+        !self.threads.is_empty() && self.threads.values().all(is_stopped)
+    }
+}
+
 /// A thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
@@ -40,6 +48,8 @@ pub struct Thread {
     /// When it started, in ticks of a hundredth of a second since the machine did: what tells it from another that is given
     /// its number later.
     pub started: u64,
+    /// Whether it runs (`R`), sleeps (`S`, `D`, `I`) or was stopped (`T`, `t`): proc_pid_stat(5).
+    pub state: Option<char>,
     /// CPU time in ticks.
     pub ticks: u64,
     /// The CPU it ran on last.
@@ -133,6 +143,7 @@ pub(crate) fn thread(process: u32, stat: &str, status: &str) -> Option<Thread> {
     Some(Thread {
         name: stat.rsplit_once(')')?.0.split_once('(')?.1.to_owned(),
         process,
+        state: stat.rsplit_once(')')?.1.trim_start().chars().next(),
         started: word(stat, 22)?,
         ticks: word(stat, 14)?.saturating_add(word(stat, 15)?),
         cpu: usize::try_from(word(stat, 39)?).ok()?,
@@ -145,6 +156,15 @@ fn word(stat: &str, number: usize) -> Option<u64> {
     let (_, behind) = stat.rsplit_once(')')?;
     let at = number.checked_sub(3)?;
     behind.split_whitespace().nth(at)?.parse().ok()
+}
+
+/// The sockets that a process and all that it started have open.
+pub(super) fn sockets_of(tree: &Tree, number: u32) -> BTreeSet<u64> {
+    let of = |member: u32| {
+        let names = tree.names(&format!("/proc/{member}/fd"));
+        sockets(tree, member, &names)
+    };
+    family(tree, number).into_iter().flat_map(of).collect()
 }
 
 /// The sockets among the open files of a process.
@@ -233,6 +253,7 @@ mod tests {
         let expected = Thread {
             name: "a) b (c".to_owned(),
             process: 17,
+            state: Some('S'),
             started: 99,
             ticks: 150,
             cpu: 5,

@@ -131,8 +131,6 @@ pub struct System {
     pub memory_bytes: Option<u64>,
     /// Who made the (virtual) machine, when it is virtual.
     pub virtualization: Option<String>,
-    /// The share of CPU time this control group may have: quota and period in microseconds.
-    pub cpu_quota: Option<(u64, u64)>,
     /// Programs that wake up or manage, that are running.
     pub daemons: Vec<(String, Daemon)>,
     /// Timers of systemd that are wanted at boot: `apt-daily.timer`. None where systemd does not run.
@@ -193,7 +191,6 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
         siblings_control: tree.text("/sys/devices/system/cpu/smt/control"),
         memory_bytes: memory(tree),
         virtualization: virtualization(tree),
-        cpu_quota: cpu_quota(tree),
         daemons: daemons(tree),
         timers: timers(tree),
         configured: configured(tree),
@@ -309,31 +306,6 @@ fn virtualization(tree: &Tree) -> Option<String> {
     } else {
         words.join(", ")
     })
-}
-
-/// The path of this process's control group of the second version.
-fn group(tree: &Tree) -> String {
-    let text = tree.text("/proc/self/cgroup").unwrap_or_default();
-    let path = text
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))
-        .unwrap_or("/");
-    format!("/sys/fs/cgroup{}", path.trim_end_matches('/'))
-}
-
-fn cpu_quota(tree: &Tree) -> Option<(u64, u64)> {
-    let text = tree.text(&format!("{}/cpu.max", group(tree)))?;
-    let (quota, period) = text.split_once(' ')?;
-    Some((quota.parse().ok()?, period.trim().parse().ok()?))
-}
-
-pub(super) fn throttled(tree: &Tree) -> Option<u64> {
-    let text = tree.text(&format!("{}/cpu.stat", group(tree)))?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("nr_throttled "))?
-        .trim()
-        .parse()
-        .ok()
 }
 
 fn daemons(tree: &Tree) -> Vec<(String, Daemon)> {

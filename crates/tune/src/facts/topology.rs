@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::cgroup::{self, Allowed};
 use crate::cpus::CpuSet;
 use crate::limits::CPUS_MAX;
 use crate::tree::Tree;
@@ -18,7 +19,7 @@ pub struct Topology {
     pub online: CpuSet,
     /// CPUs that exist and do not run.
     pub offline: CpuSet,
-    /// CPUs that this program's control group may use; all that are online where there is no limit.
+    /// CPUs that the control group may use; all that are online where there is no limit.
     pub allowed: CpuSet,
     /// CPUs that were set aside when the kernel started (`isolcpus`, `nohz_full`): for programs that ask for them, and
     /// nothing else.
@@ -98,8 +99,9 @@ impl Topology {
     }
 }
 
-/// Reads what the machine says of its CPUs. Without /sys there is one core for each CPU of /proc/stat.
-pub(crate) fn read(tree: &Tree) -> Topology {
+/// Reads what the machine says of its CPUs, and which of them the control group of a process allows, or else that of this
+/// program. Without /sys there is one core for each CPU of /proc/stat.
+pub(crate) fn read(tree: &Tree, process: Option<u32>) -> Topology {
     let present: CpuSet = bounded(tree.numbers(CPU, "cpu"));
     let online = online(tree, &present);
     let nodes = nodes(tree, &online);
@@ -112,7 +114,7 @@ pub(crate) fn read(tree: &Tree) -> Topology {
         .union(&list(tree, &format!("{CPU}/nohz_full")).unwrap_or_default());
     Topology {
         offline: present.minus(&online),
-        allowed: allowed(tree, &online),
+        allowed: allowed(tree, &online, process),
         isolated: isolated.intersection(&online),
         nodes,
         cores,
@@ -170,32 +172,39 @@ fn online(tree: &Tree, present: &CpuSet) -> CpuSet {
 
 /// What the control group allows, else everything. What this process itself may use is no limit to the machine: a shell
 /// that somebody pinned to a few CPUs, as systemd's `CPUAffinity` does, plans for all of them, and `isolcpus` takes from
-/// every process the CPUs that the application is to get.
-fn allowed(tree: &Tree, online: &CpuSet) -> CpuSet {
-    let group = tree.text("/proc/self/cgroup").unwrap_or_default();
-    let path_of = |line: &str| {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let path = path.trim_end_matches('/').to_owned();
-        match controllers {
-            "" => Some(format!("/sys/fs/cgroup{path}/cpuset.cpus.effective")),
-            _ if controllers.split(',').any(|name| name == "cpuset") => {
-                Some(format!("/sys/fs/cgroup/cpuset{path}/cpuset.effective_cpus"))
+/// every process the CPUs that the application is to get. Only where the group cannot be seen it is all that is known.
+fn allowed(tree: &Tree, online: &CpuSet, process: Option<u32>) -> CpuSet {
+    let limit = match cgroup::allowed(tree, process) {
+        Allowed::All => None,
+        Allowed::These(cpus) => Some(cpus),
+        Allowed::Hidden => {
+            let own = own_cpus(tree, process).filter(|cpus| !online.is_subset(cpus));
+            if let Some(own) = &own {
+                tree.trouble(
+                    "the cpuset",
+                    format!(
+                        "is not mounted where this program can see it: only the CPUs that it may run on itself are \
+                         planned for ({own}); run it where /sys/fs/cgroup is mounted for the others"
+                    ),
+                );
             }
-            _ => None,
+            own
         }
     };
-    let limits = group
-        .lines()
-        .filter_map(path_of)
-        .filter_map(|path| list(tree, &path));
-    let limit = limits
-        .filter(|limit| limit.intersects(online))
-        .reduce(|one, two| one.intersection(&two));
-    match limit {
-        Some(limit) => limit.intersection(online),
-        None => online.clone(),
+    match limit.map(|limit| limit.intersection(online)) {
+        Some(limit) if !limit.is_empty() => limit,
+        _ => online.clone(),
     }
+}
+
+/// `Cpus_allowed_list:	0-3` (proc_pid_status(5)): what sched_getaffinity(2) answers.
+fn own_cpus(tree: &Tree, process: Option<u32>) -> Option<CpuSet> {
+    let name = process.map_or_else(|| "self".to_owned(), |number| number.to_string());
+    let status = tree.text(&format!("/proc/{name}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    CpuSet::parse_list(line)
 }
 
 fn nodes(tree: &Tree, online: &CpuSet) -> Vec<Node> {

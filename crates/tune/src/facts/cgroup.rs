@@ -1,0 +1,385 @@
+//! Control groups: which a process is in, up to the root of their hierarchy, and what each allows it of CPUs.
+//!
+//! Version 1 has a hierarchy for each controller, version 2 one for all (cgroups(7)). Where they are mounted stands in
+//! mountinfo, and may be hidden: `ip netns exec` mounts a /sys without them. Then they are looked for in the mounts of
+//! the process that is asked about, and of the first process.
+
+use serde::Serialize;
+
+use crate::cpus::CpuSet;
+use crate::limits::GROUPS_MAX;
+use crate::tree::Tree;
+
+/// A control group, as far as it limits CPU time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// From the root of its hierarchy, as /proc/PID/cgroup has it.
+    pub path: String,
+    /// Microseconds of CPU time that it may use in each period, and the microseconds of a period (`cpu.max`, or
+    /// `cpu.cfs_quota_us` and `cpu.cfs_period_us`); none is unlimited.
+    pub quota: Option<(u64, u64)>,
+    /// Periods in which it ran (`nr_periods` in cpu.stat); they are counted only while it has a quota.
+    pub periods: u64,
+    /// Periods in which it was stopped, since its quota was used up (`nr_throttled`).
+    pub throttled: u64,
+}
+
+impl Group {
+    /// CPUs' worth of time that it may use; none is unlimited.
+    pub fn cpus(&self) -> Option<f64> {
+        let (quota, period) = self.quota?;
+        Some(quota as f64 / period.max(1) as f64)
+    }
+}
+
+/// The groups of a process that limit CPU time or once did, the nearest first; of this program when none is named. What
+/// the process may use is the least that any of them allows.
+pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
+    let Some(chain) = Chain::of(tree, process, "cpu") else {
+        return Vec::new();
+    };
+    let groups = chain.places.iter().filter_map(|(path, directory)| {
+        let text = |file: &str| tree.text(&format!("{directory}/{file}"));
+        let stat = text("cpu.stat").unwrap_or_default();
+        let count = |name: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().parse::<u64>().ok()
+        };
+        let quota = match chain.version {
+            Version::Two => text("cpu.max").and_then(|text| quota_of_two(&text)),
+            Version::One => text("cpu.cfs_quota_us")
+                .zip(text("cpu.cfs_period_us"))
+                .and_then(|(quota, period)| pair(&quota, &period)),
+        };
+        let group = Group {
+            path: path.clone(),
+            quota,
+            periods: count("nr_periods ").unwrap_or(0),
+            throttled: count("nr_throttled ").unwrap_or(0),
+        };
+        (group.quota.is_some() || group.periods > 0).then_some(group)
+    });
+    groups.collect()
+}
+
+/// `50000 100000`, or `max 100000`, which is no limit.
+fn quota_of_two(text: &str) -> Option<(u64, u64)> {
+    let (quota, period) = text.split_once(' ')?;
+    pair(quota, period)
+}
+
+/// A quota of -1 is no limit.
+fn pair(quota: &str, period: &str) -> Option<(u64, u64)> {
+    Some((quota.trim().parse().ok()?, period.trim().parse().ok()?))
+}
+
+/// Which CPUs the control group of a process allows.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// There is no group, or none that limits them.
+    All,
+    /// These.
+    These(CpuSet),
+    /// There is a group, and what it allows cannot be seen from here.
+    Hidden,
+}
+
+/// The CPUs that the control group of a process allows; of this program when none is named.
+pub(super) fn allowed(tree: &Tree, process: Option<u32>) -> Allowed {
+    let Some(text) = memberships(tree, process) else {
+        return Allowed::All;
+    };
+    let Some(chain) = Chain::of(tree, process, "cpuset") else {
+        return match is_in_some(&text) {
+            true => Allowed::Hidden,
+            false => Allowed::All,
+        };
+    };
+    // A group in which the controller is off has no such file, and what the nearest above it allows.
+    let found = chain.places.iter().find_map(|(_, directory)| {
+        let file = match chain.version {
+            Version::Two => format!("{directory}/cpuset.cpus.effective"),
+            Version::One => format!("{directory}/cpuset.effective_cpus"),
+        };
+        let text = tree.text(&file)?;
+        tree.understood(&file, &text, CpuSet::parse_list(&text))
+    });
+    found.map_or(Allowed::All, Allowed::These)
+}
+
+fn memberships(tree: &Tree, process: Option<u32>) -> Option<String> {
+    tree.text(&format!("/proc/{}/cgroup", name_of(process)))
+}
+
+fn name_of(process: Option<u32>) -> String {
+    process.map_or_else(|| "self".to_owned(), |number| number.to_string())
+}
+
+/// Whether there is a group that may limit CPUs at all: one of version 2, or one of version 1 for them.
+fn is_in_some(memberships: &str) -> bool {
+    path_in(memberships, "cpuset").is_some()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// The path of a group for a controller. Where a hierarchy of version 1 has it, that of version 2 does not.
+fn path_in(memberships: &str, controller: &str) -> Option<(Version, String)> {
+    let mut two = None;
+    for line in memberships.lines() {
+        // `4:cpu,cpuacct:/a/b`, `0::/a/b`: a path may have colons, too.
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        if controllers.is_empty() {
+            two = Some((Version::Two, path.to_owned()));
+        } else if controllers.split(',').any(|name| name == controller) {
+            return Some((Version::One, path.to_owned()));
+        }
+    }
+    two
+}
+
+/// A group and those above it, the nearest first, each with the directory where its files are.
+struct Chain {
+    version: Version,
+    places: Vec<(String, String)>,
+}
+
+impl Chain {
+    /// Of a process for a controller; `None` where it has no group for it, or the hierarchy is mounted nowhere that can
+    /// be seen.
+    fn of(tree: &Tree, process: Option<u32>, controller: &str) -> Option<Chain> {
+        let (version, path) = path_in(&memberships(tree, process)?, controller)?;
+        let mut viewers = vec!["self".to_owned()];
+        viewers.extend(process.map(|number| number.to_string()));
+        viewers.push("1".to_owned());
+        let mounts = viewers
+            .iter()
+            .flat_map(|viewer| mounts(tree, viewer, version, controller));
+        let (inside, point) = mounts
+            .filter_map(|(root, point)| Some((below(&path, &root)?, point)))
+            .find(|(_, point)| !tree.names(point).is_empty() || !tree.is_live())?;
+        let mut places = Vec::new();
+        let (mut inside, mut path) = (inside, path);
+        for _ in 0..GROUPS_MAX {
+            let name = if path.is_empty() { "/" } else { &path };
+            places.push((name.to_owned(), format!("{point}{inside}")));
+            let Some((above, _)) = inside.rsplit_once('/') else {
+                break;
+            };
+            inside.truncate(above.len());
+            let above = path.rsplit_once('/').map_or(0, |(above, _)| above.len());
+            path.truncate(above);
+        }
+        Some(Chain { version, places })
+    }
+}
+
+/// Where the hierarchy of a controller is mounted, as a process sees it: the group that is the root of the mount, and the
+/// directory by which we reach it.
+fn mounts(tree: &Tree, viewer: &str, version: Version, controller: &str) -> Vec<(String, String)> {
+    let Some(text) = tree.text(&format!("/proc/{viewer}/mountinfo")) else {
+        // A recording without it: where systemd mounts them.
+        let usual: &[&str] = match (version, controller) {
+            (Version::Two, _) => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
+            (Version::One, "cpu") => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],
+            (Version::One, _) => &["/sys/fs/cgroup/cpuset"],
+        };
+        let found = usual.iter().filter(|_| viewer == "self");
+        return found
+            .map(|point| ("/".to_owned(), (*point).to_owned()))
+            .collect();
+    };
+    let way = match viewer {
+        "self" => String::new(),
+        other => format!("/proc/{other}/root"),
+    };
+    let mount = |line: &str| {
+        // `31 23 0:28 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu` (proc_pid_mountinfo(5))
+        let (front, back) = line.split_once(" - ")?;
+        let mut front = front.split(' ').skip(3);
+        let (root, point) = (unescaped(front.next()?), unescaped(front.next()?));
+        let mut back = back.split(' ');
+        let (kind, options) = (back.next()?, back.nth(1).unwrap_or_default());
+        let is_it = match version {
+            Version::Two => kind == "cgroup2",
+            Version::One => {
+                kind == "cgroup" && options.split(',').any(|option| option == controller)
+            }
+        };
+        is_it.then(|| (root, format!("{way}{point}")))
+    };
+    text.lines().filter_map(mount).collect()
+}
+
+/// A path of mountinfo, in which white space and backslashes stand as octal numbers: `\040`.
+fn unescaped(text: &str) -> String {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let code = behind
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
+        out.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &behind[3..] } else { behind };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The way from the root of a mount to a group; empty for the root itself, and `None` for a group that is not below it.
+/// Both are told from our own control group namespace: what is outside of it begins with `/..`.
+fn below(path: &str, root: &str) -> Option<String> {
+    let rest = match root {
+        "/" => path,
+        _ => path.strip_prefix(root)?,
+    };
+    let rest = rest.trim_end_matches('/');
+    let leads_down =
+        (rest.is_empty() || rest.starts_with('/')) && rest.split('/').all(|part| part != "..");
+    leads_down.then(|| rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Snapshot;
+
+    fn tree(files: &[(&str, &str)]) -> Tree {
+        let files = files.iter();
+        Tree::of_snapshot(Snapshot {
+            files: files
+                .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+                .collect(),
+            ..Snapshot::default()
+        })
+    }
+
+    /// `path quota/period throttled/periods`
+    fn told(groups: &[Group]) -> Vec<String> {
+        let line = |group: &Group| {
+            let quota = group.quota.map_or("-".to_owned(), |(quota, period)| {
+                format!("{quota}/{period}")
+            });
+            format!(
+                "{} {quota} {}/{}",
+                group.path, group.throttled, group.periods
+            )
+        };
+        groups.iter().map(line).collect()
+    }
+
+    const TWO: &str = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
+
+    #[test]
+    fn the_groups_of_a_process_are_its_own_and_all_above() {
+        let tree = tree(&[
+            ("/proc/self/cgroup", "0::/user.slice"),
+            ("/proc/77/cgroup", "0::/a/b"),
+            ("/proc/self/mountinfo", TWO),
+            ("/sys/fs/cgroup/a/b/cpu.max", "max 100000"),
+            (
+                "/sys/fs/cgroup/a/b/cpu.stat",
+                "usage_usec 5\nnr_periods 0\nnr_throttled 0",
+            ),
+            ("/sys/fs/cgroup/a/cpu.max", "50000 100000"),
+            (
+                "/sys/fs/cgroup/a/cpu.stat",
+                "nr_periods 48\nnr_throttled 48\nthrottled_usec 9",
+            ),
+            ("/sys/fs/cgroup/cpu.stat", "usage_usec 5"),
+            ("/sys/fs/cgroup/user.slice/cpu.max", "200000 100000"),
+        ]);
+        assert_eq!(
+            told(&of_process(&tree, Some(77))),
+            ["/a 50000/100000 48/48"]
+        );
+        assert_eq!(
+            told(&of_process(&tree, None)),
+            ["/user.slice 200000/100000 0/0"]
+        );
+        assert_eq!(of_process(&tree, Some(78)), []);
+    }
+
+    #[test]
+    fn version_1_is_read_where_it_is_mounted() {
+        let tree = tree(&[
+            (
+                "/proc/77/cgroup",
+                "4:cpu,cpuacct:/docker/x/y\n3:cpuset:/\n0::/",
+            ),
+            (
+                "/proc/self/mountinfo",
+                "30 23 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
+                 31 23 0:28 /docker/x /mnt/c\\040pu rw shared:3 - cgroup cgroup rw,cpu,cpuacct",
+            ),
+            ("/mnt/c pu/y/cpu.cfs_quota_us", "-1"),
+            ("/mnt/c pu/y/cpu.cfs_period_us", "100000"),
+            ("/mnt/c pu/cpu.cfs_quota_us", "25000"),
+            ("/mnt/c pu/cpu.cfs_period_us", "100000"),
+            (
+                "/mnt/c pu/cpu.stat",
+                "nr_periods 9\nnr_throttled 3\nthrottled_time 77",
+            ),
+        ]);
+        assert_eq!(
+            told(&of_process(&tree, Some(77))),
+            ["/docker/x 25000/100000 3/9"]
+        );
+    }
+
+    #[test]
+    fn what_our_mounts_hide_is_found_by_those_of_the_process_or_the_first() {
+        let files = |viewer: &str, root: &str| {
+            tree(&[
+                ("/proc/77/cgroup", "0::/../a"),
+                (
+                    "/proc/self/mountinfo",
+                    "30 23 0:26 / /sys rw - sysfs sysfs rw",
+                ),
+                (
+                    &format!("/proc/{viewer}/mountinfo"),
+                    &TWO.replace(" / ", &format!(" {root} ")),
+                ),
+                (
+                    &format!("/proc/{viewer}/root/sys/fs/cgroup/a/cpu.max"),
+                    "1 2",
+                ),
+                (
+                    &format!("/proc/{viewer}/root/sys/fs/cgroup/a/cpuset.cpus.effective"),
+                    "2-3",
+                ),
+            ])
+        };
+        for viewer in ["77", "1"] {
+            let tree = files(viewer, "/..");
+            assert_eq!(told(&of_process(&tree, Some(77))), ["/../a 1/2 0/0"]);
+            let expected = CpuSet::parse_list("2-3").expect("a list");
+            assert_eq!(allowed(&tree, Some(77)), Allowed::These(expected));
+        }
+        // Outside of our namespace, and no mount that reaches there.
+        let nowhere = files("77", "/");
+        assert_eq!(of_process(&nowhere, Some(77)), []);
+        assert_eq!(allowed(&nowhere, Some(77)), Allowed::Hidden);
+    }
+
+    #[test]
+    fn a_group_without_the_controller_has_what_is_allowed_above() {
+        let base = [
+            ("/proc/self/cgroup", "0::/a/b/c"),
+            ("/proc/self/mountinfo", TWO),
+        ];
+        let with = |more: &[(&'static str, &'static str)]| tree(&[&base[..], more].concat());
+        assert_eq!(allowed(&with(&[]), None), Allowed::All);
+        let one = with(&[("/sys/fs/cgroup/a/cpuset.cpus.effective", "1,3")]);
+        let expected = CpuSet::parse_list("1,3").expect("a list");
+        assert_eq!(allowed(&one, None), Allowed::These(expected));
+        assert_eq!(allowed(&tree(&[]), None), Allowed::All);
+    }
+}

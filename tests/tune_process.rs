@@ -1,0 +1,167 @@
+//! `onrush tune diagnose --pid` of programs that stand still: stopped by a signal, or by the quota of a control group.
+
+use std::fs;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{onrush, text, wait_until};
+
+/// A program of a test's own; ended with the value.
+struct Running(Child);
+
+impl Running {
+    fn number(&self) -> i32 {
+        i32::try_from(self.0.id()).expect("a number")
+    }
+
+    fn signal(&self, signal: Signal) {
+        let number = Pid::from_raw(self.number()).expect("a number");
+        kill_process(number, signal).expect("it is ours");
+    }
+
+    fn state(&self) -> String {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.number())).unwrap_or_default();
+        let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
+        behind.chars().take(1).collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_stopped_server_with_unread_requests_is_named() {
+    // A port that nobody listens at, for a server that cannot be told to choose one.
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address");
+    drop(free);
+    let server = Command::new(env!("CARGO_BIN_EXE_onrush"))
+        .args([
+            "serve",
+            "--respond",
+            "200",
+            "--listen",
+            &address.to_string(),
+        ])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let server = Running(server);
+    let mut client = None;
+    wait_until("the server does not listen", || {
+        client = TcpStream::connect(address).ok();
+        client.is_some()
+    });
+    let mut client = client.expect("connected");
+    server.signal(Signal::STOP);
+    wait_until("it does not stop", || server.state() == "T");
+    client
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .expect("sent");
+    let number = server.number().to_string();
+    let found = onrush(&["diagnose", "--pid", &number, "--for", "10ms"]);
+    let words = text(&found.stdout);
+    assert!(
+        words.starts_with("sure     onrush is stopped (by a signal, or in a debugger), and "),
+        "{words}{}",
+        text(&found.stderr)
+    );
+    // The connection was accepted or waits for that, according to who came first.
+    assert!(
+        words.contains("have arrived and were not read") || words.contains("were not accepted"),
+        "{words}"
+    );
+    server.signal(Signal::CONT);
+}
+
+/// A control group with a tenth of a CPU; removed with the value.
+struct Tenth(PathBuf);
+
+impl Tenth {
+    /// In the hierarchy of version 1, or of version 2 where processes may be put there.
+    fn new() -> Option<Tenth> {
+        let one = PathBuf::from("/sys/fs/cgroup/cpu");
+        let (above, quota) = match one.join("cpu.cfs_quota_us").exists() || one.exists() {
+            true => (
+                one,
+                vec![
+                    ("cpu.cfs_period_us", "100000"),
+                    ("cpu.cfs_quota_us", "10000"),
+                ],
+            ),
+            false => ("/sys/fs/cgroup".into(), vec![("cpu.max", "10000 100000")]),
+        };
+        let group = Tenth(above.join(format!("onrush-tune-{}", std::process::id())));
+        fs::create_dir(&group.0).ok()?;
+        for (file, value) in quota {
+            fs::write(group.0.join(file), value).ok()?;
+        }
+        // The process is in a group without a quota, below.
+        fs::create_dir(group.below()).ok()?;
+        Some(group)
+    }
+
+    fn below(&self) -> PathBuf {
+        self.0.join("below")
+    }
+}
+
+impl Drop for Tenth {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(self.below());
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn the_quota_above_a_process_is_found_by_its_number() {
+    let Some(group) = Tenth::new() else {
+        eprintln!(
+            "skipped: no control group with a quota can be made here; it takes root and a writable cgroup mount"
+        );
+        return;
+    };
+    let group_path = group.0.clone();
+    {
+        let busy = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn();
+        let busy = Running(busy.expect("sh starts"));
+        let number = busy.number().to_string();
+        if let Err(error) = fs::write(group.below().join("cgroup.procs"), &number) {
+            eprintln!("skipped: a process cannot be put into a control group here: {error}");
+            return;
+        }
+        let throttled = || {
+            let stat = fs::read_to_string(group_path.join("cpu.stat")).unwrap_or_default();
+            let line = stat
+                .lines()
+                .find_map(|line| line.strip_prefix("nr_throttled "));
+            line.and_then(|count| count.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        wait_until("it is never stopped", || throttled() > 0);
+        let found = onrush(&["diagnose", "--pid", &number, "--for", "1500ms"]);
+        let words = text(&found.stdout);
+        let name = group_path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name");
+        assert!(
+            words.contains(&format!("{name}, which may use 0.10 CPUs, was stopped in ")),
+            "{words}{}",
+            text(&found.stderr)
+        );
+    }
+    wait_until("the process is still in its group", || {
+        fs::read_to_string(group.below().join("cgroup.procs")).is_ok_and(|text| text.is_empty())
+    });
+}
