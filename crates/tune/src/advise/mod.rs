@@ -1,9 +1,12 @@
 //! Facts and a wish in, recommendations out. Pure: nothing is read, asked or changed here.
 
+mod budget;
 mod count;
+mod floor;
 mod offload;
 mod placement;
 mod queue;
+mod seats;
 mod setting;
 
 use std::fmt;

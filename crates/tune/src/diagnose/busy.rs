@@ -320,7 +320,8 @@ impl Case<'_> {
             Some(_) => String::new(),
             None => self.left_unread(""),
         };
-        if !(came.is_finite() && came >= SERVES) && !unread.is_empty() {
+        let serves = came.is_finite() && came >= SERVES;
+        if !serves && !unread.is_empty() {
             return finding(
                 Limiter::Application,
                 Confidence::Medium,
@@ -330,7 +331,7 @@ impl Case<'_> {
                 "the program that does not read: `onrush tune diagnose --pid` says whether it is stopped",
             );
         }
-        if !(came.is_finite() && came >= SERVES) {
+        if !serves {
             return finding(
                 Limiter::Elsewhere,
                 Confidence::Low,

@@ -356,7 +356,7 @@ mod tests {
     fn a_program_that_does_not_read_is_the_limit() {
         let with = |state: char, ticks: u64, unread: u64, waiting: u64| {
             let mut found = process(ticks);
-            for process in &mut found {
+            if let Some(process) = &mut found {
                 let threads = process.threads.values_mut();
                 threads.for_each(|thread| thread.state = Some(state));
                 process.listening = vec![Listening {

@@ -20,6 +20,14 @@ pub struct Interface {
     pub name: String,
     /// The driver of its device; none for virtual ones.
     pub driver: Option<String>,
+    /// Its number in its network namespace (`ifindex`), which it keeps when it is renamed.
+    pub index: Option<u32>,
+    /// Where its device is: `0000:81:00.0`, `virtio0`.
+    pub device: Option<String>,
+    /// Which port of its device it is (`dev_port`).
+    pub port: Option<u32>,
+    /// The device that it is a virtual function of; none when it is none.
+    pub physical_function: Option<String>,
     /// Whether it is a device of its own rather than something built on others.
     pub is_device: bool,
     /// What the kernel says of its link: `up`, `down`, `unknown` …
@@ -257,6 +265,10 @@ fn interface(tree: &Tree, name: String) -> Option<Interface> {
     };
     Some(Interface {
         driver: tree.link(&format!("{path}/device/driver")),
+        index: tree.value(&format!("{path}/ifindex")),
+        device: tree.link(&format!("{path}/device")),
+        port: tree.value(&format!("{path}/dev_port")),
+        physical_function: tree.link(&format!("{path}/device/physfn")),
         is_device,
         state: tree.text(&format!("{path}/operstate")),
         speed_mbps: number("speed"),

@@ -174,7 +174,7 @@ impl Facts {
             .find(|interface| interface.name == name)
     }
 
-    /// The devices an interface stands on, down through bonds and VLANs; itself when it is one.
+    /// The devices an interface stands on, down through bonds and VLANs; itself when it is one, with those below it.
     pub fn devices_of(&self, name: &str) -> Vec<&Interface> {
         let mut devices = Vec::new();
         let mut names = vec![name.to_owned()];
@@ -187,10 +187,11 @@ impl Facts {
             let Some(interface) = self.interface(&name) else {
                 continue;
             };
-            match interface.lower.is_empty() || interface.is_device {
-                true => devices.push(interface),
-                false => names.extend(interface.lower.iter().cloned()),
+            if interface.lower.is_empty() || interface.is_device {
+                devices.push(interface);
             }
+            // A device may stand on another one: netvsc on its virtual function, which most packets come by.
+            names.extend(interface.lower.iter().cloned());
             seen.push(name);
         }
         devices.sort_by(|one, two| one.name.cmp(&two.name));

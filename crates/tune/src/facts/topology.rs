@@ -197,7 +197,7 @@ fn allowed(tree: &Tree, online: &CpuSet, process: Option<u32>) -> CpuSet {
     }
 }
 
-/// `Cpus_allowed_list:	0-3` (proc_pid_status(5)): what sched_getaffinity(2) answers.
+/// `Cpus_allowed_list: 0-3` (proc_pid_status(5)): what sched_getaffinity(2) answers.
 fn own_cpus(tree: &Tree, process: Option<u32>) -> Option<CpuSet> {
     let name = process.map_or_else(|| "self".to_owned(), |number| number.to_string());
     let status = tree.text(&format!("/proc/{name}/status"))?;

@@ -1,0 +1,191 @@
+//! How many cores each interface is due for its packets, and in which nodes. Pure.
+//!
+//! ```text
+//! weight    w = t + s/16 where traffic was measured, else s; rounded to a power of two
+//!           s: speed of the link beside the fastest (1 when it does not say); 0 when the link is down, for a virtual
+//!              function whose parent is here, and for a device whose packets come by a virtual function of its own
+//!           t: packets beside the busiest
+//! cores     D = w / (sum of w) * (a quarter of the machine's cores, 2 at least), and no more than the smallest packets
+//!           that the link can carry take, at 260,000 a second for each core
+//! ```
+//! An interface that is due less than half a core gets none of its own, and does not count in the others' sum.
+//! A node gives half of its cores; what an interface is due beyond that comes from other nodes of its package, the nearest
+//! first.
+
+use super::floor::{Floor, FloorNode};
+use crate::facts::{Facts, Interface};
+
+/// The share of a machine's cores that takes interrupts when there are queues enough: 16 of 64 carried 4 million packets
+/// a second each way (HAProxy 2021 on a Graviton2, 32 queues).
+const INTERRUPT_SHARE: usize = 4;
+
+/// Cores for interrupts where a quarter is less than that, but no more than half of the machine: one core for several
+/// queues would undo what they are for.
+const INTERRUPT_CORES_MIN: f64 = 2.0;
+
+/// Packets a second that one core takes, each way: 4.15 million on 16 cores (HAProxy 2021).
+pub(super) const PACKETS_PER_CORE: f64 = 260_000.0;
+
+/// Packets a second that a megabit a second can carry at most: 64 bytes each and 20 bytes between them.
+const PACKETS_PER_MEGABIT: f64 = 1e6 / (84.0 * 8.0);
+
+/// Packets a second, over the time since the start, that are traffic: less is the talk of an idle machine.
+const TRAFFIC_MIN: f64 = 100.0;
+
+/// An interface that is due fewer cores than this gets none of its own where others do.
+pub(super) const GUEST_CORES: f64 = 0.5;
+
+/// What an idle link weighs beside the busiest of its speed: it may be the one that a failure makes busy.
+const IDLE_PART: f64 = 16.0;
+
+/// The cores that each interface is due, in the order of `interfaces`.
+pub(super) fn cores(facts: &Facts, floor: &Floor, interfaces: &[&Interface]) -> Vec<f64> {
+    let weights = weights(facts, interfaces);
+    let all = floor.cores() as f64;
+    let quarter = all / INTERRUPT_SHARE as f64;
+    let budget = match floor.is_tiny() {
+        true => all,
+        false => quarter.max(INTERRUPT_CORES_MIN.min(all / 2.0)),
+    };
+    let sum: f64 = weights.iter().sum();
+    // Those that are due less than half a core are guests on the cores of the others, and take nothing from them.
+    let is_host = |weight: f64| budget * weight / sum >= GUEST_CORES;
+    let hosts: f64 = weights
+        .iter()
+        .copied()
+        .filter(|weight| is_host(*weight))
+        .sum();
+    let due = |(weight, interface): (&f64, &&Interface)| {
+        let part = match (hosts > 0.0, is_host(*weight)) {
+            (true, true) => budget * weight / hosts,
+            (true, false) => 0.0,
+            (false, _) => budget * weight / sum,
+        };
+        let line = interface.speed_mbps.map_or(f64::INFINITY, |megabits| {
+            (megabits as f64 * PACKETS_PER_MEGABIT / PACKETS_PER_CORE)
+                .ceil()
+                .max(1.0)
+        });
+        part.min(line)
+    };
+    weights.iter().zip(interfaces).map(due).collect()
+}
+
+/// What each interface weighs beside the others. Powers of two, so that a plan does not change with every packet.
+fn weights(facts: &Facts, interfaces: &[&Interface]) -> Vec<f64> {
+    let packets = |interface: &Interface| {
+        let counters = facts.counts.interfaces.get(&interface.name);
+        let count = |name: &str| counters.and_then(|counters| counters.get(name)).copied();
+        count("rx_packets").unwrap_or(0) as f64 + count("tx_packets").unwrap_or(0) as f64
+    };
+    let fastest = interfaces
+        .iter()
+        .filter_map(|interface| interface.speed_mbps)
+        .max();
+    let speed = |interface: &Interface| match (interface.speed_mbps, fastest) {
+        _ if !interface.is_up() || is_function_of_one(interface, interfaces) => 0.0,
+        (Some(speed), Some(fastest)) => speed as f64 / fastest.max(1) as f64,
+        _ => 1.0,
+    };
+    // What a device's own virtual function receives is counted as the device's, too.
+    let own = |interface: &Interface| match has_function(interface, interfaces) {
+        true => 0.0,
+        false => packets(interface),
+    };
+    let busiest = interfaces.iter().map(|one| own(one)).fold(0.0, f64::max);
+    let is_measured = facts.counts.uptime > 0.0 && busiest / facts.counts.uptime >= TRAFFIC_MIN;
+    let weight = |interface: &&Interface| {
+        let weight = match (has_function(interface, interfaces), is_measured) {
+            (true, _) => 0.0,
+            (false, true) => own(interface) / busiest + speed(interface) / IDLE_PART,
+            (false, false) => speed(interface),
+        };
+        if weight > 0.0 {
+            weight.log2().round().exp2()
+        } else {
+            0.0
+        }
+    };
+    let weights: Vec<f64> = interfaces.iter().map(weight).collect();
+    match weights.iter().any(|weight| *weight > 0.0) {
+        true => weights,
+        false => vec![1.0; interfaces.len()],
+    }
+}
+
+/// Whether an interface is a virtual function of another one: its link is that one's.
+fn is_function_of_one(interface: &Interface, interfaces: &[&Interface]) -> bool {
+    let parent = interface.physical_function.as_ref();
+    parent.is_some()
+        && interfaces
+            .iter()
+            .any(|other| other.device.as_ref() == parent)
+}
+
+/// Whether a device stands on another one of these: netvsc on its virtual function, which packets come by.
+fn has_function(interface: &Interface, interfaces: &[&Interface]) -> bool {
+    let is_below = |other: &&&Interface| {
+        other.is_device && other.is_up() && interface.lower.contains(&other.name)
+    };
+    interface.is_device && interfaces.iter().any(|other| is_below(&other))
+}
+
+/// Cores of some nodes for the packets of the interfaces of one home node.
+#[derive(Debug, Clone)]
+pub(super) struct Pool {
+    /// Indexes of the floor's nodes with the cores that each gives when queues are enough, the home first.
+    pub(super) nodes: Vec<(usize, f64)>,
+    /// All of those.
+    pub(super) cores: f64,
+}
+
+/// For each node of the floor what its interfaces get, when they are due so many cores there.
+pub(super) fn pools(facts: &Facts, floor: &Floor, due: &[f64]) -> Vec<Pool> {
+    let half = |node: &FloorNode| (node.cores.len() as f64 / 2.0).max(1.0);
+    let given = |node: &FloorNode| match floor.is_tiny() {
+        true => node.cores.len() as f64,
+        false => due[node.at].min(half(node)),
+    };
+    let mut left: Vec<f64> = floor
+        .nodes
+        .iter()
+        .map(|node| half(node) - given(node))
+        .collect();
+    let pool = |home: &FloorNode| {
+        let mut nodes = vec![(home.at, given(home))];
+        let mut wanted = due[home.at] - given(home);
+        for near in neighbours(facts, floor, home) {
+            let gives = wanted.min(left[near]).floor();
+            if gives >= 1.0 && !floor.is_tiny() {
+                nodes.push((near, gives));
+                (wanted, left[near]) = (wanted - gives, left[near] - gives);
+            }
+        }
+        Pool {
+            cores: nodes.iter().map(|(_, cores)| cores).sum(),
+            nodes,
+        }
+    };
+    floor.nodes.iter().map(pool).collect()
+}
+
+/// Other nodes of the same package, the nearest first.
+fn neighbours(facts: &Facts, floor: &Floor, home: &FloorNode) -> Vec<usize> {
+    let known = facts
+        .topology
+        .nodes
+        .iter()
+        .find(|node| Some(node.id) == home.id);
+    let distance = |node: &FloorNode| {
+        let distances = known.map(|known| &known.distances);
+        let distance = distances.zip(node.id).and_then(|(all, id)| all.get(id));
+        distance.copied().unwrap_or(usize::MAX)
+    };
+    let mut near: Vec<&FloorNode> = floor
+        .nodes
+        .iter()
+        .filter(|node| node.at != home.at && node.package == home.package)
+        .collect();
+    near.sort_by_key(|node| (distance(node), node.at));
+    near.into_iter().map(|node| node.at).collect()
+}

@@ -1,0 +1,444 @@
+//! The CPUs that queues take: one for the interrupts of each, or one for several, and others that packets are handed to. Pure.
+//!
+//! ```text
+//! CPUs for q queues that are due Q cores and may have H (half of the node's CPUs, one for each core):
+//!
+//!   q = 1          H, 8 at most
+//!   q <= H/8       8 q                                        a group of 8 for each
+//!   H/8 < q < Q    H - (H - Q) (q - H/8) / (Q - H/8)          groups of fewer and fewer
+//!   Q <= q         Q                                          interrupts only, several queues on a core
+//! ```
+//! So a queue more adds a group at most, and takes no more than a few CPUs away from the others.
+
+use std::cmp::Ordering;
+
+use super::budget::{self, GUEST_CORES, PACKETS_PER_CORE, Pool};
+use super::floor::{CORES_MIN, Floor, FloorNode};
+use super::placement::{CORES_MIN_FOR_SYSTEM, counted};
+use crate::cpus::CpuSet;
+use crate::facts::Facts;
+
+/// CPUs that one queue's packets are spread over, the one with its interrupts included. Of 31, 15 and 7 CPUs beside that
+/// one, 7 were best on a machine of two nodes with 16 CPUs each (Datacratic 2015, nginx on EC2: 515k, 590k and 670k
+/// requests a second): every CPU more costs interrupts between processors and cold caches.
+const GROUP_MAX: usize = 8;
+
+/// What a queue that weighs nothing is taken to have beside the heaviest, so that such queues are spread, too.
+const LIGHT_PART: f64 = 64.0;
+
+/// The queues of an interface that go to one node.
+pub(super) struct Part {
+    /// Its index.
+    pub(super) interface: usize,
+    /// The node, as an index of the floor.
+    pub(super) home: usize,
+    /// Their indexes.
+    pub(super) queues: Vec<usize>,
+    /// Cores that they are due.
+    pub(super) cores: f64,
+}
+
+/// The CPUs of one queue.
+#[derive(Clone)]
+pub(super) struct Seat {
+    /// The one that takes its interrupts.
+    pub(super) cpu: usize,
+    /// Those that its packets are handed to.
+    pub(super) others: CpuSet,
+}
+
+impl Seat {
+    fn alone(cpu: usize) -> Seat {
+        Seat {
+            cpu,
+            others: CpuSet::new(),
+        }
+    }
+}
+
+/// Where the queues of a part go, in their order, and why.
+pub(super) struct Seated {
+    pub(super) seats: Vec<Seat>,
+    pub(super) reason: String,
+}
+
+impl Seated {
+    /// All its CPUs.
+    pub(super) fn all(&self) -> CpuSet {
+        let others = self.seats.iter().map(|seat| &seat.others);
+        let others = others.fold(CpuSet::new(), |all, cpus| all.union(cpus));
+        others.union(&self.seats.iter().map(|seat| seat.cpu).collect())
+    }
+}
+
+/// A machine too small to set CPUs aside: interrupts one per core of the node, and nothing steered.
+pub(super) fn everywhere(floor: &Floor, parts: &[Part]) -> Vec<Seated> {
+    let reason = match floor.is_tiny() {
+        true => format!(
+            "with fewer than {CORES_MIN} cores there is none to set aside: everything shares them"
+        ),
+        false => format!(
+            "with fewer than {CORES_MIN_FOR_SYSTEM} cores and a queue for each there is none to set aside: everything \
+             shares them"
+        ),
+    };
+    let mut taken = vec![0; floor.nodes.len()];
+    let seated = |part: &Part| {
+        let cores = &floor.nodes[part.home].cores;
+        let first = taken[part.home];
+        taken[part.home] += part.queues.len();
+        let seats = (first..taken[part.home]).map(|at| Seat::alone(cores[at % cores.len()].cpu));
+        Seated {
+            seats: seats.collect(),
+            reason: reason.clone(),
+        }
+    };
+    parts.iter().map(seated).collect()
+}
+
+/// Where each part goes.
+pub(super) fn seated(facts: &Facts, floor: &Floor, parts: &[Part]) -> Vec<Seated> {
+    let mut due = vec![0.0; floor.nodes.len()];
+    for part in parts {
+        due[part.home] += part.cores;
+    }
+    let in_use = due.iter().filter(|cores| **cores > 0.0).count();
+    let pools = budget::pools(facts, floor, &due);
+    let mut rooms: Vec<Room> = floor
+        .nodes
+        .iter()
+        .map(|node| Room {
+            first: 0,
+            end: node.fast().max(1),
+        })
+        .collect();
+    let mut seated: Vec<Option<Seated>> = parts.iter().map(|_| None).collect();
+    for home in &floor.nodes {
+        let here: Vec<usize> = (0..parts.len())
+            .filter(|at| parts[*at].home == home.at)
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        let circle = Circle {
+            floor,
+            home,
+            pool: &pools[home.at],
+            most: most(home, here.len(), in_use > 1),
+            due: due[home.at],
+            parts,
+        };
+        for (at, found) in here.iter().zip(circle.seat(&here, &mut rooms)) {
+            seated[*at] = Some(found);
+        }
+    }
+    // Every part has a home, and every home was visited.
+    seated.into_iter().flatten().collect()
+}
+
+/// CPUs of a node that few queues may have: half, one for each core. Where several nodes serve, two groups of 8 are a
+/// layout that was measured, and the best, although they leave the application no CPU of its own in a node of 16.
+fn most(node: &FloorNode, parts: usize, are_several: bool) -> f64 {
+    let (cpus, cores) = (node.cpus as f64, node.cores.len() as f64);
+    let two_groups = 2.0 * GROUP_MAX as f64;
+    let measured = match are_several {
+        true => (2.0 * cpus - two_groups).min(two_groups),
+        false => 0.0,
+    };
+    // One CPU beside that with the interrupts, even where that is more than half of a small node.
+    let pair = if parts == 1 { 2.0 } else { 1.0 };
+    (cpus / 2.0).max(measured).max(pair).min(cores)
+}
+
+/// The cores of a node that are left: groups take the first, interrupts alone the last of the fast ones.
+struct Room {
+    first: usize,
+    end: usize,
+}
+
+impl Room {
+    fn left(&self) -> usize {
+        self.end.saturating_sub(self.first)
+    }
+}
+
+/// The parts of one home node, and what they have together.
+struct Circle<'here> {
+    floor: &'here Floor,
+    home: &'here FloorNode,
+    pool: &'here Pool,
+    /// CPUs of the home that few queues may have.
+    most: f64,
+    /// Cores that all parts are due.
+    due: f64,
+    parts: &'here [Part],
+}
+
+impl Circle<'_> {
+    fn seat(&self, here: &[usize], rooms: &mut [Room]) -> Vec<Seated> {
+        let (steered, alone): (Vec<usize>, Vec<usize>) =
+            here.iter().partition(|at| self.group_sizes(**at).is_some());
+        let mut found: Vec<(usize, Seated)> = Vec::new();
+        let interrupts = self.interrupt_cpus(&alone, !steered.is_empty(), rooms);
+        for at in steered {
+            found.push((at, self.steered(at, rooms)));
+        }
+        let heads: Vec<Seat> = found
+            .iter()
+            .flat_map(|(_, seated)| seated.seats.iter().cloned())
+            .collect();
+        found.extend(match interrupts.is_empty() {
+            true => self.guests(&alone, &heads),
+            false => self.alone(&alone, &interrupts),
+        });
+        found.sort_by_key(|(at, _)| *at);
+        found.into_iter().map(|(_, seated)| seated).collect()
+    }
+
+    fn share(&self, at: usize) -> f64 {
+        match self.due > 0.0 {
+            true => self.parts[at].cores / self.due,
+            false => 0.0,
+        }
+    }
+
+    /// Cores that a part gets for interrupts when its queues are enough.
+    fn quarter(&self, at: usize) -> f64 {
+        self.pool.cores * self.share(at)
+    }
+
+    /// How many CPUs each queue of a part gets, the one with its interrupts included; none when its queues are enough for
+    /// the cores they are due.
+    fn group_sizes(&self, at: usize) -> Option<Vec<usize>> {
+        let queues = self.parts[at].queues.len();
+        let quarter = self.quarter(at);
+        let near: f64 = self.pool.nodes[1..].iter().map(|(_, cores)| cores).sum();
+        let most = (self.most + near) * self.share(at);
+        let is_single = queues == 1 && most >= 2.0;
+        if !is_single && queues as f64 >= quarter {
+            return None;
+        }
+        let cpus = match is_single {
+            true => most as usize,
+            false => group_cpus(queues as f64, most, quarter) as usize,
+        };
+        let cpus = cpus.max(queues);
+        let size = |queue: usize| cpus / queues + usize::from(queue < cpus % queues);
+        Some(
+            (0..queues)
+                .map(|queue| size(queue).min(GROUP_MAX))
+                .collect(),
+        )
+    }
+
+    /// The cores that take interrupts only, for all parts with queues enough: the last of the home, since the first are
+    /// where everything else goes by default; then those of the nodes near it. None where all of these parts together are
+    /// due less than half a core and others have groups.
+    fn interrupt_cpus(
+        &self,
+        alone: &[usize],
+        has_groups: bool,
+        rooms: &mut [Room],
+    ) -> Vec<(usize, usize)> {
+        let due: f64 = alone.iter().map(|at| self.quarter(*at)).sum();
+        if alone.is_empty() || has_groups && due < GUEST_CORES {
+            return Vec::new();
+        }
+        let queues: usize = alone.iter().map(|at| self.parts[*at].queues.len()).sum();
+        let mut wanted = (due + 1e-9).floor().max(1.0) as usize;
+        wanted = wanted.min(queues);
+        let mut cpus = Vec::new();
+        for (at, gives) in &self.pool.nodes {
+            let room = &mut rooms[*at];
+            let node = &self.floor.nodes[*at];
+            let gives = (gives + 1e-9).floor().max(1.0) as usize;
+            // Slow cores are passed over, unless there are no others.
+            let takes = wanted.min(gives).min(room.left());
+            let last = &node.cores[room.end - takes..room.end];
+            cpus.extend(last.iter().map(|core| (*at, core.cpu)));
+            room.end -= takes;
+            wanted -= takes;
+        }
+        cpus
+    }
+
+    /// Queues on cores of their own kind, each to the one that has least to do; the same for all when they weigh the same.
+    fn alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> Vec<(usize, Seated)> {
+        let weight = |at: usize| self.share(at) / self.parts[at].queues.len() as f64;
+        let heaviest = alone
+            .iter()
+            .map(|at| weight(*at))
+            .fold(0.0, f64::max)
+            .max(f64::MIN_POSITIVE);
+        let mut order = alone.to_vec();
+        order.sort_by(|one, two| {
+            weight(*two)
+                .partial_cmp(&weight(*one))
+                .unwrap_or(Ordering::Equal)
+        });
+        let mut loads = vec![0.0; cpus.len()];
+        let mut found = Vec::new();
+        for at in order {
+            let seats = self.parts[at].queues.iter().map(|_| {
+                // `cpus` is not empty; of equals the first is taken.
+                let least =
+                    (0..cpus.len()).fold(
+                        0,
+                        |best, at| if loads[at] < loads[best] { at } else { best },
+                    );
+                loads[least] += weight(at).max(heaviest / LIGHT_PART);
+                Seat::alone(cpus[least].1)
+            });
+            let seats: Vec<Seat> = seats.collect();
+            found.push((
+                at,
+                Seated {
+                    reason: self.reason_alone(alone, cpus),
+                    seats,
+                },
+            ));
+        }
+        found
+    }
+
+    fn reason_alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> String {
+        let queues: usize = alone.iter().map(|at| self.parts[*at].queues.len()).sum();
+        let (seats, cores) = (cpus.len(), self.floor.cores());
+        if self.home.cores.len() == 1 && seats == 1 {
+            return format!(
+                "{} a node of 1 core: that takes the interrupts, and none of its node could help it",
+                counted(queues, "queue for", "queues for")
+            );
+        }
+        let near: CpuSet = cpus
+            .iter()
+            .filter(|(at, _)| *at != self.home.at)
+            .map(|(_, cpu)| *cpu)
+            .collect();
+        let takes = match seats {
+            _ if seats == cores / 4 => format!("a quarter of the machine's {cores} cores takes"),
+            _ if !near.is_empty() => format!("{seats} of the machine's {cores} cores take"),
+            1 => format!(
+                "1 of the node's {} takes",
+                counted(self.home.cores.len(), "core", "cores")
+            ),
+            _ => format!(
+                "{seats} of the node's {} take",
+                counted(self.home.cores.len(), "core", "cores")
+            ),
+        };
+        let help = match near.is_empty() {
+            true => String::new(),
+            false => format!(
+                ", {} of them in other nodes of its package, since the device's own gives half",
+                near.len()
+            ),
+        };
+        let most = if queues.is_multiple_of(seats) {
+            ""
+        } else {
+            "up to "
+        };
+        format!(
+            "{} {}: {takes} interrupts and nothing else{help}, {most}{} on each, for some {:.1} million packets a second; queues \
+             enough make packet steering needless",
+            counted(queues, "queue on", "queues on"),
+            counted(seats, "core", "cores"),
+            queues.div_ceil(seats),
+            seats as f64 * PACKETS_PER_CORE / 1e6,
+        )
+    }
+
+    /// Queues that are due next to nothing, on the CPUs of the others.
+    fn guests(&self, alone: &[usize], heads: &[Seat]) -> Vec<(usize, Seated)> {
+        let mut turn = 0..;
+        let seated = |at: &usize| {
+            let seats = self.parts[*at].queues.iter().map(|_| {
+                let at = turn.next().unwrap_or(0);
+                heads[at % heads.len()].clone()
+            });
+            let seated = Seated {
+                seats: seats.collect(),
+                reason: "beside the others it has next to no traffic, or a slow link: its queues share their CPUs".to_owned(),
+            };
+            (*at, seated)
+        };
+        alone.iter().map(seated).collect()
+    }
+
+    /// A group for each queue, in the home as long as it has room, then in the nodes near it.
+    fn steered(&self, at: usize, rooms: &mut [Room]) -> Seated {
+        let sizes = self.group_sizes(at).unwrap_or_default();
+        let mut seats: Vec<Seat> = Vec::new();
+        for (nth, size) in sizes.iter().enumerate() {
+            let rest: usize = sizes[nth..].iter().sum();
+            let nodes = self.pool.nodes.iter().map(|(node, _)| *node);
+            let fits = nodes.clone().find(|node| rooms[*node].left() >= *size);
+            let found =
+                fits.or_else(|| nodes.max_by_key(|node| (rooms[*node].left(), usize::MAX - node)));
+            let seat = found
+                .and_then(|node| group(&self.floor.nodes[node], &mut rooms[node], *size, rest));
+            match seat {
+                Some(seat) => seats.push(seat),
+                // No core is left: it shares with an earlier one.
+                None if !seats.is_empty() => seats.push(seats[nth % seats.len()].clone()),
+                None => seats.push(Seat::alone(self.home.cores[0].cpu)),
+            }
+        }
+        let reason = self.reason_to_steer(&seats);
+        Seated { seats, reason }
+    }
+
+    fn reason_to_steer(&self, seats: &[Seat]) -> String {
+        let queues = counted(seats.len(), "queue for", "queues for");
+        let others = |seat: &Seat| seat.others.len();
+        let (least, most) = (
+            seats.iter().map(others).min().unwrap_or(0),
+            seats.iter().map(others).max().unwrap_or(0),
+        );
+        let hands = match (least, most) {
+            (least, most) if least == most => counted(most, "other", "others"),
+            (0, most) => format!("up to {}", counted(most, "other", "others")),
+            (least, most) => format!("{least} or {most} others"),
+        };
+        format!(
+            "{queues} a node of {} CPUs: each queue interrupts one core, which hands packets to {hands} of the same node, \
+             one CPU per core; 7 were best where 7, 15 and 31 were compared, and half of the node stays free where it can",
+            self.home.cpus,
+        )
+    }
+}
+
+/// CPUs for some queues that may have `most` and are due a `quarter`, by the formula above.
+fn group_cpus(queues: f64, most: f64, quarter: f64) -> f64 {
+    let whole = GROUP_MAX as f64;
+    let full = most / whole;
+    if queues <= full || quarter <= full {
+        return (queues * whole).min(most);
+    }
+    let down = (most - quarter) * (queues - full) / (quarter - full);
+    (most - down).max(quarter.min(most)) + 1e-9
+}
+
+/// Neighbouring cores: the first takes the interrupts. A group does not reach over the edge of a shared cache when there
+/// are cores enough to skip to it for all that is to come.
+fn group(node: &FloorNode, room: &mut Room, size: usize, rest: usize) -> Option<Seat> {
+    let cores = &node.cores[..room.end];
+    let next = cores.get(room.first)?;
+    let same = cores[room.first..].iter();
+    let edge = room.first
+        + same
+            .take_while(|core| next.cache.contains(core.cpu))
+            .count();
+    if room.first + size > edge && edge - room.first < size && cores.len() - edge >= rest {
+        room.first = edge;
+    }
+    let end = (room.first + size).min(cores.len());
+    let group = &cores[room.first..end];
+    room.first = end;
+    let (head, others) = group.split_first()?;
+    Some(Seat {
+        cpu: head.cpu,
+        others: others.iter().map(|core| core.cpu).collect(),
+    })
+}

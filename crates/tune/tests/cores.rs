@@ -1,0 +1,445 @@
+//! How many CPUs the network gets, and which: no cliffs over queues and CPUs, shares by speed, link and traffic, help from
+//! near nodes. On machines in memory, so that there can be many.
+
+use std::collections::BTreeMap;
+
+use onrush_tune::advise::{self, Goal, Placement, Request, Sharing};
+use onrush_tune::cpus::CpuSet;
+use onrush_tune::facts::ethtool::{Channels, Ethtool};
+use onrush_tune::facts::interface::ReceiveQueue;
+use onrush_tune::facts::topology::{Core, Node, Place};
+use onrush_tune::facts::{Facts, Interface, Topology};
+use proptest::prelude::*;
+
+/// A machine with so many nodes of so many cores each, of which some are one package; CPUs in the order of their places.
+fn machine(nodes: usize, cores: usize, siblings: usize, nodes_per_package: usize) -> Facts {
+    let node_cpus = |node: usize| node * cores * siblings..(node + 1) * cores * siblings;
+    let all: CpuSet = (0..nodes * cores * siblings).collect();
+    let core = |at: usize| {
+        let node = at / cores;
+        Core {
+            cpus: (at * siblings..(at + 1) * siblings).collect(),
+            place: Place {
+                node: Some(node),
+                package: (node / nodes_per_package) as i64,
+                die: 0,
+                core: (at % cores) as i64,
+                cpu: at * siblings,
+            },
+            cache: node_cpus(node).collect(),
+            capacity: 1_024,
+        }
+    };
+    let node = |id: usize| Node {
+        id,
+        cpus: node_cpus(id).collect(),
+        distances: (0..nodes)
+            .map(|other| match other {
+                _ if other == id => 10,
+                _ if other / nodes_per_package == id / nodes_per_package => 11 + other.abs_diff(id),
+                _ => 32,
+            })
+            .collect(),
+    };
+    Facts {
+        topology: Topology {
+            online: all.clone(),
+            allowed: all,
+            nodes: (0..nodes).map(node).collect(),
+            cores: (0..nodes * cores).map(core).collect(),
+            packages: nodes.div_ceil(nodes_per_package),
+            ..Topology::default()
+        },
+        ..Facts::default()
+    }
+}
+
+fn card(name: &str, node: usize, queues: usize, speed_mbps: Option<u64>) -> Interface {
+    let queue = |index: usize| ReceiveQueue {
+        index,
+        ..ReceiveQueue::default()
+    };
+    Interface {
+        name: name.to_owned(),
+        is_device: true,
+        state: Some("up".to_owned()),
+        speed_mbps,
+        node: Some(node),
+        device: Some(format!("0000:{name}")),
+        receive: (0..queues).map(queue).collect(),
+        ..Interface::default()
+    }
+}
+
+/// The same, whose driver can have so many queues.
+fn changeable(mut card: Interface, most: u32) -> Interface {
+    let channels = Channels {
+        combined: Some(card.receive.len() as u32),
+        combined_max: Some(most),
+        ..Channels::default()
+    };
+    card.ethtool = Some(Ethtool {
+        channels: Some(channels),
+        ..Ethtool::default()
+    });
+    card
+}
+
+fn placed(facts: &Facts) -> Placement {
+    let plan = advise::plan(facts, &Request::default()).expect("a plan");
+    check(facts, &plan.placement);
+    plan.placement
+}
+
+/// CPUs of an interface: with interrupts, and all.
+fn cpus(placement: &Placement, name: &str) -> (CpuSet, CpuSet) {
+    let mut all = placement.interfaces.iter();
+    let found = all
+        .find(|placed| placed.name == name)
+        .expect("it is planned");
+    (
+        found.irq_cpus.clone(),
+        found.irq_cpus.union(&found.steering_cpus),
+    )
+}
+
+/// What holds for every placement.
+#[track_caller]
+fn check(facts: &Facts, placement: &Placement) {
+    let topology = &facts.topology;
+    let mut irq = CpuSet::new();
+    let mut steering = CpuSet::new();
+    for (interface, placed) in facts.interfaces.iter().zip(&placement.interfaces) {
+        assert!(placed.queues.len() >= interface.receive.len().min(1));
+        assert!(placed.queues.iter().all(|queue| queue.irq_cpu.is_some()));
+        assert!(!placed.reasons.is_empty(), "{}", placed.name);
+        irq = irq.union(&placed.irq_cpus);
+        steering = steering.union(&placed.steering_cpus);
+        for queue in &placed.queues {
+            let node = queue.irq_cpu.and_then(|cpu| topology.node_of(cpu));
+            let node = node
+                .map(|node| topology.node_cpus(node))
+                .unwrap_or_default();
+            assert!(queue.steering_cpus.len() <= 7 && queue.steering_cpus.is_subset(&node));
+        }
+    }
+    assert!(!irq.intersects(&steering), "{placement:#?}");
+    assert!(!topology.with_siblings(&irq).intersects(&steering));
+    assert!(irq.union(&steering).is_subset(&topology.allowed));
+    assert!(!irq.union(&steering).intersects(&topology.isolated));
+    assert!(!placement.system_cpus.intersects(&topology.isolated));
+    assert!(!placement.application_cpus.is_empty());
+    if placement.sharing == Sharing::Nothing {
+        assert!(!placement.application_cpus.intersects(&irq.union(&steering)));
+    }
+}
+
+/// CPUs of the network, and the largest mask of a queue; none where everything is shared, and it has none of its own.
+fn taken(facts: &Facts, queues: usize) -> Option<(i64, i64)> {
+    let card = card("eth0", 0, queues, None);
+    let placement = advise::place(facts, &[&card], &[queues], Goal::Throughput);
+    let placed = &placement.interfaces[0];
+    let masks = placed.queues.iter().map(|queue| queue.steering_cpus.len());
+    let mask = masks.max().unwrap_or(0) as i64;
+    let all = placed.irq_cpus.union(&placed.steering_cpus).len() as i64;
+    (placement.sharing != Sharing::Everything).then_some((all, mask))
+}
+
+/// A queue more takes a group of 8 CPUs more at most, and gives up 8 at most; its masks never grow. A core more changes
+/// the number of CPUs by 2 at most, and masks by 2. The network never gets more than half of the CPUs, and its part of
+/// what few queues get is that of many in the end.
+#[test]
+fn neither_a_queue_more_nor_a_core_more_is_a_cliff() {
+    for siblings in [1, 2] {
+        let mut before: Vec<Option<(i64, i64)>> = Vec::new();
+        for cores in 1..=512 / siblings {
+            // Every number where they are small, and each around the changes of layout.
+            let quarter = cores / 4;
+            let facts = machine(1, cores, siblings, 1);
+            let is_looked_at = |queues: &usize| {
+                *queues <= 24 || queues.abs_diff(quarter) <= 3 || queues.is_multiple_of(16)
+            };
+            let mut row: Vec<Option<(i64, i64)>> = Vec::new();
+            for queues in 1..=128usize {
+                if !(is_looked_at(&queues) || is_looked_at(&(queues + 1)))
+                    || siblings == 2 && cores % 7 > 1
+                {
+                    row.push(None);
+                    continue;
+                }
+                let now = taken(&facts, queues);
+                let place = format!("{queues} queues, {cores} cores, {siblings} siblings");
+                if let Some((all, mask)) = now {
+                    let half = (cores * siblings / 2).max(2) as i64;
+                    assert!(all <= half && mask <= 7, "{place}: {all}");
+                    if queues * 4 >= cores.max(8) {
+                        assert_eq!(
+                            (all, mask),
+                            (quarter.max(2).min(queues) as i64, 0),
+                            "{place}"
+                        );
+                    }
+                }
+                let fewer = row.last().copied().flatten();
+                if let (Some((all, mask)), Some((then, mask_then))) = (now, fewer) {
+                    assert!(
+                        (all - then).abs() <= 8 && mask <= mask_then,
+                        "{place}: {then} {all}"
+                    );
+                }
+                if let (Some((all, mask)), Some((then, mask_then))) =
+                    (now, before.get(queues - 1).copied().flatten())
+                {
+                    let steps = ((all - then).abs(), (mask - mask_then).abs());
+                    assert!(
+                        steps.0 <= 2 && steps.1 <= 2,
+                        "{place}: {then} {all}, {mask_then} {mask}"
+                    );
+                }
+                row.push(now);
+            }
+            before = row;
+        }
+    }
+}
+
+#[test]
+fn sixty_three_queues_of_256_cores_take_about_what_sixty_four_do() {
+    let facts = machine(1, 256, 1, 1);
+    let all = |queues: usize| taken(&facts, queues).expect("set aside").0;
+    assert_eq!([1, 8, 16, 63, 64, 65].map(all), [8, 64, 128, 65, 64, 64]);
+}
+
+#[test]
+fn near_nodes_of_the_package_help_where_the_device_s_own_is_small() {
+    // 128 cores in 16 nodes, 8 of them in each package.
+    let mut facts = machine(16, 8, 1, 8);
+    facts.interfaces = vec![card("eth0", 3, 63, Some(100_000))];
+    let placement = placed(&facts);
+    let (irq, all) = cpus(&placement, "eth0");
+    assert_eq!(irq, all);
+    assert_eq!(irq.len(), 32, "a quarter of the machine");
+    assert!(irq.is_subset(&(0..64).collect()), "{irq}");
+    for node in 0..8 {
+        assert_eq!(
+            irq.intersection(&facts.topology.node_cpus(node)).len(),
+            4,
+            "half of each"
+        );
+    }
+    let reasons = placement.interfaces[0].reasons.join("; ");
+    assert!(
+        reasons.contains("a quarter of the machine's 128 cores takes interrupts and nothing else, 28 of them in other nodes"),
+        "{reasons}"
+    );
+    assert!(
+        reasons.contains("for some 8.3 million packets a second"),
+        "{reasons}"
+    );
+    // One package more than it has: the others stay out of it.
+    facts = machine(16, 8, 1, 1);
+    facts.interfaces = vec![card("eth0", 3, 63, Some(100_000))];
+    let (irq, _) = cpus(&placed(&facts), "eth0");
+    assert_eq!(irq.to_string(), "28-31");
+}
+
+/// A fast port alone, and with others beside it.
+#[track_caller]
+fn check_unmoved(others: Vec<Interface>, counters: &[(&str, u64)]) {
+    for queues in [1, 3, 8, 32, 64] {
+        let mut facts = machine(2, 32, 1, 1);
+        facts.counts.uptime = 100.0;
+        let count = |(name, packets): &(&str, u64)| {
+            let counters = BTreeMap::from([("rx_packets".to_owned(), *packets)]);
+            ((*name).to_owned(), counters)
+        };
+        facts.counts.interfaces = counters.iter().map(count).collect();
+        facts.interfaces = vec![changeable(card("fast", 0, queues, Some(100_000)), 64)];
+        let alone = placed(&facts);
+        facts.interfaces.extend(others.clone());
+        let beside = placed(&facts);
+        let (one, two) = (&alone.interfaces[0], &beside.interfaces[0]);
+        assert_eq!(one.queues.len(), two.queues.len(), "{queues} queues");
+        assert_eq!(
+            cpus(&alone, "fast"),
+            cpus(&beside, "fast"),
+            "{queues} queues"
+        );
+    }
+}
+
+#[test]
+fn ports_with_nothing_to_do_take_nothing_from_a_fast_one() {
+    let slow = |name: &str| changeable(card(name, 0, 8, Some(1_000)), 8);
+    check_unmoved(vec![slow("a"), slow("b")], &[]);
+    // The slow ones are idle and the fast one is not; and the other way round nothing is measured but their noise.
+    check_unmoved(
+        vec![slow("a"), slow("b")],
+        &[("fast", 10_000_000), ("a", 90)],
+    );
+    check_unmoved(vec![slow("a"), slow("b")], &[("fast", 20), ("a", 90)]);
+    let idle = |name: &str| changeable(card(name, 0, 16, Some(100_000)), 64);
+    let down = |name: &str| Interface {
+        state: Some("down".to_owned()),
+        ..idle(name)
+    };
+    check_unmoved(vec![down("a"), down("b")], &[]);
+}
+
+#[test]
+fn an_idle_twin_gets_a_sixteenth_for_the_moment_when_the_other_fails() {
+    let mut facts = machine(1, 64, 1, 1);
+    facts.counts.uptime = 100.0;
+    let packets = BTreeMap::from([("rx_packets".to_owned(), 10_000_000)]);
+    facts.counts.interfaces.insert("busy".to_owned(), packets);
+    facts.interfaces = ["busy", "idle"]
+        .map(|name| changeable(card(name, 0, 1, Some(100_000)), 64))
+        .into();
+    let placement = placed(&facts);
+    assert_eq!(placement.interfaces[0].queues.len(), 15);
+    assert_eq!(cpus(&placement, "busy").0.len(), 15);
+}
+
+#[test]
+fn virtual_functions_take_nothing_from_their_parent() {
+    let function = |at: usize| Interface {
+        physical_function: Some("0000:fast".to_owned()),
+        ..changeable(card(&format!("v{at}"), 0, 8, Some(100_000)), 8)
+    };
+    check_unmoved((0..16).map(function).collect(), &[]);
+    check_unmoved((0..16).map(function).collect(), &[("fast", 10_000_000)]);
+}
+
+#[test]
+fn traffic_weighs_more_than_speed() {
+    let mut facts = machine(1, 64, 1, 1);
+    facts.counts.uptime = 100.0;
+    let packets = BTreeMap::from([("rx_packets".to_owned(), 90_000_000)]);
+    facts.counts.interfaces.insert("busy".to_owned(), packets);
+    facts.interfaces = vec![
+        card("busy", 0, 64, Some(10_000)),
+        card("idle", 0, 1, Some(100_000)),
+    ];
+    let placement = placed(&facts);
+    let (busy, idle) = (
+        cpus(&placement, "busy").1.len(),
+        cpus(&placement, "idle").1.len(),
+    );
+    assert!(busy >= 14 && idle <= 3, "{busy} {idle}");
+}
+
+#[test]
+fn a_link_gets_no_more_cores_than_its_smallest_packets_take() {
+    let mut facts = machine(1, 128, 1, 1);
+    for (speed, cores) in [(1_000, 6), (10, 1), (100_000, 32)] {
+        facts.interfaces = vec![card("eth0", 0, 64, Some(speed))];
+        assert_eq!(cpus(&placed(&facts), "eth0").0.len(), cores, "{speed} Mb/s");
+    }
+}
+
+#[test]
+fn netvsc_and_its_virtual_function_are_both_planned_and_share_their_cpus() {
+    let mut facts = machine(1, 16, 1, 1);
+    let mut netvsc = card("eth0", 0, 8, Some(50_000));
+    netvsc.lower = vec!["enP1".to_owned()];
+    facts.interfaces = vec![card("enP1", 0, 8, Some(50_000)), netvsc];
+    for wish in [vec![], vec!["eth0".to_owned()]] {
+        let request = Request {
+            interfaces: wish,
+            ..Request::default()
+        };
+        let plan = advise::plan(&facts, &request).expect("a plan");
+        check(&facts, &plan.placement);
+        let both = ["enP1", "eth0"].map(|name| cpus(&plan.placement, name).0.to_string());
+        assert_eq!(both, ["12-15", "12-15"]);
+    }
+}
+
+#[test]
+fn an_isolated_sibling_of_an_interrupted_cpu_is_nobody_s() {
+    let mut facts = machine(1, 16, 2, 1);
+    facts.topology.isolated = (0..32).filter(|cpu| cpu % 2 == 1).collect();
+    facts.interfaces = vec![card("eth0", 0, 16, None)];
+    let placement = placed(&facts);
+    assert!(!placement.interfaces[0].irq_cpus.is_empty());
+    assert!(!placement.system_cpus.is_empty());
+}
+
+#[test]
+fn cores_that_differ_by_a_few_per_cent_are_of_one_kind() {
+    let mut facts = machine(1, 16, 1, 1);
+    facts.interfaces = vec![card("eth0", 0, 16, None)];
+    let of_one = cpus(&placed(&facts), "eth0").0;
+    for (at, core) in facts.topology.cores.iter_mut().enumerate() {
+        core.capacity = if at % 3 == 0 { 1_024 } else { 980 };
+    }
+    assert_eq!(cpus(&placed(&facts), "eth0").0, of_one);
+    for core in &mut facts.topology.cores[8..] {
+        core.capacity = 600;
+    }
+    assert_eq!(cpus(&placed(&facts), "eth0").0.to_string(), "4-7");
+}
+
+fn cards() -> impl Strategy<Value = Vec<Interface>> {
+    let speeds = prop_oneof![
+        Just(None),
+        Just(Some(1_000)),
+        Just(Some(10_000)),
+        Just(Some(100_000))
+    ];
+    let states = prop_oneof![4 => Just("up"), 1 => Just("unknown")];
+    let one = (
+        speeds,
+        states,
+        0usize..4,
+        1usize..40,
+        1u32..65,
+        any::<bool>(),
+    );
+    prop::collection::vec(one, 1..7).prop_map(|all| {
+        type Drawn<'a> = (Option<u64>, &'a str, usize, usize, u32, bool);
+        let drawn = |(at, (speed, state, node, queues, most, is_function)): (usize, Drawn)| {
+            let parent = (is_function && at > 0).then(|| "0000:e0".to_owned());
+            let most = most.max(queues as u32);
+            Interface {
+                state: Some(state.to_owned()),
+                physical_function: parent,
+                ..changeable(card(&format!("e{at}"), node, queues, speed), most)
+            }
+        };
+        all.into_iter().enumerate().map(drawn).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Machines with speeds, virtual functions and traffic.
+    #[test]
+    fn every_placement_holds(
+        (nodes, cores, siblings, packages) in (1usize..5, 1usize..20, 1usize..3, 1usize..3),
+        cards in cards(),
+        traffic in prop::collection::vec(0u64..40, 7),
+        isolated in any::<u64>(),
+    ) {
+        let mut facts = machine(nodes, cores, siblings, packages);
+        facts.counts.uptime = 100.0;
+        for (card, exponent) in cards.iter().zip(traffic) {
+            let packets = BTreeMap::from([("rx_packets".to_owned(), 1 << exponent)]);
+            facts.counts.interfaces.insert(card.name.clone(), packets);
+        }
+        let is_isolated = |cpu: &usize| isolated.rotate_left(*cpu as u32) % 9 == 0;
+        facts.topology.isolated = facts.topology.online.iter().filter(is_isolated).collect();
+        prop_assume!(facts.topology.isolated != facts.topology.online);
+        facts.interfaces = cards;
+        let first = placed(&facts);
+        // With the queues that it asks for, the next plan asks for the same.
+        for (card, placed) in facts.interfaces.iter_mut().zip(&first.interfaces) {
+            let most = card.ethtool.as_ref().and_then(|said| said.channels?.combined_max).unwrap_or(1);
+            let queue = |index| ReceiveQueue { index, ..ReceiveQueue::default() };
+            card.receive = (0..placed.queues.len()).map(queue).collect();
+            *card = changeable(card.clone(), most);
+        }
+        prop_assert_eq!(placed(&facts), first);
+    }
+}
