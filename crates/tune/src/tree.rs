@@ -4,26 +4,27 @@
 //! with a newer program. All paths here are absolute, as the kernel's documents spell them; links of a recorded machine
 //! never lead out of its root.
 
+mod snapshot;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
-use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::facts::ethtool::Ethtool;
 use crate::facts::packet_filter::Rules;
 use crate::facts::{Listening, Qdisc};
-use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES, SNAPSHOT_BYTES_MAX};
+use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES};
 
-/// Version of the format of snapshots; within one, keys are only added.
-pub const SNAPSHOT_SCHEMA: u32 = 1;
+use snapshot::read_snapshot;
+pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, write_snapshot};
 
 /// A place to read facts from.
 pub struct Tree {
@@ -41,37 +42,6 @@ pub type AskCounters = fn(&str) -> io::Result<Vec<(String, u64)>>;
 enum Source {
     Root { directory: OwnedFd, path: PathBuf },
     Snapshot(Box<Snapshot>),
-}
-
-/// What was read of a machine.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// [`SNAPSHOT_SCHEMA`].
-    pub onrush_snapshot: u32,
-    /// Version of the program that took it.
-    pub version: String,
-    /// The text of every file that could be read.
-    pub files: BTreeMap<String, String>,
-    /// The names in every directory that was listed.
-    pub directories: BTreeMap<String, Vec<String>>,
-    /// Where symbolic links lead.
-    pub links: BTreeMap<String, String>,
-    /// Files that exist and could not be read, with the reason.
-    pub troubles: BTreeMap<String, String>,
-    /// What drivers say of their interfaces; only the machine itself can be asked.
-    pub ethtool: BTreeMap<String, Ethtool>,
-    /// What drivers count by names of their own, by interface.
-    #[serde(default)]
-    pub driver_counters: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Sockets that wait for connections; none when the kernel was not asked or did not answer.
-    #[serde(default)]
-    pub listening: Option<Vec<Listening>>,
-    /// Rules of packet filters by family and table; none when they could not be counted.
-    #[serde(default)]
-    pub packet_rules: Option<Rules>,
-    /// How packets wait to be sent, by interface; none when it could not be asked.
-    #[serde(default)]
-    pub qdiscs: Option<BTreeMap<String, Qdisc>>,
 }
 
 impl Tree {
@@ -363,52 +333,6 @@ impl Tree {
             self.trouble(path, error.to_string());
         }
     }
-}
-
-/// Writes a snapshot as one file, readable by its owner only: names of processes and interfaces are in it.
-pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
-    let failed = |error: io::Error| Error::Write(path.to_owned(), error);
-    let text = serde_json::to_string_pretty(snapshot).map_err(|error| failed(error.into()))?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|error| failed(error.into()))?;
-    File::from(file).write_all(text.as_bytes()).map_err(failed)
-}
-
-fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
-    let failed = |error: io::Error| Error::Read(path.to_owned(), error);
-    let unusable = |why: String| Error::Snapshot(path.to_owned(), why);
-    let text =
-        read_bounded(File::open(path).map_err(failed)?, SNAPSHOT_BYTES_MAX).map_err(failed)?;
-    let json: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-        unusable(match error.is_eof() {
-            true => "it ends in the middle; was it cut off on its way?".to_owned(),
-            false => format!("it is not JSON ({error}); `onrush tune snapshot -o FILE` makes one"),
-        })
-    })?;
-    match json
-        .get("onrush_snapshot")
-        .and_then(serde_json::Value::as_u64)
-    {
-        Some(schema) if schema == u64::from(SNAPSHOT_SCHEMA) => {}
-        Some(schema) => {
-            let writer = json
-                .get("version")
-                .and_then(|version| version.as_str())
-                .unwrap_or("unknown");
-            return Err(unusable(format!(
-                "its format is {schema}, made by onrush {writer}; this is onrush {} and reads format {SNAPSHOT_SCHEMA}",
-                env!("CARGO_PKG_VERSION")
-            )));
-        }
-        None => {
-            return Err(unusable(
-                "it does not say `onrush_snapshot`; `onrush tune snapshot -o FILE` makes one"
-                    .to_owned(),
-            ));
-        }
-    }
-    serde_json::from_value(json).map_err(|error| unusable(error.to_string()))
 }
 
 /// Opens a path as if `root` were the root directory: links and `..` stay below it.

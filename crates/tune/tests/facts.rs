@@ -156,6 +156,7 @@ fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
         (Kind::Ixgbevf, 5),
         (Kind::Ena, 5),
         (Kind::Mlx5, 5),
+        (Kind::Mlx4, 5),
         (Kind::Gve, 9),
         (Kind::Virtio, 9),
     ] {
@@ -219,6 +220,7 @@ fn without_a_table_of_the_device_its_interrupts_are_found_by_their_names() {
         Kind::Ixgbevf,
         Kind::Ena,
         Kind::Mlx5,
+        Kind::Mlx4,
         Kind::Gve,
         Kind::Virtio,
     ] {
@@ -361,6 +363,59 @@ fn a_snapshot_that_cannot_be_used_says_why() {
         error.to_string().contains("there are no CPUs here"),
         "{error}"
     );
+}
+
+#[test]
+fn a_value_of_another_type_is_told_by_its_key_and_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("s.json");
+    let text = serde_json::to_string_pretty(&sample()).expect("JSON");
+    let whole: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for (key, name, value, expected) in [
+        (
+            "files",
+            "/proc/stat",
+            serde_json::json!(5),
+            r#"files."/proc/stat": invalid type: integer `5`, expected a string"#,
+        ),
+        (
+            "directories",
+            "/proc",
+            serde_json::json!("x"),
+            r#"directories."/proc": invalid type: string "x", expected a sequence"#,
+        ),
+        (
+            "driver_counters",
+            "e\u{1b}0",
+            serde_json::json!({"a": -1}),
+            r#"driver_counters."e\u{1b}0": invalid value: integer `-1`"#,
+        ),
+    ] {
+        let mut changed = whole.clone();
+        changed[key][name] = value;
+        let text = serde_json::to_string_pretty(&changed).expect("JSON");
+        fs::write(&file, &text).expect("written");
+        let error = Tree::open(&file).err().expect("refused").to_string();
+        assert!(error.contains(expected), "{error}");
+        let quoted = serde_json::to_string(name).expect("JSON");
+        let section = text.find(&format!("\"{key}\"")).expect("it is there");
+        let at = section + text[section..].find(&quoted).expect("it is there");
+        let line = text[..at].matches('\n').count() + 1;
+        // The value may stand on the next line, in a list.
+        let lines = [format!("line {line}: "), format!("line {}: ", line + 1)];
+        assert!(
+            lines.iter().any(|line| error.contains(line)),
+            "{error}, not {lines:?}"
+        );
+    }
+    let pipe = directory.path().join("pipe");
+    let made = Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .expect("mkfifo runs");
+    assert!(made.success());
+    let error = Tree::open(&pipe).err().expect("refused").to_string();
+    assert!(error.contains("it is no regular file"), "{error}");
 }
 
 #[test]

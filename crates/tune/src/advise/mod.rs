@@ -201,6 +201,21 @@ impl Target {
         }
     }
 
+    /// The same of the interface as it is called now.
+    pub(crate) fn rename(&mut self, name: &str) {
+        match self {
+            Target::Driver { interface, .. }
+            | Target::Interrupt { interface, .. }
+            | Target::Steering { interface, .. }
+            | Target::Flows { interface, .. }
+            | Target::Senders { interface, .. } => name.clone_into(interface),
+            Target::Setting { .. }
+            | Target::File { .. }
+            | Target::Service { .. }
+            | Target::Thread { .. } => {}
+        }
+    }
+
     /// The step of the safe order it belongs to. Changing the number of queues gives them other interrupts and empties
     /// their masks, so drivers come first; a program that moves interrupts stops before they are moved.
     pub fn step(&self) -> u8 {
@@ -334,6 +349,9 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     setting::obsolete(facts, &mut notes);
     surroundings(facts, &interfaces, &mut actions, &mut notes);
     actions.sort_by_key(|action| action.target.step());
+    if facts.system.is_in_network_namespace {
+        notes.extend(beyond_namespace(&actions));
+    }
     Ok(Plan {
         request: request.clone(),
         placement,
@@ -443,6 +461,41 @@ fn surroundings(
         notes.push(Note::new(path, why));
     }
 }
+
+/// What of a plan in a network namespace reaches beyond it.
+fn beyond_namespace(actions: &[Action]) -> Option<Note> {
+    let is_beyond = |target: &&Target| match target {
+        Target::Setting { file } => !file.starts_with("net/"),
+        Target::Interrupt { .. } | Target::File { .. } | Target::Service { .. } => true,
+        Target::Driver { .. }
+        | Target::Steering { .. }
+        | Target::Flows { .. }
+        | Target::Senders { .. }
+        | Target::Thread { .. } => false,
+    };
+    let mut names: Vec<String> = Vec::new();
+    for target in actions
+        .iter()
+        .map(|action| &action.target)
+        .filter(is_beyond)
+    {
+        let name = match target {
+            Target::Interrupt { interface, .. } => format!("interrupts of {interface}"),
+            other => other.to_string(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let text = format!(
+        "is changed by what this plan sets outside of its network namespace: {}",
+        names.join(", ")
+    );
+    (!names.is_empty()).then(|| Note::new(THE_MACHINE, &text))
+}
+
+/// What the note of what reaches beyond a network namespace is about.
+pub const THE_MACHINE: &str = "the whole machine";
 
 /// The tightest of the quotas from the process up to the root: the others never come to bear.
 fn quota(facts: &Facts) -> Option<Note> {

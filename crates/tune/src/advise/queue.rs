@@ -261,9 +261,9 @@ impl Advice<'_> {
         };
         let reason = match self.placement.sharing {
             Sharing::Everything => {
-                format!("queue {queue} has one CPU, so that its packets stay in one cache")
+                "each queue has one CPU, so that its packets stay in one cache".to_owned()
             }
-            Sharing::Nothing | Sharing::Steering => self.reason_to_interrupt(queue, cpu),
+            Sharing::Nothing | Sharing::Steering => self.reason_to_interrupt(cpu),
         };
         Some(self.action(
             target,
@@ -280,19 +280,19 @@ impl Advice<'_> {
         ))
     }
 
-    fn reason_to_interrupt(&self, queue: usize, cpu: usize) -> String {
+    fn reason_to_interrupt(&self, cpu: usize) -> String {
         let queues = self.queues_on(cpu);
         let node = self.facts.topology.node_of(cpu);
         let is_near = node.is_some() && node == self.interface.node;
         match (self.interface.node, queues) {
             (Some(near), 1) if is_near => {
-                format!("CPU {cpu} is in the device's node, {near}, and takes nothing else")
+                format!("the CPU is in the device's node, {near}, and takes nothing else")
             }
             (Some(near), _) if is_near => format!(
-                "CPU {cpu} is in the device's node, {near}, and takes the packets of {queues} queues and nothing else"
+                "the CPU is in the device's node, {near}, and takes the packets of {queues} queues and nothing else"
             ),
-            (_, 1) => format!("CPU {cpu} takes the packets of queue {queue} and nothing else"),
-            (_, _) => format!("CPU {cpu} takes the packets of {queues} queues and nothing else"),
+            (_, 1) => "the CPU takes the packets of one queue and nothing else".to_owned(),
+            (_, _) => format!("the CPU takes the packets of {queues} queues and nothing else"),
         }
     }
 

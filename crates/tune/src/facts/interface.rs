@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::ethtool::{self, Ethtool};
-use super::interrupt::{Interrupt, Purpose, is_block, meaning};
+use super::interrupt::{Interrupt, Purpose, is_block, is_vector, meaning};
 use super::qdisc::{self, Qdisc};
 use crate::cpus::CpuSet;
 use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
@@ -188,6 +188,7 @@ fn assign(tree: &Tree, interfaces: &mut [Interface], interrupts: &BTreeMap<usize
             (only.purpose, only.queue) = (Purpose::Both, Some(0));
         }
         halve_blocks(&mut irqs);
+        count_vectors(&mut irqs);
         if drop_twins(&mut irqs) {
             interface.irqs_unclear.get_or_insert(Unclear::Twice);
         }
@@ -224,6 +225,19 @@ fn halve_blocks(irqs: &mut [Irq]) {
             Some(block) if block >= half => (Purpose::Receive, Some(block - half)),
             transmit => (Purpose::Transmit, transmit),
         };
+    }
+}
+
+/// mlx4 numbers its vectors from 1, after the one for events, and older drivers from 0: the first is that of queue 0.
+fn count_vectors(irqs: &mut [Irq]) {
+    let is_vector = |irq: &&mut Irq| is_vector(&irq.name);
+    let first = irqs
+        .iter_mut()
+        .filter(is_vector)
+        .filter_map(|irq| irq.queue)
+        .min();
+    for irq in irqs.iter_mut().filter(is_vector) {
+        irq.queue = irq.queue.zip(first).map(|(vector, first)| vector - first);
     }
 }
 

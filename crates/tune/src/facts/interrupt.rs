@@ -106,21 +106,31 @@ pub(crate) fn is_block(name: &str) -> bool {
     name.contains(BLOCK)
 }
 
+/// What mlx4 calls the interrupts of its completion queues: `mlx4-3@0000:04:00.0` (drivers/net/ethernet/mellanox/mlx4/eq.c).
+const VECTOR: &str = "mlx4-";
+
+/// Whether an interrupt is one of mlx4's completion vectors.
+pub(crate) fn is_vector(name: &str) -> bool {
+    let number = name.strip_prefix(VECTOR);
+    number.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
+}
+
 /// What the name of an interrupt says: its purpose and the queue it serves. Drivers agree on little, so this knows the
 /// spellings: `eth0-TxRx-3`, `eth0-Tx-Rx-3`, `eth0-rx-3`, `virtio2-input.3`, `mlx5_comp3@pci:…`, `mana_q3@pci:…`,
-/// `eth0-q3-rx`, `eth0-3`.
+/// `mlx4-3@0000:…`, `eth0-q3-rx`, `eth0-3`.
 pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
     // Behind the @ stands the address of the device, whose digits are no queue. The interface's own name may contain
     // any of these words, and digits.
     let name = name.split('@').next().unwrap_or(name).to_lowercase();
     let rest = name.replace(&interface.to_lowercase(), "\u{1}");
-    const CONTROL: [&str; 11] = [
-        "mgmnt", "async", "config", "fdir", "misc", "event", "admin", "ctrl", "mbx", "err", "pages",
+    const CONTROL: [&str; 12] = [
+        "mlx4-ib", "mgmnt", "async", "config", "fdir", "misc", "event", "admin", "ctrl", "mbx",
+        "err", "pages",
     ];
     if CONTROL.iter().any(|word| rest.contains(word)) {
         return (Purpose::Control, None);
     }
-    const PURPOSES: [(&str, Purpose); 14] = [
+    const PURPOSES: [(&str, Purpose); 15] = [
         ("tx-rx", Purpose::Both),
         ("rx-tx", Purpose::Both),
         ("txrx", Purpose::Both),
@@ -134,6 +144,8 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
         ("rx", Purpose::Receive),
         ("tx", Purpose::Transmit),
         ("-q", Purpose::Both),
+        // Numbered by vectors of the device, of which the first is not a queue's in most kernels.
+        (VECTOR, Purpose::Both),
         // Which half of these it is in says more, and takes all of them to know.
         (BLOCK, Purpose::Both),
     ];
@@ -230,6 +242,9 @@ mod tests {
             ("mlx5_comp17@pci:0000:81:00.0", (Both, Some(17))),
             ("mlx5_async0@pci:0000:81:00.0", (Control, None)),
             ("mana_q5@pci:7870:00:00.0", (Both, Some(5))),
+            ("mlx4-7@0000:04:00.0", (Both, Some(7))),
+            ("mlx4-async@pci:0000:04:00.0", (Control, None)),
+            ("mlx4-ib-1-0@PCI Bus 0000:04", (Control, None)),
             ("ena-mgmnt@pci:0000:00:05.0", (Control, None)),
             ("eth0:fdir-TxRx-0", (Control, None)),
             ("eth0", (Control, None)),

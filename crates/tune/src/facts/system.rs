@@ -148,6 +148,8 @@ pub struct System {
     pub packet_tables: Vec<String>,
     /// Rules of nftables by family and table; none when they cannot be counted.
     pub packet_rules: Option<Rules>,
+    /// Whether this is another network namespace than the machine's own: what is not of the network is everybody's.
+    pub is_in_network_namespace: bool,
     /// Limits of a process that was asked for, by their name: `Max open files` gives soft and hard.
     pub process_limits: BTreeMap<String, (String, String)>,
 }
@@ -201,10 +203,23 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
             .map_or(0, |text| text.lines().count().saturating_sub(1)),
         packet_rules: packet_filter::read(tree, &packet_tables),
         packet_tables,
+        is_in_network_namespace: is_in_network_namespace(tree),
         process_limits: process
             .map(|process| limits(tree, process))
             .unwrap_or_default(),
     }
+}
+
+/// The first process is in the machine's own, unless it is one of a container. The length of the backlog is a setting of
+/// that one only (net/core/sysctl_net_core.c).
+fn is_in_network_namespace(tree: &Tree) -> bool {
+    let namespace = |process: &str| tree.link(&format!("/proc/{process}/ns/net"));
+    let is_other = namespace("self")
+        .zip(namespace("1"))
+        .is_some_and(|(own, first)| own != first);
+    is_other
+        || setting(tree, "net/core/somaxconn").is_some()
+            && setting(tree, "net/core/netdev_max_backlog").is_none()
 }
 
 fn setting(tree: &Tree, name: &str) -> Option<String> {

@@ -79,6 +79,8 @@ pub(crate) enum Kind {
     Ena,
     /// `mlx5_comp0@pci:…` and `mlx5_async0@pci:…`.
     Mlx5,
+    /// `mlx4-1@0000:…` and `mlx4-async@pci:…`; the first vector is number 1.
+    Mlx4,
     /// `gve-ntfy-blk0@pci:…`, first for all transmit queues and then for all receive queues, and `gve-mgmnt@pci:…`.
     Gve,
     /// `virtio0-input.0` and `virtio0-output.0`; the table of interrupts is the parent's.
@@ -343,6 +345,11 @@ impl Card {
             Kind::Mlx5 => [
                 vec![format!("mlx5_async0{address}")],
                 each(&|queue| format!("mlx5_comp{queue}{address}")),
+            ]
+            .concat(),
+            Kind::Mlx4 => [
+                vec![format!("mlx4-async{address}")],
+                each(&|queue| format!("mlx4-{}@0000:00:{:02x}.0", queue + 1, at + 1)),
             ]
             .concat(),
             Kind::Gve => {

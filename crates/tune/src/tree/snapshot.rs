@@ -1,0 +1,153 @@
+//! The recording of what was read of a machine, in one file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Error;
+use crate::facts::ethtool::Ethtool;
+use crate::facts::packet_filter::Rules;
+use crate::facts::{Listening, Qdisc};
+use crate::limits::SNAPSHOT_BYTES_MAX;
+
+/// Version of the format of snapshots; within one, keys are only added.
+pub const SNAPSHOT_SCHEMA: u32 = 1;
+
+/// How much of a name is shown in a sentence about it.
+const NAME_SHOWN_MAX: usize = 100;
+
+/// What was read of a machine.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// [`SNAPSHOT_SCHEMA`].
+    pub onrush_snapshot: u32,
+    /// Version of the program that took it.
+    pub version: String,
+    /// The text of every file that could be read.
+    pub files: BTreeMap<String, String>,
+    /// The names in every directory that was listed.
+    pub directories: BTreeMap<String, Vec<String>>,
+    /// Where symbolic links lead.
+    pub links: BTreeMap<String, String>,
+    /// Files that exist and could not be read, with the reason.
+    pub troubles: BTreeMap<String, String>,
+    /// What drivers say of their interfaces; only the machine itself can be asked.
+    pub ethtool: BTreeMap<String, Ethtool>,
+    /// What drivers count by names of their own, by interface.
+    #[serde(default)]
+    pub driver_counters: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Sockets that wait for connections; none when the kernel was not asked or did not answer.
+    #[serde(default)]
+    pub listening: Option<Vec<Listening>>,
+    /// Rules of packet filters by family and table; none when they could not be counted.
+    #[serde(default)]
+    pub packet_rules: Option<Rules>,
+    /// How packets wait to be sent, by interface; none when it could not be asked.
+    #[serde(default)]
+    pub qdiscs: Option<BTreeMap<String, Qdisc>>,
+}
+
+/// Writes a snapshot as one file, readable by its owner only: names of processes and interfaces are in it.
+pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::Write(path.to_owned(), error);
+    let text = serde_json::to_string_pretty(snapshot).map_err(|error| failed(error.into()))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|error| failed(error.into()))?;
+    File::from(file).write_all(text.as_bytes()).map_err(failed)
+}
+
+pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
+    let failed = |error: io::Error| Error::Read(path.to_owned(), error);
+    let unusable = |why: String| Error::Snapshot(path.to_owned(), why);
+    // Not to wait for ever at a pipe that nobody writes to.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty());
+    let file = File::from(file.map_err(|error| failed(error.into()))?);
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(unusable(
+            "it is no regular file; `onrush tune snapshot -o FILE` makes one".to_owned(),
+        ));
+    }
+    let text = super::read_bounded(file, SNAPSHOT_BYTES_MAX).map_err(failed)?;
+    let json: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        unusable(match error.is_eof() {
+            true => "it ends in the middle; was it cut off on its way?".to_owned(),
+            false => format!("it is not JSON ({error}); `onrush tune snapshot -o FILE` makes one"),
+        })
+    })?;
+    match json
+        .get("onrush_snapshot")
+        .and_then(serde_json::Value::as_u64)
+    {
+        Some(schema) if schema == u64::from(SNAPSHOT_SCHEMA) => {}
+        Some(schema) => {
+            let writer = json
+                .get("version")
+                .and_then(|version| version.as_str())
+                .unwrap_or("unknown");
+            return Err(unusable(format!(
+                "its format is {schema}, made by onrush {writer}; this is onrush {} and reads format {SNAPSHOT_SCHEMA}",
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        None => {
+            return Err(unusable(
+                "it does not say `onrush_snapshot`; `onrush tune snapshot -o FILE` makes one"
+                    .to_owned(),
+            ));
+        }
+    }
+    // From the text, since only that knows its lines.
+    serde_json::from_str(&text).map_err(|error| {
+        let key = wrong_key(&json).unwrap_or_default();
+        let words = error.to_string();
+        let what = words.split(" at line ").next().unwrap_or(&words);
+        unusable(format!("line {}: {key}{what}", error.line()))
+    })
+}
+
+/// The first key whose value is of another type than it should be, with a colon: `files."/proc/stat": `.
+fn wrong_key(json: &Value) -> Option<String> {
+    /// Says where a value is wrong, if it is.
+    type Wrong = fn(&Value) -> Option<String>;
+    let keys: [(&str, Wrong); 11] = [
+        ("version", single::<String>),
+        ("files", entries::<String>),
+        ("directories", entries::<Vec<String>>),
+        ("links", entries::<String>),
+        ("troubles", entries::<String>),
+        ("ethtool", entries::<Ethtool>),
+        ("driver_counters", entries::<BTreeMap<String, u64>>),
+        ("listening", single::<Option<Vec<Listening>>>),
+        ("packet_rules", single::<Option<Rules>>),
+        ("qdiscs", entries::<Qdisc>),
+        ("onrush_snapshot", single::<u32>),
+    ];
+    keys.into_iter().find_map(|(key, wrong)| {
+        let inside = wrong(json.get(key)?)?;
+        Some(format!("{key}{inside}: "))
+    })
+}
+
+/// Where a value is wrong that is one: nowhere below itself.
+fn single<T: DeserializeOwned>(value: &Value) -> Option<String> {
+    T::deserialize(value).is_err().then(String::new)
+}
+
+/// Where values by name are wrong.
+fn entries<T: DeserializeOwned>(values: &Value) -> Option<String> {
+    let Some(values) = values.as_object() else {
+        return (!values.is_null()).then(String::new);
+    };
+    let is_wrong = |(_, value): &(&String, &Value)| T::deserialize(*value).is_err();
+    let (name, _) = values.iter().find(is_wrong)?;
+    let name: String = name.chars().take(NAME_SHOWN_MAX).collect();
+    Some(format!(".{name:?}"))
+}
