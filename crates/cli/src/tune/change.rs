@@ -301,18 +301,32 @@ fn reverted_line(change: &Reverted) -> String {
             )
         }
         Back::Refused(why) => format!("refused  {target}: {why}\n"),
+        Back::Lost(text) => format!(
+            "lost     {target} cannot be read, and what it said is not undone; the file is kept: {text}\n"
+        ),
     }
 }
 
 pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
     let machine = Root::open(&args.place.root)?;
     let path = Journal::path_below(machine.path())?;
+    let mut is_whole = true;
     let standing = match Journal::glance(&path, life(&machine))? {
         Some(glance) => {
             if glance.is_held {
                 say("a change is under way: this is how it stands in this moment");
             }
-            apply::standing(&machine, glance.changes)?
+            for lost in &glance.lost {
+                is_whole = false;
+                say(&format!(
+                    "line {} of the journal {} cannot be read: whether what it says is in force is not known, and `onrush tune \
+                     revert` does not undo it: {}",
+                    lost.number,
+                    path.display(),
+                    lost.text
+                ));
+            }
+            apply::standing(&machine, glance.changes(&machine.facts()?))?
         }
         None => Vec::new(),
     };
@@ -328,7 +342,9 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
             print(&format!("at boot  {}\n", path.display()))?;
         }
     }
-    Ok(code(standing.iter().all(|change| change.is_in_force)))
+    Ok(code(
+        is_whole && standing.iter().all(|change| change.is_in_force),
+    ))
 }
 
 fn standing_line(change: &apply::Standing) -> String {

@@ -3,7 +3,9 @@
 //! One line of JSON for each event, in a file that dies with the boot as what it describes does. A line is on the disk
 //! before the kernel hears of the change: a line that was cut off stands for a change that was never made.
 
-use std::collections::BTreeMap;
+mod bearers;
+mod history;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -11,16 +13,23 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use self::bearers::Bearers;
+use self::history::{Line, changes};
 use super::life::Life;
-use super::resets_queues;
 use crate::Error;
 use crate::advise::{Request, Target};
+use crate::facts::Facts;
 use crate::tree;
 
-/// Version of the format.
-const SCHEMA: u32 = 1;
+pub use history::{Change, Lost, Run};
+
+/// Version of the format. The first one has no identities of interfaces: they are found by their names.
+const SCHEMA: u32 = 2;
+
+/// How much of a line that cannot be read is shown.
+const LOST_TEXT_MAX: usize = 120;
 
 /// The journal of one machine, or of one network namespace of it. Others wait at `open` while it exists.
 #[derive(Debug)]
@@ -28,53 +37,11 @@ pub struct Journal {
     path: PathBuf,
     file: File,
     lines: Vec<Line>,
+    /// Who bears the names in `lines`.
+    bearers: Bearers,
     /// A directory that was made for it and goes with it.
     made: Option<PathBuf>,
 }
-
-/// One event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Line {
-    /// The first line.
-    Begin {
-        schema: u32,
-        boot: String,
-        /// The cookie of the network namespace; none where the kernel did not say, and in journals of older versions.
-        #[serde(default)]
-        namespace: Option<u64>,
-        version: String,
-        made: Option<PathBuf>,
-    },
-    /// What was wished for: a run begins.
-    Wish {
-        request: Request,
-        #[serde(default)]
-        run: Run,
-    },
-    /// The run waits to be confirmed, and is undone otherwise.
-    Waits,
-    /// A change is about to be made.
-    Change {
-        target: Target,
-        before: String,
-        wrote: String,
-    },
-    /// A reset of the device is about to lose this, which is to be given back with it.
-    Keep { target: Target, before: String },
-    /// What the kernel kept of a change.
-    Kept { target: Target, kept: String },
-    /// The kernel took nothing of a change.
-    Refused { target: Target },
-    /// The changes are to stay.
-    Confirmed,
-}
-
-/// One run of those that a journal tells of: an apply, or a step of a search. Its number is that of the process and where
-/// it stands, so that no other has it while the process lives, even when the journal went and came again meanwhile.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Run(u64);
 
 /// What the first line says in the journals of all versions.
 #[derive(Deserialize)]
@@ -92,26 +59,22 @@ struct Begun {
 /// What a journal says to who only wants to know.
 #[derive(Debug)]
 pub struct Glance {
-    /// As [`Journal::changes`].
-    pub changes: Vec<Change>,
+    lines: Vec<Line>,
+    bearers: Bearers,
+    /// Lines that cannot be read.
+    pub lost: Vec<Lost>,
     /// The run that waits to be confirmed, if the last one does.
     pub waiting: Option<Run>,
     /// Whether somebody has the journal in this moment: the changes are not the last ones.
     pub is_held: bool,
 }
 
-/// All that happened to one target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// What was changed.
-    pub target: Target,
-    /// What was there before the first change, byte for byte.
-    pub before: String,
-    /// What should be there now: what the kernel kept of the last change, or what was written when the writer died
-    /// before it could look. `None` for what a reset of the device lost.
-    pub ours: Option<String>,
-    /// Whether it was seen there: false for the change in whose middle its writer died.
-    pub is_seen: bool,
+impl Glance {
+    /// As [`Journal::changes`], by the names that interfaces have now.
+    pub fn changes(mut self, facts: &Facts) -> Vec<Change> {
+        self.bearers.follow(facts, &mut self.lines);
+        changes(&self.lines)
+    }
 }
 
 impl Journal {
@@ -155,6 +118,7 @@ impl Journal {
             path: path.to_owned(),
             file,
             lines: Vec::new(),
+            bearers: Bearers::default(),
             made,
         };
         let (whole, length) = journal.load()?;
@@ -188,13 +152,16 @@ impl Journal {
             path: path.to_owned(),
             file,
             lines: Vec::new(),
+            bearers: Bearers::default(),
             made: None,
         };
         journal.load()?;
         Ok(journal.is_of(&life.into()).then(|| Glance {
-            changes: journal.changes(),
+            lost: journal.lost().cloned().collect(),
             waiting: journal.last_run().filter(|_| journal.is_waiting()),
             is_held,
+            lines: journal.lines,
+            bearers: journal.bearers,
         }))
     }
 
@@ -212,13 +179,13 @@ impl Journal {
         // It may be cut off in the middle of a letter.
         let last = bytes.iter().rposition(|byte| *byte == b'\n');
         let whole = last.map_or(0, |last| last + 1);
-        let text =
-            str::from_utf8(&bytes[..whole]).map_err(|error| failed(io::Error::other(error)))?;
-        let mut lines = text.lines().peekable();
+        let mut lines = bytes[..whole]
+            .split_inclusive(|byte| *byte == b'\n')
+            .peekable();
         // Only the first line is the same in every format: the others may be of kinds that are not known here.
-        if let Some(first) = lines.peek().copied().map(serde_json::from_str::<First>)
+        if let Some(first) = lines.peek().copied().map(serde_json::from_slice::<First>)
             && let Ok(First { begin }) = first
-            && begin.schema != SCHEMA
+            && !(1..=SCHEMA).contains(&begin.schema)
         {
             return Err(Error::Request(format!(
                 "the journal {} is of onrush {}, whose format this version does not know: revert with that",
@@ -226,8 +193,18 @@ impl Journal {
                 begin.version
             )));
         }
-        for line in lines {
-            let line = serde_json::from_str(line).map_err(|error| failed(error.into()))?;
+        for (at, text) in lines.enumerate() {
+            // One line that cannot be read must not keep the others from being undone.
+            let line = serde_json::from_slice(text).unwrap_or_else(|_| {
+                let text = String::from_utf8_lossy(text);
+                Line::Lost(Lost {
+                    number: at + 1,
+                    text: text.trim_end().chars().take(LOST_TEXT_MAX).collect(),
+                })
+            });
+            if let Line::Bearer { name, identity } = &line {
+                self.bearers.met(name, identity, &mut self.lines);
+            }
             self.lines.push(line);
         }
         Ok((whole as u64, bytes.len() as u64))
@@ -239,6 +216,8 @@ impl Journal {
             Some(Line::Begin {
                 boot, namespace, ..
             }) => life.is_of(boot, *namespace),
+            // It cannot be read. The file dies with the boot, and has the number of this namespace.
+            Some(Line::Lost(_)) => true,
             _ => false,
         }
     }
@@ -246,6 +225,7 @@ impl Journal {
     fn begin(&mut self, life: &Life) -> io::Result<()> {
         self.file.set_len(0)?;
         self.lines.clear();
+        self.bearers = Bearers::default();
         self.add(Line::Begin {
             schema: SCHEMA,
             boot: life.boot.clone(),
@@ -267,6 +247,37 @@ impl Journal {
     fn note(&mut self, line: Line) -> Result<(), Error> {
         self.add(line)
             .map_err(|error| Error::Write(self.path.clone(), error))
+    }
+
+    /// From now on interfaces are told by these facts: what was changed before is found under the names that they have
+    /// now.
+    pub fn follow(&mut self, facts: &Facts) {
+        self.bearers.follow(facts, &mut self.lines);
+    }
+
+    /// Lines that cannot be read.
+    pub fn lost(&self) -> impl Iterator<Item = &Lost> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Lost(lost) => Some(lost),
+            _ => None,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Notes who bears the name of a target's interface, when that is not known yet.
+    fn introduce(&mut self, target: &Target) -> Result<(), Error> {
+        let stranger = target
+            .interface()
+            .and_then(|name| self.bearers.stranger(name));
+        let Some((name, identity)) = stranger else {
+            return Ok(());
+        };
+        self.bearers.met(&name, &identity, &mut self.lines);
+        self.note(Line::Bearer { name, identity })
     }
 
     /// Notes what was wished for: a run begins.
@@ -316,14 +327,15 @@ impl Journal {
             return Ok(());
         };
         self.lines.truncate(at);
-        if self.changes().is_empty() {
+        if self.changes().is_empty() && self.lost().next().is_none() {
             return self.remove();
         }
         let forget = |file: &mut File| -> io::Result<()> {
-            let mut text = String::new();
+            let mut bytes = Vec::new();
             file.seek(io::SeekFrom::Start(0))?;
-            file.read_to_string(&mut text)?;
-            let kept: usize = text.split_inclusive('\n').take(at).map(str::len).sum();
+            file.read_to_end(&mut bytes)?;
+            let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+            let kept: usize = lines.take(at).map(<[u8]>::len).sum();
             file.set_len(kept as u64)?;
             file.sync_data()
         };
@@ -332,6 +344,7 @@ impl Journal {
 
     /// Notes a change that is about to be made.
     pub fn change(&mut self, target: &Target, before: &str, wrote: &str) -> Result<(), Error> {
+        self.introduce(target)?;
         self.note(Line::Change {
             target: target.clone(),
             before: before.to_owned(),
@@ -341,6 +354,7 @@ impl Journal {
 
     /// Notes what a reset of the device is about to lose.
     pub fn keep(&mut self, target: &Target, before: &str) -> Result<(), Error> {
+        self.introduce(target)?;
         self.note(Line::Keep {
             target: target.clone(),
             before: before.to_owned(),
@@ -391,10 +405,25 @@ impl Journal {
                     .as_ref()
                     .is_some_and(|ours| ours.trim() == change.before.trim())
         };
-        match self.changes().iter().all(is_undone) {
+        match self.changes().iter().all(is_undone) && self.lost().next().is_none() {
             true => self.remove(),
             false => Ok(()),
         }
+    }
+
+    /// Puts the journal aside when lines of it cannot be read: what the others say is undone, and somebody may still find
+    /// out what those said. Returns where it is then.
+    pub fn put_aside(self) -> Result<PathBuf, Error> {
+        let failed = |error: io::Error| Error::Write(self.path.clone(), error);
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let aside = |at: usize| self.path.with_file_name(format!("{name}.damaged-{at}"));
+        // What was put aside before stays.
+        let mut free = (1..)
+            .map(aside)
+            .filter(|path| path.symlink_metadata().is_err());
+        let path = free.next().expect("numbers do not end");
+        fs::rename(&self.path, &path).map_err(failed)?;
+        Ok(path)
     }
 
     /// Removes the journal: nothing is changed any more.
@@ -405,79 +434,6 @@ impl Journal {
             let _ = fs::remove_dir(made);
         }
         Ok(())
-    }
-}
-
-/// What some lines say is changed, in the order of first changes; without what was refused.
-fn changes(lines: &[Line]) -> Vec<Change> {
-    let mut order: Vec<Target> = Vec::new();
-    let mut changes: BTreeMap<Target, Change> = BTreeMap::new();
-    // What was there before a change that may yet be refused.
-    let mut pending: BTreeMap<Target, Option<Change>> = BTreeMap::new();
-    for line in lines {
-        match line {
-            Line::Change {
-                target,
-                before,
-                wrote,
-            } => {
-                pending.insert(target.clone(), changes.get(target).cloned());
-                if !order.contains(target) {
-                    order.push(target.clone());
-                }
-                let before = changes
-                    .get(target)
-                    .map_or(before, |change| &change.before)
-                    .clone();
-                let change = Change {
-                    target: target.clone(),
-                    before,
-                    ours: Some(wrote.clone()),
-                    is_seen: false,
-                };
-                changes.insert(target.clone(), change);
-            }
-            Line::Keep { target, before } => {
-                if !order.contains(target) {
-                    order.push(target.clone());
-                    let change = Change {
-                        target: target.clone(),
-                        before: before.clone(),
-                        ours: None,
-                        is_seen: false,
-                    };
-                    changes.insert(target.clone(), change);
-                }
-            }
-            Line::Kept { target, kept } => {
-                if let Some(change) = changes.get_mut(target) {
-                    change.ours = Some(kept.clone());
-                    change.is_seen = true;
-                }
-            }
-            Line::Refused { target } => {
-                match pending.remove(target).flatten() {
-                    Some(earlier) => drop(changes.insert(target.clone(), earlier)),
-                    None => drop(changes.remove(target)),
-                }
-                forget_kept(target, &mut changes);
-                order.retain(|known| changes.contains_key(known));
-            }
-            Line::Begin { .. } | Line::Wish { .. } | Line::Waits | Line::Confirmed => {}
-        }
-    }
-    order
-        .into_iter()
-        .filter_map(|target| changes.remove(&target))
-        .collect()
-}
-
-/// What a reset was about to lose, and did not: the change that makes it was refused, and there was no other.
-fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
-    let is_of_it = |target: &Target| target.interface() == refused.interface();
-    let is_reset = |target: &Target| is_of_it(target) && resets_queues(target);
-    if resets_queues(refused) && !changes.keys().any(is_reset) {
-        changes.retain(|target, change| change.ours.is_some() || !is_of_it(target));
     }
 }
 
@@ -516,193 +472,4 @@ fn open_locked(path: &Path, waits: impl FnOnce()) -> io::Result<File> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::facts::ethtool::Knob;
-
-    fn setting(file: &str) -> Target {
-        Target::Setting {
-            file: file.to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_journal_is_read_back_whatever_was_cut_off_its_end() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("run/j");
-        let mut journal = Journal::open(&path, "b").expect("open");
-        journal.change(&setting("a"), "1\n", "2").expect("noted");
-        journal.kept(&setting("a"), "2\n").expect("noted");
-        journal.change(&setting("cä"), "3\n", "4").expect("noted");
-        drop(journal);
-        let whole = fs::read(&path).expect("read");
-        for end in 0..=whole.len() {
-            fs::write(&path, &whole[..end]).expect("written");
-            let journal = Journal::open(&path, "b").expect("open");
-            let changes = journal.changes();
-            let expected = match whole[..end].iter().filter(|byte| **byte == b'\n').count() {
-                0 | 1 => 0,
-                2 | 3 => 1,
-                _ => 2,
-            };
-            assert_eq!(changes.len(), expected, "cut at {end}");
-            assert!(changes.iter().all(|change| change.before != "2\n"));
-        }
-    }
-
-    #[test]
-    fn the_first_before_and_the_last_kept_count() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let mut journal = Journal::open(&directory.path().join("j"), "b").expect("open");
-        let target = setting("a");
-        journal.change(&target, "1\n", "2").expect("noted");
-        journal.kept(&target, "2\n").expect("noted");
-        journal.change(&target, "2\n", "3").expect("noted");
-        journal.refused(&target).expect("noted");
-        journal
-            .change(&setting("refused"), "1", "2")
-            .expect("noted");
-        journal.refused(&setting("refused")).expect("noted");
-        let change = Change {
-            target,
-            before: "1\n".to_owned(),
-            ours: Some("2\n".to_owned()),
-            is_seen: true,
-        };
-        assert_eq!(journal.changes(), [change]);
-    }
-
-    #[test]
-    fn a_journal_of_another_boot_is_forgotten() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("j");
-        Journal::open(&path, "b")
-            .expect("open")
-            .change(&setting("a"), "1", "2")
-            .expect("noted");
-        assert_eq!(Journal::open(&path, "b").expect("open").changes().len(), 1);
-        assert_eq!(Journal::open(&path, "c").expect("open").changes(), []);
-    }
-
-    #[test]
-    fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("j");
-        let newer = "{\"begin\":{\"schema\":2,\"version\":\"9.9.0\",\"life\":{}}}\n{\"moon\":{\"phase\":3}}\n";
-        fs::write(&path, newer).expect("written");
-        let errors = [
-            Journal::open(&path, "b").expect_err("not known"),
-            Journal::glance(&path, "b").expect_err("not known"),
-        ];
-        for error in errors {
-            let words =
-                "is of onrush 9.9.0, whose format this version does not know: revert with that";
-            assert!(error.to_string().contains(words), "{error}");
-        }
-        assert_eq!(fs::read_to_string(&path).expect("read"), newer);
-    }
-
-    #[test]
-    fn a_glance_changes_nothing_and_waits_for_nobody() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("j");
-        let glance = |life: &str| Journal::glance(&path, life).expect("it can be read");
-        assert!(glance("b").is_none());
-        let mut journal = Journal::open(&path, "b").expect("open");
-        journal.change(&setting("a"), "1\n", "2").expect("noted");
-        let held = glance("b").expect("a journal");
-        assert!(held.is_held);
-        assert_eq!(held.changes, journal.changes());
-        drop(journal);
-        // Cut off in the middle of a line, as by a crash, or by who is writing it.
-        let mut text = fs::read(&path).expect("read");
-        text.extend(b"{\"change\":{\"tar");
-        fs::write(&path, &text).expect("written");
-        let left = glance("b").expect("a journal");
-        assert_eq!((left.changes.len(), left.is_held), (1, false));
-        assert!(glance("c").is_none(), "of another boot");
-        assert_eq!(fs::read(&path).expect("read"), text);
-    }
-
-    #[test]
-    fn who_waits_for_the_journal_is_told_before() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("j");
-        let holder = Journal::open_telling(&path, "b", || panic!("nobody has it")).expect("open");
-        let mut holder = Some(holder);
-        // What is told is told before the wait, so that it can end it.
-        Journal::open_telling(&path, "b", || drop(holder.take())).expect("open");
-        assert!(holder.is_none());
-    }
-
-    fn channels(interface: &str) -> Target {
-        Target::Driver {
-            interface: interface.to_owned(),
-            knob: Knob::ChannelsCombined,
-        }
-    }
-
-    #[test]
-    fn what_a_refused_reset_did_not_lose_is_not_given_back() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let steering = |interface: &str| Target::Steering {
-            interface: interface.to_owned(),
-            queue: 0,
-        };
-        let mut journal = Journal::open(&directory.path().join("j"), "b").expect("open");
-        for interface in ["eth0", "eth1"] {
-            journal.keep(&steering(interface), "f\n").expect("noted");
-            let target = channels(interface);
-            journal.change(&target, "8", "4").expect("noted");
-        }
-        journal.refused(&channels("eth0")).expect("noted");
-        journal.kept(&channels("eth1"), "4").expect("noted");
-        let targets = |journal: &Journal| {
-            let changes = journal.changes().into_iter();
-            changes.map(|change| change.target).collect::<Vec<_>>()
-        };
-        let of_the_other = [steering("eth1"), channels("eth1")];
-        assert_eq!(targets(&journal), of_the_other);
-        // What one reset has lost is lost, though the next is refused.
-        journal.change(&channels("eth1"), "4", "2").expect("noted");
-        journal.refused(&channels("eth1")).expect("noted");
-        assert_eq!(targets(&journal), of_the_other);
-    }
-
-    /// A journal of one change, written in a network namespace, and how many changes it has in another.
-    fn changes_after(wrote: Option<u64>, reads: Option<u64>) -> usize {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("j");
-        let life = |namespace| Life {
-            namespace,
-            ..Life::from("b")
-        };
-        let mut journal = Journal::open(&path, life(wrote)).expect("open");
-        journal.change(&setting("a"), "1", "2").expect("noted");
-        drop(journal);
-        let journal = Journal::open(&path, life(reads)).expect("open");
-        journal.changes().len()
-    }
-
-    #[test]
-    fn a_journal_of_a_dead_namespace_is_not_that_of_a_new_one_with_its_number() {
-        assert_eq!(changes_after(Some(4_097), Some(4_097)), 1);
-        assert_eq!(changes_after(Some(4_097), Some(4_098)), 0);
-        // Nobody knows: an older kernel, or a journal of an older version.
-        assert_eq!(changes_after(None, Some(4_098)), 1);
-        assert_eq!(changes_after(Some(4_097), None), 1);
-    }
-
-    #[test]
-    fn a_journal_of_an_older_version_says_nothing_of_its_namespace() {
-        let line = r#"{"begin":{"schema":1,"boot":"b","version":"0.1.0","made":null}}"#;
-        let line: Line = serde_json::from_str(line).expect("a line");
-        assert!(matches!(
-            line,
-            Line::Begin {
-                namespace: None,
-                ..
-            }
-        ));
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ use std::io;
 use serde::Serialize;
 
 pub use awake::{Awake, stay_awake};
-pub use journal::{Change, Glance, Journal, Run};
+pub use journal::{Change, Glance, Journal, Lost, Run};
 pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
 pub use persist::{check_persist, persist, persisted, unpersist};
@@ -67,7 +67,9 @@ pub fn apply(
 ) -> Result<Vec<Applied>, Error> {
     journal.wish(request)?;
     let mut applied: Vec<Applied> = Vec::new();
-    let mut plan = advise::plan(&machine.facts()?, request)?;
+    let facts = machine.facts()?;
+    journal.follow(&facts);
+    let mut plan = advise::plan(&facts, request)?;
     let drivers: Vec<Action> = plan
         .actions
         .iter()
@@ -98,6 +100,7 @@ pub fn apply_actions(
     journal: &mut Journal,
 ) -> Result<Vec<Applied>, Error> {
     journal.wish(&plan.request)?;
+    journal.follow(&machine.facts()?);
     let mut applied = Vec::new();
     for action in &plan.actions {
         keep_what_a_reset_loses(machine, &action.target, journal)?;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::journal::{Change, Journal, Run};
+use super::journal::{Change, Journal, Lost, Run};
 use super::machine::{Machine, Place};
 use super::{resets_queues, words};
 use crate::Error;
@@ -44,6 +44,8 @@ pub enum Back {
     Gone,
     /// The kernel refused; the sentence says why.
     Refused(String),
+    /// A line of the journal that cannot be read, and how it begins: what it said is not undone.
+    Lost(String),
 }
 
 impl Reverted {
@@ -71,29 +73,47 @@ pub struct Standing {
     pub is_in_force: bool,
 }
 
-/// Restores what the journal says was changed, and removes the journal when nothing is left.
+/// Restores what the journal says was changed, and removes the journal when nothing is left; with lines that cannot be read
+/// it is put aside instead, under the path that the last of these says.
 ///
 /// Everything is compared before anything is written, since giving a device its old number of queues changes what there
 /// is to compare. Changes that could not be restored stay in the journal.
 pub fn revert(
     machine: &mut impl Machine,
-    journal: Journal,
+    mut journal: Journal,
     force: Force,
 ) -> Result<Vec<Reverted>, Error> {
-    let reverted = undo(machine, journal.changes(), force)?;
-    if reverted.iter().all(Reverted::is_settled) {
-        journal.remove()?;
-    }
+    journal.follow(&machine.facts()?);
+    let mut reverted = undo(machine, journal.changes(), force)?;
+    let is_settled = reverted.iter().all(Reverted::is_settled);
+    let lost: Vec<Lost> = journal.lost().cloned().collect();
+    let place = match (is_settled, lost.is_empty()) {
+        (true, true) => {
+            journal.remove()?;
+            return Ok(reverted);
+        }
+        (true, false) => journal.put_aside()?,
+        (false, _) => journal.path().to_owned(),
+    };
+    reverted.extend(lost.into_iter().map(|lost| {
+        let path = format!("line {} of {}", lost.number, place.display());
+        Reverted {
+            target: Target::File { path: path.clone() },
+            path,
+            outcome: Back::Lost(lost.text),
+        }
+    }));
     Ok(reverted)
 }
 
 /// Restores what was changed since a run began to what it was then, and makes the journal forget it.
 pub fn revert_since(
     machine: &mut impl Machine,
-    journal: Journal,
+    mut journal: Journal,
     run: Run,
     force: Force,
 ) -> Result<Vec<Reverted>, Error> {
+    journal.follow(&machine.facts()?);
     let reverted = undo(machine, journal.changes_since(run), force)?;
     if reverted.iter().all(Reverted::is_settled) {
         journal.forget_since(run)?;

@@ -1,0 +1,160 @@
+//! The lines of a journal, and what they say together.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::bearers::Identity;
+use crate::advise::{Request, Target};
+use crate::apply::resets_queues;
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    /// The first line.
+    Begin {
+        schema: u32,
+        boot: String,
+        /// The cookie of the network namespace; none where the kernel did not say, and in journals of older versions.
+        #[serde(default)]
+        namespace: Option<u64>,
+        version: String,
+        made: Option<PathBuf>,
+    },
+    /// Who bears a name from here on: what is changed of an interface is found again by it, however that is called then.
+    Bearer { name: String, identity: Identity },
+    /// A line that cannot be read. It is never written; what it said is lost.
+    #[serde(skip)]
+    Lost(Lost),
+    /// What was wished for: a run begins.
+    Wish {
+        request: Request,
+        #[serde(default)]
+        run: Run,
+    },
+    /// The run waits to be confirmed, and is undone otherwise.
+    Waits,
+    /// A change is about to be made.
+    Change {
+        target: Target,
+        before: String,
+        wrote: String,
+    },
+    /// A reset of the device is about to lose this, which is to be given back with it.
+    Keep { target: Target, before: String },
+    /// What the kernel kept of a change.
+    Kept { target: Target, kept: String },
+    /// The kernel took nothing of a change.
+    Refused { target: Target },
+    /// The changes are to stay.
+    Confirmed,
+}
+
+/// One run of those that a journal tells of: an apply, or a step of a search. Its number is that of the process and where
+/// it stands, so that no other has it while the process lives, even when the journal went and came again meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Run(pub(super) u64);
+
+/// A line that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How it begins.
+    pub text: String,
+}
+
+/// All that happened to one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What was changed.
+    pub target: Target,
+    /// What was there before the first change, byte for byte.
+    pub before: String,
+    /// What should be there now: what the kernel kept of the last change, or what was written when the writer died
+    /// before it could look. `None` for what a reset of the device lost.
+    pub ours: Option<String>,
+    /// Whether it was seen there: false for the change in whose middle its writer died.
+    pub is_seen: bool,
+}
+
+/// What some lines say is changed, in the order of first changes; without what was refused.
+pub(super) fn changes(lines: &[Line]) -> Vec<Change> {
+    let mut order: Vec<Target> = Vec::new();
+    let mut changes: BTreeMap<Target, Change> = BTreeMap::new();
+    // What was there before a change that may yet be refused.
+    let mut pending: BTreeMap<Target, Option<Change>> = BTreeMap::new();
+    for line in lines {
+        match line {
+            Line::Change {
+                target,
+                before,
+                wrote,
+            } => {
+                pending.insert(target.clone(), changes.get(target).cloned());
+                if !order.contains(target) {
+                    order.push(target.clone());
+                }
+                let before = changes
+                    .get(target)
+                    .map_or(before, |change| &change.before)
+                    .clone();
+                let change = Change {
+                    target: target.clone(),
+                    before,
+                    ours: Some(wrote.clone()),
+                    is_seen: false,
+                };
+                changes.insert(target.clone(), change);
+            }
+            Line::Keep { target, before } => {
+                if !order.contains(target) {
+                    order.push(target.clone());
+                    let change = Change {
+                        target: target.clone(),
+                        before: before.clone(),
+                        ours: None,
+                        is_seen: false,
+                    };
+                    changes.insert(target.clone(), change);
+                }
+            }
+            Line::Kept { target, kept } => {
+                if let Some(change) = changes.get_mut(target) {
+                    change.ours = Some(kept.clone());
+                    change.is_seen = true;
+                }
+            }
+            Line::Refused { target } => {
+                match pending.remove(target).flatten() {
+                    Some(earlier) => drop(changes.insert(target.clone(), earlier)),
+                    None => drop(changes.remove(target)),
+                }
+                forget_kept(target, &mut changes);
+                order.retain(|known| changes.contains_key(known));
+            }
+            Line::Begin { .. }
+            | Line::Bearer { .. }
+            | Line::Lost(_)
+            | Line::Wish { .. }
+            | Line::Waits
+            | Line::Confirmed => {}
+        }
+    }
+    order
+        .into_iter()
+        .filter_map(|target| changes.remove(&target))
+        .collect()
+}
+
+/// What a reset was about to lose, and did not: the change that makes it was refused, and there was no other.
+fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
+    let is_of_it = |target: &Target| target.interface() == refused.interface();
+    let is_reset = |target: &Target| is_of_it(target) && resets_queues(target);
+    if resets_queues(refused) && !changes.keys().any(is_reset) {
+        changes.retain(|target, change| change.ours.is_some() || !is_of_it(target));
+    }
+}
