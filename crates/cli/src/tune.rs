@@ -6,7 +6,7 @@ mod search;
 mod session;
 mod wait;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     print(&match (args.json, args.script) {
         (true, _) => format!("{}\n", serde_json::to_string_pretty(&plan)?),
         (_, true) => report::script(&plan),
-        _ => report::text(&plan),
+        _ => report::text(&plan, columns().unwrap_or(report::COLUMNS)),
     })
 }
 
@@ -81,7 +81,23 @@ fn print_lines(lines: &str) -> anyhow::Result<ExitCode> {
 
 /// Says something on standard error, as long as there is one: a session that ends takes it along.
 fn say(words: &str) {
-    let _ = writeln!(io::stderr(), "{}", report::printable(words));
+    let _ = writeln!(io::stderr(), "{}", report::one_line(words));
+}
+
+/// The columns of the terminal that is printed to, which COLUMNS may say otherwise; none when it is no terminal.
+fn columns() -> Option<usize> {
+    /// Narrower ones are no use to anybody, and may be a mistake.
+    const COLUMNS_MIN: usize = 40;
+    let said = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seen = || {
+        let is_terminal = io::stdout().is_terminal();
+        let size = is_terminal.then(ratatui::crossterm::terminal::size)?;
+        size.ok().map(|(columns, _)| usize::from(columns))
+    };
+    said.or_else(seen)
+        .map(|columns: usize| columns.max(COLUMNS_MIN))
 }
 
 fn show(args: &Show) -> anyhow::Result<ExitCode> {
@@ -94,7 +110,8 @@ fn show(args: &Show) -> anyhow::Result<ExitCode> {
     };
     let loads = diagnose::loads(&before, &after);
     let Some(file) = &args.svg else {
-        return print(&show::text(&facts, &view, &loads));
+        let columns = columns().unwrap_or(usize::MAX);
+        return print(&show::text(&facts, &view, &loads, columns));
     };
     std::fs::write(file, show::svg(&facts, &view, &loads))
         .with_context(|| format!("cannot write {}", file.display()))?;
@@ -142,16 +159,16 @@ fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
     if args.json {
         return print(&format!("{}\n", serde_json::to_string_pretty(&findings)?));
     }
+    let columns = columns().unwrap_or(usize::MAX);
     let lines = findings.iter().map(|finding| {
         let confidence = match finding.confidence {
             Confidence::High => "sure    ",
             Confidence::Medium => "likely  ",
             Confidence::Low => "possible",
         };
-        format!(
-            "{confidence} {}\n         what helps: {}\n",
-            finding.evidence, finding.remedy
-        )
+        let evidence = report::wrapped(&format!("{confidence} "), &finding.evidence, columns);
+        let remedy = report::wrapped("         what helps: ", &finding.remedy, columns);
+        format!("{evidence}\n{remedy}\n")
     });
     print_lines(&lines.collect::<String>())
 }

@@ -1,35 +1,44 @@
 //! A plan as text for people and as a shell script. As JSON it is `serde_json`'s business.
 
+mod changes;
+
 use std::fmt::Write;
 
 use crate::advise::{Action, Plan, Sharing, Target};
 use crate::apply::resets_queues;
 use crate::cpus::CpuSet;
 
-/// A plan for people. Changes with the same reason stand together.
-pub fn text(plan: &Plan) -> String {
+/// Columns of a plan where nobody says how many there are.
+pub const COLUMNS: usize = 110;
+/// How much of a name or a sentence goes to a terminal as one line.
+const LINE_MAX: usize = 2_000;
+
+/// A plan for people, in so many columns (40 at least). Changes with the same reason stand together, and those of the queues
+/// of an interface in ranges.
+pub fn text(plan: &Plan, columns: usize) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let mut line = |text: String| writeln!(out, "{}", printable(&text)).unwrap_or_default();
+    let wrapped = |head: &str, text: &str| wrapped(head, text, columns);
     for interface in &plan.placement.interfaces {
         let node = match interface.numa_node {
             -1 => "node unknown".to_owned(),
             node => format!("node {node}"),
         };
-        line(format!("{} ({node})", interface.name));
-        line(format!("  interrupts   {}", cpus(&interface.irq_cpus)));
-        line(format!("  steering     {}", cpus(&interface.steering_cpus)));
+        line(format!("{} ({node})", one_line(&interface.name)));
+        line(wrapped("  interrupts   ", &cpus(&interface.irq_cpus)));
+        line(wrapped("  steering     ", &cpus(&interface.steering_cpus)));
         for reason in &interface.reasons {
             line(wrapped("  because      ", reason));
         }
     }
-    line(format!(
-        "application    {}",
-        cpus(&plan.placement.application_cpus)
+    line(wrapped(
+        "application    ",
+        &cpus(&plan.placement.application_cpus),
     ));
-    line(format!(
-        "system         {}",
-        cpus(&plan.placement.system_cpus)
+    line(wrapped(
+        "system         ",
+        &cpus(&plan.placement.system_cpus),
     ));
     match plan.placement.sharing {
         Sharing::Nothing => {}
@@ -44,22 +53,15 @@ pub fn text(plan: &Plan) -> String {
         1 => line("1 change".to_owned()),
         count => line(format!("{count} changes, in this order")),
     }
-    let mut reason = "";
-    for action in &plan.actions {
-        if action.reason != reason {
-            line(String::new());
-            line(wrapped("  ", &action.reason));
-            line(wrapped("    source  ", &action.source));
-            line(wrapped("    risk    ", &action.risk));
-            line(wrapped("    watch   ", &action.effect));
-            reason = &action.reason;
+    for group in changes::groups(&plan.actions) {
+        line(String::new());
+        line(wrapped("  ", &group.reason()));
+        line(wrapped("    source  ", &group.actions[0].source));
+        line(wrapped("    risk    ", &group.actions[0].risk));
+        line(wrapped("    watch   ", &group.actions[0].effect));
+        for text in group.lines(columns) {
+            line(one_line(&text));
         }
-        line(format!(
-            "    {:<44} {} -> {}",
-            action.target.to_string(),
-            shown(&action.current),
-            action.proposed
-        ));
     }
     if !plan.notes.is_empty() {
         line(String::new());
@@ -72,38 +74,45 @@ pub fn text(plan: &Plan) -> String {
 }
 
 /// A text as it may go to a terminal. Names of interfaces, programs and files may have almost any bytes in them, and some
-/// tell a terminal what to do: those are replaced. White space stays.
+/// tell a terminal what to do: those are replaced, and so are those that turn the direction of writing. White space stays.
 pub fn printable(text: &str) -> String {
     let harmless = |letter: char| match letter {
         '\n' | '\t' => letter,
+        // Bidirectional embeddings, overrides and isolates, and the separators of lines (Unicode, UAX 9 and 14).
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => {
+            char::REPLACEMENT_CHARACTER
+        }
         letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
         letter => letter,
     };
     text.chars().map(harmless).collect()
 }
 
+/// The same in one line, which is cut where nobody would read on.
+pub fn one_line(text: &str) -> String {
+    let text: String = text.chars().take(LINE_MAX).collect();
+    printable(&text).replace(['\n', '\t'], "\u{fffd}")
+}
+
+/// With a space behind each comma, so that long lists can be broken.
 fn cpus(cpus: &CpuSet) -> String {
     match cpus.len() {
         0 => "none".to_owned(),
         1 => format!("CPU {cpus}"),
-        _ => format!("CPUs {cpus}"),
+        _ => format!("CPUs {}", cpus.to_string().replace(',', ", ")),
     }
 }
 
-fn shown(value: &str) -> &str {
-    if value.is_empty() { "nothing" } else { value }
-}
-
-/// Breaks a text at 110 columns, behind a head and below it.
-fn wrapped(head: &str, text: &str) -> String {
-    const COLUMNS: usize = 110;
+/// Breaks a text at so many columns, behind a head and below it.
+pub fn wrapped(head: &str, text: &str, columns: usize) -> String {
     let mut lines = String::from(head);
-    let mut column = head.len();
+    let width = head.chars().count();
+    let mut column = width;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > head.len() && column + 1 + length > COLUMNS {
-            lines = format!("{}\n{}", lines.trim_end(), " ".repeat(head.len()));
-            column = head.len();
+        if column > width && column + length > columns {
+            lines = format!("{}\n{}", lines.trim_end(), " ".repeat(width));
+            column = width;
         }
         lines.push_str(word);
         lines.push(' ');
@@ -201,7 +210,7 @@ mod tests {
 
     #[test]
     fn long_sentences_are_broken_below_their_head() {
-        let text = wrapped("  why ", &"word ".repeat(40));
+        let text = wrapped("  why ", &"word ".repeat(40), COLUMNS);
         assert_eq!(text.lines().count(), 2);
         assert!(
             text.lines()

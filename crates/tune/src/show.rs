@@ -1,4 +1,4 @@
-//! A picture of the machine: nodes, cores, siblings, and what each CPU does for the network, as text and as SVG. Pure.
+//! A picture of the machine: nodes, cores, siblings, and what each CPU does for the network. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,8 +6,14 @@ use std::fmt::Write;
 use crate::advise::Placement;
 use crate::cpus::CpuSet;
 use crate::diagnose::Load;
-use crate::facts::{Facts, Process, Purpose};
-use crate::report::printable;
+use crate::facts::topology::Core;
+use crate::facts::{Facts, Interface, Process, Purpose};
+use crate::limits::QUEUES_MAX;
+use crate::report::{one_line, printable, wrapped};
+
+mod drawing;
+
+pub use drawing::svg;
 
 /// What a CPU does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,11 +28,12 @@ pub enum Work {
     System,
 }
 
-/// What every CPU does: `eth0 3` for the interrupts of queue 3, `eth0` for packets that are handed to it, the name of a
+/// What every CPU does: the interrupts of which queues, packets of which interface that are handed to it, the name of a
 /// program that runs there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
-    work: BTreeMap<usize, Vec<(Work, String)>>,
+    /// By CPU: the queues of an interface, which are empty for other work.
+    work: BTreeMap<usize, BTreeMap<(Work, String), CpuSet>>,
 }
 
 impl View {
@@ -35,7 +42,7 @@ impl View {
         let mut view = View::default();
         if let Some(process) = process {
             for thread in process.threads.values() {
-                view.add(thread.cpu, Work::Application, process.name.clone());
+                view.add(thread.cpu, Work::Application, &process.name, None);
             }
         }
         for interface in &facts.interfaces {
@@ -55,7 +62,7 @@ impl View {
                     .into_iter()
                     .flat_map(CpuSet::iter)
                 {
-                    view.add(cpu, Work::Interrupts, format!("{name} {queue}"));
+                    view.add(cpu, Work::Interrupts, name, Some(queue));
                 }
             }
             let masks = interface
@@ -67,7 +74,7 @@ impl View {
                 .fold(CpuSet::new(), |all, mask| all.union(&mask))
                 .iter()
             {
-                view.add(cpu, Work::Steering, name.clone());
+                view.add(cpu, Work::Steering, name, None);
             }
         }
         view
@@ -79,15 +86,11 @@ impl View {
         for interface in &placement.interfaces {
             for queue in &interface.queues {
                 if let Some(cpu) = queue.irq_cpu {
-                    view.add(
-                        cpu,
-                        Work::Interrupts,
-                        format!("{} {}", interface.name, queue.queue),
-                    );
+                    view.add(cpu, Work::Interrupts, &interface.name, Some(queue.queue));
                 }
             }
             for cpu in interface.steering_cpus.iter() {
-                view.add(cpu, Work::Steering, interface.name.clone());
+                view.add(cpu, Work::Steering, &interface.name, None);
             }
         }
         for (cpus, work) in [
@@ -95,23 +98,21 @@ impl View {
             (&placement.system_cpus, Work::System),
         ] {
             for cpu in cpus.iter() {
-                view.add(cpu, work, String::new());
+                view.add(cpu, work, "", None);
             }
         }
         view
     }
 
-    fn add(&mut self, cpu: usize, work: Work, what: String) {
+    fn add(&mut self, cpu: usize, work: Work, name: &str, queue: Option<usize>) {
         let all = self.work.entry(cpu).or_default();
-        if !all.contains(&(work, what.clone())) {
-            all.push((work, what));
-            all.sort();
-        }
+        let queues = all.entry((work, name.to_owned())).or_default();
+        queues.extend(queue.filter(|queue| *queue < QUEUES_MAX));
     }
 
     fn words(&self, cpu: usize) -> Vec<String> {
-        let of = |(work, what): &(Work, String)| match work {
-            Work::Interrupts => format!("irq {what}"),
+        let of = |((work, what), queues): (&(Work, String), &CpuSet)| match work {
+            Work::Interrupts => format!("irq {what} {queues}"),
             Work::Steering => format!("steers {what}"),
             Work::Application if what.is_empty() => "application".to_owned(),
             Work::Application => format!("runs {what}"),
@@ -124,153 +125,93 @@ impl View {
     }
 
     fn first_work(&self, cpu: usize) -> Option<Work> {
-        self.work.get(&cpu)?.first().map(|(work, _)| *work)
+        self.work.get(&cpu)?.keys().next().map(|(work, _)| *work)
     }
 }
 
-/// A line for each core, its CPUs beside each other, under a line for each node. Loads may be empty.
-pub fn text(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>) -> String {
+/// A line for each core, its CPUs beside each other as far as the columns allow, under a line for each node. Loads may be
+/// empty.
+pub fn text(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>, columns: usize) -> String {
     let mut out = String::new();
     let mut node = None;
     for core in &facts.topology.cores {
         if node != Some(core.place.node) {
             node = Some(core.place.node);
-            let name = core
-                .place
-                .node
-                .map_or("in no node".to_owned(), |id| format!("node {id}"));
-            let devices = facts
-                .interfaces
-                .iter()
-                .filter(|interface| interface.is_device && interface.node == core.place.node);
-            let devices: Vec<&str> = devices.map(|interface| interface.name.as_str()).collect();
+            let devices = devices_at(facts, core.place.node);
             let beside = if devices.is_empty() {
                 String::new()
             } else {
                 format!("  with {}", devices.join(", "))
             };
             // Writing to a String cannot fail.
-            let _ = writeln!(out, "{name}{beside}");
+            let _ = writeln!(out, "{}{beside}", node_name(core.place.node));
         }
-        let cpus: Vec<String> = core.cpus.iter().map(|cpu| cell(cpu, view, loads)).collect();
-        let slow = if core.capacity < 1_024 { " (slow)" } else { "" };
-        let _ = writeln!(
-            out,
-            "  core {:<3}{slow} {}",
-            core.place.core,
-            cpus.join(" | ").trim_end()
-        );
+        let slow = if is_slow(core, facts) { " (slow)" } else { "" };
+        let head = format!("  core {:<3}{slow} ", core.place.core);
+        let cells = core.cpus.iter().map(|cpu| {
+            let (head, words) = cell(cpu, view, loads);
+            format!("{head}{words:<24}")
+        });
+        let beside = format!("{head}{}", cells.collect::<Vec<_>>().join(" | "));
+        if beside.trim_end().chars().count() <= columns {
+            let _ = writeln!(out, "{}", beside.trim_end());
+            continue;
+        }
+        for (at, cpu) in core.cpus.iter().enumerate() {
+            let (cpu, words) = cell(cpu, view, loads);
+            let front = if at == 0 {
+                head.clone()
+            } else {
+                " ".repeat(head.len())
+            };
+            let _ = writeln!(
+                out,
+                "{}",
+                wrapped(&format!("{front}{cpu}"), &words, columns)
+            );
+        }
     }
-    let unknown = facts
-        .interfaces
-        .iter()
-        .filter(|interface| interface.is_device && interface.node.is_none());
-    let unknown: Vec<&str> = unknown.map(|interface| interface.name.as_str()).collect();
-    if !unknown.is_empty() && facts.topology.nodes.len() > 1 {
+    let unknown = unknown(facts);
+    if !unknown.is_empty() {
         let _ = writeln!(out, "of unknown node: {}", unknown.join(", "));
     }
     printable(&out)
 }
 
-fn cell(cpu: usize, view: &View, loads: &BTreeMap<usize, Load>) -> String {
+fn node_name(node: Option<usize>) -> String {
+    node.map_or("in no node".to_owned(), |id| format!("node {id}"))
+}
+
+fn devices_at(facts: &Facts, node: Option<usize>) -> Vec<String> {
+    let is_here = |interface: &&Interface| {
+        interface.is_device && interface.node.is_some() && interface.node == node
+    };
+    let devices = facts.interfaces.iter().filter(is_here);
+    devices.map(|interface| one_line(&interface.name)).collect()
+}
+
+/// Devices of which the machine does not say where they are, when there are several places.
+fn unknown(facts: &Facts) -> Vec<String> {
+    let is_lost = |interface: &&Interface| interface.is_device && interface.node.is_none();
+    let lost = facts.interfaces.iter().filter(is_lost);
+    match facts.topology.nodes.len() {
+        0 | 1 => Vec::new(),
+        _ => lost.map(|interface| one_line(&interface.name)).collect(),
+    }
+}
+
+/// Cores within a tenth of the fastest are of its kind.
+fn is_slow(core: &Core, facts: &Facts) -> bool {
+    let fastest = facts.topology.cores.iter().map(|core| core.capacity).max();
+    core.capacity * 10 < fastest.unwrap_or(0) * 9
+}
+
+/// `CPU 8    97 % `, and what it does.
+fn cell(cpu: usize, view: &View, loads: &BTreeMap<usize, Load>) -> (String, String) {
     let load = loads
         .get(&cpu)
         .map(|load| format!(" {:>3.0} %", load.busy * 100.0))
         .unwrap_or_default();
-    format!("CPU {cpu:<3}{load} {:<24}", view.words(cpu).join(", "))
-}
-
-/// Width of a CPU's box.
-const BOX: usize = 92;
-/// Height of a CPU's box.
-const ROW: usize = 46;
-/// Cores beside each other in a node.
-const COLUMNS: usize = 16;
-
-/// The same as a drawing: a box for each CPU, filled by its load, framed by its work.
-pub fn svg(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>) -> String {
-    let mut body = String::new();
-    let mut top = 10;
-    let mut width = 0;
-    let mut nodes: Vec<Option<usize>> = facts
-        .topology
-        .cores
-        .iter()
-        .map(|core| core.place.node)
-        .collect();
-    nodes.dedup();
-    for node in nodes {
-        let cores: Vec<_> = facts
-            .topology
-            .cores
-            .iter()
-            .filter(|core| core.place.node == node)
-            .collect();
-        let siblings = cores.iter().map(|core| core.cpus.len()).max().unwrap_or(1);
-        let name = node.map_or("in no node".to_owned(), |id| format!("node {id}"));
-        let _ = writeln!(
-            body,
-            r#"<text x="10" y="{}" class="head">{name}</text>"#,
-            top + 14
-        );
-        top += 22;
-        for (at, core) in cores.iter().enumerate() {
-            let x = 10 + at % COLUMNS * (BOX + 6);
-            width = width.max(x + BOX + 10);
-            for (row, cpu) in core.cpus.iter().enumerate() {
-                let y = top + at / COLUMNS * (siblings * ROW + 8) + row * ROW;
-                body.push_str(&drawn(cpu, x, y, view, loads));
-            }
-        }
-        top += cores.len().div_ceil(COLUMNS) * (siblings * ROW + 8) + 12;
-    }
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" font-family=\"sans-serif\">\n\
-         <style>text{{font-size:10px}}.head{{font-size:13px;font-weight:bold}}rect{{stroke-width:2}}</style>\n{body}</svg>\n"
-    )
-}
-
-fn drawn(cpu: usize, x: usize, y: usize, view: &View, loads: &BTreeMap<usize, Load>) -> String {
-    let busy = loads.get(&cpu).map_or(0.0, |load| load.busy);
-    // White when idle, red when full.
-    let rest = (255.0 - busy * 155.0) as u8;
-    let frame = match view.first_work(cpu) {
-        Some(Work::Interrupts) => "#c0392b",
-        Some(Work::Steering) => "#e67e22",
-        Some(Work::Application) => "#2980b9",
-        Some(Work::System) => "#7f8c8d",
-        None => "#bbbbbb",
-    };
-    let words = view.words(cpu);
-    let shown = match words.len() {
-        0..=2 => words.clone(),
-        more => vec![words[0].clone(), format!("and {} more", more - 1)],
-    };
-    let lines = shown.iter().enumerate().map(|(at, word)| {
-        format!(
-            r#"<text x="{}" y="{}">{}</text>"#,
-            x + 5,
-            y + 25 + at * 12,
-            escaped(word)
-        )
-    });
-    format!(
-        "<g><title>CPU {cpu}, {:.0} % busy: {}</title>\
-         <rect x=\"{x}\" y=\"{y}\" width=\"{BOX}\" height=\"{}\" fill=\"#ff{rest:02x}{rest:02x}\" stroke=\"{frame}\"/>\
-         <text x=\"{}\" y=\"{}\">CPU {cpu}</text>{}</g>\n",
-        busy * 100.0,
-        escaped(&words.join(", ")),
-        ROW - 4,
-        x + 5,
-        y + 13,
-        lines.collect::<String>()
-    )
-}
-
-/// Names of interfaces come from outside. Most control characters may not stand in XML at all (XML 1.0, section 2.2).
-fn escaped(text: &str) -> String {
-    printable(text)
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    let words = one_line(&view.words(cpu).join(", "));
+    (format!("CPU {cpu:<3}{load} "), words)
 }

@@ -459,7 +459,7 @@ proptest! {
             return Ok(());
         };
         let plan = advise::plan(&facts, &Request::default()).expect("a plan");
-        let _ = (report::text(&plan), report::script(&plan));
+        let _ = (report::text(&plan, 80), report::script(&plan));
         let findings = diagnose::judge(&facts, &Counts::default(), &facts.counts);
         prop_assert!(!findings.is_empty());
         let _ = show::svg(&facts, &show::View::now(&facts, None), &diagnose::loads(&Counts::default(), &facts.counts));

@@ -19,7 +19,7 @@ fn a_picture_has_every_cpu_with_its_work() {
         .with("eth0", Kind::Ena, 1, 1, 8)
         .write();
     let facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
-    let now = show::text(&facts, &View::now(&facts, None), &BTreeMap::new());
+    let now = show::text(&facts, &View::now(&facts, None), &BTreeMap::new(), 200);
     assert!(
         now.contains("node 1  with eth0\n  core 0   CPU 8   irq eth0 0               | CPU 24\n"),
         "{now}"
@@ -35,7 +35,7 @@ fn a_picture_has_every_cpu_with_its_work() {
         ..Process::default()
     };
     let running = View::now(&facts, Some(&process));
-    let running = show::text(&facts, &running, &BTreeMap::new());
+    let running = show::text(&facts, &running, &BTreeMap::new(), 200);
     assert!(
         running.contains("CPU 8   irq eth0 0, runs nginx"),
         "{running}"
@@ -52,7 +52,7 @@ fn a_picture_has_every_cpu_with_its_work() {
         },
     )]
     .into();
-    let planned = show::text(&facts, &View::planned(&plan.placement), &loads);
+    let planned = show::text(&facts, &View::planned(&plan.placement), &loads, 200);
     assert!(planned.contains("CPU 8    97 % irq eth0 0"), "{planned}");
     assert!(planned.contains("CPU 9   steers eth0"), "{planned}");
     assert!(planned.contains("CPU 24  system"), "{planned}");
@@ -81,15 +81,105 @@ fn names_of_a_machine_tell_a_terminal_nothing() {
     let comments = report::script(&plan);
     let comments = comments.lines().filter(|line| line.starts_with('#'));
     for text in [
-        report::text(&plan),
+        report::text(&plan, 110),
         comments.collect(),
-        show::text(&facts, &view, &BTreeMap::new()),
+        show::text(&facts, &view, &BTreeMap::new(), 200),
         show::svg(&facts, &view, &BTreeMap::new()),
     ] {
         let is_order = |letter: char| letter.is_control() && letter != '\n';
         assert!(!text.contains(is_order), "{text:?}");
     }
     let words = "e\u{fffd}]0;x\u{fffd}\u{fffd}2J";
-    assert!(report::text(&plan).contains(words));
-    assert!(show::text(&facts, &view, &BTreeMap::new()).contains(words));
+    assert!(report::text(&plan, 110).contains(words));
+    assert!(show::text(&facts, &view, &BTreeMap::new(), 200).contains(words));
+}
+
+/// A plan for many queues on a large machine, in so many columns.
+fn page(columns: usize) -> String {
+    let root = Machine::new(1, 256, 1)
+        .with("ens5", Kind::Ena, 0, 63, 0)
+        .write();
+    let facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
+    let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+    assert!(plan.actions.len() > 120, "{}", plan.actions.len());
+    report::text(&plan, columns)
+}
+
+#[test]
+fn a_plan_for_many_queues_is_a_page() {
+    let page = page(110);
+    assert!(page.lines().count() <= 70, "{page}");
+    assert!(page.contains("ens5 interrupts\n"), "{page}");
+    assert!(page.contains(", one each\n"), "{page}");
+}
+
+#[test]
+fn a_plan_keeps_to_the_columns_there_are() {
+    for columns in [60, 80, 110] {
+        let page = page(columns);
+        let widest = page.lines().map(|line| line.chars().count()).max();
+        assert!(
+            widest.is_some_and(|widest| widest <= columns),
+            "{columns}: {page}"
+        );
+    }
+    let root = Machine::new(2, 8, 2)
+        .with("eth0", Kind::Ena, 1, 16, 8)
+        .write();
+    let facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
+    let text = show::text(&facts, &View::now(&facts, None), &BTreeMap::new(), 80);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert!(text.contains("irq eth0 0-15"), "{text}");
+}
+
+#[test]
+fn queues_are_in_the_order_of_their_numbers() {
+    let root = Machine::new(1, 16, 1)
+        .with("eth0", Kind::Ena, 0, 12, 3)
+        .write();
+    let facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
+    let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+    let text = show::text(
+        &facts,
+        &View::planned(&plan.placement),
+        &BTreeMap::new(),
+        200,
+    );
+    assert!(text.contains("irq eth0 2,6,10"), "{text}");
+}
+
+#[test]
+fn a_drawing_says_what_it_shows() {
+    let root = Machine::new(2, 8, 2)
+        .with("e<0", Kind::Ena, 1, 1, 8)
+        .write();
+    let mut facts = facts::read(&Tree::open(root.path()).expect("a root"), None).expect("facts");
+    facts.interfaces[0].speed_mbps = Some(25_000);
+    let load = Load {
+        busy: 0.5,
+        interrupts: 0.4,
+        steal: 0.0,
+    };
+    let drawn = |facts: &facts::Facts, loads| show::svg(facts, &View::now(facts, None), &loads);
+    let svg = drawn(&facts, [(8, load)].into());
+    for words in [
+        "<title>What each CPU does for the network</title>",
+        "32 CPUs, 16 cores, 2 nodes, 2 sockets; load while it was looked at",
+        ">takes interrupts</text>",
+        ">100 % busy</text>",
+        ">node 1: e&lt;0 (25 Gb/s)</text>",
+        ">50 %</text>",
+    ] {
+        assert!(svg.contains(words), "{words}: {svg}");
+    }
+    facts.interfaces[0].node = None;
+    let svg = drawn(&facts, BTreeMap::new());
+    assert!(
+        svg.contains(">of unknown node: e&lt;0 (25 Gb/s)</text>")
+            && svg.contains("load not measured")
+    );
+    assert!(!svg.contains("% busy"), "none was measured");
 }

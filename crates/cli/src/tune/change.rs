@@ -34,7 +34,8 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         Ok(journal) => journal,
         Err(error) => {
             // What it would have done is worth knowing all the same.
-            print(&report::text(&plan))?;
+            let columns = super::columns().unwrap_or(report::COLUMNS);
+            print(&report::text(&plan, columns))?;
             return Err(error);
         }
     };

@@ -124,7 +124,7 @@ pub(super) fn seated(facts: &Facts, floor: &Floor, parts: &[Part]) -> Vec<Seated
             floor,
             home,
             pool: &pools[home.at],
-            most: most(home, here.len(), in_use > 1),
+            most: most(home, here.len(), in_use),
             due: due[home.at],
             parts,
         };
@@ -138,12 +138,12 @@ pub(super) fn seated(facts: &Facts, floor: &Floor, parts: &[Part]) -> Vec<Seated
 
 /// CPUs of a node that few queues may have: half, one for each core. Where several nodes serve, two groups of 8 are a
 /// layout that was measured, and the best, although they leave the application no CPU of its own in a node of 16.
-fn most(node: &FloorNode, parts: usize, are_several: bool) -> f64 {
+fn most(node: &FloorNode, parts: usize, nodes_in_use: usize) -> f64 {
     let (cpus, cores) = (node.cpus as f64, node.cores.len() as f64);
     let two_groups = 2.0 * GROUP_MAX as f64;
-    let measured = match are_several {
-        true => (2.0 * cpus - two_groups).min(two_groups),
-        false => 0.0,
+    let measured = match nodes_in_use {
+        0 | 1 => 0.0,
+        _ => (2.0 * cpus - two_groups).min(two_groups),
     };
     // One CPU beside that with the interrupts, even where that is more than half of a small node.
     let pair = if parts == 1 { 2.0 } else { 1.0 };
@@ -179,7 +179,7 @@ impl Circle<'_> {
         let (steered, alone): (Vec<usize>, Vec<usize>) =
             here.iter().partition(|at| self.group_sizes(**at).is_some());
         let mut found: Vec<(usize, Seated)> = Vec::new();
-        let interrupts = self.interrupt_cpus(&alone, !steered.is_empty(), rooms);
+        let interrupts = self.interrupt_cpus(&alone, &steered, rooms);
         for at in steered {
             found.push((at, self.steered(at, rooms)));
         }
@@ -237,11 +237,11 @@ impl Circle<'_> {
     fn interrupt_cpus(
         &self,
         alone: &[usize],
-        has_groups: bool,
+        steered: &[usize],
         rooms: &mut [Room],
     ) -> Vec<(usize, usize)> {
         let due: f64 = alone.iter().map(|at| self.quarter(*at)).sum();
-        if alone.is_empty() || has_groups && due < GUEST_CORES {
+        if alone.is_empty() || !steered.is_empty() && due < GUEST_CORES {
             return Vec::new();
         }
         let queues: usize = alone.iter().map(|at| self.parts[*at].queues.len()).sum();

@@ -1,0 +1,203 @@
+//! Changes that stand together, and those of queues in ranges: `queues 0-15  all -> 48-63, one each`.
+
+use crate::advise::{Action, Spelling, Target};
+use crate::cpus::CpuSet;
+use crate::facts::Purpose;
+
+/// Ranges of queues that are shown; the rest is counted. A plan is to be read, and JSON has them all.
+const RANGES_MAX: usize = 6;
+
+/// Changes of one kind.
+pub(super) struct Group<'plan> {
+    pub(super) actions: Vec<&'plan Action>,
+}
+
+#[derive(PartialEq)]
+enum Key<'plan> {
+    /// Of the queues of an interface.
+    Queues(&'plan str, &'static str),
+    Reason(&'plan str),
+}
+
+/// The changes of a plan in their order, those that belong together behind the first of them.
+pub(super) fn groups(actions: &[Action]) -> Vec<Group<'_>> {
+    let mut groups: Vec<(Key<'_>, Group<'_>)> = Vec::new();
+    for action in actions {
+        let key = key(action);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.actions.push(action),
+            None => groups.push((
+                key,
+                Group {
+                    actions: vec![action],
+                },
+            )),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+fn key(action: &Action) -> Key<'_> {
+    match &action.target {
+        Target::Interrupt {
+            interface, purpose, ..
+        } => Key::Queues(
+            interface,
+            match purpose {
+                Purpose::Both => "interrupts",
+                Purpose::Receive => "receive interrupts",
+                Purpose::Transmit => "transmit interrupts",
+                Purpose::Control => "control interrupts",
+            },
+        ),
+        Target::Steering { interface, .. } => Key::Queues(interface, "packet steering"),
+        Target::Flows { interface, .. } => Key::Queues(interface, "flow tables"),
+        Target::Senders { interface, .. } => Key::Queues(interface, "senders"),
+        Target::Driver { .. }
+        | Target::Setting { .. }
+        | Target::File { .. }
+        | Target::Service { .. }
+        | Target::Thread { .. } => Key::Reason(&action.reason),
+    }
+}
+
+impl Group<'_> {
+    /// Why, with the words for the first where they differ by queue.
+    pub(super) fn reason(&self) -> String {
+        let first = &self.actions[0].reason;
+        let others = self.actions.iter().filter(|action| action.reason != *first);
+        match others.count() {
+            0 => first.clone(),
+            others => format!("{first} (and so for {others} more)"),
+        }
+    }
+
+    /// What is changed to what.
+    pub(super) fn lines(&self, columns: usize) -> Vec<String> {
+        match (self.actions.as_slice(), key(self.actions[0])) {
+            ([_, _, ..], Key::Queues(interface, what)) => self.ranges(interface, what),
+            _ => {
+                let width = if columns < 100 { 30 } else { 44 };
+                let line = |action: &&Action| {
+                    let target = action.target.to_string();
+                    let current = shown(&action.current);
+                    format!("    {target:<width$} {current} -> {}", action.proposed)
+                };
+                self.actions.iter().map(line).collect()
+            }
+        }
+    }
+
+    fn ranges(&self, interface: &str, what: &str) -> Vec<String> {
+        let mut ranges: Vec<Range> = Vec::new();
+        for action in &self.actions {
+            let next = Range::of(action);
+            let is_taken = ranges.last_mut().is_some_and(|last| last.takes(&next));
+            if !is_taken {
+                ranges.push(next);
+            }
+        }
+        let head = format!("    {interface} {what}");
+        let mut lines = vec![head];
+        let most = if ranges.len() <= RANGES_MAX {
+            RANGES_MAX
+        } else {
+            RANGES_MAX - 1
+        };
+        lines.extend(ranges.iter().take(most).map(Range::line));
+        let left: usize = ranges.iter().skip(most).map(Range::len).sum();
+        if left > 0 {
+            lines.push(format!("      and {left} queues more, which --json lists"));
+        }
+        lines
+    }
+}
+
+/// Queues with numbers that follow each other, which had the same and are to have the same, or each the CPU behind that of
+/// the one before.
+struct Range {
+    first: usize,
+    last: usize,
+    now: String,
+    then: String,
+    /// The CPU of the first, where it is to have one only.
+    cpu: Option<usize>,
+    /// Whether each has a CPU of its own; none while there is one queue.
+    steps: Option<bool>,
+}
+
+impl Range {
+    fn of(action: &Action) -> Range {
+        let queue = match &action.target {
+            Target::Interrupt { queue, .. }
+            | Target::Steering { queue, .. }
+            | Target::Flows { queue, .. }
+            | Target::Senders { queue, .. } => *queue,
+            Target::Driver { .. }
+            | Target::Setting { .. }
+            | Target::File { .. }
+            | Target::Service { .. }
+            | Target::Thread { .. } => 0,
+        };
+        let read = |text: &str| match Spelling::of(&action.path) {
+            Spelling::CpuMask => CpuSet::parse_mask(text),
+            Spelling::CpuList => CpuSet::parse_list(text),
+            Spelling::Words => None,
+        };
+        let words = |text: &str| match read(text) {
+            Some(cpus) if cpus.is_empty() => "no CPU".to_owned(),
+            Some(cpus) => cpus.to_string(),
+            None => shown(text).to_owned(),
+        };
+        let then = read(&action.proposed);
+        Range {
+            first: queue,
+            last: queue,
+            now: words(&action.current),
+            then: words(&action.proposed),
+            cpu: then
+                .filter(|cpus| cpus.len() == 1)
+                .and_then(|cpus| cpus.first()),
+            steps: None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.last - self.first + 1
+    }
+
+    /// Whether another range of one queue goes on where this one ends. Then it is that kind of range.
+    fn takes(&mut self, next: &Range) -> bool {
+        if next.first != self.last + 1 || next.now != self.now {
+            return false;
+        }
+        let is_same = next.then == self.then;
+        let is_next = next.cpu.is_some() && self.cpu.map(|cpu| cpu + self.len()) == next.cpu;
+        let is_taken = match self.steps {
+            Some(false) => is_same,
+            Some(true) => is_next,
+            None => is_same || is_next,
+        };
+        if is_taken {
+            self.steps.get_or_insert(is_next);
+            self.last = next.first;
+        }
+        is_taken
+    }
+
+    fn line(&self) -> String {
+        let queues = match self.len() {
+            1 => format!("queue {}", self.first),
+            _ => format!("queues {}-{}", self.first, self.last),
+        };
+        let then = match (self.steps, self.cpu) {
+            (Some(true), Some(cpu)) => format!("{cpu}-{}, one each", cpu + self.len() - 1),
+            _ => self.then.clone(),
+        };
+        format!("      {queues:<14} {} -> {then}", self.now)
+    }
+}
+
+fn shown(value: &str) -> &str {
+    if value.is_empty() { "nothing" } else { value }
+}
