@@ -316,6 +316,83 @@ fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
 }
 
 #[test]
+fn a_damaged_journal_is_undone_as_far_as_it_can_be_read() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let steering = root.path().join("sys/class/net/eth0/queues/rx-0/rps_cpus");
+    let before = fs::read_to_string(&steering).expect("read");
+    assert!(onrush(&["apply", "--root", &place]).status.success());
+    let journal = root.path().join("run/onrush-tune.journal");
+    let text_of = fs::read_to_string(&journal).expect("read");
+    let damaged = |line: &str| match line.contains("somaxconn") && line.contains("\"change\"") {
+        true => "\u{1b}[2J{\"change\":{\"somaxconn".to_owned(),
+        false => line.to_owned(),
+    };
+    let lines: Vec<String> = text_of.lines().map(damaged).collect();
+    fs::write(&journal, lines.join("\n") + "\n").expect("written");
+    let status = onrush(&["status", "--root", &place]);
+    assert_eq!(status.status.code(), Some(3));
+    assert!(
+        text(&status.stderr).contains("cannot be read"),
+        "{}",
+        text(&status.stderr)
+    );
+    let reverted = onrush(&["revert", "--root", &place]);
+    assert_eq!(reverted.status.code(), Some(3));
+    let words = text(&reverted.stdout);
+    assert!(
+        words.contains("restored eth0 queue 0 packet steering"),
+        "{words}"
+    );
+    assert!(
+        words.contains("\nlost     line ")
+            && words.contains("onrush-tune.journal.damaged-1 cannot be read"),
+        "{words}"
+    );
+    assert!(!words.contains('\u{1b}'), "{words}");
+    assert_eq!(fs::read_to_string(&steering).expect("read"), before);
+    // What was lost stays as it is, and the line is kept for whoever can read it.
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "65535\n");
+    assert!(
+        root.path()
+            .join("run/onrush-tune.journal.damaged-1")
+            .exists()
+    );
+    let again = onrush(&["revert", "--root", &place]);
+    assert_eq!(text(&again.stdout), "nothing is applied\n");
+}
+
+#[test]
+fn how_long_it_is_applied_for_is_checked_before_anything_is_changed() {
+    let root = cloud().write();
+    let place = path(root.path()).to_owned();
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let mut ended = Command::new("true").spawn().expect("it starts");
+    ended.wait().expect("it ends");
+    let gone = ended.id().to_string();
+    for (wish, code, words) in [
+        (gone.as_str(), 1, "there is no process "),
+        ("0", 2, "is no number of a process"),
+        ("1.5h", 2, "is not a duration"),
+    ] {
+        let refused = onrush(&["apply", "--root", &place, "--for", wish]);
+        assert_eq!(refused.status.code(), Some(code), "{wish}");
+        assert!(
+            text(&refused.stderr).contains(words),
+            "{}",
+            text(&refused.stderr)
+        );
+        assert_eq!(text(&refused.stdout), "", "nothing was done");
+        assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+    }
+    let timed = onrush(&["apply", "--root", &place, "--for", "1ms"]);
+    assert!(timed.status.success(), "{}", text(&timed.stderr));
+    assert!(text(&timed.stdout).contains("restored net.core.somaxconn"));
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+}
+
+#[test]
 fn what_is_confirmed_in_time_stays() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();

@@ -264,6 +264,88 @@ fn a_live_interface_is_changed_read_back_and_restored() {
     }
 }
 
+#[test]
+fn a_renamed_interface_gets_its_settings_back_and_another_with_its_name_does_not() {
+    let Some(namespace) = Namespace::with_veth("renamed") else {
+        return;
+    };
+    let before = namespace.values();
+    let applied = namespace.onrush(&["apply", "--interface", "v0"]);
+    assert!(applied.status.success(), "{}", text(&applied.stderr));
+    let changed = namespace.values();
+    assert_ne!(changed, before);
+    // The two swap their names.
+    let rename = |from: &str, to: &str| {
+        for step in [
+            &["link", "set", from, "down"][..],
+            &["link", "set", from, "name", to],
+            &["link", "set", to, "up"],
+        ] {
+            let done = namespace.command("ip", step).status();
+            assert!(done.expect("ip runs").success(), "{step:?}");
+        }
+    };
+    for (from, to) in [("v0", "v2"), ("v1", "v0"), ("v2", "v1")] {
+        rename(from, to);
+    }
+    let other = namespace.values();
+    let status = namespace.onrush(&["status"]);
+    assert!(status.status.success(), "{}", text(&status.stdout));
+    assert!(
+        text(&status.stdout).contains("in force v1 queue 0 packet steering"),
+        "{}",
+        text(&status.stdout)
+    );
+    let reverted = namespace.onrush(&["revert"]);
+    assert!(reverted.status.success(), "{}", text(&reverted.stdout));
+    assert!(
+        text(&reverted.stdout).contains("restored v1 queue 0 packet steering"),
+        "{}",
+        text(&reverted.stdout)
+    );
+    let queues = |values: &str| {
+        let lines = values.lines().filter(|line| line.contains("ps_cpus"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        queues(&namespace.values()),
+        queues(&other),
+        "v0 is another one"
+    );
+    for (from, to) in [("v0", "v2"), ("v1", "v0"), ("v2", "v1")] {
+        rename(from, to);
+    }
+    assert_eq!(namespace.values(), before);
+}
+
+#[test]
+fn what_reaches_beyond_a_network_namespace_is_said() {
+    let Some(namespace) = Namespace::with_veth("beyond") else {
+        return;
+    };
+    // Every machine has a CPU that NMIs watch, or a counter of memory that is summed up; else there is nothing to say.
+    let words = ["--interface", "v0", "--goal", "latency"];
+    let planned = namespace.onrush(&[&["plan"][..], &words, &["--json"]].concat());
+    let plan: serde_json::Value = serde_json::from_slice(&planned.stdout).expect("JSON");
+    let actions = plan["actions"].as_array().expect("actions");
+    let is_beyond = |action: &&serde_json::Value| {
+        let path = action["path"].as_str().expect("a path");
+        path.starts_with("/proc/sys/") && !path.starts_with("/proc/sys/net/")
+    };
+    if !actions.iter().any(|action| is_beyond(&action)) {
+        eprintln!("skipped: nothing outside of the network is to be changed on this kernel");
+        return;
+    }
+    let applied = namespace.onrush(&[&["apply"][..], &words, &["--for", "1ms"]].concat());
+    assert!(
+        text(&applied.stderr).contains(
+            "the whole machine is changed by what this plan sets outside of its network namespace: "
+        ),
+        "{}",
+        text(&applied.stderr)
+    );
+}
+
 /// Namespaces that are made until one has the number of one that is gone.
 const NUMBERS_MAX: usize = 64;
 

@@ -16,7 +16,7 @@ use onrush_tune::tree::Tree;
   onrush tune snapshot -o machine.json        one file with everything that was read
   onrush tune plan --root machine.json        the plan for that machine, anywhere
   onrush tune apply --confirm-within 60s      do it, and undo it unless `onrush tune confirm` says in time that all is well
-  onrush tune apply --for 'onrush serve …'    do it for as long as a program runs
+  onrush tune apply --for 'onrush serve …'    do it for as long as a program runs; --for 1h for an hour
   onrush tune status                          what is in force, and what somebody else has changed
   onrush tune revert                          undo it
   onrush tune show --svg machine.svg          a picture: which CPU does what, coloured by load
@@ -155,15 +155,54 @@ pub(super) struct Apply {
     /// Undo it after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "during")]
     pub(super) confirm_within: Option<Duration>,
-    /// Undo it when this process ends, or run this command and undo it when that ends
-    #[arg(long = "for", id = "during", value_name = "PID|COMMAND")]
-    pub(super) during: Option<String>,
+    /// Undo it after this time (1h), when this process ends (4711), or run this command and undo it when that ends
+    #[arg(long = "for", id = "during", value_name = "TIME|PID|COMMAND", value_parser = Lasts::parse)]
+    pub(super) during: Option<Lasts>,
     /// Do it at every boot, too: write a file of settings and a systemd unit, and list them
     #[arg(long, conflicts_with_all = ["confirm_within", "during"])]
     pub(super) persist: bool,
     /// For programs
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// How long changes are to last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lasts {
+    /// As everywhere: a number with its unit.
+    Time(Duration),
+    /// Until this process ends: a number without one.
+    Process(i32),
+    /// Until this command ends, which is anything else.
+    Command(String),
+}
+
+impl Lasts {
+    fn parse(text: &str) -> Result<Lasts, String> {
+        let text = text.trim();
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            let number = text.parse::<i32>().ok().filter(|number| *number > 0);
+            let number = number.ok_or("it is no number of a process, which is 1 or more")?;
+            return Ok(Lasts::Process(number));
+        }
+        match parse_duration(text) {
+            Ok(time) => Ok(Lasts::Time(time)),
+            Err(_) if text.is_empty() => Err("expected a time, a process or a command".to_owned()),
+            // What looks like a time and is none is no command either.
+            Err(error) if looks_like_time(text) => Err(error.to_string()),
+            Err(_) => Ok(Lasts::Command(text.to_owned())),
+        }
+    }
+}
+
+/// Digits and a short word: `90min`, `1.5h`.
+fn looks_like_time(text: &str) -> bool {
+    let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let unit = unit.trim_start();
+    unit.len() < text.len()
+        && unit.len() <= "minutes".len()
+        && unit.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 #[derive(clap::Args)]
@@ -243,4 +282,33 @@ pub(super) struct Search {
     /// For programs
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_it_lasts_is_a_time_wherever_it_looks_like_one() {
+        for (text, expected) in [
+            ("1h", Ok(Lasts::Time(Duration::from_secs(3_600)))),
+            ("250ms", Ok(Lasts::Time(Duration::from_millis(250)))),
+            ("4711", Ok(Lasts::Process(4_711))),
+            ("true", Ok(Lasts::Command("true".to_owned()))),
+            ("7z a b", Ok(Lasts::Command("7z a b".to_owned()))),
+            ("./1h", Ok(Lasts::Command("./1h".to_owned()))),
+            ("0", Err("no number of a process")),
+            ("-1", Err("no number of a process")),
+            ("99999999999", Err("no number of a process")),
+            ("90min", Err("is not a duration")),
+            ("1.5h", Err("is not a duration")),
+            ("", Err("expected a time")),
+        ] {
+            match (Lasts::parse(text), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
+                (Err(error), Err(words)) => assert!(error.contains(words), "{text}: {error}"),
+                (found, expected) => panic!("{text}: {found:?}, not {expected:?}"),
+            }
+        }
+    }
 }

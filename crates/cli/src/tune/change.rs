@@ -12,9 +12,9 @@ use onrush_tune::apply::{
 use onrush_tune::facts::Facts;
 use onrush_tune::report;
 
-use super::arguments::{Apply, Place, Revert, Status};
+use super::arguments::{Apply, Lasts, Place, Revert, Status};
 use super::session::Session;
-use super::wait::{LOOK_EVERY, Stop, wait_for_program};
+use super::wait::{LOOK_EVERY, Stop, check_process, wait_for};
 use super::{PARTLY, code, print, print_lines, say};
 
 pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
@@ -26,9 +26,20 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         apply::check_persist(machine.path())?;
     }
     let plan = advise::plan(&facts, &request)?;
+    if let Some(Lasts::Process(number)) = &args.during {
+        // Before anything is changed for it.
+        check_process(*number)?;
+    }
     let is_guarded = args.confirm_within.is_some() || args.during.is_some();
     if !is_guarded {
         Session::of(&args.place.tree()?, &facts).check(&plan)?;
+    }
+    let reaches = plan
+        .notes
+        .iter()
+        .find(|note| note.about == advise::THE_MACHINE);
+    if let Some(note) = reaches {
+        say(&format!("{} {}", note.about, note.text));
     }
     let mut journal = match open_journal(&machine) {
         Ok(journal) => journal,
@@ -112,7 +123,7 @@ fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<bool> {
 
 /// Waits for a program, with CPUs kept awake meanwhile where that is wished for.
 fn last(
-    during: &str,
+    during: &Lasts,
     stop: &Stop,
     stay_awake: impl FnOnce() -> Option<Result<Awake, String>>,
 ) -> anyhow::Result<ExitCode> {
@@ -125,7 +136,7 @@ fn last(
         Some(Err(why)) => say(&format!("CPUs may sleep deeply: {why}")),
         None => {}
     }
-    wait_for_program(during, stop)
+    wait_for(during, stop)
 }
 
 /// How it ended with a run that was to be undone.

@@ -1,6 +1,7 @@
 //! Waiting: for programs, and to be told to stop where something has to be undone first.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::arguments::Lasts;
 
 /// How often somebody who waits looks whether it was confirmed, told to stop, or its program has ended.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -34,12 +37,22 @@ impl Stop {
     }
 }
 
-/// Waits until a process ends, or runs a command and waits for it; its exit code is ours.
-pub(super) fn wait_for_program(during: &str, stop: &Stop) -> anyhow::Result<ExitCode> {
-    if let Ok(number) = during.parse::<i32>() {
-        wait_for_process(number, stop, None)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+/// Waits for a time, until a process ends, or runs a command and waits for it; its exit code is ours.
+pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
+    let during = match lasts {
+        Lasts::Time(time) => {
+            let deadline = Instant::now() + *time;
+            while Instant::now() < deadline && !stop.is_asked() {
+                thread::sleep(LOOK_EVERY.min(deadline - Instant::now()));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Lasts::Process(number) => {
+            wait_for_process(*number, stop, None)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Lasts::Command(command) => command,
+    };
     // A group of its own, so that all of it can be told to end and nothing of it runs on without what it was started for.
     let mut child = Command::new("sh")
         .arg("-c")
@@ -61,15 +74,26 @@ pub(super) fn wait_for_program(during: &str, stop: &Stop) -> anyhow::Result<Exit
     }
 }
 
+/// Says whether there is a process to wait for.
+pub(super) fn check_process(number: i32) -> anyhow::Result<()> {
+    open_process(number).map(drop)
+}
+
+fn open_process(number: i32) -> anyhow::Result<OwnedFd> {
+    let process = Pid::from_raw(number).filter(|_| number > 0);
+    let process = process.with_context(|| format!("{number} is no number of a process"))?;
+    pidfd_open(process, PidfdFlags::empty()).with_context(|| {
+        format!("there is no process {number} to wait for; a time has a unit: {number}s")
+    })
+}
+
 /// Waits until a process of somebody else ends, a time has come, or we are told to stop.
 pub(super) fn wait_for_process(
     number: i32,
     stop: &Stop,
     deadline: Option<Instant>,
 ) -> anyhow::Result<()> {
-    let process = Pid::from_raw(number).with_context(|| format!("{number} is no process"))?;
-    let descriptor = pidfd_open(process, PidfdFlags::empty())
-        .with_context(|| format!("there is no process {number} to wait for"))?;
+    let descriptor = open_process(number)?;
     let mut ended = [rustix::event::PollFd::new(
         &descriptor,
         rustix::event::PollFlags::IN,
