@@ -120,6 +120,11 @@ impl Tree {
     /// The text of a file without white space at its end; `None` when there is none, or when it cannot be read, which
     /// is then one of the [`Tree::troubles`].
     pub fn text(&self, path: &str) -> Option<String> {
+        self.lines(path, |_| true)
+    }
+
+    /// The same of a file of which only some lines are anybody's business: no others are recorded.
+    pub fn lines(&self, path: &str, is_meant: impl Fn(&str) -> bool) -> Option<String> {
         let text = match &self.source {
             Source::Snapshot(snapshot) => snapshot.files.get(path).cloned(),
             Source::Root { directory, .. } => match self.read(directory, path) {
@@ -130,7 +135,11 @@ impl Tree {
                 }
             },
         }?;
-        let text = text.trim_end().to_owned();
+        let meant: String = text
+            .split_inclusive('\n')
+            .filter(|line| is_meant(line))
+            .collect();
+        let text = meant.trim_end().to_owned();
         if self.records.get() {
             self.recording
                 .borrow_mut()

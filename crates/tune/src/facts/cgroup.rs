@@ -184,7 +184,9 @@ impl Chain {
 /// Where the hierarchy of a controller is mounted, as a process sees it: the group that is the root of the mount, and the
 /// directory by which we reach it.
 fn mounts(tree: &Tree, viewer: &str, version: Version, controller: &str) -> Vec<(String, String)> {
-    let Some(text) = tree.text(&format!("/proc/{viewer}/mountinfo")) else {
+    // Other mounts have names of servers and their directories in them.
+    let is_group = |line: &str| line.contains(" - cgroup");
+    let Some(text) = tree.lines(&format!("/proc/{viewer}/mountinfo"), is_group) else {
         // A recording without it: where systemd mounts them.
         let usual: &[&str] = match (version, controller) {
             (Version::Two, _) => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
@@ -367,6 +369,20 @@ mod tests {
         let nowhere = files("77", "/");
         assert_eq!(of_process(&nowhere, Some(77)), []);
         assert_eq!(allowed(&nowhere, Some(77)), Allowed::Hidden);
+    }
+
+    #[test]
+    fn a_snapshot_has_no_mounts_but_those_of_control_groups() {
+        let tree = tree(&[
+            ("/proc/self/cgroup", "0::/"),
+            (
+                "/proc/self/mountinfo",
+                &format!("40 23 0:44 / /mnt rw - nfs4 10.1.2.3:/export rw\n{TWO}\n"),
+            ),
+        ]);
+        tree.record();
+        of_process(&tree, None);
+        assert_eq!(tree.recorded().files["/proc/self/mountinfo"], TWO);
     }
 
     #[test]
