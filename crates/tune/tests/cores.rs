@@ -311,6 +311,22 @@ fn virtual_functions_take_nothing_from_their_parent() {
 }
 
 #[test]
+fn a_node_whose_only_core_went_to_its_neighbour_shares_it() {
+    let mut facts = machine(8, 1, 1, 8);
+    facts.interfaces = vec![
+        card("fast", 0, 8, Some(100_000)),
+        card("slow", 1, 3, Some(100)),
+    ];
+    let placement = placed(&facts);
+    assert!(cpus(&placement, "slow").0.len() <= 1);
+    assert_eq!(
+        cpus(&placement, "fast").0.len(),
+        2,
+        "a quarter of the machine"
+    );
+}
+
+#[test]
 fn traffic_weighs_more_than_speed() {
     let mut facts = machine(1, 64, 1, 1);
     facts.counts.uptime = 100.0;

@@ -183,10 +183,15 @@ impl Circle<'_> {
         for at in steered {
             found.push((at, self.steered(at, rooms)));
         }
-        let heads: Vec<Seat> = found
+        let mut heads: Vec<Seat> = found
             .iter()
             .flat_map(|(_, seated)| seated.seats.iter().cloned())
             .collect();
+        if heads.is_empty() {
+            // Its only core was given to a node near it, which has more to do.
+            let last = rooms[self.home.at].end.min(self.home.cores.len() - 1);
+            heads.push(Seat::alone(self.home.cores[last].cpu));
+        }
         found.extend(match interrupts.is_empty() {
             true => self.guests(&alone, &heads),
             false => self.alone(&alone, &interrupts),
