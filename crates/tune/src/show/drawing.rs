@@ -19,7 +19,7 @@ const LETTERS: usize = 19;
 /// Where the first node begins: below the title and the legend.
 const TOP: usize = 96;
 /// The legend needs this much.
-const WIDTH_MIN: usize = 860;
+const WIDTH_MIN: usize = 900;
 /// The colors of work, with what they mean.
 const FRAMES: [(Option<Work>, &str, &str); 5] = [
     (Some(Work::Interrupts), "#c0392b", "takes interrupts"),
@@ -115,7 +115,7 @@ fn legend(loads: &BTreeMap<usize, Load>) -> String {
              <text x=\"{}\" y=\"68\">{words}</text>",
             x + 22
         );
-        x += 118;
+        x += 128;
     }
     for percent in [0, 50, 100].into_iter().filter(|_| !loads.is_empty()) {
         let _ = writeln!(
