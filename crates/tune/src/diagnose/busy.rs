@@ -18,6 +18,9 @@ const SECONDS_SURE: f64 = 2.0;
 const FREE: f64 = 0.5;
 /// A CPU below this has room enough that a queue before it is short.
 const UNHURRIED: f64 = 0.8;
+/// What to look at where nothing here was full.
+const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
+    then at the network, and at locks inside the program. Where this machine asks, look at who answers";
 /// Packets a second that are more than the talk of an idle machine: a session over ssh makes some ten.
 const SERVES: f64 = 100.0;
 
@@ -289,8 +292,6 @@ impl Case<'_> {
 
     /// Nothing here was full. Whether anything was asked, and whether what was asked went through, says where else to look.
     pub(super) fn elsewhere(&self) -> Option<Finding> {
-        const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
-            then at the network, and at locks inside the program. Where this machine asks, look at who answers";
         let busiest = self
             .loads
             .values()
