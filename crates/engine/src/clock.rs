@@ -29,6 +29,11 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The instant so long before this one; at most the clock's origin.
+    pub const fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration.as_nanos() as u64))
+    }
+
     /// Nanoseconds from `earlier` to `self`; zero when `earlier` is later.
     pub const fn nanoseconds_since(self, earlier: Instant) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -2,6 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// What [`raise`] would have in force, if it is let; `None` means unlimited.
+pub fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).maximum
+}
+
 /// Raises the soft limit to the hard one and returns what is in force; `None` means unlimited.
 pub fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

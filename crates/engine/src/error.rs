@@ -47,6 +47,8 @@ pub enum Kind {
     TimedOut,
     /// The core is stopping and the wait was interruptible.
     Stopping,
+    /// As many connections are open as may be, and more wait to be accepted.
+    Full,
     /// The core's bound on buffers is reached.
     NoBuffers,
     /// The file ended before the bytes that were promised of it.
@@ -109,6 +111,7 @@ impl fmt::Display for Error {
         match self.kind {
             Kind::TimedOut => write!(f, "{op}: timed out"),
             Kind::Stopping => write!(f, "{op}: stopping"),
+            Kind::Full => write!(f, "{op}: as many connections are open as may be"),
             Kind::NoBuffers => write!(f, "{op}: all buffers of this core are in use"),
             Kind::FileTooShort => write!(f, "{op}: the file became shorter while it was sent"),
             Kind::Truncated => write!(f, "{op}: the connection ended without TLS's end"),

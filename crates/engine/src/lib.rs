@@ -12,6 +12,7 @@ mod core;
 mod task;
 
 mod address;
+mod allowance;
 mod block;
 mod buffer;
 mod file;
@@ -39,6 +40,7 @@ mod network_namespace;
 pub mod random;
 
 pub use address::{Address, Source};
+pub use allowance::Allowance;
 pub use block::InBlock;
 pub use buffer::{Buffer, Pool};
 pub use clock::Instant;
@@ -50,7 +52,7 @@ pub use error::{Error, Kind, Op};
 pub use file::{File, FileKind, Metadata, Root};
 pub use input::Input;
 pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT};
-pub use listener::{Claim, Listener};
+pub use listener::{Claim, Handshakes, Listener};
 pub use network_namespace::network_namespace_cookie;
 pub use outgoing::Part;
 pub use relay::Relay;

@@ -95,6 +95,11 @@ pub(crate) const UNSENT_MAX: u32 = 16 * 1024;
 /// Accept queue asked of the kernel, which lowers it to net.core.somaxconn.
 pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
 
+/// Connections that one listener may take from its queue before anybody looks at the bound on them. An accept that stays
+/// armed takes all that wait, which is a burst of this size at most where nobody means harm; with less left they are
+/// accepted one by one.
+pub(crate) const MULTISHOT_ACCEPTS: usize = 1024;
+
 /// Of the tasks that have paused, those that go on between two looks at the kernel. Each does up to 0.3 ms of work before
 /// it pauses again (32 KiB compressed, half a MiB sent from a file), and everybody else waits for all of them.
 pub(crate) const PAUSED_PER_TURN: usize = 4;

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::Mutex;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -25,14 +27,19 @@ use crate::stream::Stream;
 
 /// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
 ///
-/// Dropping it removes the file of a Unix socket.
+/// Dropping it removes the file of a Unix socket, unless somebody else's has taken its place.
 #[derive(Debug)]
 pub struct Claim {
     address: Address,
     /// TCP: bound and not listening, so that nobody takes the address before the cores listen on it. Unix sockets have
     /// no SO_REUSEPORT: there it is the listener that all cores share.
     socket: OwnedFd,
+    /// A Unix socket's file, while it is ours.
+    file: Mutex<Option<FileId>>,
 }
+
+/// Device and inode: what tells our file from one that somebody else has put in its place.
+type FileId = (u64, u64);
 
 impl Claim {
     /// Claims `address`. Port 0 becomes a free port; see [`Claim::address`].
@@ -46,21 +53,44 @@ impl Claim {
             Address::Unix(path) => claim_unix(path).map(|socket| (address.clone(), socket)),
         };
         let (address, socket) = claimed.map_err(|errno| Error::os(Op::Listen, errno))?;
-        Ok(Self { address, socket })
+        let file = Mutex::new(file_id(&address));
+        Ok(Self {
+            address,
+            socket,
+            file,
+        })
     }
 
     /// The address with the port that was chosen.
     pub fn address(&self) -> &Address {
         &self.address
     }
+
+    /// Removes the file of a Unix socket, so that nobody finds the way to it any more; those who have found it can still
+    /// be accepted. Of TCP addresses nothing changes.
+    pub fn withdraw(&self) {
+        let ours = self.file.lock().ok().and_then(|mut file| file.take());
+        if let Address::Unix(path) = &self.address
+            && ours.is_some()
+            && ours == file_id(&self.address)
+        {
+            // Gone already is as good.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn file_id(address: &Address) -> Option<FileId> {
+    let Address::Unix(path) = address else {
+        return None;
+    };
+    let file = fs::symlink_metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Address::Unix(path) = &self.address {
-            // Gone already is as good.
-            let _ = fs::remove_file(path);
-        }
+        self.withdraw();
     }
 }
 
@@ -68,7 +98,7 @@ fn claim_tcp(address: &Address) -> Result<(Address, OwnedFd), Errno> {
     let socket = tcp_socket(address, false)?;
     // Only now: it was alone on its address when it was bound, and from here on the cores may join it.
     set_socket_reuseport(&socket, true)?;
-    let bound = std::net::SocketAddr::try_from(getsockname(&socket)?);
+    let bound = SocketAddr::try_from(getsockname(&socket)?);
     let bound = bound.map_err(|_| Errno::AFNOSUPPORT)?;
     Ok((Address::Tcp(bound), socket))
 }
@@ -173,10 +203,12 @@ impl Listener {
         })
     }
 
-    /// The next connection. Interruptible: ends with [`crate::Kind::Stopping`] when the core is asked to stop.
+    /// The next connection. A core that was asked to stop takes those that wait, and then ends with
+    /// [`crate::Kind::Stopping`].
     ///
     /// # Errors
     /// As in accept(2); after running out of descriptors the caller should pause before it tries again.
+    /// [`crate::Kind::Full`] when somebody waits and as many connections are open as [may be](Core::bound_accepted).
     pub async fn accept(&self) -> Result<Stream, Error> {
         let inner = self.core.inner();
         let key = poll_fn(|_| {
@@ -188,6 +220,76 @@ impl Listener {
         .await?;
         Ok(Stream::new(self.core.clone(), key))
     }
+
+    /// Lets the kernel begin no more handshakes here, and returns how far away those are who have begun one.
+    ///
+    /// Closing a listener resets what is under way. Whoever first does this, waits for a round trip and then accepts what
+    /// has come leaves no client with a connection that it believes to have. Those who begin meanwhile hear nothing, and
+    /// their kernels try again after a second.
+    pub fn refuse_handshakes(&self) -> Handshakes {
+        let state = &*self.core.inner().state.borrow();
+        let Some(socket) = &state.sockets[self.key].descriptor else {
+            return Handshakes::None;
+        };
+        let address = getsockname(socket).ok();
+        let Some(address) = address.and_then(|address| SocketAddr::try_from(address).ok()) else {
+            return Handshakes::None;
+        };
+        match drop_syns(socket) {
+            // Others would begin for ever.
+            Err(_) => Handshakes::None,
+            Ok(()) if address.ip().to_canonical().is_loopback() => Handshakes::Near,
+            Ok(()) => Handshakes::Far,
+        }
+    }
+}
+
+/// Where the other ends are of handshakes that a listener may have under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Handshakes {
+    /// There are none: Unix sockets know none.
+    None,
+    /// On this machine.
+    Near,
+    /// Anywhere.
+    Far,
+}
+
+/// Makes the kernel drop what asks for a connection, and take what belongs to a handshake that has begun: a filter of the
+/// socket (SO_ATTACH_FILTER, socket(7)), which sees segments from their TCP header on.
+fn drop_syns(socket: &OwnedFd) -> Result<(), Errno> {
+    const FLAGS_AT: u32 = 13;
+    const SYN: u32 = 2;
+    let instruction = |code: u32, k, jt, jf| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let mut program = [
+        instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, FLAGS_AT, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, SYN, 0, 1),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0),
+    ];
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the kernel reads the program that `filter` describes, and both outlive the call; the descriptor is open.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const filter).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if outcome == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
 }
 
 impl Drop for Listener {

@@ -1,6 +1,7 @@
 //! The asynchronous operations, one file each, with the forms of all drivers side by side.
 
 pub(crate) mod accept;
+pub(crate) mod arrived;
 pub(crate) mod close;
 pub(crate) mod connect;
 pub(crate) mod deadline;

@@ -2,10 +2,12 @@
 
 use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::{Errno, ioctl_fionbio};
 
+use crate::allowance::Allowance;
 use crate::clock::Instant;
 use crate::driver::simulated::Peer;
 use crate::driver::uring::InFlight;
@@ -34,6 +36,8 @@ pub(crate) struct Socket {
     pub(crate) timed_out: bool,
     /// Whether the task in `recv_waiter` wants to be woken when the core stops.
     pub(crate) interruptible: bool,
+    /// It has to end its interruptible waits, since others need its room.
+    pub(crate) is_unwanted: bool,
     /// The handle is gone; the slot stays until the kernel has returned everything.
     pub(crate) closing: bool,
     /// The close is to be a reset, which waits for no last send.
@@ -69,6 +73,7 @@ impl Socket {
             urgent: false,
             timed_out: false,
             interruptible: false,
+            is_unwanted: false,
             closing: false,
             resets: false,
             recv_waiter: TaskId::NONE,
@@ -121,6 +126,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Sockets {
     slots: Vec<Socket>,
     unused: u32,
+    /// Bounds those that were accepted.
+    pub(crate) allowance: Option<Arc<Allowance>>,
 }
 
 impl Sockets {
@@ -128,6 +135,7 @@ impl Sockets {
         Self {
             slots: Vec::new(),
             unused: NONE,
+            allowance: None,
         }
     }
 
@@ -145,7 +153,12 @@ impl Sockets {
     /// Frees the slot and closes the descriptor.
     pub(crate) fn remove(&mut self, key: Key) {
         let unused = self.unused;
-        let slot = &mut self[key];
+        let slot = &mut self.slots[key.0 as usize];
+        if slot.is_accepted
+            && let Some(allowance) = &self.allowance
+        {
+            allowance.give_back();
+        }
         *slot = Socket::new(None);
         slot.next_unused = unused;
         self.unused = key.0;

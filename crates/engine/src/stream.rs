@@ -129,7 +129,8 @@ impl Stream {
         state.recv_now(self.key, input)
     }
 
-    /// Like [`Stream::recv`], but a wait also ends when the core is asked to stop, with [`crate::Kind::Stopping`].
+    /// Like [`Stream::recv`], but a wait also ends when the core is asked to stop, or [`Core::end_idle`] chooses this
+    /// connection, with [`crate::Kind::Stopping`].
     ///
     /// # Errors
     /// As [`Stream::recv`].
@@ -151,6 +152,29 @@ impl Stream {
         let polled = state.poll_recv(self.key, input, inner.tasks.current());
         state.sockets[self.key].interruptible = polled.is_pending();
         polled
+    }
+
+    /// When waits on this connection end, as it was last set; progress of a send may have moved it.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.core.inner().state.borrow().sockets[self.key].deadline
+    }
+
+    /// [`Stream::recv`] of what has arrived by now, which the kernel itself is asked for: [`crate::Kind::TimedOut`] when
+    /// nothing has. For those who are about to end the connection because nothing came.
+    ///
+    /// # Errors
+    /// As [`Stream::recv`].
+    pub fn recv_arrived(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
+        poll_fn(move |_| self.poll_recv_arrived(input))
+    }
+
+    /// [`Stream::recv_arrived`] for those who wait for more than one thing at a time.
+    pub fn poll_recv_arrived(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
+        let inner = self.core.inner();
+        inner
+            .state
+            .borrow_mut()
+            .poll_arrived(self.key, input, inner.tasks.current())
     }
 
     pub(crate) fn key(&self) -> Key {

@@ -168,7 +168,18 @@ impl Simulated {
         if self.hesitates(listener, 0) {
             return None;
         }
+        self.accept_certainly(listener)
+    }
+
+    /// The same without a "not yet" that has no need.
+    pub(crate) fn accept_certainly(&mut self, listener: Key) -> Option<Key> {
         self.backlog.get_mut(&listener.0)?.pop_front()
+    }
+
+    /// Whether somebody has connected and was not accepted.
+    pub(crate) fn is_waited_for(&self, listener: Key) -> bool {
+        let waiting = self.backlog.get(&listener.0);
+        waiting.is_some_and(|waiting| !waiting.is_empty())
     }
 
     /// Whether what happens to so many of a thousand operations happens to this one.
@@ -265,9 +276,14 @@ impl Simulated {
     }
 
     pub(crate) fn close(&mut self, key: Key, sockets: &mut Sockets) {
-        if self.backlog.remove(&key.0).is_some() {
+        if let Some(waiting) = self.backlog.remove(&key.0) {
             self.listeners.retain(|_, listener| *listener != key);
             sockets.remove(key);
+            // As the kernel does with connections that nobody has accepted.
+            for end in waiting {
+                self.reset_at_close(end, sockets);
+                self.close(end, sockets);
+            }
             return;
         }
         let end = peer(sockets, key);

@@ -39,6 +39,8 @@ pub(crate) struct InFlight {
     pub(crate) operations: u8,
     /// A receive or accept is armed.
     pub(crate) armed: bool,
+    /// The accept that is armed stays so.
+    pub(crate) accepts_many: bool,
     /// Short receives to come until the socket counts as one of small messages again.
     bulk: u8,
     /// The armed receive has been asked to end.
@@ -72,6 +74,13 @@ impl InFlight {
     pub(crate) fn is_spent(&self) -> bool {
         self.end.is_some() || !self.received.is_empty()
     }
+}
+
+/// How many connections an accept takes until it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Accepts {
+    One,
+    Many,
 }
 
 /// What sendmsg(2) reads; pinned in its box while the operation is in flight.
@@ -242,11 +251,19 @@ impl Ring {
         Ok(())
     }
 
-    pub(crate) fn arm_accept(&mut self, key: Key, socket: &mut Socket) {
+    pub(crate) fn arm_accept(&mut self, key: Key, socket: &mut Socket, accepts: Accepts) {
         let descriptor = Fd(socket.descriptor().as_raw_fd());
-        let entry = opcode::AcceptMulti::new(descriptor)
-            .flags(libc::SOCK_CLOEXEC)
-            .build();
+        let entry = match accepts {
+            Accepts::Many => opcode::AcceptMulti::new(descriptor)
+                .flags(libc::SOCK_CLOEXEC)
+                .build(),
+            Accepts::One => {
+                opcode::Accept::new(descriptor, std::ptr::null_mut(), std::ptr::null_mut())
+                    .flags(libc::SOCK_CLOEXEC)
+                    .build()
+            }
+        };
+        socket.ring.accepts_many = accepts == Accepts::Many;
         self.push(entry.user_data(user_data(Operation::Accept, key)));
         socket.ring.armed = true;
         socket.ring.operations += 1;
@@ -304,6 +321,14 @@ impl Ring {
         if socket.ring.armed && !socket.ring.cancelling {
             socket.ring.cancelling = true;
             self.cancel(Operation::Recv, key);
+        }
+    }
+
+    /// Ends the accept that is armed; what it has taken from the queue still arrives.
+    pub(crate) fn cancel_accept(&mut self, key: Key, socket: &mut Socket) {
+        if socket.ring.armed && !socket.ring.cancelling {
+            socket.ring.cancelling = true;
+            self.cancel(Operation::Accept, key);
         }
     }
 
@@ -418,6 +443,7 @@ impl Ring {
             Operation::Recv => self.complete_recv(key, result, flags, socket, tasks, pool),
             Operation::Accept => {
                 socket.ring.armed &= cqueue::more(flags);
+                socket.ring.cancelling &= socket.ring.armed;
                 // SAFETY: a non-negative result of accept is a new descriptor that nobody else owns.
                 socket
                     .ring

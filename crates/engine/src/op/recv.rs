@@ -30,7 +30,9 @@ impl State {
 
     /// Waits for bytes, the deadline, or the end of the core. It is ready only with an error.
     pub(crate) fn wait_for_bytes(&mut self, key: Key, task: TaskId) -> Poll<Result<usize, Error>> {
-        if self.stopping && self.sockets[key].interruptible {
+        let socket = &mut self.sockets[key];
+        let is_unwanted = std::mem::take(&mut socket.is_unwanted);
+        if socket.interruptible && (self.stopping || is_unwanted) {
             return Poll::Ready(Err(Error::new(Op::Recv, Kind::Stopping)));
         }
         if let Err(error) = self.wait_until_deadline(key, Op::Recv) {

@@ -2,6 +2,7 @@
 
 mod ground;
 
+mod accepting;
 mod backpressure;
 mod claims;
 mod connecting;

@@ -1,0 +1,47 @@
+//! A last look: what the kernel has for a socket by now, whatever is known of it.
+
+use std::task::Poll;
+
+use crate::core::State;
+use crate::driver::Driver;
+use crate::error::{Error, Kind, Op};
+use crate::input::Input;
+use crate::socket::Key;
+use crate::task::TaskId;
+
+impl State {
+    /// As `poll_recv`, but where nothing has arrived that is [`Kind::TimedOut`]. It is pending only while bytes are on their
+    /// way within this process.
+    pub(crate) fn poll_arrived(
+        &mut self,
+        key: Key,
+        input: &mut Input,
+        task: TaskId,
+    ) -> Poll<Result<usize, Error>> {
+        let State {
+            driver, sockets, ..
+        } = self;
+        let socket = &mut sockets[key];
+        if let Driver::Uring(driver) = driver
+            && socket.ring.armed
+            && !socket.ring.is_spent()
+        {
+            // The kernel may have given it bytes already; its last completion says so.
+            driver.cancel_recv(key, socket);
+            socket.recv_waiter = task;
+            return Poll::Pending;
+        }
+        // That it is not was what the last look at the kernel said.
+        socket.readable = true;
+        if let Some(received) = self.recv_now(key, input) {
+            return Poll::Ready(received);
+        }
+        let socket = &mut self.sockets[key];
+        let is_there = |end: &crate::driver::simulated::Peer| end.is_spent();
+        if socket.simulated.as_deref().is_some_and(is_there) {
+            socket.recv_waiter = task;
+            return Poll::Pending;
+        }
+        Poll::Ready(Err(Error::new(Op::Recv, Kind::TimedOut)))
+    }
+}

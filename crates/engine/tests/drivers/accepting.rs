@@ -1,0 +1,208 @@
+//! Who is accepted: within a bound, at the stop of a core, and when nobody may begin any more.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onrush_engine::{
+    Address, Allowance, Claim, Core, Handshakes, Input, Io, Kind, Listener, Stream,
+};
+
+use crate::ground::on_every_driver;
+
+#[test]
+fn a_core_that_stops_accepts_those_who_wait() {
+    on_every_driver(|core, listener, address| async move {
+        let mut clients = Vec::new();
+        for _ in 0..5 {
+            clients.push(Stream::connect(&core, &address, None).await.unwrap());
+        }
+        core.stop(Duration::from_secs(60));
+        core.stopped().await;
+        let mut servers = Vec::new();
+        let error = loop {
+            match listener.accept().await {
+                Ok(server) => servers.push(server),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((servers.len(), error.kind), (5, Kind::Stopping));
+        drop(listener);
+        for (client, server) in clients.iter().zip(&servers) {
+            client.queue(&b"x"[..]);
+            client.flush().await.unwrap();
+            server.recv(&mut Input::default()).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn whoever_nobody_accepted_is_reset_when_the_listener_ends() {
+    on_every_driver(|core, listener, address| async move {
+        if matches!(address, Address::Unix(_)) {
+            // There the claim is a listener, too, and lives on.
+            return;
+        }
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        drop(listener);
+        let end = client.recv(&mut Input::default()).await;
+        assert!(matches!(end, Err(error) if error.is_reset()), "{end:?}");
+    });
+}
+
+#[test]
+fn at_the_last_look_there_is_what_has_arrived_and_nothing_else() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let mut input = Input::default();
+        server.set_deadline(Some(core.now()));
+        let kind = server.recv(&mut input).await.unwrap_err().kind;
+        assert_eq!(kind, Kind::TimedOut);
+        let kind = server.recv_arrived(&mut input).await.unwrap_err().kind;
+        assert_eq!(kind, Kind::TimedOut, "nothing has arrived");
+        client.queue(&b"late"[..]);
+        client.flush().await.unwrap();
+        // No look at the kernel tells the core of it before the last look does.
+        let mut looks = 0;
+        while input.bytes().len() < 4 {
+            looks += 1;
+            match server.recv_arrived(&mut input).await {
+                Ok(bytes) => assert!(bytes > 0),
+                Err(error) => {
+                    assert_eq!(error.kind, Kind::TimedOut);
+                    core.pause().await;
+                }
+            }
+        }
+        assert_eq!(input.bytes(), b"late", "after {looks} looks");
+        drop(client);
+        let end = loop {
+            match server.recv_arrived(&mut input).await {
+                Err(error) if error.kind == Kind::TimedOut => core.pause().await,
+                end => break end,
+            }
+        };
+        assert_eq!(end, Ok(0));
+    });
+}
+
+#[test]
+fn no_more_are_accepted_than_may_be_and_the_next_when_one_has_ended() {
+    on_every_driver(|core, listener, address| async move {
+        let allowance = Allowance::new(3);
+        core.bound_accepted(Arc::clone(&allowance));
+        let mut clients = Vec::new();
+        for _ in 0..5 {
+            clients.push(Stream::connect(&core, &address, None).await.unwrap());
+        }
+        let mut servers = Vec::new();
+        while servers.len() < 3 {
+            servers.push(listener.accept().await.unwrap());
+        }
+        for _ in 0..2 {
+            let error = listener.accept().await.err().expect("no room");
+            assert_eq!((error.kind, allowance.held()), (Kind::Full, 3));
+            drop(servers.pop());
+            servers.push(listener.accept().await.unwrap());
+        }
+        // All are taken: it waits, until the core stops or somebody else comes.
+        let (late, connecting) = (Rc::new(Cell::new(false)), core.clone());
+        let seen = Rc::clone(&late);
+        core.spawn(async move {
+            connecting.sleep(Duration::from_millis(1)).await;
+            seen.set(true);
+            let client = Stream::connect(&connecting, &address, None).await.unwrap();
+            connecting.stopped().await;
+            drop(client);
+        });
+        let error = listener.accept().await.err().expect("no room");
+        assert_eq!((error.kind, late.get()), (Kind::Full, true));
+        drop(servers);
+        listener.accept().await.unwrap();
+        core.stop(Duration::from_secs(60));
+        let error = listener.accept().await.err().expect("nobody waits");
+        assert_eq!(error.kind, Kind::Stopping);
+    });
+}
+
+#[test]
+fn of_idle_connections_those_that_wait_longest_make_room() {
+    on_every_driver(|core, listener, address| async move {
+        let ended: Rc<RefCell<Vec<u64>>> = Rc::default();
+        let mut clients = Vec::new();
+        for index in 0..6 {
+            clients.push(Stream::connect(&core, &address, None).await.unwrap());
+            let server = listener.accept().await.unwrap();
+            let (core, ended) = (core.clone(), Rc::clone(&ended));
+            core.clone().spawn(async move {
+                // The last of them has waited longest.
+                server.set_deadline(Some(core.now() + Duration::from_secs(100 - index)));
+                let received = server.recv_unless_stopping(&mut Input::default()).await;
+                assert_eq!(received.unwrap_err().kind, Kind::Stopping);
+                ended.borrow_mut().push(index);
+            });
+        }
+        core.sleep(Duration::from_millis(1)).await;
+        assert_eq!((core.end_idle(2), core.end_idle(1)), (2, 1));
+        while ended.borrow().len() < 3 {
+            core.pause().await;
+        }
+        ended.borrow_mut().sort_unstable();
+        assert_eq!(*ended.borrow(), [3, 4, 5]);
+        assert_eq!(core.end_idle(10), 3);
+    });
+}
+
+#[test]
+fn a_listener_that_refuses_handshakes_begins_none() {
+    for io in [Io::Epoll, Io::IoUring] {
+        if onrush_engine::choose(io).is_err() {
+            continue;
+        }
+        for (listening, address, whence) in [
+            ("127.0.0.1:0", "127.0.0.1", Handshakes::Near),
+            ("0.0.0.0:0", "127.0.0.1", Handshakes::Far),
+            ("[::]:0", "::1", Handshakes::Far),
+        ] {
+            let claim = Claim::new(&Address::Tcp(listening.parse().unwrap())).unwrap();
+            let Address::Tcp(bound) = *claim.address() else {
+                unreachable!("it is one")
+            };
+            let to = Address::Tcp(SocketAddr::new(address.parse().unwrap(), bound.port()));
+            let core = Core::new(0, io).unwrap();
+            let listener = Listener::new(&core, &claim).unwrap();
+            let running = core.clone();
+            core.spawn(async move {
+                let client = Stream::connect(&running, &to, None).await.unwrap();
+                assert_eq!(listener.refuse_handshakes(), whence);
+                let soon = running.now_exact() + Duration::from_millis(20);
+                let late = Stream::connect(&running, &to, Some(soon)).await;
+                assert_eq!(late.err().expect("unanswered").kind, Kind::TimedOut);
+                // What was connected before goes on as if nothing were.
+                let server = listener.accept().await.unwrap();
+                client.queue(&b"x"[..]);
+                client.flush().await.unwrap();
+                assert_eq!(server.recv(&mut Input::default()).await, Ok(1));
+            });
+            assert_eq!(core.run(), 0);
+        }
+    }
+}
+
+#[test]
+fn a_unix_socket_that_is_withdrawn_leaves_the_file_of_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let address = Address::Unix(path.clone());
+    let first = Claim::new(&address).unwrap();
+    first.withdraw();
+    assert!(!path.exists());
+    let second = Claim::new(&address).unwrap();
+    drop(first);
+    assert!(path.exists(), "it is the second's");
+    drop(second);
+    assert!(!path.exists());
+}
