@@ -118,6 +118,11 @@ impl Transport {
         self.stream.set_deadline(deadline);
     }
 
+    /// See [`Stream::deadline`].
+    pub fn deadline(&self) -> Option<Instant> {
+        self.stream.deadline()
+    }
+
     /// See [`Stream::set_send_patience`].
     #[inline]
     pub fn set_send_patience(&self, patience: Duration) {
@@ -157,6 +162,20 @@ impl Transport {
             None => self.stream.poll_recv_unless_stopping(input),
             Some(tls) => {
                 let receive = Stream::poll_recv_unless_stopping;
+                tls.borrow_mut().poll_recv(&self.stream, input, receive)
+            }
+        })
+    }
+
+    /// See [`Stream::recv_arrived`]. A record that has come in part has not arrived.
+    ///
+    /// # Errors
+    /// As there; with TLS also [`Kind::Truncated`] and [`Kind::Alert`].
+    pub fn recv_arrived(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
+        poll_fn(move |_| match &self.tls {
+            None => self.stream.poll_recv_arrived(input),
+            Some(tls) => {
+                let receive = Stream::poll_recv_arrived;
                 tls.borrow_mut().poll_recv(&self.stream, input, receive)
             }
         })
