@@ -4,7 +4,9 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush};
+use rustix::process::Signal;
+
+use crate::program::{Finished, Program, Serve, Totals, drivers, onrush, run_onrush};
 
 /// Runs `onrush serve` with these words, which cannot work; its one line on standard error.
 fn refused(arguments: &[&str]) -> String {
@@ -491,6 +493,65 @@ fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
                 .receive()
                 .is_some_and(|answer| answer.ends_with("\r\n\r\nhello"))
         );
+    }
+}
+
+/// `onrush serve` where 64 files may be open.
+fn serve_within_64_files(arguments: &[&str]) -> Serve {
+    let mut command = Command::new("prlimit");
+    command.args(["--nofile=64:64", env!("CARGO_BIN_EXE_onrush"), "serve"]);
+    command.args(["--listen", "127.0.0.1:0", "--threads", "2"]);
+    Serve::of(Program::start(command.args(arguments)))
+}
+
+const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+#[test]
+fn a_proxy_with_few_descriptors_serves_many_clients_one_after_the_other() {
+    for io in drivers() {
+        let server = Serve::start(&["--respond", "200:hello"]);
+        let proxy = serve_within_64_files(&["--forward", &server.url("/"), "--io", io]);
+        proxy
+            .program
+            .out
+            .wait_for("clients at a time (64 open files)");
+        let ask = |_| {
+            let mut client = proxy.connect();
+            client.send(ASK);
+            client
+        };
+        let mut clients: Vec<_> = (0..200).map(ask).collect();
+        // Nobody goes away before all are served.
+        for client in &mut clients {
+            let answer = client.receive().expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{io}: {answer}");
+        }
+        drop(clients);
+        proxy.program.signal(Signal::TERM);
+        let finished = proxy.program.finish();
+        let told = finished.err.matches("clients wait to be accepted").count();
+        assert_eq!(told, 1, "{finished:?}");
+        assert!(
+            !finished.err.contains("too many open files"),
+            "{finished:?}"
+        );
+        assert_eq!(Totals::of(&finished).requests(), 200);
+    }
+}
+
+#[test]
+fn clients_that_do_nothing_give_way_where_descriptors_are_few() {
+    for io in drivers() {
+        let serve = serve_within_64_files(&["--respond", "200:hello", "--io", io]);
+        let mut clients: Vec<_> = (0..100).map(|_| serve.connect()).collect();
+        // The first of them hold all the room there is and say nothing.
+        let last = clients.last_mut().expect("a hundred");
+        last.send(ASK);
+        let answer = last.receive().expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{io}: {answer}");
+        drop(clients);
+        serve.program.err.wait_for("clients are accepted again");
+        serve.stop();
     }
 }
 

@@ -2,25 +2,32 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::program::{Serve, Totals, drivers, until};
+use crate::program::{Client, Serve, Totals, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// Asks again and again on one connection until it ends, and returns how many answers came. Panics when one is cut.
+/// A client that pauses no longer than this between an answer and its next request is told of the end by an answer; half
+/// of what the server waits for.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Asks again and again on one connection until an answer says that it is the last, and returns how many came. Panics
+/// when one is cut or does not come.
 fn ask_until_the_end(serve: &Serve, answered: &AtomicU64) -> u64 {
     let mut client = serve.connect();
     let mut count = 0;
     loop {
-        // The end may come while we send; then there is no answer, which is as good as an end before it.
-        if client.0.write_all(GET).is_err() {
-            return count;
-        }
-        let Some(answer) = client.receive() else {
+        let asked = Instant::now();
+        let is_sent = client.0.write_all(GET).is_ok();
+        let Some(answer) = client.receive().filter(|_| is_sent) else {
+            // On a busy machine this thread may have had to wait for its turn.
+            assert!(asked.elapsed() > PAUSE_MAX, "a request got no answer");
             return count;
         };
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -80,6 +87,96 @@ fn a_proxy_that_stops_under_load_loses_no_answer() {
         assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
         assert_eq!(server.stop().requests(), counted);
     }
+}
+
+#[test]
+fn whoever_has_connected_before_the_stop_is_answered() {
+    for io in drivers() {
+        // Only where clients may be far away handshakes are waited for.
+        let serve = Serve::start(&[
+            "--respond",
+            "200:hello",
+            "--io",
+            io,
+            "--listen",
+            "0.0.0.0:0",
+        ]);
+        let port = serve.address.rsplit(':').next().expect("it has one");
+        let address = format!("127.0.0.1:{port}");
+        // It cannot accept them before it hears of the stop.
+        serve.program.signal(Signal::STOP);
+        let connect = |_| TcpStream::connect(&address).expect("it listens");
+        let mut clients: Vec<_> = (0..100).map(connect).map(Client).collect();
+        for client in &mut clients {
+            client.send(GET);
+        }
+        serve.program.signal(Signal::TERM);
+        serve.program.signal(Signal::CONT);
+        for client in &mut clients {
+            let answer = client.receive().expect("an answer");
+            assert!(answer.ends_with("\r\n\r\nhello"), "{io}: {answer}");
+            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        }
+        drop(clients);
+        let totals = Totals::of(&serve.program.finish());
+        assert_eq!(totals.requests(), 100, "{totals:?}");
+        assert_eq!(totals.number_before(" connections cut off"), 0);
+    }
+}
+
+#[test]
+fn requests_of_idle_connections_that_came_while_the_server_was_frozen_are_answered() {
+    for io in drivers() {
+        let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
+        let mut clients: Vec<_> = (0..50).map(|_| serve.connect()).collect();
+        for client in &mut clients {
+            client.send(GET);
+            assert!(client.receive().is_some());
+        }
+        serve.program.signal(Signal::STOP);
+        // All of them count as idle for long when it goes on.
+        let frozen = Instant::now();
+        until("its connections to be idle for long", || {
+            (frozen.elapsed() > 2 * PAUSE_MAX).then_some(())
+        });
+        for client in &mut clients {
+            client.send(GET);
+        }
+        serve.program.signal(Signal::TERM);
+        serve.program.signal(Signal::CONT);
+        for client in &mut clients {
+            let answer = client.receive().expect("an answer");
+            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        }
+        drop(clients);
+        let totals = Totals::of(&serve.program.finish());
+        assert_eq!(totals.requests(), 100, "{io}: {totals:?}");
+    }
+}
+
+#[test]
+fn while_a_server_finishes_its_unix_socket_is_free_for_the_next_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("socket");
+    let listen = format!("unix:{}", path.display());
+    let (listener, address) = silent_server();
+    let first = Serve::start(&["--forward", &address, "--listen", &listen]);
+    let mut client = Client::<UnixStream>::connect(&path);
+    client.send(GET);
+    let (mut server, _) = listener.accept().expect("the request comes");
+    first.program.signal(Signal::TERM);
+    until("the file to be gone", || (!path.exists()).then_some(()));
+    let second = Serve::start(&["--respond", "200:second", "--listen", &listen]);
+    server
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst")
+        .expect("it is waited for");
+    let answer = client.receive().expect("an answer");
+    assert!(answer.ends_with("\r\n\r\nfirst"), "{answer}");
+    drop(client);
+    assert_eq!(first.program.finish().code, Some(0));
+    let answer = Client::<UnixStream>::connect(&path).exchange(GET);
+    assert!(answer.ends_with("\r\n\r\nsecond"), "{answer}");
+    second.stop();
 }
 
 #[test]

@@ -28,9 +28,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             // The exit code says it, too.
             let _ = writeln!(
                 std::io::stdout(),
-                "{} can be used: {}",
+                "{} can be used: {}\n  {}, if it is started here",
                 args.file.display(),
-                summary(checked.plan())
+                summary(checked.plan()),
+                checked.shares(),
             );
             ExitCode::SUCCESS
         }

@@ -428,10 +428,11 @@ fn announce(server: &Server, what: &str) {
     // The reader may have gone; serving goes on.
     let _ = writeln!(
         out,
-        "onrush serves {what}\n  listening on {}\n  {cores} {}, {placed}\n  driver {}",
+        "onrush serves {what}\n  listening on {}\n  {cores} {}, {placed}\n  driver {}\n  {}",
         addresses.join(", "),
         if cores == 1 { "core" } else { "cores" },
         server.driver(),
+        server.shares(),
     );
     let _ = out.flush();
 }

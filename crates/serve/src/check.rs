@@ -8,9 +8,11 @@ use std::sync::Arc;
 use onrush_config::Plan;
 use onrush_config::diagnostic::Span;
 use onrush_config::plan::{Action, BasicAuth, FilePath, Route};
-use onrush_engine::{Errno, Error, Kind, Root};
+use onrush_engine::{Errno, Error, Kind, Root, cpu, descriptors};
 
 use crate::access::Users;
+use crate::descriptors::Shares;
+use crate::server::cores;
 use crate::tls::Encryption;
 
 /// Something wrong with a file that a plan names, or worth a warning.
@@ -61,6 +63,12 @@ impl Checked {
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// What the limit on open files of this process would have room for, once it is raised.
+    pub fn shares(&self) -> Shares {
+        let cores = cores(&self.plan, &cpu::allowed());
+        Shares::new(descriptors::limit(), &self.plan, cores)
     }
 
     /// What can be used and is hardly meant to be, such as a certificate that has expired.

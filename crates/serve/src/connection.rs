@@ -12,7 +12,8 @@ use onrush_tls::Transport;
 
 use crate::access::{Denial, Halt, Outcome, Pending};
 use crate::client::Client;
-use crate::limits::{HOPS_MAX, LINGER, LINGER_BYTES};
+use crate::ending::Behind;
+use crate::limits::{HOPS_MAX, LINGER_BYTES};
 use crate::output::Output;
 use crate::passage::{Asker, Passage, TooLong};
 use crate::path;
@@ -217,8 +218,10 @@ impl Connection {
         let has_body = head.framing != Framing::None;
         // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
         // where the next request would begin.
-        let keep_alive =
-            head.keep_alive && !worker.stopping.get() && !(head.expect_continue && has_body);
+        let is_followed = !has_body && input.bytes().len() > head.bytes;
+        let keep_alive = head.keep_alive
+            && !(head.expect_continue && has_body)
+            && !worker.ends_with_this(is_followed, stream);
         let context = Context {
             method: head.method,
             version: head.version,
@@ -330,7 +333,13 @@ impl Connection {
         };
         self.stream.set_deadline(Some(deadline));
         if is_idle {
-            return self.stream.recv_unless_stopping(&mut self.input).await;
+            return match self.stream.recv_unless_stopping(&mut self.input).await {
+                Err(Error {
+                    kind: Kind::Stopping,
+                    ..
+                }) => Box::pin(self.receive_last()).await,
+                received => received,
+            };
         }
         match self.stream.recv(&mut self.input).await {
             Err(Error {
@@ -344,6 +353,32 @@ impl Connection {
             }
             received => received,
         }
+    }
+
+    /// [`Self::receive`] for a connection that is idle and is to end: a last request may still come, and after that it is
+    /// told of the end.
+    async fn receive_last(&mut self) -> Result<usize, Error> {
+        // Asked of the deadline: remembered while it waits, it would cost memory of every idle connection.
+        let since = self.head_since.or_else(|| {
+            let deadline = self.stream.deadline()?;
+            Some(deadline.before(self.worker.timeouts.client_idle))
+        });
+        let since = since.unwrap_or_else(|| self.worker.core.now());
+        self.stream
+            .set_deadline(Some(self.worker.idle_until(since)));
+        match self.stream.recv(&mut self.input).await {
+            Err(error) if error.kind == Kind::TimedOut => {}
+            received => return received,
+        }
+        match self.stream.recv_arrived(&mut self.input).await {
+            Err(error) if error.kind == Kind::TimedOut => {}
+            received => return received,
+        }
+        // Others wait for the descriptor of one that makes room.
+        if self.worker.stopping.get() {
+            self.say_goodbye(Behind::Nothing).await?;
+        }
+        Ok(0)
     }
 
     /// Waits until the password of the request in hand has been checked. The request stays where it is, and so does what
@@ -406,14 +441,19 @@ impl Connection {
         let all_read = self.input.is_empty()
             && self.unread.is_complete()
             && !self.stream.is_spent()
-            && !self.worker.stopping.get();
+            && !self.worker.is_ending();
         if all_read {
             return Ok(());
         }
+        self.say_goodbye(Behind::Answer).await
+    }
+
+    /// Ends our side, and reads on until the client ends its own, or has had enough time to.
+    async fn say_goodbye(&mut self, behind: Behind) -> Result<(), Error> {
         // What is on its way has the time of the flush; only what comes after it is hurried.
         self.stream.shutdown().await?;
         self.stream
-            .set_deadline(Some(self.worker.core.now() + LINGER));
+            .set_deadline(Some(self.worker.linger_until(behind)));
         let mut discarded = 0;
         while discarded < LINGER_BYTES {
             self.input.consume(self.input.bytes().len());

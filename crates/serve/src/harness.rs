@@ -13,6 +13,7 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation, Stream};
 
+use crate::descriptors::Shares;
 use crate::server::{self, Shared};
 use crate::worker::Worker;
 
@@ -214,7 +215,12 @@ impl Site {
 
     /// The same, with a look behind the scenes.
     pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
-        let shared = Shared::new(plan).expect("the plan can be used");
+        self.serve_within(plan, Shares::UNLIMITED)
+    }
+
+    /// The same where the limit on open files has room for so much.
+    pub(crate) fn serve_within(&self, plan: &Plan, shares: Shares) -> (Address, Rc<Worker>) {
+        let shared = Shared::within(plan, shares).expect("the plan can be used");
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);

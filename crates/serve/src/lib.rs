@@ -8,11 +8,14 @@ mod check;
 mod server;
 mod worker;
 
+mod crowd;
+mod descriptors;
 mod listen;
 mod tls;
 
 mod client;
 mod connection;
+mod ending;
 mod output;
 mod passage;
 mod path;
@@ -43,5 +46,6 @@ mod harness;
 mod tests;
 
 pub use check::{Checked, Trouble, Unusable, check};
+pub use descriptors::Shares;
 pub use meter::{Class, Totals};
 pub use server::{Server, StartError};

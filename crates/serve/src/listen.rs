@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_config::plan::{self, Networks};
-use onrush_engine::{Error, Input, Kind, Stream};
+use onrush_engine::{Error, Input, Stream};
 use onrush_http::Parsed;
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::{self, ProxyHeader};
@@ -118,7 +118,8 @@ enum Unintroduced {
 
 /// Reads the header, which must come as fast as a TLS handshake.
 async fn introduction(stream: &Stream, worker: &Worker) -> Result<Introduction, Unintroduced> {
-    stream.set_deadline(Some(worker.core.now() + worker.timeouts.tls_handshake));
+    let patience = worker.timeouts.tls_handshake;
+    let deadline = worker.core.now() + patience;
     let mut input = Input::default();
     loop {
         match proxy_protocol::parse(input.bytes()) {
@@ -138,8 +139,9 @@ async fn introduction(stream: &Stream, worker: &Worker) -> Result<Introduction, 
         }
         let is_silent = input.is_empty();
         let received = if is_silent {
-            stream.recv_unless_stopping(&mut input).await
+            worker.first_bytes(stream, &mut input, patience).await
         } else {
+            stream.set_deadline(Some(deadline));
             stream.recv(&mut input).await
         };
         match received {
@@ -148,7 +150,6 @@ async fn introduction(stream: &Stream, worker: &Worker) -> Result<Introduction, 
                 return Err(Unintroduced::Refused("it ended within its header"));
             }
             Ok(_) => {}
-            Err(error) if error.kind == Kind::Stopping => return Err(Unintroduced::Silent),
             Err(error) => return Err(Unintroduced::Connection(error)),
         }
     }

@@ -28,6 +28,7 @@ mod eject;
 mod recheck;
 mod window;
 
+pub(crate) mod kept;
 mod pool;
 mod queue;
 pub(crate) mod split;

@@ -87,6 +87,11 @@ impl<T> Routes<T> {
         }
     }
 
+    /// All of them, in file order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Route<T>> {
+        self.routes.iter()
+    }
+
     /// The first route that matches, by its index. `path` is the one of `head` normalized; `whence` is only called when
     /// a route asks.
     #[inline]

@@ -8,24 +8,25 @@ use std::thread;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Action, Address as PlanAddress, Io as PlanIo, Threads};
+use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Threads};
 use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Io, Kind, Listener, Setup, choose,
-    cpu, descriptors,
+    Address, Choice, Claim, Core, Cores, Errno, Error, Handle, Handshakes, Io, Kind, Listener,
+    Setup, choose, cpu, descriptors,
 };
 use onrush_tls::Watch;
 
 use crate::access::Ledger;
 use crate::check::{Checked, Found, cannot_serve};
+use crate::crowd::{Crowd, help_others, is_want_of_room, wait_for_room};
+use crate::descriptors::{Shares, needed};
 use crate::limits::{
-    ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, DESCRIPTORS_OF_PROGRAM,
-    DESCRIPTORS_PER_CORE,
+    ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, STOP_HANDSHAKES, STOP_LOOK,
 };
 use crate::listen::{self, Place};
 use crate::meter::Totals;
 use crate::proxy::check::watch;
 use crate::proxy::roster::Roster;
-use crate::resolve::{self, Resolver};
+use crate::resolve::Resolver;
 use crate::tls::Encryption;
 use crate::worker::Worker;
 
@@ -39,6 +40,7 @@ pub struct Server {
     choice: Choice,
     cpus: Vec<Option<usize>>,
     drain: Duration,
+    shares: Shares,
     /// Keeps names of servers resolved, when there are any.
     _resolver: Option<Resolver>,
 }
@@ -149,11 +151,12 @@ impl Server {
         let choice = choose(io(plan.io)).map_err(StartError::Driver)?;
         let cpus = placement(&plan)?;
         // A server that could not accept anybody would be half a start.
-        let needed = descriptors_needed(&plan, cpus.len());
+        let needed = needed(&plan, cpus.len());
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
             return Err(StartError::Descriptors { needed, limit });
         }
-        let shared = Shared::with(found, &plan)?;
+        let shares = Shares::new(limit, &plan, cpus.len());
+        let shared = Shared::with(found, &plan, shares)?;
         let resolver =
             Resolver::start(&plan.upstreams, &shared.rosters).map_err(StartError::Resolver)?;
         let claims = claim(&plan)?;
@@ -193,6 +196,7 @@ impl Server {
             choice,
             cpus: setup.cpus,
             drain,
+            shares,
             _resolver: resolver,
         };
         for outcome in readiness.iter().take(server.cpus.len()) {
@@ -224,8 +228,15 @@ impl Server {
         &self.cpus
     }
 
-    /// Stops accepting, lets what is in flight finish for as long as the plan says, and returns what was done.
+    /// What the limit on open files has room for.
+    pub fn shares(&self) -> Shares {
+        self.shares
+    }
+
+    /// Accepts those who wait and no others, lets what is in flight finish for as long as the plan says, and returns what
+    /// was done.
     pub fn stop(self) -> Totals {
+        self.claims.iter().for_each(Claim::withdraw);
         self.cores.stop(self.drain);
         self.cores.join().into_iter().sum()
     }
@@ -234,19 +245,6 @@ impl Server {
     pub fn handles(&self) -> Vec<Handle> {
         self.cores.handles()
     }
-}
-
-/// Descriptors of a server without connections, and of one connection to a client and one to a server for each core.
-fn descriptors_needed(plan: &Plan, cores: usize) -> u64 {
-    let directories = plan
-        .routes
-        .iter()
-        .filter(|route| matches!(route.action, Action::Files { .. }))
-        .count();
-    let listens = plan.listen.len() as u64;
-    let of_core = DESCRIPTORS_PER_CORE + listens + directories as u64 + 2;
-    let of_names = resolve::descriptors_needed(&plan.upstreams);
-    DESCRIPTORS_OF_PROGRAM + of_names + listens + cores as u64 * of_core
 }
 
 fn io(io: PlanIo) -> Io {
@@ -264,15 +262,20 @@ fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
     if let Some(&cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         return Err(StartError::Cpus { cpu, allowed });
     }
-    let count = match plan.threads {
-        Threads::Auto => cpus.len(),
-        Threads::Count(count) => count.get(),
-    };
+    let count = cores(plan, &allowed);
     // With fewer cores than CPUs and no wish for particular ones, the kernel knows better where there is room.
     let is_pinned = plan.cpus.is_some() || count >= cpus.len();
     Ok((0..count)
         .map(|core| is_pinned.then(|| cpus[core % cpus.len()]))
         .collect())
+}
+
+/// How many cores a plan has where these CPUs may be used.
+pub(crate) fn cores(plan: &Plan, allowed: &[usize]) -> usize {
+    match plan.threads {
+        Threads::Auto => plan.cpus.as_deref().unwrap_or(allowed).len(),
+        Threads::Count(count) => count.get(),
+    }
 }
 
 /// What the cores of a server share.
@@ -281,22 +284,30 @@ pub(crate) struct Shared {
     pub(crate) rosters: Vec<Arc<Roster>>,
     pub(crate) ledger: Ledger,
     pub(crate) encryption: Arc<Encryption>,
+    pub(crate) crowd: Arc<Crowd>,
 }
 
 impl Shared {
     /// Of a plan whose files can be used.
     #[cfg(test)]
     pub(crate) fn new(plan: &Plan) -> Result<Self, StartError> {
-        let found = crate::check::read(plan).expect("a test has the files of its plan");
-        Self::with(found, plan)
+        Self::within(plan, Shares::UNLIMITED)
     }
 
-    fn with(found: Found, plan: &Plan) -> Result<Self, StartError> {
+    /// The same where the limit on open files has room for so much.
+    #[cfg(test)]
+    pub(crate) fn within(plan: &Plan, shares: Shares) -> Result<Self, StartError> {
+        let found = crate::check::read(plan).expect("a test has the files of its plan");
+        Self::with(found, plan, shares)
+    }
+
+    fn with(found: Found, plan: &Plan, shares: Shares) -> Result<Self, StartError> {
         let rosters = plan.upstreams.iter().map(Roster::new).map(Arc::new);
         Ok(Self {
             ledger: Ledger::new(plan, found.users).map_err(StartError::Thread)?,
             rosters: rosters.collect(),
             encryption: Arc::new(found.encryption),
+            crowd: Crowd::new(shares),
         })
     }
 }
@@ -336,6 +347,9 @@ pub(crate) fn prepare(
 ) -> Result<Rc<Worker>, StartError> {
     let worker = Worker::new(core.clone(), plan, shared)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
+    if worker.crowd.shares.limit.is_some() {
+        core.bound_accepted(Arc::clone(&worker.crowd.allowance));
+    }
     let places = plan.listen.iter().zip(&shared.encryption.acceptors);
     for (claim, (listen, acceptor)) in claims.iter().zip(places) {
         let place = Place::new(listen, acceptor.as_ref());
@@ -355,10 +369,14 @@ pub(crate) fn prepare(
             }
         }
     }
+    // On one core whoever has no room makes it.
+    if core.id() > 0 {
+        core.spawn(help_others(Rc::clone(&worker)));
+    }
     let stopping = Rc::clone(&worker);
     core.spawn(async move {
         stopping.core.stopped().await;
-        stopping.stopping.set(true);
+        stopping.has_to_stop();
         stopping.groups.iter().for_each(|group| group.clear());
     });
     Ok(worker)
@@ -372,16 +390,10 @@ async fn accept(listener: Listener, place: Rc<Place>, worker: Rc<Worker>) {
             Err(Error {
                 kind: Kind::Stopping,
                 ..
-            }) => return,
+            }) => return accept_last(&listener, &place, &worker).await,
+            Err(error) if is_want_of_room(&error) => wait_for_room(&worker, error).await,
             Err(error) => {
-                let what_to_do = if error.is_out_of_descriptors() {
-                    "; raise the limit on open files (ulimit -n)"
-                } else {
-                    ""
-                };
-                worker
-                    .log
-                    .failure(&worker.core, format_args!("{error}{what_to_do}"));
+                worker.log.failure(&worker.core, format_args!("{error}"));
                 worker.core.sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -389,6 +401,25 @@ async fn accept(listener: Listener, place: Rc<Place>, worker: Rc<Worker>) {
         if in_a_row == ACCEPTS_PER_TURN {
             in_a_row = 0;
             worker.core.pause().await;
+        }
+    }
+}
+
+/// Accepts those whose handshakes are under way while the server stops: closing the listener would reset connections
+/// that their clients believe to have. The queue is empty.
+async fn accept_last(listener: &Listener, place: &Rc<Place>, worker: &Rc<Worker>) {
+    let patience = match listener.refuse_handshakes() {
+        Handshakes::None => return,
+        Handshakes::Near => STOP_LOOK,
+        Handshakes::Far => STOP_HANDSHAKES,
+    };
+    let core = &worker.core;
+    let patience = patience.min(worker.timeouts.drain / 4);
+    let until = core.now_exact() + patience;
+    while core.now() < until {
+        core.sleep(STOP_LOOK).await;
+        while let Ok(stream) = listener.accept().await {
+            listen::greet(stream, place, worker);
         }
     }
 }

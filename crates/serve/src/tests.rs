@@ -4,6 +4,7 @@
 mod access;
 mod backups;
 mod bodies;
+mod crowds;
 mod edits;
 mod ejection;
 mod encoding;

@@ -165,12 +165,20 @@ fn client_setup(tls: &UpstreamTls) -> ClientSetup {
 /// Shakes hands with a client, of whom `received` has come already, and serves it.
 pub(crate) async fn serve(
     stream: Stream,
-    received: Input,
+    mut received: Input,
     acceptor: Arc<Acceptor>,
     client: Client,
     worker: Rc<Worker>,
 ) {
-    let deadline = worker.core.now() + worker.timeouts.tls_handshake;
+    let patience = worker.timeouts.tls_handshake;
+    let deadline = worker.core.now() + patience;
+    if received.is_empty()
+        && let Ok(0) = worker.first_bytes(&stream, &mut received, patience).await
+        && worker.is_ending()
+    {
+        // It has not begun, and will not.
+        return;
+    }
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {

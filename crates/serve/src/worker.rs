@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{self, Action, FieldEdits, Mirror, Piece, Timeouts, Variable};
@@ -13,12 +14,14 @@ use onrush_http::header_is;
 use crate::access::{Access, Ledger};
 use crate::client::Trust;
 use crate::compress::{self, Offer};
+use crate::crowd::Crowd;
 use crate::edits::AnswerEdits;
 use crate::limits::DATE_LAG;
 use crate::log::Log;
 use crate::meter::Meter;
 use crate::passage::SpareKept;
 use crate::proxy::Group;
+use crate::proxy::kept::Kept;
 use crate::proxy::rewrite::Rules;
 use crate::proxy::split::Split;
 use crate::respond::file::Files;
@@ -68,6 +71,12 @@ pub(crate) struct Worker {
     pub(crate) log: Log,
     /// Set once the core was asked to stop: answers then end their connections.
     pub(crate) stopping: Cell<bool>,
+    /// When that was.
+    pub(crate) stop_began: Cell<Instant>,
+    /// Whether there is room for all clients.
+    pub(crate) crowd: Arc<Crowd>,
+    /// Bounds idle connections to servers.
+    pub(crate) kept: Rc<Kept>,
     pub(crate) spare_kept: SpareKept,
     /// Copies of requests that are under way.
     pub(crate) mirrored: Cell<usize>,
@@ -121,12 +130,40 @@ impl Worker {
             meter: Meter::default(),
             log: Log::default(),
             stopping: Cell::new(false),
+            stop_began: Cell::new(core.now()),
+            crowd: Arc::clone(&shared.crowd),
+            kept: Kept::new(shared.crowd.shares.kept()),
             date: Cell::new(date::format(core.unix_seconds())),
             date_second: Cell::new(core.unix_seconds()),
             date_until: Cell::new(core.now()),
             core,
         });
+        worker.share_descriptors();
         Ok(worker)
+    }
+
+    /// Tells those who keep connections and files how many they may.
+    fn share_descriptors(&self) {
+        for group in &self.groups {
+            group.keep_within(&self.kept);
+        }
+        let kept = self.crowd.shares.kept();
+        self.files().for_each(|files| files.keep_open(kept));
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Files> {
+        let answers = self.routes.iter().map(|route| &route.target.answer);
+        answers.filter_map(|answer| match answer {
+            Answer::Files(files) => Some(files),
+            _ => None,
+        })
+    }
+
+    /// Closes what is kept while nobody uses it, connections to servers and files; whether there was any.
+    pub(crate) fn give_up_kept(&self) -> bool {
+        let connections: usize = self.groups.iter().map(|group| group.give_up_idle()).sum();
+        let files = self.files().filter(|files| files.give_up_open()).count();
+        connections + files > 0
     }
 
     /// A handle of its own, for tasks that outlive the request which needs them.

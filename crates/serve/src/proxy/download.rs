@@ -187,7 +187,9 @@ impl<'a> Download<'a> {
         let is_sent = self.progress.request_is_sent.get();
         let (mut relay, change) = self.relay(&head);
         let client_lives = self.forward.keep_alive()
-            && !self.worker.stopping.get()
+            && !self
+                .worker
+                .ends_with_this(self.forward.is_followed(), self.client)
             && (is_sent || self.progress.rest_is_short())
             && !relay.ends_by_closing(head.framing);
         let afterwards = match client_lives {

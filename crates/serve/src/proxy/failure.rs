@@ -178,7 +178,8 @@ fn connect_outcome(error: &Error) -> Option<Outcome> {
             | Errno::PERM,
         )
         | Kind::NoBuffers
-        | Kind::Stopping => None,
+        | Kind::Stopping
+        | Kind::Full => None,
         Kind::Os(Errno::AGAIN) => Some(Outcome::Failed),
         Kind::TimedOut | Kind::FileTooShort | Kind::Truncated | Kind::Alert(_) | Kind::Os(_) => {
             Some(Outcome::Unreachable)

@@ -82,6 +82,8 @@ pub(crate) struct Forward {
     is_first: bool,
     /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the answer.
     asks_for_tunnel: bool,
+    /// Whether bytes of another request came with it.
+    is_followed: bool,
 }
 
 /// What carries a request.
@@ -178,6 +180,7 @@ impl Forward {
             is_consumed: false,
             is_first: way.is_first,
             asks_for_tunnel: tunnel::is_asked(head),
+            is_followed: head.framing == Framing::None && input.len() > head.bytes,
         };
         group.count_request(now);
         if group.queue.is_empty()
@@ -232,6 +235,10 @@ impl Forward {
 
     pub(crate) fn keep_alive(&self) -> bool {
         self.keep_alive
+    }
+
+    pub(crate) fn is_followed(&self) -> bool {
+        self.is_followed
     }
 
     /// `wait` from now, but not longer than the whole exchange may take.
@@ -761,7 +768,7 @@ fn fail(
     let keep_alive = forward.keep_alive
         && (client.unread.is_complete() || is_readable)
         && !client.closing
-        && !worker.stopping.get();
+        && !worker.ends_with_this(forward.is_followed, &client.stream);
     client.closing |= !keep_alive;
     let context = Context {
         method: forward.method,

@@ -21,6 +21,7 @@ use onrush_tls::{Connector, Transport};
 use super::balance::{Balancer, Member, Policy, hash};
 use super::budget::Budget;
 use super::ewma::{Decay, Ewma};
+use super::kept::Kept;
 use super::pool::Pool;
 use super::queue::Queue;
 use super::roster::{At, Presence, Roster, Seat, Standing};
@@ -318,7 +319,13 @@ impl Group {
         connected_by: Instant,
         until: Instant,
     ) -> Result<Transport, Error> {
-        let stream = Stream::connect(&worker.core, address, Some(connected_by)).await?;
+        let stream = match Stream::connect(&worker.core, address, Some(connected_by)).await {
+            // Somebody takes more descriptors than are set aside for connections: what is idle gives way.
+            Err(error) if error.is_out_of_descriptors() && worker.give_up_kept() => {
+                Box::pin(Stream::connect(&worker.core, address, Some(connected_by))).await?
+            }
+            outcome => outcome?,
+        };
         if let Some(version) = self.plan.proxy_protocol {
             stream.queue(introduction(version, origin));
         }
@@ -329,6 +336,22 @@ impl Group {
                 Box::pin(tls::connect(stream, connector, &server.host, until, worker)).await
             }
         }
+    }
+
+    /// Counts idle connections with those of the core's other groups.
+    pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
+        let servers = self.servers.iter();
+        servers.for_each(|server| server.pool.keep_within(kept));
+    }
+
+    /// Closes the idle connections that there are; how many.
+    pub(crate) fn give_up_idle(&self) -> usize {
+        let give_up = |server: &Server| {
+            let count = server.pool.len();
+            server.pool.drain();
+            count
+        };
+        self.servers.iter().map(give_up).sum()
     }
 
     /// Closes all idle connections.
@@ -347,6 +370,7 @@ impl Group {
                 while matches!(seat.standing(), Standing::In { .. })
                     && server.address().is_some()
                     && server.pool.len() < self.plan.connections_ready
+                    && worker.kept.has_room()
                 {
                     match self.connect(server, &Origin::Local, &worker, FOREVER).await {
                         Ok(transport) => server.pool.put(transport, core.now()),

@@ -1,12 +1,15 @@
 //! Idle connections to one server, kept by one core.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_engine::Instant;
 use onrush_tls::Transport;
+
+use super::kept::Kept;
 
 /// Connections that wait for their next request. The one used last is used next, so that a quiet hour lets the
 /// surplus expire.
@@ -15,6 +18,8 @@ pub(crate) struct Pool {
     idle: RefCell<VecDeque<(Transport, Instant)>>,
     /// Set when the core stops: from then on nothing is kept.
     closed: Cell<bool>,
+    /// Bounds all pools of the core together, where it is set.
+    kept: OnceCell<Rc<Kept>>,
 }
 
 impl Pool {
@@ -24,13 +29,22 @@ impl Pool {
             idle_max,
             idle: RefCell::new(VecDeque::new()),
             closed: Cell::new(false),
+            kept: OnceCell::new(),
         }
+    }
+
+    /// Counts its connections with those of other pools from now on, which keep no more together than `kept` allows.
+    pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
+        debug_assert!(self.idle.borrow().is_empty());
+        // Said once, before there is any traffic.
+        let _ = self.kept.set(Rc::clone(kept));
     }
 
     /// A connection that, as far as one can know, is still good.
     pub(crate) fn take(&self) -> Option<Transport> {
         loop {
             let (stream, _) = self.idle.borrow_mut().pop_back()?;
+            self.have_left(1);
             if !stream.is_spent() {
                 return Some(stream);
             }
@@ -44,13 +58,22 @@ impl Pool {
         }
         let mut idle = self.idle.borrow_mut();
         idle.push_back((stream, now));
-        let surplus = if idle.len() > self.idle_max {
-            idle.pop_front()
-        } else {
-            None
-        };
+        let kept = self.kept.get();
+        if let Some(kept) = kept {
+            kept.add(1);
+        }
+        let is_surplus = idle.len() > self.idle_max || kept.is_some_and(|kept| kept.is_exceeded());
+        let surplus = is_surplus.then(|| idle.pop_front()).flatten();
         drop(idle);
-        drop(surplus);
+        if surplus.is_some() {
+            self.have_left(1);
+        }
+    }
+
+    fn have_left(&self, count: usize) {
+        if let Some(kept) = self.kept.get() {
+            kept.subtract(count);
+        }
     }
 
     /// How many connections wait.
@@ -60,20 +83,21 @@ impl Pool {
 
     /// Closes what has been idle for longer than `idle_max`, and what the server has closed.
     pub(crate) fn expire(&self, now: Instant, idle_max: Duration) {
-        self.idle
-            .borrow_mut()
-            .retain(|(stream, since)| now.since(*since) < idle_max && !stream.is_spent());
+        let mut idle = self.idle.borrow_mut();
+        let before = idle.len();
+        idle.retain(|(stream, since)| now.since(*since) < idle_max && !stream.is_spent());
+        self.have_left(before - idle.len());
     }
 
     /// Closes everything.
     pub(crate) fn drain(&self) {
-        self.idle.take();
+        self.have_left(self.idle.take().len());
     }
 
     /// Closes everything, now and later.
     pub(crate) fn clear(&self) {
         self.closed.set(true);
-        self.idle.take();
+        self.drain();
     }
 }
 

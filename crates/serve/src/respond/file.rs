@@ -80,6 +80,16 @@ impl Files {
         }
     }
 
+    /// Keeps no more than so many files open while nobody is sent them.
+    pub(crate) fn keep_open(&self, max: usize) {
+        self.cache.keep_open(max);
+    }
+
+    /// Closes files that nobody is sent; whether there were any.
+    pub(crate) fn give_up_open(&self) -> bool {
+        self.cache.give_up_open()
+    }
+
     /// Answers with the file at `path`, the part of the request's path that the route leaves. What is left to send of a
     /// large file is returned.
     #[inline]

@@ -264,7 +264,11 @@ impl Synthetic {
         }
         let waited = wait(query.wait, connection).await?;
         // Decided behind the wait: the server may have been asked to stop meanwhile.
-        let persists = query.persists(request, may_persist) && !connection.worker.stopping.get();
+        let is_followed = !connection.input.is_empty();
+        let persists = query.persists(request, may_persist)
+            && !connection
+                .worker
+                .ends_with_this(is_followed, &connection.stream);
         connection.closing = !persists;
         let context = Context {
             method: request.method,
@@ -427,6 +431,8 @@ async fn wait_for_next(idle: Duration, connection: &mut Connection) -> Result<()
         Ok(0) => connection.closing = true,
         Ok(_) => {}
         Err(error) if error.kind == Kind::TimedOut => connection.closing = true,
+        // Who ends the others that are idle ends this one, too.
+        Err(error) if error.kind == Kind::Stopping => {}
         Err(error) => return Err(error),
     }
     Ok(())

@@ -1,10 +1,14 @@
-//! A server that is asked to stop: idle connections end at once, what is in flight is finished, but not for ever.
+//! A server that is asked to stop: who has asked is answered, idle connections end in their time, what is in flight is
+//! finished, but not for ever.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::harness::{Peer, Step, cut_off_on_every_driver, on_every_driver, send};
+use crate::harness::{
+    Peer, Step, cut_off_on_every_driver, on_every_driver, on_simulated_cores, send, send_bytes,
+};
+use crate::limits::STOP_IDLE;
 use onrush_config::Plan;
 use onrush_config::plan::{OneLiner, ServerAddress};
 use onrush_engine::Stream;
@@ -21,8 +25,15 @@ fn fixed() -> Plan {
     Plan::one_liner(what, Vec::new())
 }
 
+fn synthetic() -> Plan {
+    Plan::one_liner(OneLiner::Synthetic, Vec::new())
+}
+
+/// A request that takes a while.
+const SLOW: &str = "GET /?t=20 HTTP/1.1\r\nHost: h\r\n\r\n";
+
 #[test]
-fn idle_connections_end_at_once() {
+fn idle_connections_end_in_an_orderly_way() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut fresh = site.connect(&address).await;
@@ -31,8 +42,90 @@ fn idle_connections_end_at_once() {
         used.receive_text().await;
         site.core.stop(PATIENT);
         assert_eq!(used.receive_all_or_reset().await, (Vec::new(), false));
-        // It may not have been accepted before the listener was gone.
-        assert_eq!(fresh.receive_all().await, b"");
+        assert_eq!(fresh.receive_all_or_reset().await, (Vec::new(), false));
+    });
+}
+
+#[test]
+fn what_was_idle_for_long_is_not_waited_for() {
+    on_simulated_cores(|site| async move {
+        let address = site.serve(&fixed());
+        let mut client = site.connect(&address).await;
+        client.send(GET.as_bytes()).await;
+        client.receive_text().await;
+        site.core.sleep(STOP_IDLE).await;
+        let before = site.core.now();
+        site.core.stop(PATIENT);
+        assert_eq!(client.receive_all_or_reset().await, (Vec::new(), false));
+        // In simulated time.
+        assert!(site.core.now().since(before) < STOP_IDLE / 2);
+    });
+}
+
+#[test]
+fn an_idle_connection_may_ask_once_more() {
+    on_every_driver(|site| async move {
+        let address = site.serve(&fixed());
+        let mut client = site.connect(&address).await;
+        client.send(GET.as_bytes()).await;
+        client.receive_text().await;
+        site.core.stop(PATIENT);
+        site.until("it stops", || site.core.is_stopping()).await;
+        client.send(GET.as_bytes()).await;
+        let answer = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+    });
+}
+
+#[test]
+fn whoever_has_connected_is_accepted_and_answered() {
+    on_every_driver(|site| async move {
+        let address = site.serve(&fixed());
+        let mut clients = Vec::new();
+        for _ in 0..20 {
+            let client = site.connect(&address).await;
+            client.send(GET.as_bytes()).await;
+            clients.push(client);
+        }
+        // In one turn with the last of them.
+        site.core.stop(PATIENT);
+        for client in &mut clients {
+            let answer = String::from_utf8(client.receive_all().await).unwrap();
+            assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        }
+    });
+}
+
+#[test]
+fn requests_that_have_come_behind_another_are_answered_too() {
+    on_every_driver(|site| async move {
+        let address = site.serve(&synthetic());
+        let mut client = site.connect(&address).await;
+        client.send(SLOW.repeat(3).as_bytes()).await;
+        site.core.stop(PATIENT);
+        let answers = String::from_utf8(client.receive_all().await).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3, "{answers}");
+        assert_eq!(answers.matches("Connection: close").count(), 1, "{answers}");
+    });
+}
+
+#[test]
+fn who_pipelines_without_end_is_ended() {
+    on_simulated_cores(|site| async move {
+        let address = site.serve(&fixed());
+        let client = site.connect(&address).await;
+        let (stream, core) = (Rc::clone(&client.stream), site.core.clone());
+        core.spawn(async move {
+            // Until the server has had enough.
+            while send_bytes(&stream, GET.repeat(10).as_bytes()).await.is_ok() {}
+        });
+        let mut client = client;
+        client.receive_until(b"ok").await;
+        site.core.stop(PATIENT);
+        let began = site.core.now();
+        client.receive_all_or_reset().await;
+        assert!(site.core.now().since(began) < STOP_IDLE * 4, "simulated");
     });
 }
 
@@ -125,28 +218,18 @@ fn a_head_that_is_arriving_is_waited_for() {
 }
 
 #[test]
-fn the_last_answer_of_a_pipeline_is_not_lost_to_requests_behind_it() {
+fn a_request_that_came_while_another_was_answered_is_answered_and_nothing_is_lost() {
     on_every_driver(|site| async move {
-        // The server is slow enough that the stop comes while a second request is already in the kernel.
-        let upstream = site.upstream(&[&[
-            Step::Read,
-            Step::Wait(Duration::from_millis(20)),
-            send(OK),
-            Step::WaitForEnd,
-        ]]);
-        let address = site.serve(&upstream.plan());
+        let address = site.serve(&synthetic());
         let mut client = site.connect(&address).await;
-        client.send(GET.as_bytes()).await;
-        site.until("it is at the server", || {
-            upstream.requests().concat().len() == 1
-        })
-        .await;
-        client.send(GET.as_bytes()).await;
+        client.send(SLOW.as_bytes()).await;
+        // It is in the kernel when the stop comes.
+        client.send(SLOW.as_bytes()).await;
         site.core.stop(PATIENT);
-        // It reads late: a reset would have thrown the answer away by then.
-        site.core.sleep(Duration::from_millis(50)).await;
-        let answer = String::from_utf8(client.receive_all().await).unwrap();
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        // It reads late: a reset would have thrown the answers away by then.
+        site.core.sleep(Duration::from_millis(100)).await;
+        let answers = String::from_utf8(client.receive_all().await).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
     });
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Cache {
     files: RefCell<HashMap<Box<[u8]>, Rc<Entry>, PathHash>>,
     /// Invariant: how many of `files` hold a descriptor.
     open: Cell<usize>,
+    /// As many as that at most.
+    open_max: Cell<usize>,
     /// When room was last made.
     room_made: Cell<Instant>,
     /// Whether the task that forgets idle files runs.
@@ -101,6 +103,7 @@ impl Cache {
             index: index.to_vec(),
             files: RefCell::new(HashMap::with_hasher(PathHash::new())),
             open: Cell::new(0),
+            open_max: Cell::new(FILES_OPEN_MAX),
             room_made: Cell::default(),
             forgetting: Cell::new(false),
             path: RefCell::default(),
@@ -160,11 +163,20 @@ impl Cache {
         Ok(entry)
     }
 
+    pub(super) fn keep_open(&self, max: usize) {
+        self.open_max.set(max.min(FILES_OPEN_MAX));
+    }
+
+    pub(super) fn give_up_open(&self) -> bool {
+        let has_any = self.open.get() > 0;
+        self.forget_where(|entry| matches!(entry.content, Content::Open(_)));
+        has_any
+    }
+
     fn open_or_make_room(&self, path: &[u8]) -> Result<Found, Missing> {
         self.renew_root();
         match self.open(path) {
-            Err(Missing::Busy(error)) if error.is_out_of_descriptors() && self.open.get() > 0 => {
-                self.forget_where(|entry| matches!(entry.content, Content::Open(_)));
+            Err(Missing::Busy(error)) if error.is_out_of_descriptors() && self.give_up_open() => {
                 self.open(path)
             }
             found => found,
@@ -267,7 +279,8 @@ impl Cache {
     fn keep(self: &Rc<Self>, path: &[u8], entry: &Rc<Entry>, core: &Core) {
         let is_open = matches!(entry.content, Content::Open(_));
         let has_room = || {
-            self.files.borrow().len() < FILES_MAX && (!is_open || self.open.get() < FILES_OPEN_MAX)
+            self.files.borrow().len() < FILES_MAX
+                && (!is_open || self.open.get() < self.open_max.get())
         };
         // Looking for room costs a walk over all files, so it is done once a second at most; a set of files larger than
         // the cache is then served in part from it, instead of throwing everything out in turn.

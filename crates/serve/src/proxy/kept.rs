@@ -1,0 +1,36 @@
+//! How many idle connections to servers one core may keep, over all pools.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The bound and the count.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    max: usize,
+    count: Cell<usize>,
+}
+
+impl Kept {
+    pub(crate) fn new(max: usize) -> Rc<Self> {
+        Rc::new(Self {
+            max,
+            count: Cell::new(0),
+        })
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.count.get() < self.max
+    }
+
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.count.get() > self.max
+    }
+
+    pub(super) fn add(&self, count: usize) {
+        self.count.set(self.count.get() + count);
+    }
+
+    pub(super) fn subtract(&self, count: usize) {
+        self.count.set(self.count.get() - count);
+    }
+}
