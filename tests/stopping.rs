@@ -115,7 +115,6 @@ fn whoever_has_connected_before_the_stop_is_answered() {
         for client in &mut clients {
             let answer = client.receive().expect("an answer");
             assert!(answer.ends_with("\r\n\r\nhello"), "{io}: {answer}");
-            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
         }
         drop(clients);
         let totals = Totals::of(&serve.program.finish());
@@ -146,7 +145,7 @@ fn requests_of_idle_connections_that_came_while_the_server_was_frozen_are_answer
         serve.program.signal(Signal::CONT);
         for client in &mut clients {
             let answer = client.receive().expect("an answer");
-            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+            assert!(answer.ends_with("\r\n\r\nhello"), "{io}: {answer}");
         }
         drop(clients);
         let totals = Totals::of(&serve.program.finish());

@@ -175,7 +175,8 @@ impl Server {
                 Ok(worker) => {
                     // The receiver waits for as many reports as there are cores.
                     let _ = ready.send(Ok(()));
-                    let cut_off = core.run() as u64;
+                    // Listeners may wait for handshakes to the end.
+                    let cut_off = (core.run() - worker.listening.get()) as u64;
                     Totals {
                         cut_off,
                         ..worker.meter.totals()
@@ -383,15 +384,22 @@ pub(crate) fn prepare(
 }
 
 async fn accept(listener: Listener, place: Rc<Place>, worker: Rc<Worker>) {
+    worker.listening.set(worker.listening.get() + 1);
+    accept_until_stopping(&listener, &place, &worker).await;
+    accept_last(&listener, &place, &worker).await;
+    worker.listening.set(worker.listening.get() - 1);
+}
+
+async fn accept_until_stopping(listener: &Listener, place: &Rc<Place>, worker: &Rc<Worker>) {
     let mut in_a_row = 0;
     loop {
         match listener.accept().await {
-            Ok(stream) => listen::greet(stream, &place, &worker),
+            Ok(stream) => listen::greet(stream, place, worker),
             Err(Error {
                 kind: Kind::Stopping,
                 ..
-            }) => return accept_last(&listener, &place, &worker).await,
-            Err(error) if is_want_of_room(&error) => wait_for_room(&worker, error).await,
+            }) => return,
+            Err(error) if is_want_of_room(&error) => wait_for_room(worker, error).await,
             Err(error) => {
                 worker.log.failure(&worker.core, format_args!("{error}"));
                 worker.core.sleep(ACCEPT_PAUSE).await;

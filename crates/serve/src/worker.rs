@@ -73,6 +73,8 @@ pub(crate) struct Worker {
     pub(crate) stopping: Cell<bool>,
     /// When that was.
     pub(crate) stop_began: Cell<Instant>,
+    /// Listeners whose tasks have not ended: no connections are cut off with them.
+    pub(crate) listening: Cell<usize>,
     /// Whether there is room for all clients.
     pub(crate) crowd: Arc<Crowd>,
     /// Bounds idle connections to servers.
@@ -131,6 +133,7 @@ impl Worker {
             log: Log::default(),
             stopping: Cell::new(false),
             stop_began: Cell::new(core.now()),
+            listening: Cell::new(0),
             crowd: Arc::clone(&shared.crowd),
             kept: Kept::new(shared.crowd.shares.kept()),
             date: Cell::new(date::format(core.unix_seconds())),
