@@ -67,6 +67,10 @@ async fn shake(
         ..Incoming::default()
     };
     let mut outbox = Outbox::new(stream);
+    if side.is_plain_http(incoming.bytes()) {
+        refuse_plain_http(stream).await?;
+        return Err(HandshakeError::PlainHttp);
+    }
     loop {
         match side.step(&mut incoming, &mut outbox)? {
             Step::Done => break,
@@ -165,7 +169,9 @@ impl Side {
 
     fn is_plain_http(&self, bytes: &[u8]) -> bool {
         match self {
-            Side::Server { .. } => bytes[0] != HANDSHAKE_RECORD && bytes[0].is_ascii_uppercase(),
+            Side::Server { .. } => bytes
+                .first()
+                .is_some_and(|&byte| byte != HANDSHAKE_RECORD && byte.is_ascii_uppercase()),
             Side::Client(_) => false,
         }
     }
