@@ -7,24 +7,33 @@ use super::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom: the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("engine", &[]),
-    ("tls", &["engine"]),
+    ("file", &[]),
+    ("tls", &["engine", "file"]),
     ("http", &[]),
     ("measure", &[]),
     ("chart", &["measure"]),
     ("config", &[]),
-    ("serve", &["engine", "tls", "http", "measure", "config"]),
-    ("load", &["engine", "tls", "http", "measure", "chart"]),
+    (
+        "serve",
+        &["engine", "file", "tls", "http", "measure", "config"],
+    ),
+    (
+        "load",
+        &["engine", "file", "tls", "http", "measure", "chart"],
+    ),
     ("tune", &[]),
     // Starts serve and load as child processes and never links them.
-    ("bench", &["measure", "chart", "tune"]),
+    ("bench", &["file", "measure", "chart", "tune"]),
     ("top", &["measure"]),
     // config for the values of flags: they are parsed as those of a file are. engine for the counters of drivers, which
     // take `unsafe`: tune is handed the function.
     (
         "cli",
-        &["engine", "serve", "load", "tune", "bench", "top", "config"],
+        &[
+            "engine", "file", "serve", "load", "tune", "bench", "top", "config",
+        ],
     ),
 ];
 

@@ -1,0 +1,330 @@
+//! Reading a file that a user has named.
+
+use std::fmt;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+
+use crate::limits::PIPE_SILENCE_MAX;
+
+/// Why a file cannot be read. Displays as the end of a sentence whose begin is the name of the file.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The system refuses.
+    System(io::Error),
+    /// It is something else than a file or a pipe: "a directory", "a device", "a socket".
+    Kind(&'static str),
+    /// A pipe without a writer, in which nothing is.
+    NoWriter,
+    /// A pipe whose writer sends nothing and does not close it.
+    Silent,
+    /// It has more than so many bytes.
+    TooLong(u64),
+    /// Its byte with this number, from 0, belongs to no UTF-8.
+    NotText(usize),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::System(error) => error.fmt(out),
+            Unreadable::Kind(kind) => write!(out, "it is {kind}: expected a file or a pipe"),
+            Unreadable::NoWriter => out.write_str(
+                "it is a pipe that nobody writes to: expected a file, or a pipe with its writer",
+            ),
+            Unreadable::Silent => write!(
+                out,
+                "it is a pipe whose writer has been silent for {} s: expected a file, or a writer that ends",
+                PIPE_SILENCE_MAX.as_secs()
+            ),
+            Unreadable::TooLong(bytes_max) => {
+                write!(
+                    out,
+                    "it is too long: expected at most {}",
+                    Bytes(*bytes_max)
+                )
+            }
+            Unreadable::NotText(at) => {
+                write!(
+                    out,
+                    "it is no text: byte {at} is not UTF-8; expected UTF-8 throughout"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Unreadable::System(error)
+    }
+}
+
+/// A number of bytes as people write it.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => {
+                write!(out, "{} MiB", bytes >> 20)
+            }
+            bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => {
+                write!(out, "{} KiB", bytes >> 10)
+            }
+            bytes => write!(out, "{bytes} bytes"),
+        }
+    }
+}
+
+/// A file that was opened to be read, or the end of a pipe, such as what a shell makes of `<(command)`.
+#[derive(Debug)]
+pub struct Input {
+    file: File,
+    found: Metadata,
+}
+
+impl Input {
+    /// Opens it. Never waits: not for the writer of a pipe, nor for a device.
+    ///
+    /// # Errors
+    /// When the system refuses, or it is neither a file nor a pipe. A device is not opened: for some that does something.
+    pub fn open(path: &Path) -> Result<Input, Unreadable> {
+        expect_file(&fs::metadata(path)?)?;
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits() as i32)
+            .open(path)?;
+        let found = file.metadata()?;
+        // Somebody may have put another thing in its place.
+        expect_file(&found)?;
+        Ok(Input { file, found })
+    }
+
+    /// What the system says of it.
+    pub fn metadata(&self) -> &Metadata {
+        &self.found
+    }
+
+    /// All of it, of at most `bytes_max` bytes: no more than one byte beyond is ever in memory.
+    ///
+    /// # Errors
+    /// When it is longer, the system refuses, or a pipe has no writer or a silent one.
+    pub fn read(self, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
+        let mut bytes = Vec::new();
+        if self.found.len() > bytes_max {
+            return Err(Unreadable::TooLong(bytes_max));
+        }
+        if self.found.file_type().is_fifo() {
+            self.read_pipe(bytes_max, &mut bytes)?;
+        } else {
+            self.file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+        }
+        if bytes.len() as u64 > bytes_max {
+            return Err(Unreadable::TooLong(bytes_max));
+        }
+        Ok(bytes)
+    }
+
+    /// [`Input::read`] of UTF-8.
+    ///
+    /// # Errors
+    /// As those, and when it is no text.
+    pub fn read_text(self, bytes_max: u64) -> Result<String, Unreadable> {
+        String::from_utf8(self.read(bytes_max)?)
+            .map_err(|error| Unreadable::NotText(error.utf8_error().valid_up_to()))
+    }
+
+    fn read_pipe(&self, bytes_max: u64, bytes: &mut Vec<u8>) -> Result<(), Unreadable> {
+        loop {
+            let room = (bytes_max + 1).saturating_sub(bytes.len() as u64);
+            // What was read before the pipe was empty is kept.
+            match (&self.file).take(room).read_to_end(bytes) {
+                Ok(0) if room > 0 && bytes.is_empty() => return Err(Unreadable::NoWriter),
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Until the pipe's writer has written or closed it.
+    fn wait(&self) -> Result<(), Unreadable> {
+        let silence = Timespec {
+            tv_sec: PIPE_SILENCE_MAX.as_secs() as i64,
+            tv_nsec: 0,
+        };
+        let mut polled = [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)];
+        match poll(&mut polled, Some(&silence)) {
+            Ok(0) => Err(Unreadable::Silent),
+            // A signal has its own handler.
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+}
+
+fn expect_file(found: &Metadata) -> Result<(), Unreadable> {
+    let kind = found.file_type();
+    if kind.is_dir() {
+        return Err(Unreadable::Kind("a directory"));
+    }
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err(Unreadable::Kind("a device"));
+    }
+    if kind.is_socket() {
+        return Err(Unreadable::Kind("a socket"));
+    }
+    Ok(())
+}
+
+/// What is in the file at `path`, of at most `bytes_max` bytes.
+///
+/// # Errors
+/// As those of [`Input::open`] and [`Input::read`].
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
+    Input::open(path)?.read(bytes_max)
+}
+
+/// The text in the file at `path`, of at most `bytes_max` bytes of UTF-8.
+///
+/// # Errors
+/// As those of [`read`], and when it is no text.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Unreadable> {
+    Input::open(path)?.read_text(bytes_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Place {
+            Place(tempfile::tempdir().expect("a directory"))
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn fifo(&self) -> PathBuf {
+            let path = self.path("fifo");
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                &path,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+                0,
+            )
+            .expect("a pipe");
+            path
+        }
+    }
+
+    fn said(path: &Path) -> String {
+        read(path, 16).expect_err("no file").to_string()
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_bound_and_not_beyond() {
+        let place = Place::new();
+        let path = place.path("file");
+        for (length, is_read) in [(0, true), (16, true), (17, false), (1 << 20, false)] {
+            fs::write(&path, vec![b'x'; length]).expect("a file");
+            let found = read(&path, 16);
+            assert_eq!(found.is_ok(), is_read, "{length}: {found:?}");
+        }
+        assert_eq!(said(&path), "it is too long: expected at most 16 bytes");
+        let said = Unreadable::TooLong(16 << 20).to_string();
+        assert_eq!(said, "it is too long: expected at most 16 MiB");
+    }
+
+    #[test]
+    fn what_the_kernel_makes_up_is_bounded_though_its_length_is_zero() {
+        let maps = Path::new("/proc/self/maps");
+        assert!(matches!(read(maps, 16), Err(Unreadable::TooLong(16))));
+        assert!(read(maps, 1 << 24).is_ok_and(|bytes| !bytes.is_empty()));
+    }
+
+    #[test]
+    fn what_is_no_file_is_said_and_not_waited_for() {
+        let place = Place::new();
+        assert_eq!(
+            said(place.0.path()),
+            "it is a directory: expected a file or a pipe"
+        );
+        assert_eq!(
+            said(Path::new("/dev/zero")),
+            "it is a device: expected a file or a pipe"
+        );
+        let socket = place.path("socket");
+        let _listener = UnixListener::bind(&socket).expect("a socket");
+        assert_eq!(said(&socket), "it is a socket: expected a file or a pipe");
+        assert_eq!(
+            said(&place.fifo()),
+            "it is a pipe that nobody writes to: expected a file, or a pipe with its writer"
+        );
+        assert!(said(&place.path("none")).starts_with("No such file"));
+    }
+
+    #[test]
+    fn a_pipe_is_read_while_its_writer_writes() {
+        // More than a pipe holds, so that the reader meets it empty; opened by name, as what `<(command)` stands for.
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let sent = vec![b'y'; 300_000];
+        let bytes = sent.clone();
+        let thread = std::thread::spawn(move || writer.write_all(&bytes));
+        let name = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let found = read(Path::new(&name), 1 << 20).expect("what was written");
+        thread.join().expect("no panic").expect("written");
+        assert!(found == sent);
+    }
+
+    #[test]
+    fn a_pipe_is_read_whose_writer_has_gone() {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        writer.write_all(b"left").expect("room");
+        drop(writer);
+        let name = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        assert_eq!(read(Path::new(&name), 16).expect("what is left"), b"left");
+    }
+
+    #[test]
+    fn a_pipe_without_an_end_is_read_up_to_the_bound() {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let thread = std::thread::spawn(move || while writer.write_all(&[0; 4096]).is_ok() {});
+        let name = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        assert!(matches!(
+            read(Path::new(&name), 1 << 18),
+            Err(Unreadable::TooLong(_))
+        ));
+        drop(reader);
+        thread.join().expect("no panic");
+    }
+
+    #[test]
+    fn what_is_no_text_is_said_with_its_place() {
+        let place = Place::new();
+        let path = place.path("file");
+        fs::write(&path, b"ab\xff").expect("a file");
+        let said = read_text(&path, 16).expect_err("no text").to_string();
+        assert_eq!(
+            said,
+            "it is no text: byte 2 is not UTF-8; expected UTF-8 throughout"
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! Files that users name: read within a bound, written whole or not at all.
+//!
+//! A name can lead to anything: a device without an end, a pipe that nobody writes to, a directory. What is no file is
+//! refused with one sentence and without a wait, and no file takes more memory than its reader has room for.
+#![forbid(unsafe_code)]
+
+mod input;
+mod output;
+
+pub mod limits;
+
+pub use input::{Input, Unreadable, read, read_text};
+pub use output::Output;

@@ -1,0 +1,10 @@
+//! Every bound of reading and writing files, each with its reason.
+
+use std::time::Duration;
+
+/// How long a pipe may be silent whose writer has not closed it: longer than a command behind `<(…)` takes to ask for a
+/// password, and a thread that reads a file again does not hang for ever.
+pub const PIPE_SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// How many names are tried for the file that becomes the output: one is free unless somebody takes them on purpose.
+pub(crate) const NAMES_TRIED_MAX: u32 = 16;

@@ -1,0 +1,363 @@
+//! Writing a file that a user has named.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::limits::NAMES_TRIED_MAX;
+
+/// A file that is going to be written. It is looked at before the work whose result it takes, so that a name that cannot
+/// be written costs no work.
+///
+/// A file comes to be whole or not at all: what is written goes beside it and takes its place at the end. What stood there
+/// stays until then, and stays when writing fails, or the program is killed. Only where that cannot be done (a device, a
+/// pipe, a file with several names or of another owner, a directory that takes no file) is it written in its place.
+#[derive(Debug)]
+pub struct Output {
+    /// As it was named.
+    path: PathBuf,
+    /// Where it is, behind all links.
+    place: PathBuf,
+    how: How,
+}
+
+#[derive(Debug)]
+enum How {
+    /// Under another name first; with the permissions of the file that it takes the place of.
+    Beside(Option<Permissions>),
+    /// In its place.
+    Within,
+}
+
+impl Output {
+    /// Looks whether the file at `path` can be written. Nothing of it changes yet.
+    ///
+    /// # Errors
+    /// Those of the system, and one for a directory.
+    pub fn new(path: &Path) -> io::Result<Output> {
+        // What /dev/stdout leads to is open already, and another file in its place would not be.
+        let is_open = ["/dev", "/proc"]
+            .iter()
+            .any(|above| path.starts_with(above));
+        let place = match fs::canonicalize(path) {
+            Ok(place) if !is_open => place,
+            _ => path.to_owned(),
+        };
+        let how = match fs::metadata(&place) {
+            Ok(found) if found.is_dir() => {
+                return Err(io::Error::from(io::ErrorKind::IsADirectory));
+            }
+            Ok(_) if is_open => How::Within,
+            Ok(found) => how_to_replace(&place, &found)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                drop(Beside::create(&place)?);
+                How::Beside(None)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Output {
+            path: path.to_owned(),
+            place,
+            how,
+        })
+    }
+
+    /// As it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file at `other` is the same, under whatever name. What is no file, such as `/dev/null`, takes what
+    /// several write, and is never the same.
+    pub fn is_same(&self, other: &Path) -> bool {
+        match (fs::metadata(&self.place), fs::metadata(other)) {
+            (Ok(own), Ok(other)) => {
+                own.is_file() && (own.dev(), own.ino()) == (other.dev(), other.ino())
+            }
+            (Err(_), Err(_)) => name_of(&self.place) == name_of(other),
+            (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+        }
+    }
+
+    /// Writes it with `fill`.
+    ///
+    /// # Errors
+    /// Those of `fill` and the system. What stood there then still does; a file that had to be written in its place is
+    /// empty.
+    pub fn write(self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let Output { place, how, .. } = self;
+        match how {
+            How::Beside(permissions) => {
+                let beside = Beside::create(&place)?;
+                filled(&beside.file, fill)?;
+                if let Some(permissions) = permissions {
+                    beside.file.set_permissions(permissions)?;
+                }
+                settled(&beside.file)?;
+                beside.take_place_of(&place)
+            }
+            How::Within => {
+                let file = OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .open(&place)?;
+                let outcome = filled(&file, fill);
+                if outcome.is_err() && file.metadata().is_ok_and(|found| found.is_file()) {
+                    // A part would look like the whole.
+                    let _ = file.set_len(0);
+                }
+                outcome
+            }
+        }
+    }
+}
+
+fn how_to_replace(place: &Path, found: &Metadata) -> io::Result<How> {
+    if !found.is_file() {
+        // Not opened: a pipe would wait for its reader, and a device may do something.
+        return Ok(How::Within);
+    }
+    drop(OpenOptions::new().write(true).open(place)?);
+    // Another file in its place would belong to us, and its other names would lead to the old one.
+    let is_only_ours = found.uid() == rustix::process::geteuid().as_raw() && found.nlink() == 1;
+    if is_only_ours && Beside::create(place).is_ok() {
+        return Ok(How::Beside(Some(found.permissions())));
+    }
+    Ok(How::Within)
+}
+
+/// The name itself is a link in none of its parts but perhaps those above.
+fn name_of(path: &Path) -> Option<PathBuf> {
+    let above = match path.parent() {
+        Some(above) if above != Path::new("") => above,
+        _ => Path::new("."),
+    };
+    Some(fs::canonicalize(above).ok()?.join(path.file_name()?))
+}
+
+fn filled(file: &File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut writer = BufWriter::new(file);
+    fill(&mut writer)?;
+    writer.flush()
+}
+
+/// File systems of other machines say only then that they were full.
+fn settled(file: &File) -> io::Result<()> {
+    match file.sync_data() {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A new file beside another; it goes when it has not taken the place of that.
+struct Beside {
+    file: File,
+    path: PathBuf,
+}
+
+impl Beside {
+    fn create(place: &Path) -> io::Result<Beside> {
+        let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let process = std::process::id();
+        let mut number = 0;
+        loop {
+            let own = format!(".{process}.{number}.part");
+            // A name of 255 bytes leaves no room for more.
+            let kept = name.len().min(NAME_BYTES_MAX - own.len());
+            let mut beside = std::ffi::OsString::new();
+            beside.push(".");
+            beside.push(prefix(name, kept - 1));
+            beside.push(own);
+            let path = place.with_file_name(beside);
+            match OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o666)
+                .open(&path)
+            {
+                Ok(file) => return Ok(Beside { file, path }),
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists && number < NAMES_TRIED_MAX =>
+                {
+                    number += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn take_place_of(self, place: &Path) -> io::Result<()> {
+        fs::rename(&self.path, place)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Gone already when it has taken its place.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The bytes of a file's name that Linux's file systems take (NAME_MAX, limits.h).
+const NAME_BYTES_MAX: usize = 255;
+
+fn prefix(name: &std::ffi::OsStr, length: usize) -> &std::ffi::OsStr {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(&name.as_bytes()[..length.min(name.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn failing(writer: &mut dyn Write) -> io::Result<()> {
+        writer.write_all(b"a part")?;
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn whole(writer: &mut dyn Write) -> io::Result<()> {
+        writer.write_all(b"whole")
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<String> = entries
+            .map(|entry| name(entry).to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_whole_or_what_it_was() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        let new = Output::new(&path).expect("writable");
+        assert_eq!(
+            names(directory.path()),
+            [""; 0],
+            "nothing before it is written"
+        );
+        new.write(failing).expect_err("it fails");
+        assert_eq!(names(directory.path()), [""; 0]);
+        Output::new(&path)
+            .expect("writable")
+            .write(whole)
+            .expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("ours");
+        Output::new(&path)
+            .expect("writable")
+            .write(failing)
+            .expect_err("it fails");
+        assert_eq!(fs::read(&path).expect("it is there"), b"whole");
+        Output::new(&path)
+            .expect("writable")
+            .write(|writer| writer.write_all(b"newer"))
+            .expect("written");
+        assert_eq!(fs::read(&path).expect("it is there"), b"newer");
+        assert_eq!(
+            fs::metadata(&path).expect("it is there").mode() & 0o777,
+            0o640
+        );
+        assert_eq!(names(directory.path()), ["file"]);
+    }
+
+    #[test]
+    fn a_link_stays_one_and_a_file_with_two_names_keeps_both() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("file"), "old").expect("a file");
+        symlink("file", path("link")).expect("a link");
+        Output::new(&path("link"))
+            .expect("writable")
+            .write(whole)
+            .expect("written");
+        assert!(path("link").is_symlink());
+        assert_eq!(fs::read(path("file")).expect("it is there"), b"whole");
+        fs::hard_link(path("file"), path("twin")).expect("a link");
+        let write = |fill: fn(&mut dyn Write) -> io::Result<()>| {
+            Output::new(&path("twin")).expect("writable").write(fill)
+        };
+        write(|writer| writer.write_all(b"newer")).expect("written");
+        assert_eq!(fs::read(path("file")).expect("it is there"), b"newer");
+        write(failing).expect_err("it fails");
+        assert_eq!(
+            fs::read(path("file")).expect("it is there"),
+            b"",
+            "no part of it"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let kind = |path: &Path| Output::new(path).expect_err("not writable").kind();
+        assert_eq!(kind(directory.path()), io::ErrorKind::IsADirectory);
+        assert_eq!(
+            kind(&directory.path().join("none/file")),
+            io::ErrorKind::NotFound
+        );
+        assert_eq!(kind(Path::new("")), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn devices_and_pipes_are_written_in_their_place() {
+        let full = Output::new(Path::new("/dev/full")).expect("a device");
+        let error = full.write(whole).expect_err("it is full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
+        Output::new(Path::new(&name))
+            .expect("a pipe")
+            .write(whole)
+            .expect("written");
+        drop(writer);
+        let mut read = String::new();
+        io::Read::read_to_string(&mut reader, &mut read).expect("an end");
+        assert_eq!(read, "whole");
+    }
+
+    #[test]
+    fn one_file_under_two_names_is_the_same() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("file"), "").expect("a file");
+        symlink("file", path("link")).expect("a link");
+        let is_same = |one: &str, other: &str| {
+            Output::new(&path(one))
+                .expect("writable")
+                .is_same(&path(other))
+        };
+        assert!(
+            is_same("file", "link")
+                && is_same("link", "file")
+                && is_same("new", "../new/../new") == false
+        );
+        assert!(is_same("new", "./new"));
+        assert!(!is_same("file", "new") && !is_same("new", "file") && !is_same("new", "other"));
+        let null = Output::new(Path::new("/dev/null")).expect("a device");
+        assert!(!null.is_same(Path::new("/dev/null")));
+    }
+
+    #[test]
+    fn the_longest_names_can_be_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x".repeat(NAME_BYTES_MAX));
+        Output::new(&path)
+            .expect("writable")
+            .write(whole)
+            .expect("written");
+        assert_eq!(fs::read(&path).expect("it is there"), b"whole");
+    }
+}
