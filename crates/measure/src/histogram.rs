@@ -9,11 +9,15 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 
 use crate::percentile;
 
+mod encoded;
 mod packed;
 
 /// The longest latency told apart from longer ones, in nanoseconds: one hour, beyond any timeout of
 /// a load run.
 pub const VALUE_MAX_NS: u64 = 3_600_000_000_000;
+
+/// Of bytes that are none.
+const NO_HISTOGRAM: &str = "not an HdrHistogram in V2 format";
 
 /// Significant decimal digits kept of each value, so at most 0.1 % off; the field's usual choice.
 const DIGITS: u8 = 3;
@@ -260,10 +264,11 @@ impl Histogram {
     /// bins, so within 0.1 %. Fails, saying why, when the bytes are something else or the histogram
     /// has other bounds.
     pub fn decode(bytes: &[u8]) -> Result<Histogram, String> {
+        let plain = encoded::plain(bytes)?;
         let read: hdrhistogram::Histogram<u64> =
             Deserializer::new()
-                .deserialize(&mut &bytes[..])
-                .map_err(|error| format!("not an HdrHistogram in V2 format: {error}"))?;
+                .deserialize(&mut &plain[..])
+                .map_err(|error| format!("{NO_HISTOGRAM}: {error}"))?;
         let mut histogram = Histogram::new();
         histogram
             .bins
