@@ -1,6 +1,6 @@
 //! Addresses as they are written: where to listen, and where a server listens.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::limits;
@@ -23,12 +23,19 @@ pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
         "localhost" => Ipv4Addr::LOCALHOST,
         _ => return Err(not_a_listen(text)),
     };
-    let port = parse_port(port).ok_or_else(|| not_a_listen(text))?;
+    let port = match parse_port(port) {
+        Port::Number(port) => port,
+        Port::Beyond => return Err(beyond(port, text)),
+        Port::None => return Err(not_a_listen(text)),
+    };
     let address = SocketAddr::new(IpAddr::V4(ip), port);
     Ok(Listen::plain(Address::Tcp(address)))
 }
 
 fn not_a_listen(text: &str) -> Invalid {
+    if let Some(wrong) = wrong_brackets_or_port(text, text) {
+        return wrong;
+    }
     if text.parse::<IpAddr>().is_ok() {
         let example = if text.contains(':') {
             format!("[{text}]:80")
@@ -41,6 +48,45 @@ fn not_a_listen(text: &str) -> Invalid {
     }
     Invalid::new(format!(
         "{text:?} is not an address to listen on: expected an IP address and a port such as \"0.0.0.0:80\", \"[::]:80\" or \":80\", or \"unix:/run/onrush.sock\""
+    ))
+}
+
+/// What is wrong with an address that is nearly one: an IPv6 address and a port without brackets between them, or a port
+/// that no port can have. `text` is what was written around `authority`.
+fn wrong_brackets_or_port(authority: &str, text: &str) -> Option<Invalid> {
+    if authority.parse::<IpAddr>().is_ok() && !authority.contains(':') {
+        return None;
+    }
+    let (host, port) = authority.rsplit_once(':')?;
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_address = |host: &str| host.parse::<Ipv6Addr>().is_ok();
+    let is_whole = is_address(authority);
+    match parse_port(port) {
+        Port::Beyond if bracketed.is_some_and(is_address) || host.parse::<Ipv4Addr>().is_ok() => {
+            Some(beyond(port, text))
+        }
+        // More than four digits are no part of an IPv6 address, and so a port.
+        Port::Number(_) | Port::Beyond if is_address(host) && !is_whole => {
+            Some(Invalid::new(format!(
+                "{text:?}: an IPv6 address stands in brackets before its port: expected \"[{host}]:{port}\""
+            )))
+        }
+        // It can be read both ways.
+        Port::Number(number) if is_whole && number >= 10 && is_address(host) => {
+            Some(Invalid::new(format!(
+                "{text:?} has no port, or is an IPv6 address without its brackets: expected \"[{authority}]:80\", or \"[{host}]:{port}\""
+            )))
+        }
+        Port::Number(_) | Port::Beyond | Port::None => None,
+    }
+}
+
+fn beyond(port: &str, text: &str) -> Invalid {
+    Invalid::new(format!(
+        "{text:?}: port {port} is out of range: expected {}",
+        limits::PORTS
     ))
 }
 
@@ -156,6 +202,9 @@ fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid
         check_server_port(address.port(), text)?;
         return Ok(ServerAddress::Ip(address));
     }
+    if let Some(wrong) = wrong_brackets_or_port(authority, text) {
+        return Err(wrong);
+    }
     let without_port = authority.parse::<IpAddr>().is_ok() || is_host_name(authority);
     let bracketed = authority.starts_with('[') && authority.ends_with(']');
     if without_port || bracketed {
@@ -177,7 +226,11 @@ fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid
     if !is_host_name(host) || is_number(host) {
         return Err(not_a_server());
     }
-    let port = parse_port(port).ok_or_else(not_a_server)?;
+    let port = match parse_port(port) {
+        Port::Number(port) => port,
+        Port::Beyond => return Err(beyond(port, text)),
+        Port::None => return Err(not_a_server()),
+    };
     check_server_port(port, text)?;
     Ok(ServerAddress::Name {
         host: host.to_ascii_lowercase(),
@@ -188,17 +241,28 @@ fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid
 fn check_server_port(port: u16, text: &str) -> Result<(), Invalid> {
     if port == 0 {
         return Err(Invalid::new(format!(
-            "server {text:?} has port 0, which nothing listens on"
+            "server {text:?} has port 0, which nothing listens on: expected {}",
+            limits::PORTS
         )));
     }
     Ok(())
 }
 
+/// A port as it is written.
+enum Port {
+    Number(u16),
+    /// A number that is none of a port.
+    Beyond,
+    /// No number.
+    None,
+}
+
 /// Digits only: `u16`'s own parser would take `+80`.
-fn parse_port(text: &str) -> Option<u16> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())?
+fn parse_port(text: &str) -> Port {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Port::None;
+    }
+    text.parse().map_or(Port::Beyond, Port::Number)
 }
 
 /// The path of a Unix socket; `text` is what was written around it.
@@ -252,7 +316,30 @@ mod tests {
             ("unix:x.sock", "unix:x.sock"),
             ("", &not("")),
             (":", &not(":")),
-            ("80000", &not("80000")),
+            (
+                "80000",
+                "error: \"80000\": port 80000 is out of range: expected 1 to 65535",
+            ),
+            (
+                "127.0.0.1:99999",
+                "error: \"127.0.0.1:99999\": port 99999 is out of range: expected 1 to 65535",
+            ),
+            (
+                "[::1]:99999",
+                "error: \"[::1]:99999\": port 99999 is out of range: expected 1 to 65535",
+            ),
+            (
+                "::1:80",
+                "error: \"::1:80\" has no port, or is an IPv6 address without its brackets: expected \"[::1:80]:80\", or \"[::1]:80\"",
+            ),
+            (
+                "::1:8080",
+                "error: \"::1:8080\" has no port, or is an IPv6 address without its brackets: expected \"[::1:8080]:80\", or \"[::1]:8080\"",
+            ),
+            (
+                "2001:db8::1:18080",
+                "error: \"2001:db8::1:18080\": an IPv6 address stands in brackets before its port: expected \"[2001:db8::1]:18080\"",
+            ),
             ("+80", &not("+80")),
             ("example.com:80", &not("example.com:80")),
             ("http://0.0.0.0:80", &not("http://0.0.0.0:80")),
@@ -322,13 +409,21 @@ mod tests {
             ),
             (
                 "10.0.0.1:0",
-                "error: server \"10.0.0.1:0\" has port 0, which nothing listens on",
+                "error: server \"10.0.0.1:0\" has port 0, which nothing listens on: expected 1 to 65535",
             ),
             (
                 "app:0",
-                "error: server \"app:0\" has port 0, which nothing listens on",
+                "error: server \"app:0\" has port 0, which nothing listens on: expected 1 to 65535",
             ),
             ("app:http", &not("app:http")),
+            (
+                "app:70000",
+                "error: \"app:70000\": port 70000 is out of range: expected 1 to 65535",
+            ),
+            (
+                "::1:80",
+                "error: \"::1:80\" has no port, or is an IPv6 address without its brackets: expected \"[::1:80]:80\", or \"[::1]:80\"",
+            ),
             ("10.0.0.256:80", &not("10.0.0.256:80")),
             ("a b:80", &not("a b:80")),
             ("app:", &not("app:")),

@@ -181,8 +181,44 @@ pub struct Findings<'text> {
     path: &'text Path,
     /// Where each line begins, ascending; the first at 0.
     lines: Vec<usize>,
+    errors: Kept,
+    warnings: Kept,
+}
+
+/// The findings of one severity that are shown: the first in the text, of however many.
+#[derive(Default)]
+struct Kept {
+    /// Somewhat more than are shown, in any order.
     found: Vec<Finding>,
-    errors: usize,
+    /// How many there were.
+    count: usize,
+    /// No finding behind this place is shown any more.
+    end: Option<usize>,
+}
+
+impl Kept {
+    /// Counts a finding; its message is made when it may be shown.
+    fn push(&mut self, severity: Severity, span: Span, message: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.end.is_some_and(|end| span.start > end) {
+            return;
+        }
+        self.found.push(Finding {
+            severity,
+            span,
+            message: message(),
+        });
+        if self.found.len() >= 2 * limits::FINDINGS_MAX {
+            self.cut();
+            self.end = self.found.last().map(|finding| finding.span.start);
+        }
+    }
+
+    /// To those that are shown, in the order of the text. What was found at one place stays in the order it was found in.
+    fn cut(&mut self) {
+        self.found.sort_by_key(|finding| finding.span.start);
+        self.found.truncate(limits::FINDINGS_MAX);
+    }
 }
 
 impl<'text> Findings<'text> {
@@ -194,28 +230,26 @@ impl<'text> Findings<'text> {
             text,
             path,
             lines,
-            found: Vec::new(),
-            errors: 0,
+            errors: Kept::default(),
+            warnings: Kept::default(),
         }
     }
 
     /// Something that keeps the configuration from being used.
     pub fn error(&mut self, span: Span, message: impl Into<String>) {
-        self.errors += 1;
-        self.found.push(Finding {
-            severity: Severity::Error,
-            span,
-            message: message.into(),
-        });
+        self.error_with(span, || message.into());
+    }
+
+    /// As [`Findings::error`], where there may be a million of them: a message that nobody will see is not made.
+    pub(crate) fn error_with(&mut self, span: Span, message: impl FnOnce() -> String) {
+        let fitting = || fit(&message());
+        self.errors.push(Severity::Error, span, fitting);
     }
 
     /// Something that is hardly what was meant.
     pub fn warning(&mut self, span: Span, message: impl Into<String>) {
-        self.found.push(Finding {
-            severity: Severity::Warning,
-            span,
-            message: message.into(),
-        });
+        let fitting = || fit(&message.into());
+        self.warnings.push(Severity::Warning, span, fitting);
     }
 
     /// The path `path` of the text: a relative one is meant from where the file is, not from where
@@ -226,7 +260,7 @@ impl<'text> Findings<'text> {
 
     /// How many errors were found so far.
     pub(crate) fn errors(&self) -> usize {
-        self.errors
+        self.errors.count
     }
 
     /// The line a span begins in, from 1.
@@ -239,16 +273,14 @@ impl<'text> Findings<'text> {
     ///
     /// # Errors
     /// When one was found.
-    pub fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
-        let severity = if self.errors > 0 {
-            Severity::Error
-        } else {
-            Severity::Warning
+    pub fn finish(self) -> Result<Vec<Diagnostic>, Errors> {
+        let (severity, mut kept) = match self.errors.count {
+            0 => (Severity::Warning, self.warnings),
+            _ => (Severity::Error, self.errors),
         };
-        self.found.retain(|finding| finding.severity == severity);
-        self.found.sort_by_key(|finding| finding.span.start);
-        let more = self.found.len().saturating_sub(limits::FINDINGS_MAX);
-        let listed = self.found.into_iter().take(limits::FINDINGS_MAX);
+        kept.cut();
+        let more = kept.count - kept.found.len();
+        let listed = kept.found.into_iter();
         let listed = listed
             .map(|finding| Diagnostic::new(finding, self.text, self.path))
             .collect();
@@ -257,6 +289,32 @@ impl<'text> Findings<'text> {
             Severity::Warning => Ok(listed),
         }
     }
+}
+
+/// Characters shown of a word of the file within a message; longer ones would hide what is said about them.
+const QUOTED_MAX: usize = 120;
+
+/// A message for one line: what is quoted in it comes from the file and may be of any length.
+///
+/// Quoted is what `{:?}` wrote: from one quotation mark to the next that no backslash stands before.
+pub(crate) fn fit(message: &str) -> String {
+    let mut fitting = String::with_capacity(message.len().min(1024));
+    let (mut is_quoted, mut is_escaped, mut length) = (false, false, 0);
+    for letter in message.chars() {
+        let is_mark = letter == '"' && !is_escaped;
+        is_escaped = is_quoted && letter == '\\' && !is_escaped;
+        if is_mark {
+            is_quoted = !is_quoted;
+            length = 0;
+        }
+        length += usize::from(is_quoted);
+        if !is_quoted || length <= QUOTED_MAX {
+            fitting.push(if letter.is_control() { ' ' } else { letter });
+        } else if length == QUOTED_MAX + 1 {
+            fitting.push('…');
+        }
+    }
+    fitting
 }
 
 #[cfg(test)]
@@ -331,6 +389,39 @@ mod tests {
         assert_eq!(errors.iter().count(), 50);
         assert!(errors.to_string().starts_with("a:1:1: no 0\n"));
         assert!(errors.to_string().ends_with("\nand 10 more"));
+    }
+
+    #[test]
+    fn a_million_errors_take_the_memory_and_the_messages_of_a_screenful() {
+        let text = "x\n".repeat(1000);
+        let mut findings = Findings::new(&text, Path::new("a"));
+        let mut made = 0;
+        for at in 0..1_000_000 {
+            findings.error_with(at..at + 1, || {
+                made += 1;
+                format!("no {at}")
+            });
+        }
+        assert_eq!(made, 2 * limits::FINDINGS_MAX);
+        assert!(findings.errors.found.len() <= 2 * limits::FINDINGS_MAX);
+        let errors = findings.finish().expect_err("errors were found");
+        assert_eq!(errors.iter().count(), limits::FINDINGS_MAX);
+        assert!(errors.to_string().ends_with("\nand 999950 more"));
+    }
+
+    #[test]
+    fn words_of_the_file_are_cut_within_a_message() {
+        let long = format!("\\\"{}", "x".repeat(1_000_000));
+        let message = fit(&format!(
+            "unknown key {long:?} in {:?}; nearest: \"a\"",
+            "b\u{1b}"
+        ));
+        let start = r#"unknown key "\\\"xxx"#;
+        assert!(message.starts_with(start), "{message}");
+        let end = r#"xxx…" in "b\u{1b}"; nearest: "a""#;
+        assert!(message.ends_with(end), "{message}");
+        assert!(message.chars().count() < 200, "{message}");
+        assert_eq!(fit("it isn't \"a\" or b"), "it isn't \"a\" or b");
     }
 
     #[test]

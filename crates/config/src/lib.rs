@@ -61,5 +61,26 @@ fn understood(text: &str, findings: &mut diagnostic::Findings<'_>) -> Option<Pla
         );
         return None;
     }
+    // Before the parser makes something of each, which takes fifty times the memory of the text.
+    for (what, max, of_line) in [
+        ("keys", limits::KEYS_MAX, equals_signs as fn(&str) -> usize),
+        ("[[tables]]", limits::TABLES_MAX, tables),
+    ] {
+        let count: usize = text.lines().map(of_line).sum();
+        if count > max {
+            let message =
+                format!("a configuration with {count} {what} is too long: expected at most {max}");
+            findings.error(0..0, message);
+            return None;
+        }
+    }
     read::read(text, findings)
+}
+
+fn equals_signs(line: &str) -> usize {
+    line.bytes().filter(|byte| *byte == b'=').count()
+}
+
+fn tables(line: &str) -> usize {
+    usize::from(line.trim_start().starts_with("[["))
 }

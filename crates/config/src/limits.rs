@@ -11,6 +11,16 @@ use crate::plan::Coding;
 /// tens of thousands of routes, are a tenth of it.
 pub const TEXT_MAX: usize = 16 << 20;
 
+/// Keys of a configuration, counted by their equals signs: forty for each of the [`ROUTES_MAX`] routes, and what is read of
+/// them fits 300 MB.
+pub const KEYS_MAX: usize = 500_000;
+
+/// Tables of lists such as `[[route]]`: of all kinds there are fewer than a quarter as many.
+pub const TABLES_MAX: usize = 100_000;
+
+/// Keys of one table that are compared with one that is missing: the largest table has 30 known ones.
+pub const KEYS_COMPARED_MAX: usize = 100;
+
 /// Errors or warnings shown of one file; beyond that the first ones are what matters.
 pub const FINDINGS_MAX: usize = 50;
 
@@ -26,6 +36,9 @@ pub const UPSTREAMS_MAX: usize = ROUTES_MAX;
 /// Where to listen when nothing is said: not reachable from outside, so a forgotten setting exposes
 /// nothing; a port that needs no privilege.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+/// The ports that something can listen on, in sentences (RFC 6335, section 6).
+pub const PORTS: &str = "1 to 65535";
 
 /// The port of `http://` without one (RFC 9110, section 4.2.1).
 pub const PORT_DEFAULT: u16 = 80;

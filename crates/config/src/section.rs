@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Findings, Span};
+use crate::limits;
 use crate::nearest::nearest;
 use crate::plan::FilePath;
 use crate::value::{self, Invalid};
@@ -63,9 +64,9 @@ impl<'file, 'text> Section<'file, 'text> {
             table,
             keys,
         };
-        for (key, _) in in_order(table) {
-            if !keys.known.contains(&key.get_ref().as_str()) {
-                findings.error(key.span(), section.why_not(key.get_ref()));
+        for key in table.keys() {
+            if !keys.known.contains(&key.get_ref().as_ref()) {
+                findings.error_with(key.span(), || section.why_not(key.get_ref()));
             }
         }
         section
@@ -148,9 +149,8 @@ impl<'file, 'text> Section<'file, 'text> {
         let is_misspelt = |written: &str| {
             !known.contains(&written) && nearest(written, known.iter().copied()) == Some(key)
         };
-        self.table
-            .keys()
-            .any(|written| written.get_ref() == key || is_misspelt(written.get_ref()))
+        let mut looked_at = self.table.keys().take(limits::KEYS_COMPARED_MAX);
+        self.has(key) || looked_at.any(|written| is_misspelt(written.get_ref()))
     }
 
     /// Reports each of `keys` that is there: they say nothing when `reason`.

@@ -10,6 +10,7 @@ mod network;
 mod password;
 mod template;
 
+use crate::diagnostic::fit;
 use crate::limits;
 use crate::plan::{Certificate, Io, Rate, Threads, Tls};
 
@@ -27,8 +28,9 @@ pub use template::parse_template;
 pub struct Invalid(String);
 
 impl Invalid {
+    /// A message for one line, whatever was written.
     pub(crate) fn new(message: impl Into<String>) -> Invalid {
-        Invalid(message.into())
+        Invalid(fit(&message.into()))
     }
 }
 
