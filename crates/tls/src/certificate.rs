@@ -8,7 +8,8 @@ use std::sync::Arc;
 use onrush_engine::clock;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::pem::Error::NoItemsFound;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
@@ -19,6 +20,7 @@ use x509_parser::time::ASN1Time;
 
 use crate::error::{Subject, Trouble, both};
 use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
+use crate::pem::{self, Wanted};
 
 /// Where a certificate comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,21 +79,35 @@ pub(crate) fn load(
             let message = format!("the certificate cannot be understood: {error}");
             vec![in_certificate(message)]
         })?;
+    if let Some(message) = pem::why_not_version(parsed.version().0) {
+        return Err(vec![in_certificate(message)]);
+    }
     let names = names(&parsed);
     warnings.extend(validity_trouble(&parsed).map(in_certificate));
-    let key = CertifiedKey::from_der(chain.clone(), key, provider).map_err(|error| {
-        let message = match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                format!(
-                    "{key_file}: this key does not belong to the certificate {certificate_file}"
-                )
-            }
-            error => format!("{key_file}: the key cannot be used: {error}"),
-        };
+    let in_key = |message: String| {
+        let message = format!("{key_file}: {message}");
         vec![Trouble::new(Subject::Key(index), message)]
-    })?;
+    };
+    let signing = provider
+        .key_provider
+        .load_private_key(key.clone_key())
+        .map_err(|error| in_key(pem::why_not_key(key.secret_der(), &error.to_string())))?;
+    let certified = CertifiedKey::new(chain.clone(), signing);
+    match certified.keys_match() {
+        // What cannot be compared may belong together.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            return Err(in_key(format!(
+                "this key does not belong to the certificate {certificate_file}"
+            )));
+        }
+        Err(error) => {
+            let message = format!("the certificate cannot be used: {error}");
+            return Err(vec![in_certificate(message)]);
+        }
+    }
     Ok(Certified {
-        key: Arc::new(key),
+        key: Arc::new(certified),
         names,
     })
 }
@@ -140,11 +156,12 @@ pub(crate) fn chain(
     let text = read(file).map_err(trouble)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
-        .map_err(|error| trouble(format!("this is no PEM file: {error}")))?;
+        .map_err(|error| {
+            let said = error.to_string();
+            trouble(pem::why_not(&text, Wanted::Certificate, Some(&said)))
+        })?;
     if chain.is_empty() {
-        return Err(trouble(
-            "there is no certificate in it (-----BEGIN CERTIFICATE-----)".into(),
-        ));
+        return Err(trouble(pem::why_not(&text, Wanted::Certificate, None)));
     }
     Ok(chain)
 }
@@ -158,28 +175,16 @@ fn private_key(file: &Path, index: usize) -> Result<PrivateKeyDer<'static>, Trou
     };
     let text = read(file).map_err(trouble)?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
-        trouble(match error {
-            pem::Error::NoItemsFound if contains(&text, b"BEGIN ENCRYPTED PRIVATE KEY") => {
-                "the key is encrypted; store it without a passphrase (openssl pkey)".into()
-            }
-            pem::Error::NoItemsFound => {
-                "there is no private key in it (-----BEGIN PRIVATE KEY-----)".into()
-            }
-            error => format!("this is no PEM file: {error}"),
-        })
+        let said = match error {
+            NoItemsFound => None,
+            error => Some(error.to_string()),
+        };
+        trouble(pem::why_not(&text, Wanted::Key, said.as_deref()))
     })
 }
 
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
-}
-
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    let found = fs::metadata(file).map_err(|error| format!("it cannot be read: {error}"))?;
-    if found.len() > PEM_BYTES_MAX {
-        return Err(format!("it is too long: {} bytes", found.len()));
-    }
-    fs::read(file).map_err(|error| format!("it cannot be read: {error}"))
+    onrush_file::read(file, PEM_BYTES_MAX).map_err(|error| format!("it cannot be read: {error}"))
 }
 
 /// Why a certificate should not be relied on today.

@@ -19,6 +19,7 @@ mod connector;
 
 mod certificate;
 mod cipher;
+mod pem;
 mod watch;
 
 mod error;

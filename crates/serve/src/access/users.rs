@@ -1,16 +1,16 @@
 //! Names and the hashes of their passwords: those of the configuration and those of a file as `htpasswd` writes it.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use argon2::Argon2;
 use argon2::password_hash::PasswordVerifier;
 use argon2::password_hash::phc::PasswordHash;
+use onrush_config::limits::FINDINGS_MAX;
 use onrush_config::plan::BasicAuth;
 use onrush_config::value::check_password_hash;
+use onrush_file::{Input, Unreadable};
 use sha_crypt::ShaCrypt;
 
 use crate::limits::USERS_FILE_BYTES_MAX;
@@ -47,10 +47,16 @@ impl Users {
         if let Some(path) = &plan.file {
             let text = read(path, warnings).map_err(|wrong| vec![wrong])?;
             let mut wrong = Vec::new();
+            let mut more = 0;
             for (line, number) in text.lines().zip(1..) {
-                if let Err(why) = add(line, &mut hashes) {
-                    wrong.push(format!("{}:{number}: {why}", path.display()));
+                match add(line, &mut hashes) {
+                    Ok(()) => {}
+                    Err(_) if wrong.len() == FINDINGS_MAX => more += 1,
+                    Err(why) => wrong.push(format!("{}:{number}: {why}", path.display())),
                 }
+            }
+            if more > 0 {
+                wrong.push(format!("{}: and {more} more", path.display()));
             }
             if !wrong.is_empty() {
                 return Err(wrong);
@@ -75,27 +81,16 @@ impl Users {
 
 fn read(path: &Path, warnings: &mut Vec<String>) -> Result<String, String> {
     let cannot =
-        |error: std::io::Error| format!("cannot read the users of {}: {error}", path.display());
-    let file = File::open(path).map_err(cannot)?;
-    let mode = file.metadata().map_err(cannot)?.permissions().mode();
+        |error: Unreadable| format!("cannot read the users of {}: {error}", path.display());
+    let file = Input::open(path).map_err(cannot)?;
+    let mode = file.metadata().permissions().mode();
     if mode & 0o004 != 0 {
         warnings.push(format!(
             "{}: everybody on this machine can read the hashes in it: chmod o-r",
             path.display()
         ));
     }
-    let mut text = String::new();
-    file.take(USERS_FILE_BYTES_MAX + 1)
-        .read_to_string(&mut text)
-        .map_err(cannot)?;
-    if text.len() as u64 > USERS_FILE_BYTES_MAX {
-        return Err(format!(
-            "{}: more than {} MiB",
-            path.display(),
-            USERS_FILE_BYTES_MAX >> 20
-        ));
-    }
-    Ok(text)
+    file.read_text(USERS_FILE_BYTES_MAX).map_err(cannot)
 }
 
 /// Takes in one line of a file. Neither hashes nor lines are repeated in what is said about them.
@@ -104,16 +99,43 @@ fn add(line: &str, hashes: &mut HashMap<Box<[u8]>, Hash>) -> Result<(), String> 
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
     }
-    let (name, hash) = line
+    if let Some(rest) = line.strip_prefix('\u{feff}') {
+        let name = rest.split(':').next().unwrap_or_default();
+        return Err(format!(
+            "{}: a byte order mark (BOM) stands before it, which would be a part of the name: save the file as UTF-8 without one",
+            shown(name)
+        ));
+    }
+    let (written, hash) = line
         .split_once(':')
         .filter(|(name, _)| !name.is_empty())
         .ok_or("expected NAME:HASH")?;
+    // RFC 7617 2: nobody can send such a name.
+    if let Some(bad) = written.chars().find(|letter| letter.is_control()) {
+        return Err(format!(
+            "{}: the name has a control character (U+{:04X}), which no client can send: write it without",
+            shown(written),
+            u32::from(bad)
+        ));
+    }
+    let name = shown(written);
     check_password_hash(hash).map_err(|error| format!("{name}: {error}"))?;
-    let before = hashes.insert(name.as_bytes().into(), Hash(hash.into()));
+    let before = hashes.insert(written.as_bytes().into(), Hash(hash.into()));
     match before {
         None => Ok(()),
         Some(_) => Err(format!("{name} has a password already")),
     }
+}
+
+/// A name as it is told: on one line, and not more of it than people read.
+fn shown(name: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let mut shown: String = name.chars().take(SHOWN_MAX).map(printable).collect();
+    if shown.len() < name.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 impl Hash {
@@ -206,12 +228,24 @@ mod tests {
             ("\nali:secret", "htpasswd:2: ali: this is no hash"),
             (&*twice, "htpasswd:2: ali has a password already"),
             ("# nobody\n", "htpasswd: no user is in it"),
+            (
+                "\u{feff}ali:x",
+                "htpasswd:1: ali: a byte order mark (BOM) stands before it",
+            ),
+            (
+                "a\0li:x",
+                "htpasswd:1: a li: the name has a control character (U+0000)",
+            ),
         ] {
             let wrong = users(&[], Some(text)).expect_err(text);
             assert!(wrong.len() == 1 && wrong[0].starts_with(said), "{wrong:?}");
         }
         let both = users(&[], Some("a\nb\n")).expect_err("two lines");
         assert_eq!(both.len(), 2);
+        let many = users(&[], Some(&"a\n".repeat(100_000))).expect_err("no lines");
+        assert_eq!(many.len(), FINDINGS_MAX + 1);
+        let last = many.last().map(String::as_str);
+        assert_eq!(last, Some("htpasswd: and 99950 more"));
     }
 
     #[test]

@@ -166,7 +166,7 @@ fn what_is_wrong_with_files_is_said_of_all_of_them_with_their_names() {
             "a.key",
             "missing.pem: it cannot be read: No such file",
         ),
-        ("a.pem", "a.pem", "a.pem: there is no private key in it"),
+        ("a.pem", "a.pem", "a.pem: it holds a certificate and no key"),
         ("a.pem", "locked.key", "the key is encrypted"),
     ] {
         let identity = Identity::Files {

@@ -1,0 +1,350 @@
+//! What is wrong with a file that should hold certificates or a key, in the words of whoever has to mend it. Pure: it looks
+//! at bytes that could not be used.
+
+use x509_parser::der_parser::asn1_rs::{Any, FromDer, Integer, Oid, Sequence};
+
+/// What a file is expected to hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Certificate,
+    Key,
+}
+
+impl Wanted {
+    /// The tool of OpenSSL that reads and writes it.
+    fn tool(self) -> &'static str {
+        match self {
+            Wanted::Certificate => "x509",
+            Wanted::Key => "pkey",
+        }
+    }
+}
+
+/// Why nothing of the kind was found in `bytes`, what was expected, and the command that makes it so where there is one.
+/// `trouble` is what the reader of PEM said, if it said anything.
+pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> String {
+    let tool = wanted.tool();
+    if bytes.is_empty() {
+        return format!("it is empty: expected {}", form(wanted));
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return "it is UTF-16: expected PEM, which is ASCII; save it as plain text".into();
+    }
+    if is_der(bytes) {
+        return if Pkcs12::is(bytes) {
+            "it is PKCS #12: expected PEM; convert it: openssl pkcs12 -in FILE -nodes -out FILE.pem"
+                .into()
+        } else {
+            format!(
+                "it is DER: expected PEM; convert it: openssl {tool} -inform DER -in FILE -out FILE.pem"
+            )
+        };
+    }
+    let labels = labels(bytes);
+    if let Some(cut) = labels.iter().find(|label| !is_closed(bytes, label)) {
+        return format!(
+            "it is cut off: there is no -----END {cut}----- behind -----BEGIN {cut}-----; copy the whole file"
+        );
+    }
+    let has = |label: &str| labels.iter().any(|found| found == label);
+    if wanted == Wanted::Key {
+        if has("ENCRYPTED PRIVATE KEY") || contains(bytes, b"Proc-Type: 4,ENCRYPTED") {
+            return "the key is encrypted, and nobody is there to ask for its passphrase; store it without one: openssl pkey -in FILE -out FILE.key".into();
+        }
+        if has("OPENSSH PRIVATE KEY") {
+            return "it is a key in OpenSSH's own form: expected PKCS #8, PKCS #1 or SEC 1; convert a copy: ssh-keygen -p -N '' -m PKCS8 -f FILE".into();
+        }
+        if has("DSA PRIVATE KEY") {
+            return format!("the key is of the kind DSA: {TAKEN}");
+        }
+    }
+    match (trouble, labels.first()) {
+        (Some(trouble), Some(_)) => format!(
+            "its PEM cannot be read: {trouble}; expected {}",
+            form(wanted)
+        ),
+        (_, Some(label)) => format!("it holds {}: expected {}", readable(label), form(wanted)),
+        (_, None) => match wanted {
+            Wanted::Certificate => {
+                "there is no certificate in it (-----BEGIN CERTIFICATE-----)".into()
+            }
+            Wanted::Key => "there is no private key in it (-----BEGIN PRIVATE KEY-----)".into(),
+        },
+    }
+}
+
+/// Keys that are taken, and how to come by one.
+const TAKEN: &str = "taken are RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
+
+/// What is said of a private key, in DER of any of its three forms, that cannot be used: its own kind and size, and what
+/// is taken.
+pub(crate) fn why_not_key(der: &[u8], trouble: &str) -> String {
+    match kind(der) {
+        Some(kind) => format!("the key is of the kind {kind}: {TAKEN}"),
+        None => format!("the key cannot be used ({trouble}): {TAKEN}"),
+    }
+}
+
+/// The version of an X.509 certificate, when it is none that is taken.
+pub(crate) fn why_not_version(version: u32) -> Option<String> {
+    // Written from 0 (RFC 5280 4.1.2.1).
+    (version != 2).then(|| {
+        format!(
+            "the certificate is of X.509 version {}, which has no names of hosts and is not taken: expected version 3, such as openssl req -x509 -addext subjectAltName=DNS:NAME makes",
+            version + 1
+        )
+    })
+}
+
+fn form(wanted: Wanted) -> &'static str {
+    match wanted {
+        Wanted::Certificate => "PEM with -----BEGIN CERTIFICATE-----",
+        Wanted::Key => "PEM with -----BEGIN PRIVATE KEY-----",
+    }
+}
+
+/// A label in words.
+fn readable(label: &str) -> String {
+    match label {
+        "CERTIFICATE" => "a certificate and no key".into(),
+        "PUBLIC KEY" | "RSA PUBLIC KEY" => "a public key".into(),
+        "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => {
+            "a request for a certificate, which an authority has to sign".into()
+        }
+        label if label.ends_with("PRIVATE KEY") => "a private key".into(),
+        label => format!("a {label}"),
+    }
+}
+
+/// The labels of what begins in a PEM file (RFC 7468 2), of which nobody needs more than a few.
+fn labels(bytes: &[u8]) -> Vec<String> {
+    const LABELS_MAX: usize = 8;
+    const LABEL_BYTES_MAX: usize = 64;
+    let text = String::from_utf8_lossy(bytes);
+    let begin = |line: &str| {
+        let label = line
+            .trim()
+            .strip_prefix("-----BEGIN ")?
+            .strip_suffix("-----")?;
+        (label.len() <= LABEL_BYTES_MAX)
+            .then(|| label.replace(|letter: char| letter.is_control(), " "))
+    };
+    text.lines().filter_map(begin).take(LABELS_MAX).collect()
+}
+
+fn is_closed(bytes: &[u8], label: &str) -> bool {
+    contains(bytes, format!("-----END {label}-----").as_bytes())
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// A sequence of more than 127 bytes, as certificates and keys are, which no text begins with.
+fn is_der(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x30, 0x80..=0x84, ..])
+        || (bytes.first() == Some(&0x30)
+            && Sequence::from_der(bytes).is_ok_and(|(rest, _)| rest.is_empty()))
+}
+
+/// RFC 7292 4: a sequence whose first element is the version 3, and whose second is a sequence.
+struct Pkcs12;
+
+impl Pkcs12 {
+    fn is(bytes: &[u8]) -> bool {
+        let Ok((_, outer)) = Sequence::from_der(bytes) else {
+            return false;
+        };
+        let Ok((rest, version)) = Integer::from_der(&outer.content) else {
+            return false;
+        };
+        version.as_u32() == Ok(3) && Sequence::from_der(rest).is_ok()
+    }
+}
+
+/// The kind and the size of a private key: PKCS #8 (RFC 5958 2), PKCS #1 (RFC 8017 A.1.2) or SEC 1 (RFC 5915 3).
+fn kind(der: &[u8]) -> Option<String> {
+    let (_, outer) = Sequence::from_der(der).ok()?;
+    let (rest, _version) = Integer::from_der(&outer.content).ok()?;
+    let (behind, second) = Any::from_der(rest).ok()?;
+    match second.tag().0 {
+        // PKCS #1: the modulus.
+        2 => rsa(&outer.content),
+        // SEC 1: the key, and then in [0] its curve.
+        4 => {
+            let (_, parameters) = Any::from_der(behind).ok()?;
+            let (_, curve) = Oid::from_der(parameters.data).ok()?;
+            Some(elliptic(&curve))
+        }
+        // PKCS #8: the algorithm with its parameters, and the key in an octet string.
+        16 => {
+            let (parameters, algorithm) = Oid::from_der(second.data).ok()?;
+            let (_, key) = Any::from_der(behind).ok()?;
+            match algorithm.to_id_string().as_str() {
+                "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => {
+                    let (_, inner) = Sequence::from_der(key.data).ok()?;
+                    rsa(&inner.content)
+                }
+                "1.2.840.10045.2.1" => match Oid::from_der(parameters) {
+                    Ok((_, curve)) => Some(elliptic(&curve)),
+                    Err(_) => {
+                        Some("ECDSA with parameters of its own instead of a named curve".into())
+                    }
+                },
+                "1.2.840.10040.4.1" => Some("DSA".into()),
+                "1.3.101.110" => Some("X25519, which signs nothing".into()),
+                "1.3.101.111" => Some("X448, which signs nothing".into()),
+                "1.3.101.112" => Some("Ed25519".into()),
+                "1.3.101.113" => Some("Ed448".into()),
+                other => Some(format!("with the identifier {other}")),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The content of an RSAPrivateKey: a version and the modulus.
+fn rsa(content: &[u8]) -> Option<String> {
+    let (rest, _version) = Integer::from_der(content).ok()?;
+    let (_, modulus) = Integer::from_der(rest).ok()?;
+    let bytes: &[u8] = modulus.as_ref();
+    let first = bytes.iter().position(|byte| *byte != 0)?;
+    let bits = (bytes.len() - first) * 8 - bytes[first].leading_zeros() as usize;
+    Some(format!("RSA with {bits} bits"))
+}
+
+fn elliptic(curve: &Oid<'_>) -> String {
+    let curve = curve.to_id_string();
+    let name = match curve.as_str() {
+        "1.2.840.10045.3.1.7" => "P-256",
+        "1.3.132.0.34" => "P-384",
+        "1.3.132.0.35" => "P-521",
+        "1.3.132.0.33" => "P-224",
+        "1.2.840.10045.3.1.1" => "P-192",
+        "1.3.132.0.10" => "secp256k1",
+        "1.3.36.3.3.2.8.1.1.7" => "brainpoolP256r1",
+        "1.3.36.3.3.2.8.1.1.11" => "brainpoolP384r1",
+        "1.3.36.3.3.2.8.1.1.13" => "brainpoolP512r1",
+        other => other,
+    };
+    format!("ECDSA on {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// What OpenSSL makes of these words, in a file.
+    fn openssl(words: &str) -> Vec<u8> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("out");
+        let words: Vec<&str> = words.split(' ').collect();
+        // Some want their number last.
+        let (tool, words) = words.split_first().expect("a tool");
+        let mut command = Command::new("openssl");
+        let made = command
+            .arg(tool)
+            .arg("-out")
+            .arg(&path)
+            .args(words)
+            .output();
+        let made = made.unwrap_or_else(|error| panic!("openssl: {error}"));
+        assert!(made.status.success(), "{words:?}: {made:?}");
+        std::fs::read(path).expect("what it made")
+    }
+
+    #[test]
+    fn keys_that_are_not_taken_are_called_by_their_kind_and_size() {
+        for (words, expected) in [
+            (
+                "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:1024 -outform DER",
+                "RSA with 1024 bits",
+            ),
+            ("genrsa -traditional 1024", "RSA with 1024 bits"),
+            (
+                "ecparam -name secp256k1 -genkey -noout",
+                "ECDSA on secp256k1",
+            ),
+            (
+                "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-224 -outform DER",
+                "ECDSA on P-224",
+            ),
+            ("genpkey -algorithm ED448 -outform DER", "Ed448"),
+            ("genpkey -algorithm X25519 -outform DER", "X25519"),
+        ] {
+            let made = openssl(words);
+            let der = match rustls::pki_types::PrivateKeyDer::from_pem_slice(&made) {
+                Ok(key) => key.secret_der().to_vec(),
+                Err(_) => made,
+            };
+            let said = why_not_key(&der, "x");
+            let kind = format!("the key is of the kind {expected}");
+            assert!(
+                said.starts_with(&kind) && said.contains("taken are RSA of 2048"),
+                "{words}: {said}"
+            );
+        }
+        assert!(
+            why_not_key(b"\x30\x00", "why").starts_with("the key cannot be used (why): taken are")
+        );
+    }
+
+    use rustls::pki_types::pem::PemObject;
+
+    #[test]
+    fn what_is_no_pem_of_a_key_is_said_with_the_way_to_one() {
+        let der = openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -outform DER");
+        let ed = openssl("genpkey -algorithm ED25519 -outform DER");
+        let pem = openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256");
+        let cut = &pem[..pem.len() / 2];
+        let locked = openssl(
+            "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -aes128 -pass pass:abcd",
+        );
+        for (bytes, part) in [
+            (&der[..], "it is DER: expected PEM; convert it: openssl pkey -inform DER"),
+            (&ed[..], "it is DER: "),
+            (cut, "it is cut off: there is no -----END PRIVATE KEY-----"),
+            (&locked[..], "the key is encrypted"),
+            (b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", "the key is encrypted"),
+            (b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", "ssh-keygen -p"),
+            (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "it holds a certificate and no key"),
+            (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "it holds a public key"),
+            (b"", "it is empty"),
+            (b"hello", "there is no private key in it"),
+            (b"\xff\xfe-\0", "it is UTF-16"),
+        ] {
+            let said = why_not(bytes, Wanted::Key, None);
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let said = why_not(&pem, Wanted::Key, Some("bad base64"));
+        assert!(said.contains("cannot be read: bad base64"), "{said}");
+    }
+
+    #[test]
+    fn what_is_no_pem_of_a_certificate_is_said_with_the_way_to_one() {
+        let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=a -keyout /dev/null -outform DER";
+        let der = openssl(words);
+        for (bytes, part) in [
+            (
+                &der[..],
+                "it is DER: expected PEM; convert it: openssl x509 -inform DER",
+            ),
+            (b"-----BEGIN CERTIFICATE-----\nAAAA\n", "it is cut off"),
+            (
+                b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+                "it holds a private key",
+            ),
+            (
+                b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n",
+                "an authority has to sign",
+            ),
+            (b"hello", "there is no certificate in it"),
+        ] {
+            let said = why_not(bytes, Wanted::Certificate, None);
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert_eq!(why_not_version(2), None);
+        assert!(why_not_version(0).is_some_and(|said| said.contains("X.509 version 1")));
+    }
+}
