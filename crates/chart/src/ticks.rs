@@ -45,19 +45,37 @@ pub fn log_ticks(min: f64, max: f64) -> Vec<f64> {
     all[from..=to].to_vec()
 }
 
-/// The percentiles an axis of `1 / (1 - p)` is marked with, as far as the data goes.
+/// The percentiles an axis of `1 / (1 - p)` from the median to `last` is marked with: the nines, and its end.
 pub fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
-    [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999]
-        .into_iter()
+    let named = |percentile: f64| {
+        let name = onrush_measure::units::percentile(percentile);
+        (tail(percentile), format!("{name} %"))
+    };
+    let nines = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999].into_iter();
+    let mut ticks: Vec<(f64, String)> = nines
         .filter(|percentile| tail(*percentile) <= last * 1.001)
-        .map(|percentile| {
-            (
-                tail(percentile),
-                format!("{} %", onrush_measure::units::percentile(percentile)),
-            )
-        })
-        .collect()
+        .map(named)
+        .collect();
+    let Some((highest, _)) = ticks.last() else {
+        return ticks;
+    };
+    if last <= highest * 1.02 {
+        return ticks;
+    }
+    // As many digits as the nines around it have.
+    let digits = 10_f64.powf((last.log10().floor() - 1.0).max(0.0));
+    let end = ((100.0 - 100.0 / last) * digits).round() / digits;
+    // Its name would be written over that of a tick nearby.
+    let room = (last / highest).ln() / (last / 2.0).ln();
+    if room < END_ROOM && ticks.len() > 1 {
+        ticks.pop();
+    }
+    ticks.push((last, named(end).1));
+    ticks
 }
+
+/// The share of an axis that the name of a percentile takes: 45 of 320 units.
+const END_ROOM: f64 = 0.15;
 
 /// `1 / (1 - p)`: one in how many requests is slower.
 pub fn tail(percentile: f64) -> f64 {
@@ -123,6 +141,23 @@ mod tests {
             .map(|(_, text)| text)
             .collect();
         assert_eq!(labels, ["50 %", "90 %", "99 %", "99.9 %"]);
+    }
+
+    #[test]
+    fn a_percentile_axis_is_labelled_to_its_end() {
+        let labels = |last: f64| -> Vec<String> {
+            let ticks = percentile_ticks(last);
+            assert!((ticks[ticks.len() - 1].0 - last).abs() <= last * 0.02);
+            ticks.into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(labels(1_000.0), ["50 %", "90 %", "99 %", "99.9 %"]);
+        assert_eq!(labels(501.0), ["50 %", "90 %", "99 %", "99.8 %"]);
+        assert_eq!(labels(126.0), ["50 %", "90 %", "99.2 %"]);
+        assert_eq!(
+            labels(6_310.0),
+            ["50 %", "90 %", "99 %", "99.9 %", "99.98 %"]
+        );
+        assert_eq!(labels(5.0), ["50 %", "80 %"]);
     }
 
     #[test]
