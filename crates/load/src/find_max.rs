@@ -29,8 +29,10 @@ const DOUBT_MAX: f64 = 0.05;
 pub enum Held {
     /// The condition held.
     Yes,
-    /// It did not, or the target did not keep up with the rate.
+    /// It did not.
     No,
+    /// It did, but the target did not keep up with the rate, so that it says nothing of it.
+    RateNotKept,
     /// Nothing can be said of the target: the generator was the limit.
     GeneratorLimit,
 }
@@ -98,6 +100,8 @@ pub enum Answer {
 pub enum Ceiling {
     /// The condition failed at a higher rate.
     Condition,
+    /// The target did not keep up with a higher rate.
+    Target,
     /// The generator could not make a higher rate: the target may hold more.
     Generator,
     /// No higher rate can be asked for.
@@ -117,6 +121,8 @@ struct Score {
     rate: u64,
     held: u32,
     trials: u32,
+    /// How many failed because the target did not keep up.
+    not_kept: u32,
     /// Whether the generator was the limit in any of them.
     is_generators: bool,
 }
@@ -222,12 +228,14 @@ impl Search {
                         rate: trial.rate,
                         held: 0,
                         trials: 0,
+                        not_kept: 0,
                         is_generators: false,
                     });
                     scores.len() - 1
                 });
             scores[at].trials += 1;
             scores[at].held += u32::from(trial.held == Held::Yes);
+            scores[at].not_kept += u32::from(trial.held == Held::RateNotKept);
             scores[at].is_generators |= trial.held == Held::GeneratorLimit;
         }
         scores
@@ -249,9 +257,10 @@ fn narrow(highest: Score, lowest_failed: &Score) -> Step {
     if failed as f64 / held as f64 > FIND_PRECISION && held < middle && middle < failed {
         return Step::Try(round(middle, held, failed));
     }
-    let ceiling = match lowest_failed.is_generators {
-        true => Ceiling::Generator,
-        false => Ceiling::Condition,
+    let ceiling = match lowest_failed {
+        failed if failed.is_generators => Ceiling::Generator,
+        failed if 2 * failed.not_kept > failed.trials - failed.held => Ceiling::Target,
+        _ => Ceiling::Condition,
     };
     confirm(highest, ceiling)
 }
@@ -292,7 +301,8 @@ impl fmt::Display for Answer {
                 ceiling,
             } => {
                 let above = match ceiling {
-                    Ceiling::Condition => format!("it failed {:.0} % above that or less", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Condition => format!("the condition failed {:.0} % above that or less", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Target => format!("{:.0} % above that or less the target answered fewer requests than it was asked", (FIND_PRECISION - 1.0) * 100.0),
                     Ceiling::Generator => "the generator could not make more (-t, --cpus), so the target may hold more".to_owned(),
                     Ceiling::Rates => "no higher rate can be asked for".to_owned(),
                 };
@@ -305,7 +315,7 @@ impl fmt::Display for Answer {
             }
             Answer::Never { rate } => write!(
                 out,
-                "none: the condition fails even at {} requests per second",
+                "none: even at {} requests per second the condition fails, or the target does not keep up",
                 number(rate)
             ),
             Answer::Unsteady { rate: Some(rate) } => write!(
@@ -346,7 +356,8 @@ impl fmt::Display for Trial {
             |us: Option<f64>| us.map_or("-".to_owned(), |us| units::nanoseconds(us * 1000.0));
         let held = match self.held {
             Held::Yes => "holds",
-            Held::No => "fails",
+            Held::No => "the condition fails",
+            Held::RateNotKept => "the target did not keep up",
             Held::GeneratorLimit => "the generator was the limit",
         };
         write!(
@@ -562,6 +573,7 @@ mod tests {
             rate: 1,
             held,
             trials,
+            not_kept: 0,
             is_generators: false,
         };
         for (held, trials, is_sure) in [

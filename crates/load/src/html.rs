@@ -31,7 +31,13 @@ pub fn page(report: &Report) -> String {
     for figure in charts::of(report, times.as_ref()) {
         body.push_str(&figure);
     }
-    body.push_str("</div>\n</section>\n");
+    body.push_str("</div>\n");
+    if report.requests == 0 {
+        body.push_str(
+            "<p class=\"about\">There were no answers, so there is nothing to draw of them.</p>\n",
+        );
+    }
+    body.push_str("</section>\n");
     if let Some(times) = &times {
         percentiles(&mut body, times);
     }
@@ -81,7 +87,10 @@ fn tiles(body: &mut String, report: &Report) {
     let mut all = vec![(
         units::rate(report.rps),
         "answers",
-        format!("{} in all", units::count(report.requests)),
+        match report.requests {
+            0 => "no answers".to_owned(),
+            requests => format!("{} in all", units::count(requests)),
+        },
     )];
     for (percentile, what) in [("50", "median response"), ("99", "p99"), ("99.9", "p99.9")] {
         if let Some(us) = of(percentile) {

@@ -14,6 +14,17 @@ pub const REQUEST_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of a request's body. Each core has a copy of it, and what larger ones measure is a network.
 pub const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Bytes of a file of requests, of rows of data or of a browser's recording: hundreds of thousands of requests, or a
+/// recording of hours with the answers in it. They are all held in memory.
+pub const REQUESTS_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes of an access log: about five million lines. Its text is given back before the run; sixteen bytes of each line stay.
+pub const ACCESS_LOG_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of the JSON of a result: one with an hour of seconds and a hundred kinds of requests has 3 MB, and merged ones
+/// have no more kinds.
+pub const RESULT_BYTES_MAX: u64 = 64 << 20;
+
 /// Bytes of a body up to which it is copied behind each head, so that both leave in one piece of memory; copying
 /// that much takes a microsecond.
 pub const BODY_COPIED_MAX: usize = 8 * 1024;
@@ -183,8 +194,8 @@ pub const HOPELESS_ANSWERS_MIN: u64 = 100;
 /// decides the 95th percentile.
 pub const MERGE_SKEW_SHARE_MAX: f64 = 0.05;
 
-/// Rows of a merged result: a year of seconds. More say that a clock was wrong.
-pub const MERGE_ROWS_MAX: u64 = 366 * 24 * 60 * 60;
+/// Rows of a merged result: a day of seconds. Each part has [`HISTORY_ENTRIES`] at most, so more say that a clock was wrong.
+pub const MERGE_ROWS_MAX: u64 = 24 * 60 * 60;
 
 // Bounds of comparing (compare.rs).
 

@@ -2,7 +2,7 @@
 //! owns the terminal shows it.
 //!
 //! ```text
-//!  title, verdict as it stands, progress
+//!  title, response times in short, verdict as it stands, progress
 //!  answers per second        │ counts
 //!  response times over time  │ statuses and errors
 //!  distribution              │ percentiles
@@ -81,6 +81,8 @@ impl Live {
     }
 }
 
+/// Lines above the charts.
+const HEAD: u16 = 4;
 /// Width of the column on the right.
 const RIGHT: u16 = 42;
 /// Width of the percentiles where they share a narrow view, and what must be left beside them to say something.
@@ -89,10 +91,11 @@ const BESIDE_MIN: u16 = 30;
 
 /// Draws the view.
 pub fn draw(frame: &mut Frame<'_>, live: &Live) {
+    let foot = u16::from(frame.area().height > HEAD);
     let [head, middle, foot] = Layout::vertical([
-        Constraint::Length(3),
+        Constraint::Length(HEAD),
         Constraint::Min(0),
-        Constraint::Length(1),
+        Constraint::Length(foot),
     ])
     .areas(frame.area());
     draw_head(frame, head, live);
@@ -101,10 +104,12 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live) {
     let [left, right] =
         Layout::horizontal([Constraint::Min(0), Constraint::Length(right)]).areas(middle);
     let thirds = match is_narrow {
-        true => [(1, 5), (3, 10), (1, 2)],
-        false => [(1, 4), (3, 8), (3, 8)],
+        // With 19 rows each has three to draw in, and the percentiles four lines.
+        true => [5, 7, 7],
+        false => [5, 7, 7].map(|part| part + 1),
     };
-    let thirds = thirds.map(|(part, whole)| Constraint::Ratio(part, whole));
+    let whole = thirds.iter().sum();
+    let thirds = thirds.map(|part| Constraint::Ratio(part, whole));
     let [rate, times, spread] = Layout::vertical(thirds).areas(left);
     draw_rate(frame, rate, live);
     draw_times(frame, times, live);
@@ -136,7 +141,14 @@ fn colour(state: State) -> Color {
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
-    let [title, verdict, progress] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
+    // What people came for is there however few lines there are.
+    let [first, second, verdict, progress] =
+        Layout::vertical([Constraint::Length(1); HEAD as usize]).areas(area);
+    let (title, times) = match area.height {
+        ..HEAD => (second, first),
+        HEAD.. => (first, second),
+    };
+    frame.render_widget(in_short(live), times);
     frame.render_widget(Line::from(format!(" {}", live.headline)).bold(), title);
     let state = live.verdict.state;
     let mut words = vec![Span::styled(
@@ -171,6 +183,32 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             frame.render_widget(gauge, progress);
         }
     }
+}
+
+/// The response times that everybody asks for, in 36 columns.
+fn in_short(live: &Live) -> Line<'static> {
+    let response = live.figures.times.of(Kind::Response);
+    if response.count() == 0 {
+        return Line::from(" no answers yet").dark_gray();
+    }
+    let time = |ns: u64| units::nanoseconds(ns as f64).replace(' ', "");
+    let supported = |percentile: f64| {
+        onrush_measure::percentile::supported(response.count()).any(|of| of == percentile)
+    };
+    let figure = |percentile: f64| match supported(percentile) {
+        true => time(response.value_at(percentile)),
+        false => "-".to_owned(),
+    };
+    let parts = [
+        (" p50 ", figure(50.0), Color::Green),
+        ("  p99 ", figure(99.0), Color::Yellow),
+        ("  max ", time(response.max()), Color::Reset),
+    ];
+    let spans = parts.into_iter().flat_map(|(name, value, colour)| {
+        let value = Span::styled(value, Style::new().fg(colour).bold());
+        [Span::raw(name).dark_gray(), value]
+    });
+    spans.collect()
 }
 
 fn block(title: impl Into<Line<'static>>) -> Block<'static> {
@@ -359,11 +397,25 @@ fn draw_statuses(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(table, area);
 }
 
+/// The percentiles that so many values support, as many as there is room for: those go first that are asked for least.
+fn shown_percentiles(count: u64, room: usize) -> Vec<f64> {
+    let mut shown: Vec<f64> = onrush_measure::percentile::supported(count).collect();
+    for least in [75.0, 95.0, 90.0] {
+        if shown.len() > room {
+            shown.retain(|percentile| *percentile != least);
+        }
+    }
+    shown
+}
+
 fn draw_percentiles(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let kinds = [Kind::Response, Kind::Service, Kind::SendLag];
     let times = &live.figures.times;
     let count = times.of(Kind::Response).count();
-    let rows: Vec<Row<'_>> = onrush_measure::percentile::supported(count)
+    // Borders and names aside.
+    let room = usize::from(area.height.saturating_sub(3));
+    let rows: Vec<Row<'_>> = shown_percentiles(count, room)
+        .into_iter()
         .map(|percentile| {
             let value = |kind| units::nanoseconds(times.of(kind).value_at(percentile) as f64);
             let name = format!("{} %", units::percentile(percentile));
@@ -477,6 +529,45 @@ mod tests {
         for part in ["99.9 %", "9.99 ms", "reset", "5xx", "12 errors"] {
             assert!(screen.contains(part), "{part} in\n{screen}");
         }
+    }
+
+    #[test]
+    fn the_median_p99_and_the_largest_are_on_a_screen_of_any_size() {
+        for (width, height) in [
+            (36, 1),
+            (36, 3),
+            (40, 10),
+            (60, 24),
+            (80, 24),
+            (120, 40),
+            (300, 100),
+        ] {
+            let screen = drawn(&live(30), width, height);
+            assert!(
+                screen.contains("p50 5.00ms  p99 9.90ms  max 10ms"),
+                "{width}x{height}:\n{screen}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_chart_of_the_smallest_terminal_of_old_has_more_than_two_rows() {
+        let screen = drawn(&live(30), 80, 24);
+        let lines: Vec<&str> = screen.lines().collect();
+        let at = |part: &str| {
+            lines
+                .iter()
+                .position(|line| line.contains(part))
+                .expect(part)
+        };
+        let (rate, times, spread) = (
+            at(" answers "),
+            at("response times"),
+            at("percentiles so far"),
+        );
+        // Borders, and of the second the axis with its labels.
+        assert!(times - rate - 2 > 2, "{screen}");
+        assert!(spread - times - 4 > 2, "{screen}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use onrush_measure::units;
 
 use crate::evidence::Evidence;
 use crate::figures::Kind;
-use crate::limits::MERGE_SKEW_SHARE_MAX;
+use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
 use crate::report::{Asked, Histograms, Latency, Report, RequestRow, ShardRow, TlsRow};
 use crate::times::Times;
 use crate::verdict::{Reason, State, Verdict};
@@ -38,6 +38,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for other in others {
         check_same(first, other)?;
     }
+    check_distinct(parts)?;
     check_parts(parts)?;
     let span = Span::of(parts)?;
     let times = sum_times(parts)?;
@@ -165,13 +166,20 @@ fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
         for row in &part.report.by_request {
             let response = Histogram::from_base64(&row.histogram)
                 .map_err(|reason| format!("{}: by_request, {}: {reason}", part.name, row.name))?;
-            match sums.iter_mut().find(|(name, ..)| *name == row.name) {
+            let found = sums.iter_mut().find(|(name, ..)| *name == row.name);
+            match found {
                 Some((_, requests, unexpected, sum)) => {
                     *requests += row.requests;
                     *unexpected += row.unexpected;
                     sum.merge(&response);
+                    continue;
                 }
                 None => sums.push((&row.name, row.requests, row.unexpected, response)),
+            }
+            if sums.len() > KINDS_SHOWN_MAX {
+                return Err(format!(
+                    "these cannot be merged: they have more than {KINDS_SHOWN_MAX} kinds of requests together, so they are not of one load"
+                ));
             }
         }
     }
@@ -229,6 +237,20 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
     if one.options.pipeline != two.options.pipeline {
         let pipeline = |report: &Report| report.options.pipeline.to_string();
         return differ("pipelines", pipeline(one), pipeline(two));
+    }
+    Ok(())
+}
+
+/// Refuses a result that is there twice, as the same file or as a copy: it would count twice. No two generators measure
+/// the same to the last digit, and begin in the same microsecond.
+fn check_distinct(parts: &[Part]) -> Result<(), String> {
+    let mut known: BTreeMap<String, &str> = BTreeMap::new();
+    for Part { name, report } in parts {
+        if let Some(other) = known.insert(report.to_json(), name) {
+            return Err(format!(
+                "{other} and {name} cannot be merged: they are the same result, which would count twice; name each generator's once"
+            ));
+        }
     }
     Ok(())
 }
@@ -544,6 +566,22 @@ mod tests {
 
     fn refusal(parts: &[Part]) -> String {
         merge(parts).map(|_| ()).expect_err("it is refused")
+    }
+
+    #[test]
+    fn a_copy_of_a_result_is_refused() {
+        let one = part("a", 1000.0, 1..=100);
+        let copy = Part {
+            name: "b".to_owned(),
+            report: Report::from_json(&one.report.to_json()).expect("what was written"),
+        };
+        let other = part("c", 1000.2, 1..=100);
+        let said = refusal(&[one.clone(), other.clone(), copy]);
+        assert!(
+            said.starts_with("a and b cannot be merged: they are the same"),
+            "{said}"
+        );
+        assert!(merge(&[one, other]).is_ok());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::client::End;
 use crate::evidence::{Evidence, ThreadEvidence};
 use crate::figures::{Figures, Kind};
 use crate::history::History;
-use crate::limits::RATE_MISSED_SHARE;
+use crate::limits::{KINDS_SHOWN_MAX, RATE_MISSED_SHARE};
 use crate::ordered;
 use crate::plan::{Plan, Shard};
 use crate::record::{Failure, Handshakes, Record};
@@ -430,8 +430,16 @@ impl Report {
     /// # Errors
     /// Says what is missing or wrong, and where.
     pub fn from_json(text: &str) -> Result<Report, String> {
-        serde_json::from_str(text)
-            .map_err(|error| format!("not the JSON of onrush load --json: {error}"))
+        let report: Report = serde_json::from_str(text)
+            .map_err(|error| format!("not the JSON of onrush load --json: {error}"))?;
+        // Each has a histogram, which is small in the file and large in memory.
+        if report.by_request.len() > KINDS_SHOWN_MAX {
+            return Err(format!(
+                "by_request has {} entries: expected {KINDS_SHOWN_MAX} at most, as onrush load --json writes them",
+                report.by_request.len()
+            ));
+        }
+        Ok(report)
     }
 
     /// The report as JSON, for `docs/load-result.schema.json`.

@@ -152,7 +152,7 @@ fn place(target: &Target, url: &str) -> Result<(String, String), String> {
         }
         return Ok((target.host.clone(), url.to_owned()));
     }
-    let other = Target::parse(url)?;
+    let other = Target::of_url(url)?;
     if (other.scheme, &other.place) != (target.scheme, &target.place) {
         return Err(format!(
             "{url} is at another server than {}: connections go to one; make a run for each, at the same time, and add them up with onrush load merge",

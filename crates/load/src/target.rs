@@ -4,7 +4,7 @@
 //! port 443; for Unix sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without a scheme before it.
 
 use std::fmt;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 
 use onrush_engine::Address;
@@ -56,11 +56,23 @@ pub enum Place {
 }
 
 impl Target {
-    /// Reads a URL.
+    /// Reads a URL as somebody types it: without a scheme it is `http://`, as curl, ab and h1load have it.
+    ///
+    /// # Errors
+    /// As [`Target::of_url`].
+    pub fn parse(text: &str) -> Result<Target, String> {
+        let has_scheme = text.contains("://") || text.starts_with("unix:");
+        if has_scheme || text.is_empty() || text.starts_with(['/', '-', '?', '#']) {
+            return Target::of_url(text);
+        }
+        Target::of_url(&format!("http://{text}"))
+    }
+
+    /// Reads a whole URL.
     ///
     /// # Errors
     /// A sentence with the URL and what was expected.
-    pub fn parse(url: &str) -> Result<Target, String> {
+    pub fn of_url(url: &str) -> Result<Target, String> {
         let invalid = |why: &str| {
             format!(
                 "{url:?} is not a URL to load: {why}; expected one such as http://127.0.0.1:8080/ or unix:/run/a.sock:/"
@@ -205,7 +217,7 @@ fn authority(authority: &str, default: Option<u16>) -> Result<(&str, u16), Strin
             let (host, port) = bracketed
                 .split_once(']')
                 .ok_or("the bracket of an IPv6 address is not closed")?;
-            if host.parse::<std::net::Ipv6Addr>().is_err() {
+            if host.parse::<Ipv6Addr>().is_err() {
                 return Err(format!("{host:?} is not an IPv6 address"));
             }
             (host, port)
@@ -213,21 +225,29 @@ fn authority(authority: &str, default: Option<u16>) -> Result<(&str, u16), Strin
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
     if port.matches(':').count() > 1 {
-        return Err("an IPv6 address stands in brackets".to_owned());
+        let brackets = match authority.rsplit_once(':') {
+            Some((host, port)) if host.parse::<Ipv6Addr>().is_ok() && is_number(port) => {
+                format!("an IPv6 address stands in brackets, such as [{host}]:{port}")
+            }
+            _ => "an IPv6 address stands in brackets".to_owned(),
+        };
+        return Err(brackets);
     }
     if host.is_empty() {
         return Err("it names no host".to_owned());
     }
     let port = match port.strip_prefix(':') {
         None | Some("") if port.len() < 2 => default.ok_or("it has no port")?,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
-            .parse()
-            .ok()
-            .filter(|&port| port > 0)
-            .ok_or(format!("{digits:?} is not a port"))?,
+        Some(digits) if is_number(digits) => digits.parse().ok().filter(|&port| port > 0).ok_or(
+            format!("port {digits} is out of range, which is 1 to 65535"),
+        )?,
         _ => return Err(format!("{port:?} is not a port")),
     };
     Ok((host, port))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -257,6 +277,9 @@ mod tests {
     fn a_url_names_a_place_a_host_and_a_path() {
         for (url, expected) in [
             ("http://a.example", "a.example 80 a.example /"),
+            ("a.example", "a.example 80 a.example /"),
+            ("a:8080/b?c", "a 8080 a:8080 /b?c"),
+            ("[::1]:81", "::1 81 [::1]:81 /"),
             ("HTTP://a:8080/b/c?d=1&e", "a 8080 a:8080 /b/c?d=1&e"),
             ("http://a?s=1k", "a 80 a /?s=1k"),
             ("http://a/b#c", "a 80 a /b"),
@@ -278,14 +301,20 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_url_is_named() {
         for (url, part) in [
-            ("a:8080/", "does not begin with http://"),
+            ("/index.html", "does not begin with http://"),
+            ("", "does not begin with http://"),
+            ("a b", "' ' must be percent-encoded"),
             ("ftp://a/", "does not begin with http://"),
             ("http://", "names no host"),
             ("http://:80/", "names no host"),
-            ("http://a:0/", "\"0\" is not a port"),
-            ("http://a:65536/", "\"65536\" is not a port"),
+            ("http://a:0/", "port 0 is out of range"),
+            (
+                "http://a:65536/",
+                "port 65536 is out of range, which is 1 to 65535",
+            ),
             ("http://a:+1/", "is not a port"),
             ("http://::1/", "in brackets"),
+            ("::1:80", "such as [::1]:80"),
             ("http://[::1/", "not closed"),
             ("http://[a]/", "not an IPv6 address"),
             ("http://[::1]80/", "is not a port"),
@@ -308,7 +337,7 @@ mod tests {
             ("unix:/run/a.sock", Ok("unix:/run/a.sock")),
             ("a.example", Err("has no port")),
             ("::1", Err("in brackets")),
-            ("a:0", Err("\"0\" is not a port")),
+            ("a:0", Err("port 0 is out of range")),
             (":80", Err("names no host")),
             ("a:80/b", Err("has a path")),
             ("http://a:80", Err("has a path")),

@@ -193,7 +193,7 @@ fn percentiles_over_time(points: &[Point]) -> Option<String> {
     let picks: [(&str, &str, bool, Pick); 5] = [
         ("largest", "t3", true, |row| row.max_us),
         ("p99.9", "t1", false, |row| row.p99_9_us),
-        ("p99", "o3", false, |row| row.p99_us),
+        ("p99", "t2", false, |row| row.p99_us),
         ("p99 of service", "o2", true, |row| row.service_p99_us),
         ("p50", "o1", false, |row| row.p50_us),
     ];

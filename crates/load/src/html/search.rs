@@ -61,7 +61,7 @@ fn chart(trials: &[Trial]) -> Option<String> {
     type Pick = fn(&Trial) -> Option<f64>;
     let picks: [(&str, &str, Pick); 3] = [
         ("p99.9", "t1", |trial| trial.p99_9_us),
-        ("p99", "o3", |trial| trial.p99_us),
+        ("p99", "t2", |trial| trial.p99_us),
         ("p50", "o1", |trial| trial.p50_us),
     ];
     let lines: Vec<Line> = picks
@@ -113,7 +113,8 @@ fn table(body: &mut String, trials: &[Trial]) {
         let cell = |us: Option<f64>| us.map_or("–".to_owned(), time);
         let (class, word) = match trial.held {
             Held::Yes => ("good", "held"),
-            Held::No => ("bad", "failed"),
+            Held::No => ("bad", "the condition failed"),
+            Held::RateNotKept => ("bad", "the target did not keep up"),
             Held::GeneratorLimit => ("doubt", "the generator was the limit"),
         };
         format!(

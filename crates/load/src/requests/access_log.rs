@@ -95,7 +95,9 @@ fn spread(seconds: impl Iterator<Item = i64> + Clone, speed: f64) -> Arc<[u64]> 
             last = second;
             let within = index as f64 / counts[&second] as f64;
             index += 1;
-            let since = Duration::from_secs_f64(((second - first) as f64 + within) / speed);
+            let since_s = ((second - first) as f64 + within) / speed;
+            // Beyond what 64 bits hold: never.
+            let since = Duration::try_from_secs_f64(since_s).unwrap_or(Duration::MAX);
             u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
         })
         .collect()

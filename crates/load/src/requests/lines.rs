@@ -7,13 +7,14 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Body, Expect, Request, Statuses, place};
+use crate::limits::BODY_BYTES_MAX;
 use crate::plan::check_header;
 use crate::target::Target;
 
@@ -93,6 +94,9 @@ type Wrong = (Option<usize>, String);
 
 fn parse_line(line: &str, path: &Path, target: &Target) -> Result<Request, Wrong> {
     let line: Line = serde_json::from_str(line).map_err(|error| {
+        if let Some(mistyped) = mistyped(line) {
+            return (Some(error.column()), mistyped);
+        }
         // The line within this line says nothing.
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or_default();
@@ -109,8 +113,8 @@ fn parse_line(line: &str, path: &Path, target: &Target) -> Result<Request, Wrong
         (Some(text), None) => Body::Text(text),
         (None, Some(file)) => {
             let file = path.with_file_name(file);
-            let bytes =
-                fs::read(&file).map_err(|error| wrong(format!("{}: {error}", file.display())))?;
+            let bytes = onrush_file::read(&file, BODY_BYTES_MAX as u64)
+                .map_err(|error| wrong(format!("{}: {error}", file.display())))?;
             Body::Bytes(bytes.into())
         }
         (None, None) => Body::None,
@@ -137,6 +141,94 @@ fn parse_line(line: &str, path: &Path, target: &Target) -> Result<Request, Wrong
             body: line.expect.body,
         },
     })
+}
+
+/// The first key of a line whose value is of another kind than it has to be.
+fn mistyped(line: &str) -> Option<String> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    let Value::Object(keys) = &line else {
+        return Some(format!(
+            "{} stands here: expected an object such as {{\"url\": \"/\"}}",
+            kind(&line)
+        ));
+    };
+    let is_text = |value: &Value| value.is_string();
+    let is_texts = |value: &Value| one_or_all(value, Value::is_string);
+    let is_statuses = |value: &Value| {
+        one_or_all(value, |status| {
+            let number = status
+                .as_u64()
+                .and_then(|status| u16::try_from(status).ok());
+            status.is_string() || number.is_some()
+        })
+    };
+    let wrong = |key: &str, value: &Value, expected: &str| {
+        Some(format!("{key} is {}: expected {expected}", kind(value)))
+    };
+    for (key, value) in keys {
+        match key.as_str() {
+            "method" | "url" | "body" | "body_file" if !is_text(value) && !value.is_null() => {
+                return wrong(key, value, "a text");
+            }
+            "weight"
+                if !value
+                    .as_u64()
+                    .is_some_and(|weight| (1..=u32::MAX.into()).contains(&weight)) =>
+            {
+                return wrong(key, value, "a whole number from 1 to 4294967295");
+            }
+            "headers" => {
+                let Value::Object(fields) = value else {
+                    return wrong(key, value, "an object such as {\"Accept\": \"*/*\"}");
+                };
+                if let Some((name, value)) = fields.iter().find(|(_, value)| !is_texts(value)) {
+                    return wrong(
+                        &format!("{name:?} in headers"),
+                        value,
+                        "a text, or a list of them",
+                    );
+                }
+            }
+            "expect" => match value {
+                Value::Object(expect) => {
+                    let status = expect.get("status").filter(|value| !is_statuses(value));
+                    if let Some(value) = status {
+                        return wrong(
+                            "status in expect",
+                            value,
+                            "a status such as 200 or \"2xx\", or a list of them",
+                        );
+                    }
+                    let body = expect.get("body").filter(|value| !is_text(value));
+                    if let Some(value) = body {
+                        return wrong("body in expect", value, "a text");
+                    }
+                }
+                _ => return wrong(key, value, "an object such as {\"status\": 200}"),
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+fn one_or_all(value: &Value, is_fit: impl Fn(&Value) -> bool) -> bool {
+    match value {
+        Value::Array(values) => values.iter().all(is_fit),
+        value => is_fit(value),
+    }
+}
+
+/// In sentences. A number is said, so that one out of range is seen.
+fn kind(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Number(number) => format!("the number {number}"),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
 }
 
 fn status(text: StatusText) -> Result<Statuses, String> {
@@ -206,7 +298,44 @@ mod tests {
             (r#"{"url": "http://b/"}"#, ["r.jsonl:1: ", "another server"]),
             (
                 r#"{"url": "/", "weight": 0}"#,
-                ["r.jsonl:1:24: ", "nonzero"],
+                [
+                    "r.jsonl:1:24: ",
+                    "weight is the number 0: expected a whole number from 1",
+                ],
+            ),
+            (
+                r#"{"url": "/", "weight": "3"}"#,
+                [
+                    "r.jsonl:1:26: ",
+                    "weight is a text: expected a whole number",
+                ],
+            ),
+            (
+                "{\"url\": \"/\"}\n{\"url\": 5}",
+                ["r.jsonl:2:9: ", "url is the number 5: expected a text"],
+            ),
+            (
+                r#"{"url": "/", "headers": {"A": 1}}"#,
+                [
+                    "r.jsonl:1:",
+                    "\"A\" in headers is the number 1: expected a text",
+                ],
+            ),
+            (
+                r#"{"url": "/", "headers": []}"#,
+                ["r.jsonl:1:", "headers is a list: expected an object"],
+            ),
+            (
+                r#"{"url": "/", "expect": {"status": true}}"#,
+                ["r.jsonl:1:", "status in expect is true: expected a status"],
+            ),
+            (
+                r#"{"url": "/", "expect": 200}"#,
+                ["r.jsonl:1:", "expect is the number 200: expected an object"],
+            ),
+            (
+                "[]",
+                ["r.jsonl:1:", "a list stands here: expected an object"],
             ),
             (
                 r#"{"url": "/", "headers": {"a b": "c"}}"#,
