@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use onrush_file::Unreadable;
+
 use crate::scenario::Mistake;
 
 /// Why an experiment did not run, or its results could not be written.
@@ -12,7 +14,7 @@ pub enum Error {
     /// The experiment file says something that has no meaning.
     Experiment(Box<Mistake>),
     /// A file could not be read.
-    Read(PathBuf, io::Error),
+    Read(PathBuf, Unreadable),
     /// A file or directory could not be written.
     Write(PathBuf, io::Error),
     /// Programs the experiment needs are not installed; each with what to do about it.
@@ -42,9 +44,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Read(_, source) | Error::Write(_, source) | Error::System(_, source) => {
-                Some(source)
-            }
+            Error::Read(_, source) => Some(source),
+            Error::Write(_, source) | Error::System(_, source) => Some(source),
             Error::Experiment(_) | Error::Missing(_) => None,
         }
     }

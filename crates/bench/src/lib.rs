@@ -65,16 +65,28 @@ impl Exit {
     }
 }
 
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub exit: Exit,
+    /// The table of results for a terminal, and where the report is.
+    pub summary: String,
+}
+
 /// Runs an experiment from its file to its report.
 ///
-/// Prints progress on standard error and the result table on standard output. Every program that was started is
+/// Prints progress on standard error. Every program that was started is
 /// stopped before this returns, whatever happens. An error means that nothing was measured.
-pub fn run(options: Options) -> Result<Exit, Error> {
+pub fn run(options: Options) -> Result<Ended, Error> {
     let experiment = load(&options)?;
     let out = report::claim_directory(options.out.as_deref(), &experiment.name)?;
     let measured = run::measure(&experiment, &options)?;
-    report::write_all(&out, &measured)?;
-    Ok(measured.outcome.exit())
+    let summary = report::write_all(&out, &measured)?;
+    Ok(Ended {
+        exit: measured.outcome.exit(),
+        summary,
+    })
 }
 
 fn load(options: &Options) -> Result<scenario::Experiment, Error> {

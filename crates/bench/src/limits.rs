@@ -12,6 +12,8 @@ pub const ROUNDS_MAX: u32 = 1_000;
 pub const WINDOW_MAX: Duration = Duration::from_secs(3_600);
 /// Idle connections from one address to one port: the range of local ports ends near 28,000 by default.
 pub const IDLE_CONNECTIONS_MAX: u32 = 60_000;
+/// The text of an experiment: the longest of ours has 20 KB.
+pub const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
 /// A file written for a program before it starts.
 pub const SIZED_FILE_MAX: u64 = 1 << 30;
 
@@ -27,6 +29,9 @@ pub const CLIENT_OVERTIME_MAX: Duration = Duration::from_secs(10);
 pub const POLL: Duration = Duration::from_millis(50);
 /// Samples are taken this often; shorter ones would be rounded to whole clock ticks (10 ms).
 pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// What is read of a program's output, or of the file it reports in: reports have kilobytes, ours with an hour of seconds
+/// 3 MB.
+pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 /// What is read of a program's output when it failed.
 pub const OUTPUT_TAIL_BYTES: usize = 2_000;
 /// A version command that prints nothing by then is given up.

@@ -1,9 +1,12 @@
 //! `onrush bench`: an experiment from a file, or the chain client -> proxy -> server that ships with the program.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use onrush_bench::Options;
+
+use crate::terminal::{Out, say};
 
 /// Without a file, Onrush's own server, proxy and load generator are measured with a control client beside them.
 #[derive(clap::Args)]
@@ -35,9 +38,15 @@ pub(crate) fn run(args: Args) -> ExitCode {
         onrush: None,
     };
     match onrush_bench::run(options) {
-        Ok(exit) => ExitCode::from(exit.code()),
+        Ok(ended) => {
+            let _ = Out::standard().write_all(ended.summary.as_bytes());
+            ExitCode::from(ended.exit.code())
+        }
         Err(error) => {
-            eprintln!("onrush bench: {:#}", anyhow::Error::new(error));
+            say(format_args!(
+                "onrush bench: {:#}",
+                anyhow::Error::new(error)
+            ));
             ExitCode::from(1)
         }
     }

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use onrush_config::Plan;
 use onrush_serve::Checked;
 
-use crate::serve::{Written, checked, say};
+use crate::serve::{Written, checked};
+use crate::terminal::{Out, say};
 
 /// Every error and warning is printed with its place.
 #[derive(clap::Args)]
@@ -25,10 +26,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match check(&args.file) {
         Ok(checked) => {
-            // The exit code says it, too.
             let _ = writeln!(
-                std::io::stdout(),
-                "{} can be used: {}\n  {}, if it is started here",
+                Out::standard(),
+                "{} can be used: {}
+  {}, if it is started here",
                 args.file.display(),
                 summary(checked.plan()),
                 checked.shares(),

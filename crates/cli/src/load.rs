@@ -9,8 +9,9 @@ mod requests;
 mod results;
 mod search;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use onrush_load::{Io, run, selftest};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::terminal::{Out, say};
 use output::{EXIT_ERRORS, Length, Output};
 
 /// How long a run takes when nothing is said: wrk's default.
@@ -50,6 +52,73 @@ run early and reports what was measured.
 
 A request that the server has not seen because it closed a kept-alive connection is sent again and is no error. \
 Latencies are those of answers, from the moment their request should have started.";
+
+/// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
+const NOT_OF_SELFTEST: [&str; 63] = [
+    "urls",
+    "connections",
+    "threads",
+    "duration",
+    "count",
+    "requests",
+    "pipeline",
+    "timeout",
+    "skip_first",
+    "headers",
+    "method",
+    "body",
+    "body_file",
+    "weights",
+    "requests_file",
+    "har",
+    "replay",
+    "replay_speed",
+    "in_turn",
+    "data",
+    "cookies",
+    "user",
+    "bearer",
+    "expect_status",
+    "expect_body",
+    "rate",
+    "spacing",
+    "stairs",
+    "burst",
+    "rate_per_connection",
+    "think",
+    "ramp",
+    "soft_start",
+    "warm_up",
+    "connect_first",
+    "catch_up",
+    "start_at",
+    "shard",
+    "seed",
+    "source",
+    "source_ports",
+    "connect_to",
+    "proxy_protocol",
+    "insecure",
+    "cacert",
+    "cert",
+    "key",
+    "sni",
+    "tls_resume",
+    "tls_versions",
+    "tls_ciphers",
+    "tls_groups",
+    "json",
+    "csv",
+    "html",
+    "hdr",
+    "fail_if",
+    "stop_if",
+    "live",
+    "quiet",
+    "busy_poll",
+    "cpus",
+    "find_max",
+];
 
 /// Makes HTTP/1.1 requests and reports rate, errors and latencies.
 #[derive(clap::Args, Debug)]
@@ -132,7 +201,7 @@ pub(crate) struct Args {
     output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at"])]
+    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "catch_up"])]
     find_max: Option<Threshold>,
 }
 
@@ -185,6 +254,12 @@ fn io_driver(text: &str) -> Result<Io, String> {
 }
 
 impl Args {
+    /// The files that are read.
+    fn inputs(&self) -> Vec<PathBuf> {
+        let files = self.asked.files().into_iter();
+        files.chain(self.reach.files().cloned()).collect()
+    }
+
     /// Options for `urls`, and notes on what was left out of files.
     fn options(self, urls: &[Target]) -> Result<(Options, Vec<String>), Error> {
         let paced = self.pace.paced().map_err(Error::Invalid)?;
@@ -235,7 +310,7 @@ impl Args {
 /// Runs the verb to its exit code.
 pub(crate) fn run(args: Args) -> ExitCode {
     let code = load(args).unwrap_or_else(|error| {
-        eprintln!("onrush load: {error}");
+        say(format_args!("onrush load: {error}"));
         match error {
             Error::Invalid(_) => EXIT_USAGE,
             Error::Unreachable(_) => EXIT_UNREACHABLE,
@@ -247,9 +322,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
 /// Whether the generator's figures are right, as an exit code.
 fn test(io: Io) -> Result<u8, Error> {
     let test = selftest::test(io)?;
-    let mut out = io::stdout();
-    let _ = write!(out, "{test}");
-    let _ = out.flush();
+    let _ = write!(Out::standard(), "{test}");
     Ok(if test.is_right() { 0 } else { EXIT_ERRORS })
 }
 
@@ -268,12 +341,13 @@ fn load(mut args: Args) -> Result<u8, Error> {
     let urls = std::mem::take(&mut args.urls);
     let output = std::mem::take(&mut args.output);
     let condition = args.find_max.take();
+    let inputs = args.inputs();
     let (options, notes) = args.options(&urls)?;
     notes
         .iter()
-        .for_each(|note| eprintln!("onrush load: {note}"));
+        .for_each(|note| say(format_args!("onrush load: {note}")));
     if let Some(condition) = condition {
-        return search::run(&condition, &options, output.of_search());
+        return search::run(&condition, &options, &output, &inputs);
     }
     let after = options.stop.after;
     let plan = Plan::new(options)?;
@@ -281,11 +355,11 @@ fn load(mut args: Args) -> Result<u8, Error> {
         after,
         count: plan.count(),
     };
-    let files = output.open()?;
+    let files = output.open(&inputs)?;
     let running = run::start(plan)?;
     stop_on_signal(running.stopper())?;
     let report = output.watch(running, length)?;
-    files.write(&report)?;
+    files.write_report(&report)?;
     Ok(output.exit_code(&report))
 }
 
@@ -297,14 +371,21 @@ fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
 fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Error::Invalid(format!("signals cannot be caught: {error}")))?;
-    thread::spawn(move || {
+    let wait = move || {
         let mut signals = signals.forever();
         signals.next();
         end();
         signals.next();
+        live::give_back();
         std::process::exit(EXIT_ERRORS.into());
-    });
-    Ok(())
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(wait)
+        .map(drop)
+        .map_err(|error| {
+            Error::Invalid(format!("the system refuses a thread for signals: {error}"))
+        })
 }
 
 #[cfg(test)]
@@ -324,6 +405,48 @@ mod tests {
         let urls = std::mem::take(&mut line.args.urls);
         let options = line.args.options(&urls).map_err(|error| error.to_string());
         options.map(|(options, _)| options)
+    }
+
+    #[test]
+    fn the_self_test_refuses_every_flag_that_it_takes_no_notice_of() {
+        let command = Line::augment_args(clap::Command::new("load"));
+        let ids: Vec<&str> = command
+            .get_arguments()
+            .map(|argument| argument.get_id().as_str())
+            .filter(|id| !["selftest", "io", "as_tool", "help", "version"].contains(id))
+            .collect();
+        let mut listed = NOT_OF_SELFTEST.to_vec();
+        listed.sort_unstable();
+        let mut all = ids.clone();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+        for line in [
+            "--selftest -c 1",
+            "--selftest http://a/",
+            "--selftest --json a",
+            "--selftest -k",
+        ] {
+            let error = options(line).unwrap_err();
+            assert!(error.contains("cannot be used with"), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_search_refuses_paces_that_it_would_replace() {
+        for flag in [
+            "--burst 5/1s",
+            "--stairs 1:2:1/1s",
+            "-T 5",
+            "--rate-per-connection 5",
+            "--shard 1/2",
+            "--replay a",
+        ] {
+            let line = format!("--find-max p99<1ms {flag} http://a/");
+            let error = options(&line).unwrap_err();
+            assert!(error.contains("cannot be used with"), "{line}: {error}");
+        }
+        let error = options("--replay-speed 2 http://a/").unwrap_err();
+        assert!(error.contains("--replay <FILE>"), "{error}");
     }
 
     #[test]

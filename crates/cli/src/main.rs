@@ -5,11 +5,16 @@ mod bench;
 mod check;
 mod load;
 mod serve;
+mod terminal;
 mod tune;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// So that memory that is refused is a sentence and an exit code.
+#[global_allocator]
+static MEMORY: onrush_engine::Memory = onrush_engine::Memory;
 
 /// HTTP at the rate the hardware allows, and the proof of it.
 #[derive(Parser)]
@@ -44,20 +49,20 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Nothing can be done about a closed terminal.
-            let _ = error.print();
+            let printed = error.print();
             return if error.use_stderr() {
                 ExitCode::from(1)
             } else {
-                ExitCode::SUCCESS
+                terminal::note(printed);
+                terminal::ended(ExitCode::SUCCESS)
             };
         }
     };
-    match arguments.verb {
+    terminal::ended(match arguments.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Check(args) => check::run(&args),
         Verb::Load(args) => load::run(*args),
         Verb::Bench(args) => bench::run(args),
         Verb::Tune(args) => tune::run(args),
-    }
+    })
 }

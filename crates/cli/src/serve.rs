@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
+use onrush_config::limits::TEXT_MAX;
 use onrush_config::plan::{
     Action, Host, Io, Listen, OneLiner, PathMatch, Plan, Scheme, ValueMatch, When,
 };
@@ -17,6 +18,8 @@ use onrush_config::{Diagnostic, Findings};
 use onrush_serve::{Checked, Server, Unusable};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::terminal::{Out, say};
 
 /// What to serve comes from a directory, one of the one-liners, or a configuration file.
 #[derive(clap::Args)]
@@ -28,7 +31,7 @@ use signal_hook::iterator::Signals;
   onrush serve ./public --tls self-signed           files over https
   onrush serve --config onrush.toml                 all of it at once
 
-Exit codes: 0 stopped by a signal, 1 usage or configuration error, or the server could not start.")]
+Exit codes: 0 stopped by a signal, 1 usage or configuration error, or the server could not start, or standard output could not be written.")]
 pub(crate) struct Args {
     /// Serve the files beneath this directory
     #[arg(value_name = "DIR", group = "what")]
@@ -111,23 +114,19 @@ fn serve(args: Args) -> anyhow::Result<()> {
         "{name}: accepting no more, finishing what is in flight (once more to stop at once)"
     ));
     let handles = server.handles();
-    std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            handles
-                .iter()
-                .for_each(|handle| handle.stop(Duration::ZERO));
-        }
-    });
+    // Without it a second signal does nothing, and the server still ends.
+    let _ = std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            if signals.forever().next().is_some() {
+                handles
+                    .iter()
+                    .for_each(|handle| handle.stop(Duration::ZERO));
+            }
+        });
     let totals = server.stop();
-    // As with the start-up line.
-    let _ = writeln!(std::io::stdout(), "served {totals}");
+    let _ = writeln!(Out::standard(), "served {totals}");
     Ok(())
-}
-
-/// A line on standard error, unless that has gone: a server does not end because nobody listens to it.
-pub(crate) fn say(line: std::fmt::Arguments<'_>) {
-    // In one piece, so that the lines of several programs on one terminal stay lines.
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// The file or the one-liner, with the flags on top.
@@ -197,7 +196,7 @@ pub(crate) struct Written<'a> {
 
 impl<'a> Written<'a> {
     pub(crate) fn read(path: &'a Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
+        let text = onrush_file::read_text(path, TEXT_MAX as u64)
             .with_context(|| format!("cannot read the configuration {}", path.display()))?;
         Ok(Self { path, text })
     }
@@ -407,7 +406,7 @@ fn describe_action(action: &Action, plan: &Plan) -> String {
 }
 
 fn announce(server: &Server, what: &str) {
-    let mut out = std::io::stdout().lock();
+    let mut out = Out::standard();
     let addresses: Vec<String> = server
         .addresses()
         .zip(server.speaks_tls())
@@ -425,7 +424,7 @@ fn announce(server: &Server, what: &str) {
     } else {
         format!("on CPU {}", cpus.join(","))
     };
-    // The reader may have gone; serving goes on.
+    // Who cannot read it can still be served. A full disk under a log is an exit code at the end.
     let _ = writeln!(
         out,
         "onrush serves {what}\n  listening on {}\n  {cores} {}, {placed}\n  driver {}\n  {}",

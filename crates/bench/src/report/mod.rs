@@ -10,6 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use onrush_file::Output;
+
 use crate::Error;
 use crate::run::Measured;
 
@@ -27,12 +29,17 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
     Ok(path)
 }
 
-/// Writes every file and prints the table.
-pub fn write_all(out: &Path, measured: &Measured) -> Result<(), Error> {
+/// Writes every file, each of them whole or not at all; the table for a terminal, and where the report is.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
     let outcome = &measured.outcome;
     let write = |name: &str, text: String| {
         let path = out.join(name);
-        fs::write(&path, text).map_err(|source| Error::Write(path, source))
+        let file = Output::new(&path);
+        let written = file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())));
+        written.map_err(|source| Error::Write(path, source))
     };
     write("result.json", json(outcome))?;
     write("environment.json", json(&measured.environment))?;
@@ -43,9 +50,12 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<(), Error> {
         summary::markdown(outcome, &measured.environment),
     )?;
     write("report.html", page::html(outcome, &measured.environment))?;
-    print!("{}", table::terminal(outcome));
-    println!("report: {}", out.join("report.html").display());
-    Ok(())
+    let page = out.join("report.html");
+    Ok(format!(
+        "{}report: {}\n",
+        table::terminal(outcome),
+        page.display()
+    ))
 }
 
 fn json(value: &impl serde::Serialize) -> String {

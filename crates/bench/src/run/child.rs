@@ -5,7 +5,7 @@
 //! killed. Programs are only ever addressed by the ids we were given when starting them, never by a name.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use rustix::process::{
 };
 
 use crate::environment::cpu_list;
-use crate::limits::{OUTPUT_TAIL_BYTES, READY_POLL, STOP_WAIT_MAX};
+use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_TAIL_BYTES, READY_POLL, STOP_WAIT_MAX};
 
 /// A running program. Dropping it stops it.
 #[derive(Debug)]
@@ -74,20 +74,28 @@ impl Child {
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
-    /// Everything it printed.
+    /// Everything it printed, up to a bound.
     pub(super) fn output(&self) -> String {
-        let bytes = fs::read(&self.output).unwrap_or_default();
+        self.output_from(0, OUTPUT_BYTES_MAX)
+    }
+
+    fn output_from(&self, start: u64, bytes_max: u64) -> String {
+        let mut bytes = Vec::new();
+        if let Ok(mut file) = File::open(&self.output)
+            && file.seek(SeekFrom::Start(start)).is_ok()
+        {
+            // What could be read is what there is to say.
+            let _ = file.take(bytes_max).read_to_end(&mut bytes);
+        }
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The end of what it printed, on one line.
     pub(super) fn last_words(&self) -> String {
-        let output = self.output();
-        let mut start = output.len().saturating_sub(OUTPUT_TAIL_BYTES);
-        while !output.is_char_boundary(start) {
-            start += 1;
-        }
-        let lines: Vec<_> = output[start..]
+        let length = fs::metadata(&self.output).map_or(0, |found| found.len());
+        let tail = OUTPUT_TAIL_BYTES as u64;
+        let output = self.output_from(length.saturating_sub(tail), tail);
+        let lines: Vec<_> = output
             .lines()
             .map(str::trim)
             .filter(|line| !line.is_empty())

@@ -47,7 +47,7 @@ pub fn measure(experiment: &Experiment, options: &Options) -> Result<Measured, E
     };
     let onrush = onrush
         .canonicalize()
-        .map_err(|source| Error::Read(onrush.clone(), source))?;
+        .map_err(|source| Error::Read(onrush.clone(), source.into()))?;
     check_programs(experiment, &onrush)?;
     let interrupt =
         Interrupt::listen().map_err(|source| Error::System("listen for signals", source))?;

@@ -24,7 +24,7 @@ use crate::collect::client::{self, ClientReport};
 use crate::collect::process;
 use crate::collect::sampler::{Sampler, Window};
 use crate::environment::Environment;
-use crate::limits::{CLIENT_OVERTIME_MAX, POLL, READY_POLL, READY_WAIT_MAX};
+use crate::limits::{CLIENT_OVERTIME_MAX, OUTPUT_BYTES_MAX, POLL, READY_POLL, READY_WAIT_MAX};
 use crate::outcome::{RoleUse, Trial};
 use crate::placement::Placement;
 use crate::scenario::{
@@ -439,7 +439,7 @@ fn read_report(
         Results::Wrk | Results::Oha => child.output(),
         Results::Onrush => {
             let path = context.root.join(role.name()).join("report.json");
-            fs::read_to_string(path).unwrap_or_default()
+            onrush_file::read_text(&path, OUTPUT_BYTES_MAX).unwrap_or_default()
         }
     };
     client::read(results, &text).or_else(|why| {

@@ -19,6 +19,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
+use crate::limits::EXPERIMENT_BYTES_MAX;
 
 /// The chain that is measured when no file is given.
 const CHAIN: &str = include_str!("chain.toml");
@@ -34,7 +35,8 @@ pub fn built_in() -> Experiment {
 
 /// Reads and checks an experiment file.
 pub fn read(path: &Path) -> Result<Experiment, Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read(path.into(), source))?;
+    let text = onrush_file::read_text(path, EXPERIMENT_BYTES_MAX)
+        .map_err(|source| Error::Read(path.into(), source))?;
     let directory = path.parent().unwrap_or(Path::new("."));
     let directory = if directory.as_os_str().is_empty() {
         Path::new(".")
@@ -43,7 +45,7 @@ pub fn read(path: &Path) -> Result<Experiment, Error> {
     };
     let directory = directory
         .canonicalize()
-        .map_err(|source| Error::Read(directory.into(), source))?;
+        .map_err(|source| Error::Read(directory.into(), source.into()))?;
     Ok(read::experiment(
         &path.display().to_string(),
         &text,

@@ -6,7 +6,7 @@
 mod h1load;
 mod wrk;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use clap::{Args as _, FromArgMatches as _};
 use onrush_load::dialect;
@@ -18,6 +18,7 @@ use onrush_load::run::{self, Moment};
 use onrush_load::verdict::{State, Verdict};
 
 use super::{Args, stop_on_signal};
+use crate::terminal::{Out, say};
 
 /// What a command line of another tool comes to.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
     let line = read(words).map_err(|why| Error::Invalid(format!("--as {tool}: {why}")))?;
     match line {
         Line::Help(text) => {
-            let _ = io::stdout().write_all(text.as_bytes());
+            let _ = Out::standard().write_all(text.as_bytes());
             Ok(0)
         }
         Line::Run(run) => run.execute(tool),
@@ -79,16 +80,16 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
 impl Run {
     fn execute(mut self, tool: &str) -> Result<u8, Error> {
         for note in &self.notes {
-            eprintln!("onrush load: --as {tool}: {note}");
+            say(format_args!("onrush load: --as {tool}: {note}"));
         }
         if self.verbose {
-            eprintln!("onrush load {}", quoted(&self.native));
+            say(format_args!("onrush load {}", quoted(&self.native)));
         }
         let running = run::start(Plan::new(options(&self.native)?)?)?;
         let stopper = running.stopper();
         stop_on_signal(stopper.clone())?;
         // Somebody who stops reading does not stop the run.
-        let mut out = io::stdout();
+        let mut out = Out::standard();
         let _ = write!(out, "{}", self.printer.head());
         let report = running.finish(|moment| {
             let _ = write!(out, "{}", self.printer.second(moment));
@@ -179,19 +180,19 @@ fn complain(report: &Report, verdict: &Verdict) {
             .filter(|(_, count)| **count > 0)
             .map(|(kind, count)| format!("{kind} {count}"))
             .collect();
-        eprintln!(
+        say(format_args!(
             "onrush load: {} errors: {}",
             report.errors,
             kinds.join(", ")
-        );
+        ));
     }
     if verdict.state == State::Invalid {
         for reason in &verdict.reasons {
-            eprintln!("onrush load: {} {reason}", reason.state);
+            say(format_args!("onrush load: {} {reason}", reason.state));
         }
     }
     if let Some(reason) = &report.stopped_because {
-        eprintln!("onrush load: ended early: {reason}");
+        say(format_args!("onrush load: ended early: {reason}"));
     }
 }
 

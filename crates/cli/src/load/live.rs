@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -13,7 +14,9 @@ use onrush_load::report::SecondRow;
 use onrush_load::run::{Moment, Stopper};
 use onrush_load::verdict::Verdict;
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::execute;
 
 use super::output::Length;
 
@@ -39,6 +42,7 @@ impl Screen {
     /// Takes the terminal.
     pub(super) fn open(headline: String, length: Length, stopper: Stopper) -> io::Result<Screen> {
         let terminal = ratatui::try_init()?;
+        IS_TAKEN.store(true, Ordering::Relaxed);
         let (moments, received) = channel();
         let live = Live {
             headline,
@@ -46,8 +50,14 @@ impl Screen {
             total_requests: length.count,
             ..Live::default()
         };
-        let thread = thread::spawn(move || show(terminal, live, &received, &stopper));
-        Ok(Screen { moments, thread })
+        let shown = move || show(terminal, live, &received, &stopper);
+        match thread::Builder::new().name("live".into()).spawn(shown) {
+            Ok(thread) => Ok(Screen { moments, thread }),
+            Err(error) => {
+                give_back();
+                Err(error)
+            }
+        }
     }
 
     /// Shows the next second.
@@ -66,7 +76,20 @@ impl Screen {
     pub(super) fn close(self) {
         drop(self.moments);
         let _ = self.thread.join();
-        ratatui::restore();
+        give_back();
+    }
+}
+
+/// Whether the terminal is the view's.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Makes the terminal itself again, if the view has taken it: out of raw mode, with its old screen and its cursor. For
+/// whoever ends the program in the middle of a run, too.
+pub(super) fn give_back() {
+    if IS_TAKEN.swap(false, Ordering::Relaxed) {
+        // A terminal that has gone is nobody's.
+        let _ = ratatui::try_restore();
+        let _ = execute!(io::stdout(), Show);
     }
 }
 

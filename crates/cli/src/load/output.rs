@@ -1,6 +1,5 @@
 //! Where the figures of a run go: the terminal, files, an exit code.
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use onrush_load::verdict::State;
 use onrush_load::{csv, hdr, html};
 
 use super::live;
+use crate::terminal::{self, Out};
 
 /// There were errors during the run.
 pub(super) const EXIT_ERRORS: u8 = 3;
@@ -25,7 +25,8 @@ const EXIT_INVALID: u8 = 5;
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Results")]
 pub(super) struct Output {
-    /// Write the result to a file as JSON (docs/load-result.schema.json)
+    /// Write the result to a file as JSON (docs/load-result.schema.json); - is standard output, and what people read then
+    /// goes to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -68,11 +69,19 @@ fn early_threshold(text: &str) -> Result<Threshold, String> {
     condition.is_known_early().map(|()| condition)
 }
 
-/// The files that the result goes to, open before the run: one that cannot be written must not cost the user a run.
-pub(super) struct Files(Vec<(PathBuf, File, Form)>);
+/// Where the result goes, looked at before the run: a file that cannot be written must not cost the user a run.
+pub(super) struct Files(Vec<(Place, Form)>);
 
-#[derive(Clone, Copy)]
-enum Form {
+/// What one form of the result is written to.
+enum Place {
+    /// `-`: standard output, and what people read goes to standard error.
+    Standard,
+    File(onrush_file::Output),
+}
+
+/// What is written of a result.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
     Json,
     Csv,
     Html,
@@ -80,22 +89,32 @@ enum Form {
 }
 
 impl Output {
-    /// Opens the files.
-    pub(super) fn open(&self) -> Result<Files, Error> {
-        let wanted = [
-            (&self.json, Form::Json),
-            (&self.csv, Form::Csv),
-            (&self.html, Form::Html),
-            (&self.hdr, Form::Hdr),
-        ];
-        let open = |(path, form): (&PathBuf, Form)| match File::create(path) {
-            Ok(file) => Ok((path.clone(), file, form)),
-            Err(error) => Err(unwritable(path, &error)),
-        };
-        let named = wanted
-            .into_iter()
-            .filter_map(|(path, form)| Some((path.as_ref()?, form)));
-        named.map(open).collect::<Result<_, _>>().map(Files)
+    /// Looks at the files; those of `inputs` are read and not written.
+    ///
+    /// # Errors
+    /// When one cannot be written, or two would be one.
+    pub(super) fn open(&self, inputs: &[PathBuf]) -> Result<Files, Error> {
+        Files::open(&self.wanted(), inputs)
+    }
+
+    /// Each flag with its file.
+    fn wanted(&self) -> [(&'static str, Option<&Path>, Form); 4] {
+        [
+            ("--json", self.json.as_deref(), Form::Json),
+            ("--csv", self.csv.as_deref(), Form::Csv),
+            ("--html", self.html.as_deref(), Form::Html),
+            ("--hdr", self.hdr.as_deref(), Form::Hdr),
+        ]
+    }
+
+    /// Where people read.
+    pub(super) fn out(&self) -> Out {
+        let mut paths = self.wanted().into_iter().filter_map(|(_, path, _)| path);
+        if paths.any(is_standard) {
+            Out::error()
+        } else {
+            Out::standard()
+        }
     }
 
     /// Waits for the end of a run and shows it on the way; then its summary. Somebody who stops reading, such as `head`,
@@ -107,9 +126,7 @@ impl Output {
             self.watch_lines(running, extent)?
         };
         self.judge(&mut report);
-        let mut out = io::stdout();
-        let _ = write!(out, "{report}");
-        let _ = out.flush();
+        let _ = write!(self.out(), "{report}");
         Ok(report)
     }
 
@@ -123,13 +140,8 @@ impl Output {
         report.thresholds = judged.collect();
     }
 
-    /// The files that a search writes: JSON and a page.
-    pub(super) fn of_search(&self) -> [Option<&Path>; 2] {
-        [self.json.as_deref(), self.html.as_deref()]
-    }
-
     fn watch_lines(&self, running: Running, extent: Length) -> Result<Report, Error> {
-        let mut out = io::stdout();
+        let mut out = self.out();
         if !self.quiet {
             let _ = writeln!(out, "{}\n{COLUMNS}", running.headline());
         }
@@ -201,18 +213,108 @@ impl Output {
 }
 
 impl Files {
-    /// Writes the result to all of them.
-    pub(super) fn write(self, report: &Report) -> Result<(), Error> {
-        for (path, mut file, form) in self.0 {
-            let written = match form {
-                Form::Json => writeln!(file, "{}", report.to_json()),
-                Form::Csv => file.write_all(csv::of(report).as_bytes()),
-                Form::Html => file.write_all(html::page(report).as_bytes()),
-                Form::Hdr => hdr::write(&mut io::BufWriter::new(file), report),
+    /// Looks at the files of `wanted`, each with its flag; those of `inputs` are read and not written.
+    ///
+    /// # Errors
+    /// When one cannot be written, or two would be one.
+    pub(super) fn open(
+        wanted: &[(&'static str, Option<&Path>, Form)],
+        inputs: &[PathBuf],
+    ) -> Result<Files, Error> {
+        let mut opened: Vec<(&'static str, Place, Form)> = Vec::new();
+        let named = wanted
+            .iter()
+            .filter_map(|(flag, path, form)| Some((*flag, (*path)?, *form)));
+        for (flag, path, form) in named {
+            let is_same = |place: &Place| match place {
+                Place::Standard => is_standard(path),
+                Place::File(file) => !is_standard(path) && file.is_same(path),
             };
-            written.map_err(|error| unwritable(&path, &error))?;
+            if let Some((other, ..)) = opened.iter().find(|(_, place, _)| is_same(place)) {
+                return Err(Error::Invalid(format!(
+                    "{other} and {flag} would both write {}: give each a file of its own",
+                    shown(path)
+                )));
+            }
+            if is_standard(path) {
+                opened.push((flag, Place::Standard, form));
+                continue;
+            }
+            let file = onrush_file::Output::new(path).map_err(|error| unwritable(path, &error))?;
+            if let Some(input) = inputs.iter().find(|input| file.is_same(input)) {
+                return Err(Error::Invalid(format!(
+                    "{flag} would overwrite {}, which is read: name another file",
+                    input.display()
+                )));
+            }
+            opened.push((flag, Place::File(file), form));
         }
-        Ok(())
+        let files = opened.into_iter().map(|(_, place, form)| (place, form));
+        Ok(Files(files.collect()))
+    }
+
+    /// Where people read.
+    pub(super) fn out(&self) -> Out {
+        let is_standard = |(place, _): &(Place, Form)| matches!(place, Place::Standard);
+        if self.0.iter().any(is_standard) {
+            Out::error()
+        } else {
+            Out::standard()
+        }
+    }
+
+    /// Writes the result to all of them.
+    ///
+    /// # Errors
+    /// As [`Files::write`].
+    pub(super) fn write_report(self, report: &Report) -> Result<(), Error> {
+        self.write(|form, mut file| match form {
+            Form::Json => writeln!(file, "{}", report.to_json()),
+            Form::Csv => file.write_all(csv::of(report).as_bytes()),
+            Form::Html => file.write_all(html::page(report).as_bytes()),
+            Form::Hdr => hdr::write(&mut file, report),
+        })
+    }
+
+    /// Writes what `content` has for each of them. One that fails does not keep the others from being written.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub(super) fn write(
+        self,
+        content: impl Fn(Form, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        for (place, form) in self.0 {
+            let written = match place {
+                Place::Standard => {
+                    let mut bytes = Vec::new();
+                    let written = content(form, &mut bytes);
+                    terminal::write_raw(&bytes);
+                    written.map_err(|error| unwritable(Path::new("-"), &error))
+                }
+                Place::File(file) => {
+                    let path = file.path().to_owned();
+                    let written = file.write(|writer| content(form, writer));
+                    written.map_err(|error| unwritable(&path, &error))
+                }
+            };
+            outcome = outcome.and(written);
+        }
+        outcome
+    }
+}
+
+/// Whether a file's name stands for standard output.
+fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn shown(path: &Path) -> String {
+    if is_standard(path) {
+        "standard output".to_owned()
+    } else {
+        path.display().to_string()
     }
 }
 
@@ -236,6 +338,6 @@ impl Length {
     }
 }
 
-pub(super) fn unwritable(path: &Path, error: &io::Error) -> Error {
-    Error::Invalid(format!("{} cannot be written: {error}", path.display()))
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::Invalid(format!("{} cannot be written: {error}", shown(path)))
 }

@@ -133,6 +133,14 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 impl ReachArgs {
+    /// The files that are read.
+    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let TlsArgs {
+            cacert, cert, key, ..
+        } = &self.tls;
+        [cacert, cert, key].into_iter().flatten()
+    }
+
     /// What the flags mean for `target`, or why they cannot.
     pub(super) fn reach(self, target: &Target) -> Result<Reach, String> {
         if target.scheme == Scheme::Http

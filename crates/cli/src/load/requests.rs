@@ -1,11 +1,11 @@
 //! Flags and files that say what is sent.
 
-use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use onrush_load::limits::{ACCESS_LOG_BYTES_MAX, BODY_BYTES_MAX, REQUESTS_BYTES_MAX};
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::{Options, parse_header};
@@ -25,7 +25,7 @@ pub(super) struct RequestArgs {
     #[arg(short = 'X', long)]
     method: Option<String>,
 
-    /// A body to send; {{counter}}, {{random:1-1000}} and {{data:COLUMN}} in it, in URLs and in headers are replaced
+    /// A body to send, or @FILE for one in a file, as it is; {{counter}}, {{random:1-1000}} and {{data:COLUMN}} in it, in URLs and in headers are replaced
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
     body: Option<String>,
 
@@ -49,9 +49,9 @@ pub(super) struct RequestArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["body", "body_file", "method", "rate", "stairs", "burst", "rate_per_connection", "think", "ramp", "soft_start"])]
     replay: Option<PathBuf>,
 
-    /// How many times as fast as in the log time passes, such as 10 or 0.5
-    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed, requires = "replay")]
-    replay_speed: f64,
+    /// How many times as fast as in the log time passes, such as 10 or 0.5 [default: 1]
+    #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "replay")]
+    replay_speed: Option<f64>,
 
     /// Send requests in the order of the file or the URLs over the whole run, instead of by chance and weight
     #[arg(long, conflicts_with_all = ["weights", "replay"])]
@@ -98,6 +98,20 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl RequestArgs {
+    /// The files that are read.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let body = self.body.as_deref().and_then(|body| body.strip_prefix('@'));
+        let named = [
+            &self.body_file,
+            &self.requests_file,
+            &self.har,
+            &self.replay,
+            &self.data,
+        ];
+        let named = named.into_iter().flatten().cloned();
+        named.chain(body.map(PathBuf::from)).collect()
+    }
+
     /// Fills in what is sent to the servers of `urls`, of which there is at least one; says what was left out of files.
     pub(super) fn apply(
         self,
@@ -120,12 +134,12 @@ impl RequestArgs {
         options.asks.requests = match (&self.requests_file, &self.har, &self.replay) {
             (Some(path), ..) => {
                 only_one(urls, "--requests-file")?;
-                lines::parse(&read(path)?, path, &urls[0])?
+                lines::parse(&read(path, REQUESTS_BYTES_MAX)?, path, &urls[0])?
             }
             (_, Some(path), _) => {
                 only_one(urls, "--har")?;
                 options.asks.order = Order::InTurn;
-                let har = har::parse(&read(path)?, &shown(path), &urls[0])?;
+                let har = har::parse(&read(path, REQUESTS_BYTES_MAX)?, &shown(path), &urls[0])?;
                 if har.elsewhere > 0 {
                     notes.push(format!(
                         "{} of the recording ask other servers and are left out",
@@ -168,12 +182,13 @@ impl RequestArgs {
 
     fn body(&self) -> Result<Body, String> {
         match (&self.body, &self.body_file) {
-            (Some(text), _) => Ok(Body::Text(text.clone())),
-            (None, Some(path)) => {
-                let bytes =
-                    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                Ok(Body::Bytes(bytes.into()))
-            }
+            (Some(text), _) => match text.strip_prefix('@') {
+                None => Ok(Body::Text(text.clone())),
+                // Twice for a body that begins with it.
+                Some(rest) if rest.starts_with('@') => Ok(Body::Text(rest.to_owned())),
+                Some(path) => body_of_file(Path::new(path)),
+            },
+            (None, Some(path)) => body_of_file(path),
             (None, None) => Ok(Body::None),
         }
     }
@@ -223,7 +238,12 @@ impl RequestArgs {
         options: &mut Options,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Request>, String> {
-        let replay = access_log::parse(&read(path)?, &shown(path), target, self.replay_speed)?;
+        let replay = access_log::parse(
+            &read(path, ACCESS_LOG_BYTES_MAX)?,
+            &shown(path),
+            target,
+            self.replay_speed.unwrap_or(1.0),
+        )?;
         if replay.unsafe_methods > 0 {
             notes.push(format!(
                 "{} of the log may change something, and their bodies are not known: they are left out",
@@ -244,6 +264,12 @@ impl RequestArgs {
         options.connecting = onrush_load::plan::Connecting::Before;
         Ok(replay.requests)
     }
+}
+
+fn body_of_file(path: &Path) -> Result<Body, String> {
+    let bytes = onrush_file::read(path, BODY_BYTES_MAX as u64);
+    let bytes = bytes.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Body::Bytes(bytes.into()))
 }
 
 fn requests(count: u64) -> String {
@@ -267,14 +293,10 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        format!("{}: byte {valid} is no UTF-8", path.display())
-    })
+fn read(path: &Path, bytes_max: u64) -> Result<String, String> {
+    onrush_file::read_text(path, bytes_max).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn data(path: &Path) -> Result<Data, String> {
-    Data::parse(&read(path)?, &shown(path))
+    Data::parse(&read(path, REQUESTS_BYTES_MAX)?, &shown(path))
 }

@@ -1,15 +1,15 @@
 //! `onrush load merge` and `onrush load compare`: what becomes of results that were written before.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use onrush_load::compare::compare;
 use onrush_load::error::Error;
+use onrush_load::limits::RESULT_BYTES_MAX;
 use onrush_load::merge::{self, Part, merge};
 use onrush_load::report::Report;
 
-use super::output::{Output, unwritable};
+use super::output::{Files, Form, Output};
 
 /// Adds up the results of generators that loaded one target at one time.
 #[derive(clap::Args, Debug)]
@@ -47,14 +47,13 @@ pub(super) fn run_merge(args: &Merge) -> Result<u8, Error> {
         .collect::<Result<_, _>>()?;
     let mut report = merge(&parts).map_err(Error::Invalid)?;
     args.output.judge(&mut report);
-    // After everything that can fail has not: the files may be those that were read.
-    let files = args.output.open()?;
+    let files = args.output.open(&args.results)?;
     let _ = writeln!(
-        io::stdout(),
+        args.output.out(),
         "{}\n\n{report}",
         merge::headline(&parts, &report)
     );
-    files.write(&report)?;
+    files.write_report(&report)?;
     Ok(args.output.exit_code(&report))
 }
 
@@ -62,17 +61,16 @@ pub(super) fn run_merge(args: &Merge) -> Result<u8, Error> {
 pub(super) fn run_compare(args: &Compare) -> Result<u8, Error> {
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let comparison = compare(&a, &b).map_err(Error::Invalid)?;
-    if let Some(path) = &args.json {
-        let text = comparison.to_json() + "\n";
-        fs::write(path, text).map_err(|error| unwritable(path, &error))?;
-    }
-    let _ = write!(io::stdout(), "{comparison}");
+    let inputs = [args.a.clone(), args.b.clone()];
+    let files = Files::open(&[("--json", args.json.as_deref(), Form::Json)], &inputs)?;
+    let _ = write!(files.out(), "{comparison}");
+    files.write(|_, file| writeln!(file, "{}", comparison.to_json()))?;
     Ok(0)
 }
 
 fn read(path: &Path) -> Result<Part, Error> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path)
+    let text = onrush_file::read_text(path, RESULT_BYTES_MAX)
         .map_err(|error| Error::Invalid(format!("{name} cannot be read: {error}")))?;
     let report =
         Report::from_json(&text).map_err(|reason| Error::Invalid(format!("{name}: {reason}")))?;

@@ -1,9 +1,8 @@
 //! `onrush load --find-max`: trials one after the other in this process, and what they come to.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +19,7 @@ use onrush_load::run;
 use onrush_load::run::Stopper;
 use onrush_load::threshold::{Fate, Threshold};
 
-use super::output::unwritable;
+use super::output::{Form, Output};
 
 /// A search that was ended before its time, or found no rate.
 const EXIT_NOT_FOUND: u8 = 4;
@@ -29,12 +28,12 @@ const EXIT_NOT_FOUND: u8 = 4;
 pub(super) fn run(
     condition: &Threshold,
     options: &Options,
-    [json, html]: [Option<&Path>; 2],
+    output: &Output,
+    inputs: &[PathBuf],
 ) -> Result<u8, Error> {
-    let mut json = json.map(create).transpose()?;
-    let mut html = html.map(create).transpose()?;
+    let files = output.open(inputs)?;
     let end = End::on_signal()?;
-    let mut out = io::stdout();
+    let mut out = output.out();
     let _ = writeln!(
         out,
         "the highest rate at which {}\n{COLUMNS}",
@@ -65,26 +64,19 @@ pub(super) fn run(
         find_max::curve(search.trials()),
         condition.text()
     );
-    if let Some((path, file)) = &mut html {
+    files.write(|form, file| {
         let (target, trials) = (&options.target.url, search.trials());
-        let text = search_page(target, condition.text(), answer.as_ref(), trials);
-        writeln!(file, "{text}").map_err(|error| unwritable(path, &error))?;
-    }
-    if let Some((path, file)) = &mut json {
-        let text = find_max::to_json(condition.text(), answer.as_ref(), search.trials());
-        writeln!(file, "{text}").map_err(|error| unwritable(path, &error))?;
-    }
+        let text = match form {
+            Form::Json => find_max::to_json(condition.text(), answer.as_ref(), trials),
+            Form::Html => search_page(target, condition.text(), answer.as_ref(), trials),
+            Form::Csv | Form::Hdr => unreachable!("they are refused beside --find-max"),
+        };
+        writeln!(file, "{text}")
+    })?;
     Ok(match answer {
         Some(Answer::Found { .. }) => 0,
         Some(Answer::Never { .. } | Answer::Unsteady { .. }) | None => EXIT_NOT_FOUND,
     })
-}
-
-fn create(path: &Path) -> Result<(PathBuf, File), Error> {
-    match File::create(path) {
-        Ok(file) => Ok((path.to_owned(), file)),
-        Err(error) => Err(unwritable(path, &error)),
-    }
 }
 
 /// One run at `rate`; none when the user has ended the search.
@@ -137,8 +129,9 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Result<Trial, Er
     let held = match outcome.fate {
         _ if is_full => Held::GeneratorLimit,
         // The condition is what is to be: a threshold that holds.
-        Fate::Failed if !is_behind => Held::Yes,
-        Fate::Failed | Fate::Passed | Fate::Undecided => Held::No,
+        Fate::Failed if is_behind => Held::RateNotKept,
+        Fate::Failed => Held::Yes,
+        Fate::Passed | Fate::Undecided => Held::No,
     };
     let response = &report.times.response;
     Ok(Trial {
