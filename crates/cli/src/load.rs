@@ -136,7 +136,7 @@ pub(crate) struct Args {
     urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
-    #[arg(long, conflicts_with = "urls")]
+    #[arg(long, conflicts_with_all = NOT_OF_SELFTEST)]
     selftest: bool,
 
     /// Take the command line of another tool, h1load, wrk or wrk2, which is all that follows, and print what it would;
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn the_self_test_refuses_every_flag_that_it_takes_no_notice_of() {
-        let command = Line::augment_args(clap::Command::new("load"));
+        let command = <Line as clap::Args>::augment_args(clap::Command::new("load"));
         let ids: Vec<&str> = command
             .get_arguments()
             .map(|argument| argument.get_id().as_str())

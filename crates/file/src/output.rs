@@ -339,11 +339,7 @@ mod tests {
                 .expect("writable")
                 .is_same(&path(other))
         };
-        assert!(
-            is_same("file", "link")
-                && is_same("link", "file")
-                && is_same("new", "../new/../new") == false
-        );
+        assert!(is_same("file", "link") && is_same("link", "file"));
         assert!(is_same("new", "./new"));
         assert!(!is_same("file", "new") && !is_same("new", "file") && !is_same("new", "other"));
         let null = Output::new(Path::new("/dev/null")).expect("a device");

@@ -40,6 +40,9 @@ pub const BATCH_BYTES_MAX: usize = 64 * 1024;
 /// The highest rate that can be asked for: one request per nanosecond, the clock's resolution.
 pub const RATE_MAX: u64 = 1_000_000_000;
 
+/// Steps of a staircase: one a second for nearly three hours. They are all held in memory.
+pub const STAIRS_MAX: u64 = 10_000;
+
 /// The longest run; beyond a year a unit was mistyped.
 pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use onrush_load::limits::STAIRS_MAX;
 use onrush_load::pace::arrivals::{ArrivalPlan, Spacing};
 use onrush_load::pace::profile::{Profile, Stairs};
 use onrush_load::pace::{Pace, Start};
@@ -120,12 +121,20 @@ fn stairs(text: &str) -> Result<Stairs, String> {
     if hold.is_zero() {
         return Err("a step is held for some time".to_owned());
     }
-    Ok(Stairs {
+    let stairs = Stairs {
         from: rate(from)?,
         to: rate(to)?,
         step: rate(step)?,
         hold,
-    })
+    };
+    let steps = stairs.from.get().abs_diff(stairs.to.get()) / stairs.step.get();
+    if steps >= STAIRS_MAX {
+        return Err(format!(
+            "{text:?} has {} steps: expected {STAIRS_MAX} at most, so make them higher",
+            steps + 1
+        ));
+    }
+    Ok(stairs)
 }
 
 fn burst(text: &str) -> Result<Burst, String> {
@@ -331,6 +340,7 @@ mod tests {
             ("--ramp 5s --connect-first on", "leave one of them out"),
             ("--stairs 5", "is not a staircase"),
             ("--stairs 1:2:1/0s", "for some time"),
+            ("--stairs 1:1m:1/1ms", "has 1000000 steps: expected 10000"),
             ("--burst 5", "is not a burst"),
             ("--shard 0/3", "counted from 1"),
             ("--shard 4/3", "counted from 1"),
