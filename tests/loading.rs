@@ -238,7 +238,7 @@ fn what_makes_no_sense_is_one_sentence_and_exit_code_1() {
             "cannot be written",
         ),
         (&["load", "ftp://h/"], "does not begin with http://"),
-        (&["load", "127.0.0.1:9"], "http://"),
+        (&["load", "ftp://127.0.0.1:9"], "http://"),
         (&["load"], "<URL>"),
         (&["load", url, "--frequency", "3"], "--frequency"),
     ] {

@@ -358,7 +358,11 @@ fn what_is_wrong_with_a_certificate_has_its_place_in_the_file() {
         ),
         (shown(several), "5:36", "old.key: this key does not belong"),
         (asking("none.pem"), "3:65", "none.pem: it cannot be read"),
-        (asking("good.key"), "3:65", "there is no certificate in it"),
+        (
+            asking("good.key"),
+            "3:65",
+            "it holds a private key: expected PEM with -----BEGIN CERTIFICATE-----",
+        ),
         (
             to_server("ca = \"empty.pem\""),
             "5:14",

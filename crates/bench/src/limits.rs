@@ -14,6 +14,8 @@ pub const WINDOW_MAX: Duration = Duration::from_secs(3_600);
 pub const IDLE_CONNECTIONS_MAX: u32 = 60_000;
 /// The text of an experiment: the longest of ours has 20 KB.
 pub const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
+/// Characters of a name: it stands in a line of a table, and in the name of a directory.
+pub const NAME_MAX: usize = 100;
 /// A file written for a program before it starts.
 pub const SIZED_FILE_MAX: u64 = 1 << 30;
 

@@ -493,7 +493,8 @@ mod tests {
             ("http://a/ --io kqueue", "unknown driver"),
             ("http://a/ --cpus x", "is not a list of CPUs"),
             ("http://a/ -H x", "is not a header"),
-            ("a", "does not begin with http://"),
+            ("ftp://a/", "does not begin with http://"),
+            ("/a", "does not begin with http://"),
         ] {
             let error = options(line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");

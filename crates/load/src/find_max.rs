@@ -315,7 +315,7 @@ impl fmt::Display for Answer {
             }
             Answer::Never { rate } => write!(
                 out,
-                "none: even at {} requests per second the condition fails, or the target does not keep up",
+                "none: the condition fails even at {} requests per second, or the target does not keep up with them",
                 number(rate)
             ),
             Answer::Unsteady { rate: Some(rate) } => write!(

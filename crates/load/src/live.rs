@@ -142,12 +142,16 @@ fn colour(state: State) -> Color {
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     // What people came for is there however few lines there are.
-    let [first, second, verdict, progress] =
-        Layout::vertical([Constraint::Length(1); HEAD as usize]).areas(area);
-    let (title, times) = match area.height {
-        ..HEAD => (second, first),
-        HEAD.. => (first, second),
+    let line = |at: u16| Rect {
+        y: area.y + at.min(area.height),
+        height: area.height.saturating_sub(at).min(1),
+        ..area
     };
+    let (title, times) = match area.height {
+        ..HEAD => (line(1), line(0)),
+        HEAD.. => (line(0), line(1)),
+    };
+    let (verdict, progress) = (line(2), line(3));
     frame.render_widget(in_short(live), times);
     frame.render_widget(Line::from(format!(" {}", live.headline)).bold(), title);
     let state = live.verdict.state;

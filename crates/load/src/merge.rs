@@ -38,8 +38,8 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for other in others {
         check_same(first, other)?;
     }
-    check_distinct(parts)?;
     check_parts(parts)?;
+    check_distinct(parts)?;
     let span = Span::of(parts)?;
     let times = sum_times(parts)?;
     let sum = |count: fn(&Report) -> u64| parts.iter().map(|part| count(&part.report)).sum();

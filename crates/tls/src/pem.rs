@@ -25,7 +25,7 @@ impl Wanted {
 pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> String {
     let tool = wanted.tool();
     if bytes.is_empty() {
-        return format!("it is empty: expected {}", form(wanted));
+        return format!("{}: it is empty", nothing(wanted));
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return "it is UTF-16: expected PEM, which is ASCII; save it as plain text".into();
@@ -64,12 +64,7 @@ pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> St
             form(wanted)
         ),
         (_, Some(label)) => format!("it holds {}: expected {}", readable(label), form(wanted)),
-        (_, None) => match wanted {
-            Wanted::Certificate => {
-                "there is no certificate in it (-----BEGIN CERTIFICATE-----)".into()
-            }
-            Wanted::Key => "there is no private key in it (-----BEGIN PRIVATE KEY-----)".into(),
-        },
+        (_, None) => nothing(wanted).into(),
     }
 }
 
@@ -94,6 +89,13 @@ pub(crate) fn why_not_version(version: u32) -> Option<String> {
             version + 1
         )
     })
+}
+
+fn nothing(wanted: Wanted) -> &'static str {
+    match wanted {
+        Wanted::Certificate => "there is no certificate in it (-----BEGIN CERTIFICATE-----)",
+        Wanted::Key => "there is no private key in it (-----BEGIN PRIVATE KEY-----)",
+    }
 }
 
 fn form(wanted: Wanted) -> &'static str {
@@ -310,7 +312,7 @@ mod tests {
             (b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", "ssh-keygen -p"),
             (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "it holds a certificate and no key"),
             (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "it holds a public key"),
-            (b"", "it is empty"),
+            (b"", "there is no private key in it (-----BEGIN PRIVATE KEY-----): it is empty"),
             (b"hello", "there is no private key in it"),
             (b"\xff\xfe-\0", "it is UTF-16"),
         ] {

@@ -13,7 +13,7 @@ use super::{
     Bound, Experiment, Figure, Launch, Metric, Program, Quick, Rate, Results, Role, Variant, Work,
 };
 use crate::limits::{
-    IDLE_CONNECTIONS_MAX, ROUNDS_MAX, SIZED_FILE_MAX, VARIANTS_MAX, WINDOW_MAX, WORKS_MAX,
+    IDLE_CONNECTIONS_MAX, NAME_MAX, ROUNDS_MAX, SIZED_FILE_MAX, VARIANTS_MAX, WINDOW_MAX, WORKS_MAX,
 };
 
 type Read<T> = Result<T, Mistake>;
@@ -151,10 +151,14 @@ fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
     let name = section
         .text("name")?
         .ok_or_else(|| section.missing("name", what))?;
-    if name.value.trim().is_empty() || name.value.contains(['/', '\0', '\n']) {
+    let is_odd = |letter: char| letter == '/' || letter.is_control();
+    let length = name.value.chars().count();
+    if name.value.trim().is_empty() || name.value.contains(is_odd) || length > NAME_MAX {
         return Err(section.source.mistake(
             name.span,
-            "a name is not empty and has no `/` or line break",
+            format!(
+                "a name is not empty, has no `/`, line break or other control character, and {NAME_MAX} characters at most"
+            ),
         ));
     }
     Ok(name)
@@ -667,6 +671,15 @@ at_most = 0.85
                 .iter()
                 .all(|variant| variant.roles.contains_key(&Role::Control))
         }));
+    }
+
+    #[test]
+    fn names_are_short_and_have_no_control_characters() {
+        let long = format!("client = \"{}\"", "x".repeat(100_000));
+        let message = mistake("client = \"load\"", &long);
+        assert!(message.chars().count() < 1000, "{message}");
+        let message = mistake("rounds = 2", "\"\\u001b[31m\" = 2");
+        assert!(message.contains("unknown key ` [31m`"), "{message}");
     }
 
     #[test]

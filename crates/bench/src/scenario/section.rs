@@ -10,6 +10,8 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::limits::NAME_MAX;
+
 /// Something in a file that has no meaning, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
@@ -294,6 +296,13 @@ impl<'a> Section<'a> {
 
 /// `unknown key "rouds"; did you mean "rounds"?`, or the whole list when nothing is near.
 pub(super) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
+    // What is longer is near to none of them, and nobody reads it to its end.
+    let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let mut shown: String = name.chars().take(NAME_MAX).map(printable).collect();
+    if name.chars().count() > NAME_MAX {
+        shown.push('…');
+    }
+    let name = &*shown;
     let nearest = valid
         .iter()
         .map(|key| (strsim::damerau_levenshtein(name, key), key))

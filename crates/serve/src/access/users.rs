@@ -132,7 +132,7 @@ fn shown(name: &str) -> String {
     const SHOWN_MAX: usize = 80;
     let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
     let mut shown: String = name.chars().take(SHOWN_MAX).map(printable).collect();
-    if shown.len() < name.len() {
+    if name.chars().count() > SHOWN_MAX {
         shown.push('…');
     }
     shown

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lexopt::Arg;
 use onrush_load::dialect::wrk::{CALIBRATION, Shown, Text};
+use onrush_load::target::Target;
 
 pub(super) use onrush_load::dialect::wrk::Tool;
 
@@ -105,6 +106,8 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
         }
     }
     shown.url = only_url(urls, "arguments are for scripts, and none is run")?;
+    // Without a scheme it is none for wrk.
+    Target::of_url(&shown.url)?;
     let mut native = native(&shown, rate)?;
     native.extend(headers);
     native.push(shown.url.clone());
