@@ -251,7 +251,8 @@ fn what_takes_longer_than_the_plan_grants_is_cut_off_and_counted() {
                 let at_server = listener.accept().await.expect("a connection");
                 kept.borrow_mut().push((client, at_server));
             }
-            site.core.stop(Duration::from_millis(10));
+            // Long enough for the listener to see that no handshake is under way.
+            site.core.stop(Duration::from_millis(500));
             site.until("it stops", || site.core.is_stopping()).await;
         }
     });
