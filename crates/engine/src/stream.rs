@@ -240,6 +240,20 @@ impl Stream {
         TcpInfo::of(state.sockets[self.key].descriptor.as_ref()?)
     }
 
+    /// Whether bytes that were queued have not left for the kernel yet: they wait for the end of the turn, or for a peer
+    /// that does not read.
+    pub fn has_unsent(&self) -> bool {
+        let state = self.core.inner().state.borrow();
+        let socket = &state.sockets[self.key];
+        !socket.outgoing.is_empty() || socket.is_sending()
+    }
+
+    /// Counts work that a peer has caused like so many `operations`: a task may finish a bounded number of them before the
+    /// others get their turn.
+    pub fn charge(&self, operations: u32) {
+        self.core.inner().tasks.charge(operations);
+    }
+
     /// Sends what is queued as far as the kernel takes it without a wait. What is left goes with the next
     /// [`Stream::flush`], or is lost when there is none; a failure shows in whatever meets it next.
     pub fn flush_now(&self) {

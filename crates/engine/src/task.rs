@@ -104,6 +104,12 @@ impl Tasks {
         self.current.get()
     }
 
+    /// Takes more than one operation off what the running task may do in a row.
+    pub(crate) fn charge(&self, operations: u32) {
+        self.budget
+            .set(self.budget.get().saturating_sub(operations));
+    }
+
     /// Takes one operation off what the running task may do in a row; `false`, and the task is queued again, when
     /// nothing is left.
     pub(crate) fn may_go_on(&self) -> bool {

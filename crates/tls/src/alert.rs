@@ -13,12 +13,18 @@ impl Alert {
     pub(crate) const UNEXPECTED_MESSAGE: Alert = Alert(10);
     pub(crate) const BAD_RECORD_MAC: Alert = Alert(20);
     pub(crate) const RECORD_OVERFLOW: Alert = Alert(22);
+    pub(crate) const ILLEGAL_PARAMETER: Alert = Alert(47);
     pub(crate) const DECODE_ERROR: Alert = Alert(50);
     pub(crate) const USER_CANCELED: Alert = Alert(90);
+    pub(crate) const NO_RENEGOTIATION: Alert = Alert(100);
 
-    /// The two bytes of the message: all but the end of a connection are fatal.
+    /// The two bytes of the message. All are fatal but for the end of a connection and the refusal of a new handshake
+    /// (RFC 5246 7.2.2).
     pub(crate) fn message(self) -> [u8; 2] {
-        let level = if self == Alert::CLOSE_NOTIFY { 1 } else { 2 };
+        let level = match self {
+            Alert::CLOSE_NOTIFY | Alert::NO_RENEGOTIATION => 1,
+            _ => 2,
+        };
         [level, self.0]
     }
 
@@ -50,6 +56,7 @@ impl fmt::Display for Alert {
             71 => "insufficient security",
             80 => "internal error",
             90 => "user cancelled",
+            100 => "no renegotiation",
             112 => "unrecognised name",
             116 => "certificate required",
             120 => "no application protocol",

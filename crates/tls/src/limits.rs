@@ -24,11 +24,15 @@ pub(crate) const HANDSHAKE_BYTES_MAX: usize = 64 * 1024 + 4;
 /// certificates. One buffer is what the largest of ours needs and more than any of OpenSSL's.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
-/// New keys that a peer may announce without sending any data under them: each costs us a key schedule.
+/// New keys that a peer may announce while neither side sends any data: each costs us a key schedule.
 pub(crate) const KEY_UPDATES_MAX: u32 = 16;
 
-/// Records without data that may follow one another: they cost us and bring nobody on.
-pub(crate) const EMPTY_RECORDS_MAX: u32 = 64;
+/// Records without data that a peer may send while neither side sends any: empty ones, warnings, tickets, wishes for a
+/// new handshake, parts of messages. They cost us and bring nobody on.
+pub(crate) const IDLE_RECORDS_MAX: u32 = 64;
+
+/// New handshakes that a TLS 1.2 client may ask for in vain. One is what a client that has not been told yet asks for.
+pub(crate) const RENEGOTIATIONS_MAX: u8 = 1;
 
 /// Tickets given out after a full handshake: browsers open several connections at a time and a ticket is for one of
 /// them (RFC 8446 C.4). OpenSSL has the same number.

@@ -28,6 +28,9 @@ const TAG_BYTES: usize = 16;
 /// The part of a nonce that stands in the record (RFC 5288 3).
 const EXPLICIT_NONCE_BYTES: usize = 8;
 
+/// The type of records that belong to handshakes alone (RFC 8446 5, RFC 5246 7.1).
+const CHANGE_CIPHER_SPEC: u8 = 20;
+
 /// What a record carries (RFC 8446 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
@@ -64,6 +67,14 @@ impl Form {
         match self {
             Form::Tls13 | Form::Tls12 => HEADER_BYTES,
             Form::Tls12Explicit => HEADER_BYTES + EXPLICIT_NONCE_BYTES,
+        }
+    }
+
+    /// Bytes that may be encrypted in a record: the data, with TLS 1.3 also its type and the padding (RFC 8446 5.4).
+    fn inner_max(self) -> usize {
+        match self {
+            Form::Tls13 => PLAINTEXT_MAX + 1,
+            Form::Tls12 | Form::Tls12Explicit => PLAINTEXT_MAX,
         }
     }
 
@@ -268,11 +279,32 @@ impl Opener {
         Opener(Keys::new(version, sequence, secrets))
     }
 
+    /// The length of the record at the start of `bytes`, once its header is there.
+    ///
+    /// # Errors
+    /// The alert that the peer deserves: its type has no place here (RFC 8446 5), or it is longer than any may be.
+    pub(crate) fn length(&self, bytes: &[u8]) -> Result<Option<usize>, Alert> {
+        if let Some(&kind) = bytes.first() {
+            self.expect(kind)?;
+        }
+        length(bytes)
+    }
+
+    /// What a record seems to carry that begins with `kind`.
+    fn expect(&self, kind: u8) -> Result<Content, Alert> {
+        let visible = Content::of(kind)?;
+        if self.0.form == Form::Tls13 && visible != Content::Data {
+            return Err(Alert::UNEXPECTED_MESSAGE);
+        }
+        Ok(visible)
+    }
+
     /// Decrypts a whole record in place.
     ///
     /// # Errors
     /// The alert that the peer deserves.
     pub(crate) fn open(&mut self, record: &mut [u8]) -> Result<Opened, Alert> {
+        let visible = self.expect(record[0])?;
         let keys = &mut self.0;
         let start = keys.form.prefix();
         let Some(end) = record
@@ -282,10 +314,6 @@ impl Opener {
         else {
             return Err(Alert::BAD_RECORD_MAC);
         };
-        let visible = Content::of(record[0])?;
-        if keys.form == Form::Tls13 && visible != Content::Data {
-            return Err(Alert::UNEXPECTED_MESSAGE);
-        }
         let (additional, additional_bytes) = keys.additional(&record[..HEADER_BYTES], end - start);
         let mut nonce = keys.nonce();
         if keys.form == Form::Tls12Explicit {
@@ -301,13 +329,13 @@ impl Opener {
             )
             .map_err(|_| Alert::BAD_RECORD_MAC)?;
         keys.sequence += 1;
+        if end - start > keys.form.inner_max() {
+            return Err(Alert::RECORD_OVERFLOW);
+        }
         let (content, end) = match keys.form {
             Form::Tls13 => inner(head, start)?,
             Form::Tls12 | Form::Tls12Explicit => (visible, end),
         };
-        if end - start > PLAINTEXT_MAX {
-            return Err(Alert::RECORD_OVERFLOW);
-        }
         Ok(Opened {
             content,
             data: start..end,
@@ -325,7 +353,8 @@ fn inner(record: &[u8], start: usize) -> Result<(Content, usize), Alert> {
     Ok((Content::of(record[end - 1])?, end - 1))
 }
 
-/// The length of the record at the start of `bytes`, once its header is there.
+/// The length of the record at the start of `bytes`, once its header is there. What its header says of the version is of
+/// no importance (RFC 8446 5.1).
 ///
 /// # Errors
 /// When it is longer than any may be, or no record at all.
@@ -333,8 +362,8 @@ pub(crate) fn length(bytes: &[u8]) -> Result<Option<usize>, Alert> {
     let Some(header) = bytes.get(..HEADER_BYTES) else {
         return Ok(None);
     };
-    if header[1] != 3 {
-        return Err(Alert::DECODE_ERROR);
+    if header[0] != CHANGE_CIPHER_SPEC {
+        Content::of(header[0])?;
     }
     let body = usize::from(u16::from_be_bytes([header[3], header[4]]));
     if body > CIPHERTEXT_MAX {

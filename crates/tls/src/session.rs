@@ -11,9 +11,9 @@ use rustls::kernel::KernelConnection;
 use rustls::server::ServerConnectionData;
 
 use crate::alert::Alert;
-use crate::info::Info;
-use crate::limits::{EMPTY_RECORDS_MAX, MESSAGE_BYTES_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND};
-use crate::record::{self, Content, Opener, Sealer};
+use crate::info::{Info, Side};
+use crate::limits::{IDLE_RECORDS_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND};
+use crate::record::{Content, Opener, Sealer};
 
 /// What rustls still does for a TLS 1.3 connection: the next keys, and what tickets mean.
 pub(crate) enum Keeper {
@@ -27,6 +27,7 @@ pub(crate) struct Session {
     opener: Opener,
     /// `None` with TLS 1.2, where neither keys nor tickets come behind the handshake.
     keeper: Option<Box<Keeper>>,
+    side: Side,
     /// What was received: opened, being consumed, and not opened yet.
     ///
     /// ```text
@@ -39,10 +40,13 @@ pub(crate) struct Session {
     /// The beginning of a handshake message whose rest is still to come.
     message: Vec<u8>,
     outgoing: VecDeque<Part>,
+    /// New keys of the peer since the last data of either direction.
     key_updates: u32,
-    empty_records: u32,
-    /// The peer wants us to take new keys (RFC 8446 4.6.3).
-    pub(crate) key_update_due: bool,
+    /// Records without data since the last data of either direction.
+    idle_records: u32,
+    /// New handshakes that the peer has asked for.
+    renegotiations: u8,
+    pub(crate) chores: Chores,
     /// The peer has said that nothing more comes.
     pub(crate) is_ended: bool,
     /// We have said that nothing more comes, or that all is lost.
@@ -52,25 +56,40 @@ pub(crate) struct Session {
     pub(crate) info: Info,
 }
 
+/// What the peer has caused besides data. However often it asks, it is answered once, when the last answer has left, or
+/// before the data that follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Chores {
+    /// The peer wants us to take new keys (RFC 8446 4.6.3).
+    pub(crate) key_update: bool,
+    /// The peer wants a new handshake (RFC 5246 7.4.1.2), and is to be told that there is none.
+    pub(crate) no_renegotiation: bool,
+    /// Key schedules that were worked out for it: each takes as long as a small request.
+    pub(crate) schedules: u16,
+}
+
 impl Session {
     pub(crate) fn new(
         sealer: Sealer,
         opener: Opener,
         keeper: Option<Box<Keeper>>,
         info: Info,
+        side: Side,
     ) -> Session {
         Session {
             sealer,
             opener,
             keeper,
+            side,
             incoming: Input::default(),
             ready: 0,
             behind: 0,
             message: Vec::new(),
             outgoing: VecDeque::new(),
             key_updates: 0,
-            empty_records: 0,
-            key_update_due: false,
+            idle_records: 0,
+            renegotiations: 0,
+            chores: Chores::default(),
             is_ended: false,
             has_said_goodbye: false,
             failed: None,
@@ -160,7 +179,7 @@ impl Session {
 
     fn try_open_next(&mut self) -> Result<bool, Alert> {
         let bytes = self.incoming.bytes_mut();
-        let Some(length) = record::length(bytes)? else {
+        let Some(length) = self.opener.length(bytes)? else {
             return Ok(false);
         };
         let Some(record) = bytes.get_mut(..length) else {
@@ -174,39 +193,53 @@ impl Session {
             }
             return self.data(data.start, data.len(), length);
         }
+        // Neither may be empty (RFC 8446 5.4), and an alert is one message in one record (5.1).
+        if data.is_empty() {
+            return Err(Alert::UNEXPECTED_MESSAGE);
+        }
         let mut content = [0; 2];
         if opened.content == Content::Alert {
             content = record[data].try_into().map_err(|_| Alert::DECODE_ERROR)?;
         } else {
-            if self.message.len() + data.len() > MESSAGE_BYTES_MAX || data.is_empty() {
-                return Err(Alert::UNEXPECTED_MESSAGE);
-            }
             self.message.extend_from_slice(&record[data]);
         }
         self.incoming.consume(length);
         match opened.content {
             Content::Alert => self.alert(content)?,
-            Content::Handshake => self.messages()?,
+            Content::Handshake => {
+                self.count_idle_record()?;
+                self.messages()?;
+            }
             Content::Data => unreachable!("left above"),
         }
         Ok(true)
+    }
+
+    fn count_idle_record(&mut self) -> Result<(), Alert> {
+        self.idle_records += 1;
+        if self.idle_records > IDLE_RECORDS_MAX {
+            return Err(Alert::UNEXPECTED_MESSAGE);
+        }
+        Ok(())
+    }
+
+    /// There was data in one direction.
+    fn is_not_idle(&mut self) {
+        self.key_updates = 0;
+        self.idle_records = 0;
     }
 
     /// A record of `length` bytes was opened, and there is data in it.
     fn data(&mut self, start: usize, bytes: usize, length: usize) -> Result<bool, Alert> {
         if bytes == 0 {
             self.incoming.consume(length);
-            self.empty_records += 1;
-            if self.empty_records > EMPTY_RECORDS_MAX {
-                return Err(Alert::UNEXPECTED_MESSAGE);
-            }
+            self.count_idle_record()?;
             return Ok(true);
         }
         self.incoming.consume(start);
         self.ready = bytes as u32;
         self.behind = (length - start - bytes) as u32;
-        self.key_updates = 0;
-        self.empty_records = 0;
+        self.is_not_idle();
         Ok(true)
     }
 
@@ -241,6 +274,9 @@ impl Session {
             if self.outgoing.is_empty() {
                 break;
             }
+            if self.owes_answer() {
+                self.answer(core, &mut send)?;
+            }
             if self.sealer.is_worn_out() {
                 if self.keeper.is_none() {
                     return Err(Alert::CLOSE_NOTIFY.error(Op::Send));
@@ -271,6 +307,7 @@ impl Session {
         };
         record.fill(length);
         self.consume(bytes);
+        self.is_not_idle();
         Ok(record)
     }
 

@@ -14,7 +14,7 @@ use crate::error::HandshakeError;
 use crate::handshake;
 use crate::info::Info;
 use crate::limits::{PLAINTEXT_MAX, RECORDS_PER_SEND};
-use crate::session::Session;
+use crate::session::{Chores, Session};
 
 /// A connection over TCP or a Unix socket, with TLS or without. Dropping it closes the connection.
 ///
@@ -34,6 +34,9 @@ pub struct Transport {
 /// What a connection has in addition when it speaks TLS.
 struct Tls {
     session: Session,
+    /// The last words of the handshake may wait in the stream: tickets, which leave with the first answer, or before the
+    /// first wait for a request.
+    is_greeting: bool,
     /// Records wait in the stream; new ones are sealed when they have left.
     is_sending: bool,
     /// Nothing is to be said any more: the connection is to end with a reset.
@@ -85,6 +88,7 @@ impl Transport {
         stream.set_deadline(None);
         let tls = Tls {
             session,
+            is_greeting: true,
             is_sending: false,
             is_resetting: false,
         };
@@ -311,6 +315,9 @@ impl Tls {
             let received = receive(stream, &mut self.session.incoming);
             if received.is_pending() {
                 input.park();
+                if std::mem::take(&mut self.is_greeting) {
+                    stream.flush_now();
+                }
             }
             if ready!(received)? == 0 {
                 return Poll::Ready(Err(Error::new(Op::Recv, Kind::Truncated)));
@@ -321,17 +328,25 @@ impl Tls {
     /// Moves what has arrived to `input`, and answers what is not data.
     fn open(&mut self, stream: &Stream, input: &mut Input) -> Result<usize, Error> {
         let opened = self.session.receive(input, stream.core());
-        self.answer(stream, opened.is_err())?;
+        if opened.is_err() {
+            self.say_goodbye(stream);
+        } else if self.session.chores != Chores::default() {
+            self.do_chores(stream)?;
+        }
         opened
     }
 
-    /// Says what the peer has to know after what was received: that our keys are new, or why this is the end.
-    fn answer(&mut self, stream: &Stream, is_failed: bool) -> Result<(), Error> {
-        if is_failed {
-            self.say_goodbye(stream);
-        } else if self.session.key_update_due {
-            stream.queue(self.session.update_keys(stream.core())?);
+    /// Answers what the peer has asked for besides data, unless an answer, or data, waits for it to read: whoever asks and
+    /// never reads is sent one answer.
+    fn do_chores(&mut self, stream: &Stream) -> Result<(), Error> {
+        let schedules = std::mem::take(&mut self.session.chores.schedules);
+        stream.charge(schedules.into());
+        if self.session.owes_answer() && !stream.has_unsent() {
+            let answered = self
+                .session
+                .answer(stream.core(), &mut |record| stream.queue(record));
             stream.flush_now();
+            return answered;
         }
         Ok(())
     }
@@ -371,10 +386,10 @@ impl Tls {
     fn is_spent(&mut self, stream: &Stream) -> bool {
         loop {
             let has_data = self.session.has_data();
-            if self.answer(stream, has_data.is_err()).is_err() {
-                return true;
+            if has_data.is_err() {
+                self.say_goodbye(stream);
             }
-            if has_data != Ok(false) || self.session.is_ended {
+            if has_data != Ok(false) || self.session.is_ended || self.do_chores(stream).is_err() {
                 return true;
             }
             if !stream.is_spent() {

@@ -199,14 +199,84 @@ fn padding_is_removed_and_a_record_of_nothing_else_is_refused() {
     assert_eq!(inner(&record, 5), Err(Alert::UNEXPECTED_MESSAGE));
 }
 
+/// The two ends of one direction of TLS 1.3.
+fn direction() -> (Sealer, Opener) {
+    let secrets = || ConnectionTrafficSecrets::Aes256Gcm {
+        key: AeadKey::from([7; 32]),
+        iv: Iv::from([9; NONCE_LEN]),
+    };
+    let version = ProtocolVersion::TLSv1_3;
+    (
+        Sealer::new(version, 0, &secrets()),
+        Opener::new(version, 0, &secrets()),
+    )
+}
+
+/// A record of TLS 1.3 with whatever stands within: data, type and padding.
+fn seal_inner(sealer: &Sealer, inner: &[u8]) -> Vec<u8> {
+    let length = (inner.len() + TAG_BYTES) as u16;
+    let [high, low] = length.to_be_bytes();
+    let header = [23, 3, 3, high, low];
+    let mut body = inner.to_vec();
+    let nonce = Nonce::assume_unique_for_key(sealer.0.nonce());
+    sealer
+        .0
+        .key
+        .seal_in_place_append_tag(nonce, Aad::from(header), &mut body)
+        .unwrap();
+    [&header[..], &body].concat()
+}
+
+#[test]
+fn data_type_and_padding_together_have_the_length_of_a_full_record_at_most() {
+    for (data, padding, expected) in [
+        (PLAINTEXT_MAX, 0, Ok(PLAINTEXT_MAX)),
+        (PLAINTEXT_MAX, 1, Err(Alert::RECORD_OVERFLOW)),
+        (PLAINTEXT_MAX + 1, 0, Err(Alert::RECORD_OVERFLOW)),
+        (100, PLAINTEXT_MAX - 100, Ok(100)),
+        (100, PLAINTEXT_MAX - 99, Err(Alert::RECORD_OVERFLOW)),
+        (0, PLAINTEXT_MAX, Ok(0)),
+        (0, PLAINTEXT_MAX + 200, Err(Alert::RECORD_OVERFLOW)),
+    ] {
+        let (sealer, mut opener) = direction();
+        let inner = [&bytes(data)[..], &[23], &vec![0; padding]].concat();
+        let mut record = seal_inner(&sealer, &inner);
+        let opened = opener.open(&mut record).map(|opened| opened.data.len());
+        assert_eq!(opened, expected, "{data} bytes and {padding} of padding");
+    }
+}
+
+#[test]
+fn a_record_whose_type_has_no_place_is_refused_by_its_first_byte() {
+    let (_, opener) = direction();
+    for (header, expected) in [
+        (&[20][..], Err(Alert::UNEXPECTED_MESSAGE)),
+        (&[21, 3, 3, 0, 2], Err(Alert::UNEXPECTED_MESSAGE)),
+        (&[22, 3, 3, 0, 5], Err(Alert::UNEXPECTED_MESSAGE)),
+        (&[24, 3, 3, 255, 255], Err(Alert::UNEXPECTED_MESSAGE)),
+        (&[23], Ok(None)),
+        (&[23, 3, 3, 255, 255], Err(Alert::RECORD_OVERFLOW)),
+        (&[23, 9, 9, 0, 1], Ok(Some(6))),
+    ] {
+        assert_eq!(opener.length(header), expected, "{header:?}");
+    }
+    for (mut record, alert) in [
+        (vec![20, 3, 3, 0, 1, 1], Alert::UNEXPECTED_MESSAGE),
+        (vec![23, 3, 3, 0, 1, 1], Alert::BAD_RECORD_MAC),
+    ] {
+        assert_eq!(direction().1.open(&mut record), Err(alert));
+    }
+}
+
 #[test]
 fn a_header_says_how_long_its_record_is_or_that_it_is_none() {
     for (header, expected) in [
         (&[23, 3, 3, 0][..], Ok(None)),
         (&[23, 3, 3, 0, 0], Ok(Some(5))),
         (&[23, 3, 1, 65, 0, 9], Ok(Some(5 + CIPHERTEXT_MAX))),
+        (&[20, 9, 9, 0, 1], Ok(Some(6))),
         (&[23, 3, 3, 65, 1], Err(Alert::RECORD_OVERFLOW)),
-        (b"HTTP/", Err(Alert::DECODE_ERROR)),
+        (b"HTTP/", Err(Alert::UNEXPECTED_MESSAGE)),
     ] {
         assert_eq!(length(header), expected, "{header:?}");
     }

@@ -5,14 +5,16 @@ use rustls::ProtocolVersion;
 
 use super::{Keeper, Session};
 use crate::alert::Alert;
-use crate::limits::{EMPTY_RECORDS_MAX, KEY_UPDATES_MAX};
+use crate::info::Side;
+use crate::limits::{KEY_UPDATES_MAX, MESSAGE_BYTES_MAX, RENEGOTIATIONS_MAX};
 use crate::record::{Content, Opener, Sealer};
 
 /// Messages behind the handshake (RFC 8446 4).
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
-/// A server's wish for a new handshake (RFC 5246 7.4.1.1), which a client may overhear.
-const HELLO_REQUEST: &[u8] = &[0, 0, 0, 0];
+/// A server's wish for a new handshake (RFC 5246 7.4.1.1), and a client's (7.4.1.2).
+const HELLO_REQUEST: u8 = 0;
+const CLIENT_HELLO: u8 = 1;
 /// The type and length of a message.
 const MESSAGE_HEADER_BYTES: usize = 4;
 
@@ -27,13 +29,14 @@ impl Session {
             self.is_ended = true;
             return Ok(());
         }
-        // All others end the connection, but for this one and the warnings of TLS 1.2 (RFC 8446 6, RFC 5246 7.2).
-        let is_warning = self.keeper.is_none() && level == 1;
-        if is_warning || alert == Alert::USER_CANCELED {
-            self.empty_records += 1;
-            if self.empty_records <= EMPTY_RECORDS_MAX {
-                return Ok(());
-            }
+        // All others end the connection, but for the warnings of TLS 1.2 (RFC 5246 7.2) and one of TLS 1.3, which has no
+        // levels (RFC 8446 6).
+        let is_warning = match self.keeper {
+            None => level == 1,
+            Some(_) => alert == Alert::USER_CANCELED,
+        };
+        if is_warning {
+            return self.count_idle_record();
         }
         // Nobody is left to be told.
         self.has_said_goodbye = true;
@@ -49,17 +52,23 @@ impl Session {
         let mut rest = &message[..];
         while let Some(header) = rest.first_chunk::<MESSAGE_HEADER_BYTES>() {
             let bytes = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
+            self.expect(header[0], bytes)?;
             let Some(body) = rest.get(MESSAGE_HEADER_BYTES..MESSAGE_HEADER_BYTES + bytes) else {
                 break;
             };
             rest = &rest[MESSAGE_HEADER_BYTES + bytes..];
             match (self.keeper.as_deref_mut(), header[0]) {
-                (Some(Keeper::Client(keeper)), NEW_SESSION_TICKET) => keeper
-                    .handle_new_session_ticket(body)
-                    .map_err(|_| Alert::DECODE_ERROR)?,
-                (Some(_), KEY_UPDATE) if rest.is_empty() => self.peer_has_new_keys(body)?,
-                // A server's question for a new handshake may be left without an answer.
-                (None, 0) if message == HELLO_REQUEST => {}
+                (Some(Keeper::Client(keeper)), NEW_SESSION_TICKET) => {
+                    self.chores.schedules += 1;
+                    keeper
+                        .handle_new_session_ticket(body)
+                        .map_err(|_| Alert::DECODE_ERROR)?;
+                }
+                // New keys begin with a record (RFC 8446 5.1).
+                (Some(_), KEY_UPDATE) if rest.is_empty() => self.peer_has_new_keys(body[0])?,
+                // A client may overhear it.
+                (None, HELLO_REQUEST) => {}
+                (None, CLIENT_HELLO) => self.peer_wants_handshake()?,
                 _ => return Err(Alert::UNEXPECTED_MESSAGE),
             }
         }
@@ -67,11 +76,36 @@ impl Session {
         Ok(())
     }
 
-    fn peer_has_new_keys(&mut self, body: &[u8]) -> Result<(), Alert> {
-        match body {
-            [0] => {}
-            [1] => self.key_update_due = true,
-            _ => return Err(Alert::DECODE_ERROR),
+    /// Whether a message of `kind` with a body of so many `bytes` may come, before its body has.
+    fn expect(&self, kind: u8, bytes: usize) -> Result<(), Alert> {
+        let bytes_expected = match (&self.keeper, self.side, kind) {
+            (Some(_), _, KEY_UPDATE) => 1..=1,
+            (Some(_), Side::Client, NEW_SESSION_TICKET) => 0..=MESSAGE_BYTES_MAX,
+            (None, Side::Client, HELLO_REQUEST) => 0..=0,
+            (None, Side::Server, CLIENT_HELLO) => 0..=MESSAGE_BYTES_MAX,
+            _ => return Err(Alert::UNEXPECTED_MESSAGE),
+        };
+        if !bytes_expected.contains(&bytes) {
+            return Err(Alert::DECODE_ERROR);
+        }
+        Ok(())
+    }
+
+    /// A client of TLS 1.2 asks for a new handshake: it is told that there is none, and may go on without.
+    fn peer_wants_handshake(&mut self) -> Result<(), Alert> {
+        if self.renegotiations == RENEGOTIATIONS_MAX {
+            return Err(Alert::UNEXPECTED_MESSAGE);
+        }
+        self.renegotiations += 1;
+        self.chores.no_renegotiation = true;
+        Ok(())
+    }
+
+    fn peer_has_new_keys(&mut self, request: u8) -> Result<(), Alert> {
+        match request {
+            0 => {}
+            1 => self.chores.key_update = true,
+            _ => return Err(Alert::ILLEGAL_PARAMETER),
         }
         self.key_updates += 1;
         if self.key_updates > KEY_UPDATES_MAX {
@@ -81,8 +115,34 @@ impl Session {
             Keeper::Server(keeper) => keeper.update_rx_secret(),
             Keeper::Client(keeper) => keeper.update_rx_secret(),
         };
+        self.chores.schedules += 1;
         let (sequence, secrets) = updated.expect("TLS 1.3 always has next keys");
         self.opener = Opener::new(ProtocolVersion::TLSv1_3, sequence, &secrets);
+        Ok(())
+    }
+
+    /// Whether the peer has asked for something that it has not been answered.
+    pub(crate) fn owes_answer(&self) -> bool {
+        self.chores.key_update || self.chores.no_renegotiation
+    }
+
+    /// Answers what the peer has asked for, however often it has: one record, or one for each kind.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn answer(
+        &mut self,
+        core: &Core,
+        send: &mut impl FnMut(Buffer),
+    ) -> Result<(), Error> {
+        if self.chores.key_update {
+            send(self.update_keys(core)?);
+        }
+        if self.chores.no_renegotiation {
+            let warning = Alert::NO_RENEGOTIATION.message();
+            send(self.seal_message(Content::Alert, &warning, core)?);
+            self.chores.no_renegotiation = false;
+        }
         Ok(())
     }
 
@@ -92,12 +152,12 @@ impl Session {
     /// When the core is out of buffers.
     pub(crate) fn update_keys(&mut self, core: &Core) -> Result<Buffer, Error> {
         let record = self.seal_message(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 0], core)?;
-        self.key_update_due = false;
+        self.chores.key_update = false;
         self.take_new_keys();
         Ok(record)
     }
 
-    fn take_new_keys(&mut self) {
+    pub(crate) fn take_new_keys(&mut self) {
         let updated = match self
             .keeper
             .as_deref_mut()
@@ -137,10 +197,21 @@ impl Session {
 
 #[cfg(test)]
 impl Session {
+    /// Records without data, or new keys, since the last data.
+    pub(crate) fn idle_records(&self) -> u32 {
+        self.idle_records.max(self.key_updates)
+    }
+
+    /// A record with whatever message a test likes.
+    pub(crate) fn say(&mut self, content: Content, message: &[u8], core: &Core) -> Buffer {
+        self.seal_message(content, message, core)
+            .expect("a buffer is free")
+    }
+
     /// The record that renews our keys and asks the peer to renew its own.
     pub(crate) fn ask_for_new_keys(&mut self, core: &Core) -> Buffer {
-        let record = self.seal_message(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 1], core);
+        let record = self.say(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 1], core);
         self.take_new_keys();
-        record.expect("a buffer is free")
+        record
     }
 }

@@ -1,7 +1,7 @@
 //! Both ends ours, on every driver.
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,9 @@ use crate::{
     Acceptor, Cipher, ClientSetup, Clients, Connector, Group, HandshakeError, Identity, Profile,
     ServerSetup, Transport, Verify, Version,
 };
+
+mod alerts;
+mod storms;
 
 const SEEDS: std::ops::Range<u64> = 0..16;
 
@@ -234,6 +237,16 @@ fn what_is_queued_together_leaves_in_full_records_and_one_that_is_not() {
     });
 }
 
+/// Lets a server say its last words of the handshake, and its client read them: bytes unread would make its end a reset.
+async fn has_greeted(server: &Transport, client: &Transport) {
+    let waits = poll_fn(|_| std::task::Poll::Ready(server.poll_recv(&mut Input::default())));
+    assert!(waits.await.is_pending(), "nothing was sent");
+    while !client.stream.is_spent() {
+        server.core().pause().await;
+    }
+    assert!(!client.is_spent());
+}
+
 #[test]
 fn an_end_without_the_word_for_it_is_told_from_one_with_it() {
     on_every_driver(calm, |site| async move {
@@ -242,6 +255,7 @@ fn an_end_without_the_word_for_it_is_told_from_one_with_it() {
             (true, Err(Error::new(Op::Recv, Kind::Truncated))),
         ] {
             let (server, client) = site.pair(Profile::Intermediate).await;
+            has_greeted(&server, &client).await;
             send(&client, b"all there is").await.unwrap();
             client.tls.as_ref().unwrap().borrow_mut().is_resetting = is_silent;
             drop(client);
@@ -263,11 +277,15 @@ fn garbage_ends_a_connection_and_both_sides_know_why() {
             (&[23, 3, 3, 0, 30][..], 20),
             (&[22, 3, 3, 0, 30], 10),
             (&[23, 3, 3, 255, 255], 22),
-            (b"GET / HTTP/1.1\r\n", 50),
+            (b"GET / HTTP/1.1\r\n", 10),
+            (&[20, 3, 3, 0, 1, 1], 10),
+            (&[23, 3, 3, 0, 1, 1], 20),
         ] {
             let (server, client) = site.pair(Profile::Intermediate).await;
             let mut bytes = garbage.to_vec();
-            bytes.resize(35, 7);
+            if bytes.len() != 6 {
+                bytes.resize(35, 7);
+            }
             client.stream.queue(Rc::<[u8]>::from(bytes));
             client.stream.flush().await.unwrap();
             let expected = Err(Error::new(Op::Recv, Kind::Alert(alert)));

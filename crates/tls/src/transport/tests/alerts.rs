@@ -1,0 +1,156 @@
+//! What breaks the protocol behind the handshake, and the number of the alert that both sides get to know.
+
+use super::*;
+use crate::record::Content;
+
+const UNEXPECTED_MESSAGE: u8 = 10;
+const ILLEGAL_PARAMETER: u8 = 47;
+const DECODE_ERROR: u8 = 50;
+
+/// Which end is told what it should not be.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    Server,
+    Client,
+}
+
+/// Sends records of one kind each, in one go.
+pub(super) async fn say(end: &Transport, messages: &[(Content, &[u8])]) {
+    for (content, message) in messages {
+        let session = &mut end.tls.as_ref().unwrap().borrow_mut().session;
+        end.stream.queue(session.say(*content, message, end.core()));
+    }
+    end.stream.flush().await.unwrap();
+}
+
+pub(super) fn client_of(version: Version) -> Arc<Connector> {
+    connector_of(ClientSetup {
+        verify: Verify::Nothing,
+        versions: vec![version],
+        ..ClientSetup::default()
+    })
+}
+
+/// A connection of `version`, with its server's end first.
+pub(super) async fn pair_of(site: &Site, version: Version) -> (Transport, Transport) {
+    let (server, client) = site
+        .shake(&acceptor(Profile::Intermediate), &client_of(version))
+        .await;
+    (patient(server.unwrap()), patient(client.unwrap()))
+}
+
+/// What is refused with which alert, and in which version it is.
+#[rustfmt::skip]
+const REFUSED: &[(Version, To, Content, &[u8], u8)] = &[
+    // RFC 8446 4.6.3: a value that is none; a length that is none; two in a record, and what stands behind it (5.1).
+    (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 2], ILLEGAL_PARAMETER),
+    (Version::Tls13, To::Client, Content::Handshake, &[24, 0, 0, 1, 255], ILLEGAL_PARAMETER),
+    (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 0], DECODE_ERROR),
+    (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 2, 0, 0], DECODE_ERROR),
+    (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 0, 24, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 0, 24], UNEXPECTED_MESSAGE),
+    // 4.6.1: tickets are a server's; one that is no ticket; one that is too long is refused by its header.
+    (Version::Tls13, To::Server, Content::Handshake, &[4, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls13, To::Client, Content::Handshake, &[4, 0, 0, 1, 0], DECODE_ERROR),
+    (Version::Tls13, To::Client, Content::Handshake, &[4, 1, 0, 0], DECODE_ERROR),
+    // 4.6.2: a question for a certificate that nobody has offered to answer; 4.1.2: a second hello.
+    (Version::Tls13, To::Client, Content::Handshake, &[13, 0, 0, 3, 0, 0, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls13, To::Server, Content::Handshake, &[1, 0, 1, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls13, To::Client, Content::Handshake, &[0, 0, 0, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls13, To::Server, Content::Handshake, &[99, 255, 255, 255], UNEXPECTED_MESSAGE),
+    // 5.4: neither may be empty; 5.1: an alert is one message in one record.
+    (Version::Tls13, To::Server, Content::Handshake, &[], UNEXPECTED_MESSAGE),
+    (Version::Tls13, To::Server, Content::Alert, &[], UNEXPECTED_MESSAGE),
+    (Version::Tls13, To::Server, Content::Alert, &[1], DECODE_ERROR),
+    (Version::Tls13, To::Server, Content::Alert, &[1, 0, 1, 0], DECODE_ERROR),
+    (Version::Tls12, To::Server, Content::Handshake, &[], UNEXPECTED_MESSAGE),
+    (Version::Tls12, To::Server, Content::Alert, &[], UNEXPECTED_MESSAGE),
+    // RFC 5246 7.4.1.1: a wish for a new handshake is a server's, and has no body; 7.4.1.2: the hello is a client's.
+    (Version::Tls12, To::Server, Content::Handshake, &[0, 0, 0, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls12, To::Client, Content::Handshake, &[0, 0, 0, 1, 0], DECODE_ERROR),
+    (Version::Tls12, To::Client, Content::Handshake, &[1, 0, 0, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls12, To::Server, Content::Handshake, &[24, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
+    (Version::Tls12, To::Client, Content::Handshake, &[4, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
+];
+
+#[test]
+fn what_breaks_the_protocol_is_refused_with_the_alert_that_the_rfc_names() {
+    on_every_driver(calm, |site| async move {
+        for &(version, to, content, message, alert) in REFUSED {
+            let (server, client) = pair_of(&site, version).await;
+            let (to, from) = match to {
+                To::Server => (server, client),
+                To::Client => (client, server),
+            };
+            say(&from, &[(content, message)]).await;
+            let expected = Err(Error::new(Op::Recv, Kind::Alert(alert)));
+            let case = (version, content, message);
+            for end in [to, from] {
+                let received = end.recv(&mut Input::default()).await;
+                assert_eq!(received, expected, "{case:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_fatal_alert_ends_a_connection_and_is_not_answered() {
+    on_every_driver(calm, |site| async move {
+        for (version, message, ends) in [
+            (Version::Tls13, [2, 80], true),
+            // It has no levels.
+            (Version::Tls13, [1, 80], true),
+            (Version::Tls13, [2, 90], false),
+            (Version::Tls12, [2, 90], true),
+            (Version::Tls12, [1, 90], false),
+            (Version::Tls12, [1, 100], false),
+        ] {
+            let (server, client) = pair_of(&site, version).await;
+            say(&client, &[(Content::Alert, &message)]).await;
+            send(&client, b"x").await.unwrap();
+            let received = server.recv(&mut Input::default()).await;
+            let expected = match ends {
+                true => Err(Error::new(Op::Recv, Kind::Alert(message[1]))),
+                false => Ok(1),
+            };
+            assert_eq!(received, expected, "{version:?} {message:?}");
+            if ends {
+                drop(server);
+                let told = client.recv(&mut Input::default()).await;
+                assert!(
+                    told.is_err_and(|error| !matches!(error.kind, Kind::Alert(_))),
+                    "{told:?}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn a_new_handshake_is_refused_once_with_a_warning_and_then_with_the_end() {
+    on_every_driver(calm, |site| async move {
+        let (server, client) = pair_of(&site, Version::Tls12).await;
+        let hello: &[u8] = &[1, 0, 0, 3, 3, 3, 0];
+        say(
+            &client,
+            &[(Content::Handshake, hello), (Content::Data, b"x")],
+        )
+        .await;
+        assert_eq!(server.recv(&mut Input::default()).await, Ok(1));
+        let warned = |client: &Transport| {
+            let mut tls = client.tls.as_ref().unwrap().borrow_mut();
+            // What is no data is dealt with on the way.
+            tls.is_spent(&client.stream)
+        };
+        while !client.stream.is_spent() {
+            site.core.pause().await;
+        }
+        assert!(!warned(&client), "a warning ends nothing");
+        send(&server, b"y").await.unwrap();
+        assert_eq!(client.recv(&mut Input::default()).await, Ok(1));
+        say(&client, &[(Content::Handshake, hello)]).await;
+        let expected = Err(Error::new(Op::Recv, Kind::Alert(UNEXPECTED_MESSAGE)));
+        assert_eq!(server.recv(&mut Input::default()).await, expected);
+        assert_eq!(client.recv(&mut Input::default()).await, expected);
+    });
+}

@@ -1,0 +1,194 @@
+//! Peers that send what costs us something and brings nobody on, and those that do not read what they cause.
+
+use super::alerts::{pair_of, say};
+use super::*;
+use crate::limits::{IDLE_RECORDS_MAX, KEY_UPDATES_MAX};
+use crate::record::Content;
+use crate::session::Chores;
+
+const KEY_UPDATE: (Content, &[u8]) = (Content::Handshake, &[24, 0, 0, 1, 0]);
+const HELLO_REQUEST: (Content, &[u8]) = (Content::Handshake, &[0, 0, 0, 0]);
+const DATA: (Content, &[u8]) = (Content::Data, b"x");
+const NOTHING: (Content, &[u8]) = (Content::Data, b"");
+const CANCELED: (Content, &[u8]) = (Content::Alert, &[1, 90]);
+
+const REFUSED: Result<usize, Error> = Err(Error::new(Op::Recv, Kind::Alert(10)));
+
+/// More answers than any socket takes of a peer that does not read.
+const STORM: usize = 8_000;
+
+/// More than a connection that is served normally has at a time, and far fewer than there are questions.
+const BUFFERS_MAX: usize = 64;
+
+/// Asks for new keys again and again, with a byte of data behind each, and reads nothing.
+async fn storm(from: Transport, count: usize) {
+    for _ in 0..count {
+        let asked = {
+            let session = &mut from.tls.as_ref().unwrap().borrow_mut().session;
+            session.ask_for_new_keys(from.core())
+        };
+        from.stream.queue(asked);
+        send(&from, b"x").await.unwrap();
+    }
+    from.shutdown().await.unwrap();
+    // What it caused meanwhile is so much that it would refuse it itself.
+    let mut input = Input::default();
+    while from.stream.recv(&mut input).await.unwrap() > 0 {
+        input.consume(input.bytes().len());
+    }
+}
+
+async fn endure(to: Transport, count: usize) {
+    let core = to.core().clone();
+    let mut input = Input::default();
+    let mut received = 0;
+    // A ring has some lent to the kernel.
+    let lent = core.pool().in_use();
+    loop {
+        let held = core.pool().in_use().saturating_sub(lent);
+        assert!(held <= BUFFERS_MAX, "{held} buffers after {received} bytes");
+        match to.recv(&mut input).await.unwrap() {
+            0 => break,
+            bytes => received += bytes,
+        }
+        input.consume(input.bytes().len());
+    }
+    assert_eq!(received, count);
+    to.shutdown().await.unwrap();
+}
+
+async fn weather(site: Site, from_client: bool) {
+    let (server, client) = site.pair(Profile::Modern).await;
+    let (from, to) = match from_client {
+        true => (client, server),
+        false => (server, client),
+    };
+    site.core.spawn(storm(from, STORM));
+    endure(to, STORM).await;
+}
+
+#[test]
+fn a_client_that_asks_for_new_keys_and_reads_nothing_is_sent_one_answer() {
+    on_every_driver(Simulation::with_seed, |site| weather(site, true));
+}
+
+#[test]
+fn a_server_that_asks_for_new_keys_and_reads_nothing_is_sent_one_answer() {
+    on_every_driver(Simulation::with_seed, |site| weather(site, false));
+}
+
+#[test]
+fn many_questions_at_once_have_one_answer() {
+    on_every_driver(calm, |site| async move {
+        let (server, client) = site.pair(Profile::Modern).await;
+        for _ in 0..KEY_UPDATES_MAX {
+            let session = &mut client.tls.as_ref().unwrap().borrow_mut().session;
+            client.stream.queue(session.ask_for_new_keys(&site.core));
+        }
+        send(&client, b"x").await.unwrap();
+        let mut input = Input::default();
+        assert_eq!(server.recv(&mut input).await, Ok(1));
+        send(&server, b"y").await.unwrap();
+        assert_eq!(client.recv(&mut Input::default()).await, Ok(1));
+        let updates = client.tls.as_ref().unwrap().borrow().session.chores;
+        assert_eq!(updates, Chores::default(), "an answer is no question");
+    });
+}
+
+/// A record that brings no data: in which version, whether a server sends it, and how many of them may come in a row.
+type Idle = (Version, bool, (Content, &'static [u8]), u32);
+
+fn idle() -> [Idle; 7] {
+    [
+        (Version::Tls13, false, KEY_UPDATE, KEY_UPDATES_MAX),
+        (Version::Tls13, true, KEY_UPDATE, KEY_UPDATES_MAX),
+        (Version::Tls13, false, NOTHING, IDLE_RECORDS_MAX),
+        (Version::Tls13, true, CANCELED, IDLE_RECORDS_MAX),
+        (Version::Tls12, false, NOTHING, IDLE_RECORDS_MAX),
+        (Version::Tls12, false, CANCELED, IDLE_RECORDS_MAX),
+        (Version::Tls12, true, HELLO_REQUEST, IDLE_RECORDS_MAX),
+    ]
+}
+
+fn idle_records(end: &Transport) -> u32 {
+    end.tls.as_ref().unwrap().borrow().session.idle_records()
+}
+
+/// Says one thing `count` times; new keys are taken behind their announcement.
+async fn repeat(end: &Transport, what: (Content, &[u8]), count: u32) {
+    for _ in 0..count {
+        say(end, &[what]).await;
+        if what == KEY_UPDATE {
+            let session = &mut end.tls.as_ref().unwrap().borrow_mut().session;
+            session.take_new_keys();
+        }
+    }
+}
+
+#[test]
+fn records_without_data_are_counted_from_the_last_data_of_either_direction() {
+    on_every_driver(calm, |site| async move {
+        for (version, from_server, what, count_max) in idle() {
+            let (server, client) = pair_of(&site, version).await;
+            let (to, from) = match from_server {
+                true => (client, server),
+                false => (server, client),
+            };
+            // The tickets of a server are among them.
+            send(&from, b"x").await.unwrap();
+            assert_eq!(to.recv(&mut Input::default()).await, Ok(1));
+            for _ in 0..2 {
+                repeat(&from, what, count_max).await;
+                say(&from, &[DATA]).await;
+                assert_eq!(to.recv(&mut Input::default()).await, Ok(1), "{what:?}");
+                repeat(&from, what, count_max).await;
+                while idle_records(&to) < count_max {
+                    assert!(!to.is_spent(), "{what:?}");
+                    site.core.pause().await;
+                }
+                send(&to, b"z").await.unwrap();
+                assert_eq!(from.recv(&mut Input::default()).await, Ok(1));
+            }
+            repeat(&from, what, count_max + 1).await;
+            assert_eq!(to.recv(&mut Input::default()).await, REFUSED, "{what:?}");
+        }
+    });
+}
+
+#[test]
+fn a_client_that_has_asked_nothing_has_its_tickets_and_no_buffer_is_held_for_it() {
+    on_every_driver(Simulation::with_seed, |site| async move {
+        let (acceptor, connector) = (acceptor(Profile::Intermediate), connector());
+        let (server, client) = site.shake(&acceptor, &connector).await;
+        let (server, client) = (patient(server.unwrap()), patient(client.unwrap()));
+        site.core.spawn(async move {
+            assert_eq!(server.recv(&mut Input::default()).await, Ok(0));
+        });
+        let deadline = site.core.now_exact() + PATIENCE;
+        loop {
+            assert!(!client.is_spent(), "tickets spend nothing");
+            let (server, _other) = site.shake(&acceptor, &connector).await;
+            if server.unwrap().info().unwrap().is_resumed {
+                break;
+            }
+            assert!(site.core.now_exact() < deadline, "no ticket has come");
+        }
+        client.shutdown().await.unwrap();
+    });
+    for seed in SEEDS {
+        let core = Core::simulated(Simulation::with_seed(seed));
+        run("simulated", core, &|site: Site| async move {
+            let (server, client) = site.pair(Profile::Modern).await;
+            for end in [server, client] {
+                site.core.spawn(async move {
+                    end.set_deadline(Some(end.core().now_exact() + Duration::from_secs(1)));
+                    let received = end.recv(&mut Input::default()).await;
+                    assert_eq!(received, Err(Error::new(Op::Recv, Kind::TimedOut)));
+                    // The other end may still wait.
+                    assert_eq!(end.core().pool().in_use(), 0);
+                    end.reset_when_dropped();
+                });
+            }
+        });
+    }
+}
