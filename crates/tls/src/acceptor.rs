@@ -1,12 +1,13 @@
 //! The server's side: which certificate for which name, which versions, whose clients. Shared by all cores.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::CertificateDer;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{
     ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier,
 };
@@ -15,7 +16,10 @@ use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use crate::certificate::{self, Certified, Identity};
 use crate::error::{Subject, Trouble};
+use crate::heard;
 use crate::limits::TICKETS;
+use crate::ticketer::Ticketer;
+use crate::verify::Watchful;
 use crate::watch::Stamps;
 
 /// Which versions and cipher suites; the names are those of Mozilla's recommendations.
@@ -66,15 +70,22 @@ pub struct ServerSetup {
 
 /// Makes TLS connections of those that were accepted: see [`Transport::accept`](crate::Transport::accept).
 ///
-/// Its tickets are its own: a session begun here cannot be resumed where other clients are trusted. Their keys are made
-/// at the start, replaced every six hours and forgotten after twelve, and shared by all cores; nothing is remembered of
-/// a session. Early data (0-RTT) is never taken, since whoever records it can send it again.
+/// Its tickets are its own: a session begun here cannot be resumed where other clients are trusted, and none once the
+/// authorities of clients have changed. Their keys are made at the start and at each such change, replaced every six
+/// hours and forgotten after twelve, and shared by all cores; nothing is remembered of a session, which ends with its
+/// client's certificate and a day after its full handshake, however often it is resumed. Early data (0-RTT) is never taken, since whoever records it can send it again.
 pub struct Acceptor {
     setup: ServerSetup,
     provider: Arc<CryptoProvider>,
-    ticketer: Arc<dyn ProducesTickets>,
-    config: ArcSwap<ServerConfig>,
+    built: ArcSwap<Built>,
     stamps: Stamps,
+}
+
+/// What was made of the files as they were once.
+struct Built {
+    config: Arc<ServerConfig>,
+    /// The authorities of clients, in a fixed order.
+    trusted: Vec<CertificateDer<'static>>,
 }
 
 impl Acceptor {
@@ -85,18 +96,13 @@ impl Acceptor {
     /// All that is wrong with the files.
     pub fn new(setup: ServerSetup) -> Result<(Acceptor, Vec<Trouble>), Vec<Trouble>> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let ticketer = aws_lc_rs::Ticketer::new().map_err(|error| {
-            let message = format!("keys of tickets cannot be made: {error}");
-            vec![Trouble::new(Subject::Setup, message)]
-        })?;
         let stamps = Stamps::of(files(&setup));
         let mut warnings = Vec::new();
-        let config = build(&setup, &provider, &ticketer, &mut warnings)?;
+        let built = build(&setup, &provider, None, &mut warnings)?;
         let acceptor = Acceptor {
             setup,
             provider,
-            ticketer,
-            config: ArcSwap::from_pointee(config),
+            built: ArcSwap::from_pointee(built),
             stamps,
         };
         Ok((acceptor, warnings))
@@ -104,7 +110,7 @@ impl Acceptor {
 
     /// What connections are accepted with from now on.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        self.config.load_full()
+        Arc::clone(&self.built.load().config)
     }
 
     /// The files as they were when they were last read.
@@ -112,14 +118,16 @@ impl Acceptor {
         &self.stamps
     }
 
-    /// Reads all files again. Connections that exist keep what they have.
+    /// Reads all files again. Connections that exist keep what they have; tickets stay good unless the authorities of
+    /// clients are others: who was believed then might not be now.
     ///
     /// # Errors
     /// All that is wrong with the files; what was read before stays in force.
     pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
         let mut warnings = Vec::new();
-        let config = build(&self.setup, &self.provider, &self.ticketer, &mut warnings)?;
-        self.config.store(Arc::new(config));
+        let before = self.built.load();
+        let built = build(&self.setup, &self.provider, Some(&before), &mut warnings)?;
+        self.built.store(Arc::new(built));
         Ok(warnings)
     }
 }
@@ -138,12 +146,13 @@ fn files(setup: &ServerSetup) -> Vec<PathBuf> {
     files
 }
 
+/// Reads the files of `setup`, which were read as `before` the last time.
 fn build(
     setup: &ServerSetup,
     provider: &Arc<CryptoProvider>,
-    ticketer: &Arc<dyn ProducesTickets>,
+    before: Option<&Built>,
     warnings: &mut Vec<Trouble>,
-) -> Result<ServerConfig, Vec<Trouble>> {
+) -> Result<Built, Vec<Trouble>> {
     assert!(!setup.certificates.is_empty(), "a server has a certificate");
     let mut wrong = Vec::new();
     let mut certificates = Vec::new();
@@ -153,29 +162,15 @@ fn build(
             Err(troubles) => wrong.extend(troubles),
         }
     }
-    let authorities = match &setup.clients {
-        Clients::Ignored => None,
-        Clients::Optional(file) | Clients::Required(file) => certificate::authorities(file)
-            .map_err(|trouble| wrong.push(trouble))
-            .ok(),
-    };
-    if !wrong.is_empty() {
-        return Err(wrong);
-    }
-    let verifier = match authorities {
-        None => WebPkiClientVerifier::no_client_auth(),
-        Some(roots) => {
-            let mut builder =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-            if matches!(setup.clients, Clients::Optional(_)) {
-                builder = builder.allow_unauthenticated();
-            }
-            builder.build().map_err(|error| {
-                let message = format!("clients cannot be verified: {error}");
-                vec![Trouble::new(Subject::Authorities, message)]
-            })?
+    let (verifier, trusted) = match verifier(&setup.clients, provider) {
+        Ok(made) if wrong.is_empty() => made,
+        Ok(_) => return Err(wrong),
+        Err(trouble) => {
+            wrong.push(trouble);
+            return Err(wrong);
         }
     };
+    let ticketer = ticketer(&trusted, before).map_err(|trouble| vec![trouble])?;
     let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(setup.profile.versions())
         .expect("the provider has ciphers for both versions")
@@ -186,7 +181,7 @@ fn build(
         .iter()
         .map(|name| name.as_bytes().to_vec())
         .collect();
-    config.ticketer = Arc::clone(ticketer);
+    config.ticketer = ticketer;
     config.send_tls13_tickets = TICKETS;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.max_early_data_size = 0;
@@ -195,18 +190,50 @@ fn build(
     config.ignore_client_order = true;
     // The record layer behind the handshake is ours.
     config.enable_secret_extraction = true;
-    Ok(config)
+    Ok(Built {
+        config: Arc::new(config),
+        trusted,
+    })
 }
 
-thread_local! {
-    /// The name that the client asked for whose hello was read last on this thread: rustls tells it to the resolver
-    /// and to nobody else. Taken by the handshake that has just moved on.
-    static ASKED_NAME: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+/// What judges the certificates of clients, and the authorities it does so by, in a fixed order.
+fn verifier(
+    clients: &Clients,
+    provider: &Arc<CryptoProvider>,
+) -> Result<(Arc<dyn ClientCertVerifier>, Vec<CertificateDer<'static>>), Trouble> {
+    let (Clients::Optional(file) | Clients::Required(file)) = clients else {
+        return Ok((WebPkiClientVerifier::no_client_auth(), Vec::new()));
+    };
+    let mut trusted = certificate::chain(file, Subject::Authorities)?;
+    let roots = Arc::new(certificate::authorities(&trusted, file)?);
+    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
+    if matches!(clients, Clients::Optional(_)) {
+        builder = builder.allow_unauthenticated();
+    }
+    let by_authority = builder.build().map_err(|error| {
+        let message = format!("clients cannot be verified: {error}");
+        Trouble::new(Subject::Authorities, message)
+    })?;
+    trusted.sort_unstable_by(|one, other| one.as_ref().cmp(other.as_ref()));
+    trusted.dedup();
+    Ok((Arc::new(Watchful(by_authority)), trusted))
 }
 
-/// The name that the client asked for in the hello that has just been read.
-pub(crate) fn take_asked_name() -> Option<Box<str>> {
-    ASKED_NAME.take()
+/// The keys of tickets: those from before, as long as the same clients are trusted.
+fn ticketer(
+    trusted: &[CertificateDer<'static>],
+    before: Option<&Built>,
+) -> Result<Arc<dyn ProducesTickets>, Trouble> {
+    match before {
+        Some(before) if before.trusted == trusted => Ok(Arc::clone(&before.config.ticketer)),
+        _ => match Ticketer::new() {
+            Ok(ticketer) => Ok(Arc::new(ticketer)),
+            Err(error) => Err(Trouble::new(
+                Subject::Setup,
+                format!("keys of tickets cannot be made: {error}"),
+            )),
+        },
+    }
 }
 
 /// Which certificates are for which name. Of several for the same name (RSA and ECDSA, say) the first is taken whose
@@ -268,12 +295,13 @@ impl ResolvesServerCert for Names {
             Some(name) => self.find(name),
             None => &self.default,
         };
-        ASKED_NAME.replace(asked);
-        found
+        let chosen = found
             .iter()
             .find(|key| key.key.choose_scheme(hello.signature_schemes()).is_some())
             .or(found.first())
-            .cloned()
+            .cloned();
+        heard::note(|heard| heard.name = asked);
+        chosen
     }
 }
 

@@ -129,14 +129,17 @@ pub(crate) fn load_pair(
     load(&identity, 0, provider, warnings).map(|certified| certified.key)
 }
 
-/// The authorities in a PEM file.
+/// What is trusted with `certificates`, which stand in `file`.
 ///
 /// # Errors
-/// When it cannot be read or has none.
-pub(crate) fn authorities(file: &Path) -> Result<RootCertStore, Trouble> {
+/// When one of them is none.
+pub(crate) fn authorities(
+    certificates: &[CertificateDer<'static>],
+    file: &Path,
+) -> Result<RootCertStore, Trouble> {
     let mut roots = RootCertStore::empty();
-    for certificate in chain(file, Subject::Authorities)? {
-        roots.add(certificate).map_err(|error| {
+    for certificate in certificates {
+        roots.add(certificate.clone()).map_err(|error| {
             let message = format!("{}: an authority cannot be used: {error}", file.display());
             Trouble::new(Subject::Authorities, message)
         })?;
@@ -242,6 +245,22 @@ pub(crate) fn subject(certificate: &CertificateDer<'_>) -> String {
         // Verified, it has been parsed before.
         Err(_) => String::new(),
     }
+}
+
+/// When a chain that has been believed at `now` ends, in seconds of Unix time: with the first of its certificates. One
+/// that has ended before is not what it was believed by.
+pub(crate) fn chain_ends(
+    certificate: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+    now: u64,
+) -> Option<u64> {
+    let all = [certificate].into_iter().chain(intermediates);
+    let ends = all.filter_map(|certificate| {
+        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        // The second itself is still within (RFC 5280 4.1.2.5).
+        u64::try_from(parsed.validity().not_after.timestamp() + 1).ok()
+    });
+    ends.filter(|&end| end > now).min()
 }
 
 /// A certificate for whatever this machine is called.

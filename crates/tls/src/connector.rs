@@ -26,6 +26,7 @@ use crate::cipher::Cipher;
 use crate::error::{HandshakeError, Subject, Trouble, both};
 use crate::info::Version;
 use crate::limits::SESSIONS_MAX;
+use crate::verify;
 use crate::watch::Stamps;
 
 /// Whose certificates are believed.
@@ -321,11 +322,18 @@ fn verifier(
     };
     Ok(match verify {
         Verify::Nothing => Arc::new(believer(Rule::Anyone)),
-        Verify::System => by_authority(system_authorities()?, provider)?,
-        Verify::File(file) => Arc::new(believer(Rule::Named {
-            certificates: certificate::chain(file, Subject::Authorities)?,
-            by_authority: by_authority(certificate::authorities(file)?, provider)?,
+        Verify::System => Arc::new(believer(Rule::Named {
+            certificates: Vec::new(),
+            by_authority: by_authority(system_authorities()?, provider)?,
         })),
+        Verify::File(file) => {
+            let certificates = certificate::chain(file, Subject::Authorities)?;
+            let roots = certificate::authorities(&certificates, file)?;
+            Arc::new(believer(Rule::Named {
+                certificates,
+                by_authority: by_authority(roots, provider)?,
+            }))
+        }
     })
 }
 
@@ -357,8 +365,8 @@ fn system_authorities() -> Result<RootCertStore, Trouble> {
     Ok(roots)
 }
 
-/// Believes servers by other rules than that an authority has signed them. By all of them signatures are checked: a
-/// server must at least have its key.
+/// Believes servers by one rule, and notes why it does not. By all of them signatures are checked: a server must at least
+/// have its key.
 #[derive(Debug)]
 struct Believer {
     rule: Rule,
@@ -377,6 +385,18 @@ enum Rule {
     Anyone,
 }
 
+/// Believes a certificate of the file, if it is for `name` and valid today.
+fn believe_named(
+    certificate: &CertificateDer<'_>,
+    name: &ServerName<'_>,
+) -> Result<ServerCertVerified, rustls::Error> {
+    verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+    if !certificate::is_valid_today(certificate) {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(ServerCertVerified::assertion())
+}
+
 impl ServerCertVerifier for Believer {
     fn verify_server_cert(
         &self,
@@ -393,14 +413,15 @@ impl ServerCertVerifier for Believer {
         else {
             return Ok(ServerCertVerified::assertion());
         };
-        if !certificates.contains(certificate) {
-            return by_authority.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let verified = if certificates.contains(certificate) {
+            believe_named(certificate, name)
+        } else {
+            by_authority.verify_server_cert(certificate, intermediates, name, ocsp, now)
+        };
+        if let Err(error) = &verified {
+            verify::note_refusal(error, certificate, intermediates, Some(&name.to_str()));
         }
-        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
-        if !certificate::is_valid_today(certificate) {
-            return Err(CertificateError::Expired.into());
-        }
-        Ok(ServerCertVerified::assertion())
+        verified
     }
 
     fn verify_tls12_signature(

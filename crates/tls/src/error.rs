@@ -3,7 +3,7 @@
 use std::fmt;
 
 use onrush_engine::{Error, Kind};
-use rustls::{AlertDescription, CertificateError, PeerIncompatible};
+use rustls::{AlertDescription, PeerIncompatible};
 
 use crate::alert::Alert;
 
@@ -20,6 +20,8 @@ pub enum HandshakeError {
     TooLong,
     /// The name of the server is none that a certificate could have.
     Name(String),
+    /// The peer's certificate is refused: why, in a sentence that names it.
+    Certificate(Box<str>),
     /// The two sides could not agree, or one does not believe the other.
     Tls(rustls::Error),
 }
@@ -51,6 +53,7 @@ impl fmt::Display for HandshakeError {
             HandshakeError::PlainHttp => f.write_str("plain HTTP on a port for TLS"),
             HandshakeError::TooLong => f.write_str("the TLS handshake is too long"),
             HandshakeError::Name(name) => write!(f, "{name:?} is no name of a TLS server"),
+            HandshakeError::Certificate(why) => f.write_str(why),
             HandshakeError::Tls(error) => explain(error, f),
         }
     }
@@ -76,22 +79,6 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         rustls::Error::InvalidMessage(_) => f.write_str("what was received is no TLS handshake"),
         rustls::Error::NoCertificatesPresented => f.write_str("the client shows no certificate"),
-        rustls::Error::InvalidCertificate(why) => match why {
-            CertificateError::UnknownIssuer => {
-                f.write_str("the certificate is signed by an authority that is not trusted here")
-            }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                f.write_str("the certificate has expired")
-            }
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                write!(f, "the certificate is for another name: {why}")
-            }
-            // What `openssl req -x509` makes may sign others, and webpki has no error of its own for that.
-            CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => {
-                f.write_str("the certificate has signed itself and is not trusted here")
-            }
-            why => write!(f, "the certificate is refused: {why}"),
-        },
         rustls::Error::AlertReceived(AlertDescription::UnknownCA) => {
             f.write_str("the peer does not trust the authority of our certificate")
         }

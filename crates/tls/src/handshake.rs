@@ -9,8 +9,8 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
 use rustls::{ClientConfig, CommonState, ExtractedSecrets, ProtocolVersion, ServerConfig};
 
-use crate::acceptor;
 use crate::error::HandshakeError;
+use crate::heard::Heard;
 use crate::info::{self, Info};
 use crate::limits::{HANDSHAKE_BYTES_MAX, REFUSAL_LINGER, REFUSAL_LINGER_BYTES};
 use crate::record::{self, Opener, Sealer};
@@ -37,11 +37,7 @@ pub(crate) async fn accept(
     config: Arc<ServerConfig>,
 ) -> Result<Session, HandshakeError> {
     let connection = UnbufferedServerConnection::new(config).map_err(HandshakeError::Tls)?;
-    let side = Side::Server {
-        connection,
-        name: None,
-    };
-    shake(stream, received, side).await
+    shake(stream, received, Side::Server(connection)).await
 }
 
 /// Shakes hands with the server `name`, by the stream's deadline.
@@ -71,8 +67,9 @@ async fn shake(
         refuse_plain_http(stream).await?;
         return Err(HandshakeError::PlainHttp);
     }
+    let mut heard = Heard::default();
     loop {
-        match side.step(&mut incoming, &mut outbox)? {
+        match heard.during(|| side.step(&mut incoming, &mut outbox))? {
             Step::Done => break,
             Step::Again => {}
             Step::Blocked if incoming.show_next_record() => {}
@@ -89,7 +86,10 @@ async fn shake(
             }
             Step::Failed(error) => {
                 say_why(stream, &mut side, &mut incoming, &mut outbox).await;
-                return Err(HandshakeError::Tls(error));
+                return Err(match heard.refused {
+                    Some(why) => HandshakeError::Certificate(why),
+                    None => HandshakeError::Tls(error),
+                });
             }
         }
     }
@@ -98,7 +98,7 @@ async fn shake(
     } else {
         outbox.queue();
     }
-    let mut session = side.into_session()?;
+    let mut session = side.into_session(heard.name)?;
     session.incoming = incoming.into_input(stream.core())?;
     Ok(session)
 }
@@ -109,11 +109,7 @@ async fn shake(
     reason = "one per handshake, and never moved in numbers"
 )]
 enum Side {
-    Server {
-        connection: UnbufferedServerConnection,
-        /// What the client asked for.
-        name: Option<Box<str>>,
-    },
+    Server(UnbufferedServerConnection),
     Client(UnbufferedClientConnection),
 }
 
@@ -129,12 +125,8 @@ enum Step {
 impl Side {
     fn step(&mut self, incoming: &mut Incoming, outbox: &mut Outbox<'_>) -> Result<Step, Error> {
         let (discard, step) = match self {
-            Side::Server { connection, name } => {
-                let taken = take(connection.process_tls_records(incoming.shown_mut()), outbox);
-                if let Some(asked) = acceptor::take_asked_name() {
-                    *name = Some(asked);
-                }
-                taken
+            Side::Server(connection) => {
+                take(connection.process_tls_records(incoming.shown_mut()), outbox)
             }
             Side::Client(connection) => {
                 take(connection.process_tls_records(incoming.shown_mut()), outbox)
@@ -151,7 +143,7 @@ impl Side {
 
     fn state(&self) -> &CommonState {
         match self {
-            Side::Server { connection, .. } => connection,
+            Side::Server(connection) => connection,
             Side::Client(connection) => connection,
         }
     }
@@ -160,7 +152,7 @@ impl Side {
     /// answer when the request has arrived already, and else as soon as it waits for one.
     fn has_last_word(&self) -> bool {
         match self {
-            Side::Server { connection, .. } => {
+            Side::Server(connection) => {
                 connection.protocol_version() != Some(ProtocolVersion::TLSv1_3)
             }
             Side::Client(_) => true,
@@ -169,21 +161,21 @@ impl Side {
 
     fn is_plain_http(&self, bytes: &[u8]) -> bool {
         match self {
-            Side::Server { .. } => bytes
+            Side::Server(_) => bytes
                 .first()
                 .is_some_and(|&byte| byte != HANDSHAKE_RECORD && byte.is_ascii_uppercase()),
             Side::Client(_) => false,
         }
     }
 
-    /// Takes the keys over.
-    fn into_session(self) -> Result<Session, HandshakeError> {
+    /// Takes the keys over; the client asked for `name`.
+    fn into_session(self, name: Option<Box<str>>) -> Result<Session, HandshakeError> {
         let end = match self {
-            Side::Server { .. } => info::Side::Server,
+            Side::Server(_) => info::Side::Server,
             Side::Client(_) => info::Side::Client,
         };
         let (info, secrets, keeper) = match self {
-            Side::Server { connection, name } => {
+            Side::Server(connection) => {
                 let info = Info::new(&connection, name, info::Side::Server);
                 let (secrets, keeper) = connection
                     .dangerous_into_kernel_connection()

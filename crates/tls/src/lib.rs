@@ -9,6 +9,7 @@ mod limits;
 mod transport;
 
 mod handshake;
+mod heard;
 mod session;
 
 mod alert;
@@ -16,6 +17,8 @@ mod record;
 
 mod acceptor;
 mod connector;
+mod ticketer;
+mod verify;
 
 mod certificate;
 mod cipher;

@@ -38,8 +38,18 @@ pub(crate) const RENEGOTIATIONS_MAX: u8 = 1;
 /// them (RFC 8446 C.4). OpenSSL has the same number.
 pub(crate) const TICKETS: usize = 2;
 
+/// How long a session may be resumed after its full handshake, in which the client proved who it is: as long as a day's
+/// work. RFC 8446 4.6.1 allows seven days.
+pub(crate) const SESSION_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// Servers whose tickets a connector remembers: more than any group has, 2 KB each.
 pub(crate) const SESSIONS_MAX: usize = 1024;
+
+/// Characters of a name in a certificate that are written about: distinguished names of real ones have up to 150.
+pub(crate) const NAME_CHARS_MAX: usize = 200;
+
+/// Names of a certificate that are written about: enough to see whose it is.
+pub(crate) const NAMES_SHOWN_MAX: usize = 5;
 
 /// How long a client that spoke plain HTTP may take to read that this port speaks TLS.
 pub(crate) const REFUSAL_LINGER: Duration = Duration::from_secs(1);

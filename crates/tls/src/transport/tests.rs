@@ -18,6 +18,7 @@ use crate::{
 
 mod alerts;
 mod storms;
+mod trust;
 
 const SEEDS: std::ops::Range<u64> = 0..16;
 

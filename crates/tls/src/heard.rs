@@ -1,0 +1,41 @@
+//! What is heard of a peer in the middle of a handshake: rustls tells it to those it asks, the resolver, the verifiers and
+//! the ticketer, and to nobody else. They note it here, for the handshake that is in hand on this thread.
+
+use std::cell::RefCell;
+use std::mem;
+
+/// What has been heard in one handshake.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Heard {
+    /// The name that the client asked for, once its hello has been read.
+    pub(crate) name: Option<Box<str>>,
+    /// When what the session stands on ends, in seconds of Unix time: its client's certificate, or the session that was
+    /// resumed. `None` when it stands on nothing that ends.
+    pub(crate) ends: Option<u64>,
+    /// Why the peer's certificate was refused, in a sentence.
+    pub(crate) refused: Option<Box<str>>,
+}
+
+thread_local! {
+    static HEARD: RefCell<Heard> = RefCell::new(Heard::default());
+}
+
+impl Heard {
+    /// Does a piece of `work` of the handshake that this has been heard in.
+    pub(crate) fn during<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        HEARD.replace(mem::take(self));
+        let result = work();
+        *self = HEARD.take();
+        result
+    }
+}
+
+/// Notes something about the handshake in hand.
+pub(crate) fn note(change: impl FnOnce(&mut Heard)) {
+    HEARD.with_borrow_mut(change);
+}
+
+/// When what the session in hand stands on ends.
+pub(crate) fn ends() -> Option<u64> {
+    HEARD.with_borrow(|heard| heard.ends)
+}

@@ -1,0 +1,119 @@
+//! Tickets, and how long they are good: rustls's, with the time within at which the session ends.
+//!
+//! ```text
+//!   sealed by rustls | end of the session, Unix time 8 | what rustls needs to resume it |
+//! ```
+
+use std::sync::Arc;
+
+use onrush_engine::clock;
+use rustls::crypto::aws_lc_rs;
+use rustls::server::ProducesTickets;
+
+use crate::heard;
+use crate::limits::SESSION_AGE_MAX;
+
+/// Makes and reads tickets. A session ends [`SESSION_AGE_MAX`] after its full handshake and with its client's certificate,
+/// however often it is resumed and its ticket renewed.
+#[derive(Debug)]
+pub(crate) struct Ticketer(Arc<dyn ProducesTickets>);
+
+const END_BYTES: usize = 8;
+
+impl Ticketer {
+    /// With keys of its own: no other's tickets are good here.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub(crate) fn new() -> Result<Ticketer, rustls::Error> {
+        Ok(Ticketer(aws_lc_rs::Ticketer::new()?))
+    }
+
+    fn encrypt_at(&self, plain: &[u8], now: u64) -> Option<Vec<u8>> {
+        let latest = now + SESSION_AGE_MAX.as_secs();
+        let end = heard::ends().map_or(latest, |end| end.min(latest));
+        self.0.encrypt(&[&end.to_be_bytes(), plain].concat())
+    }
+
+    fn decrypt_at(&self, ticket: &[u8], now: u64) -> Option<Vec<u8>> {
+        let mut plain = self.0.decrypt(ticket)?;
+        let end = u64::from_be_bytes(*plain.first_chunk()?);
+        if now >= end {
+            return None;
+        }
+        // What is made of this handshake ends with the session; one that is begun anew with a certificate has its own end.
+        heard::note(|heard| heard.ends = Some(end));
+        plain.drain(..END_BYTES);
+        Some(plain)
+    }
+}
+
+impl ProducesTickets for Ticketer {
+    fn enabled(&self) -> bool {
+        self.0.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.0.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.encrypt_at(plain, clock::unix_seconds())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.decrypt_at(ticket, clock::unix_seconds())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heard::Heard;
+
+    const NOW: u64 = 2_000_000_000;
+
+    fn ticketer() -> Ticketer {
+        Ticketer::new().unwrap()
+    }
+
+    #[test]
+    fn a_session_ends_with_its_certificate_or_its_age_and_renewal_changes_neither() {
+        let age = SESSION_AGE_MAX.as_secs();
+        for (certificate, end) in [
+            (None, NOW + age),
+            (Some(NOW + 100), NOW + 100),
+            (Some(NOW + 2 * age), NOW + age),
+            (Some(NOW - 1), NOW - 1),
+        ] {
+            let ticketer = ticketer();
+            let mut full = Heard {
+                ends: certificate,
+                ..Heard::default()
+            };
+            let mut ticket = full.during(|| ticketer.encrypt_at(b"session", NOW).unwrap());
+            for renewal in 0..3 {
+                let opens = |now| ticketer.decrypt_at(&ticket, now);
+                assert_eq!(opens(end), None, "renewed {renewal} times");
+                let mut resumed = Heard::default();
+                let renewed = resumed.during(|| {
+                    let plain = opens(end - 1)?;
+                    assert_eq!(plain, b"session");
+                    ticketer.encrypt_at(&plain, end - 1)
+                });
+                assert_eq!(resumed.ends, Some(end));
+                ticket = renewed.expect("it is still good");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_ticket_of_this_one_is_none() {
+        let (ticketer, other) = (ticketer(), ticketer());
+        let ticket = Heard::default().during(|| other.encrypt_at(b"session", NOW));
+        assert_eq!(ticketer.decrypt_at(&ticket.unwrap(), NOW), None);
+        assert_eq!(ticketer.decrypt_at(b"", NOW), None);
+        let short = ticketer.0.encrypt(b"short").unwrap();
+        assert_eq!(ticketer.decrypt_at(&short, NOW), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! Whom the two sides believe, why not, and for how long.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use onrush_engine::clock;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+use x509_parser::time::ASN1Time;
+
+use super::alerts::client_of;
+use super::*;
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+fn authority(name: &str) -> Authority {
+    let mut params = params(name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A certificate and its key in two files.
+fn write(
+    directory: &Path,
+    name: &str,
+    params: &CertificateParams,
+    by: &Authority,
+) -> (PathBuf, PathBuf) {
+    let key = KeyPair::generate().unwrap();
+    let signed = params.signed_by(&key, by).unwrap();
+    let path = |ending: &str| directory.join(format!("{name}.{ending}"));
+    fs::write(path("pem"), signed.pem()).unwrap();
+    fs::write(path("key"), key.serialize_pem()).unwrap();
+    (path("pem"), path("key"))
+}
+
+fn trust(directory: &Path, authority: &Authority) -> PathBuf {
+    let file = directory.join("authorities.pem");
+    fs::write(&file, authority.pem()).unwrap();
+    file
+}
+
+#[test]
+fn why_a_servers_certificate_is_refused_is_said_with_names_and_dates() {
+    on_every_driver(Simulation::with_seed, |site| async move {
+        let directory = tempfile::tempdir().unwrap();
+        let (ours, other) = (authority("Ours"), authority("An \u{7}other"));
+        let verify = Verify::File(trust(directory.path(), &ours));
+        let mut old = params("old");
+        old.not_after = date_time_ymd(2020, 1, 2);
+        let mut new = params("new");
+        new.not_before = date_time_ymd(2150, 1, 2);
+        for (params, by, name, said, told) in [
+            (
+                params("site"),
+                &ours,
+                "www.example",
+                "the certificate is for another name: it is for localhost, and www.example was asked for",
+                42,
+            ),
+            (
+                old,
+                &ours,
+                "localhost",
+                "the certificate of CN=old has expired: Jan  2 00:00:00 2020 +00:00",
+                45,
+            ),
+            (
+                new,
+                &ours,
+                "localhost",
+                "the certificate of CN=new is not valid before Jan  2 00:00:00 2150 +00:00",
+                45,
+            ),
+            (
+                params("site"),
+                &other,
+                "localhost",
+                "the certificate of CN=site is signed by an authority that is not trusted here: CN=An \u{fffd}other",
+                48,
+            ),
+        ] {
+            let (certificate, key) = write(directory.path(), "site", &params, by);
+            let certificates = vec![Identity::Files { certificate, key }];
+            let setup = ServerSetup {
+                certificates,
+                ..setup()
+            };
+            let acceptor = Arc::new(Acceptor::new(setup).ok().unwrap().0);
+            let connector = connector_of(ClientSetup {
+                verify: verify.clone(),
+                name: Some(name.to_owned()),
+                ..ClientSetup::default()
+            });
+            let (server, client) = site.shake(&acceptor, &connector).await;
+            assert_eq!(client.err().unwrap().to_string(), said);
+            let alert = match server.err().unwrap() {
+                HandshakeError::Tls(rustls::Error::AlertReceived(alert)) => u8::from(alert),
+                other => panic!("{other}"),
+            };
+            // RFC 8446 6.2: the name has no alert of its own.
+            assert_eq!(alert, told, "{said}");
+        }
+    });
+}
+
+/// A client that shows the certificate that stands in two files.
+fn showing((certificate, key): (PathBuf, PathBuf), version: Version) -> Arc<Connector> {
+    connector_of(ClientSetup {
+        verify: Verify::Nothing,
+        certificate: Some((certificate, key)),
+        versions: vec![version],
+        ..ClientSetup::default()
+    })
+}
+
+fn requiring(file: PathBuf) -> Arc<Acceptor> {
+    let clients = Clients::Required(file);
+    let setup = ServerSetup { clients, ..setup() };
+    Arc::new(Acceptor::new(setup).ok().unwrap().0)
+}
+
+/// Shakes hands and lets the client have its tickets: whether a session was resumed, or why the client was refused.
+async fn log_in(
+    site: &Site,
+    acceptor: &Arc<Acceptor>,
+    connector: &Arc<Connector>,
+) -> Result<bool, String> {
+    let (server, client) = site.shake(acceptor, connector).await;
+    let server = patient(server.map_err(|error| error.to_string())?);
+    let client = patient(client.unwrap());
+    send(&server, b"welcome").await.unwrap();
+    server.shutdown().await.unwrap();
+    assert_eq!(receive_all(&client).await.unwrap(), b"welcome");
+    let info = server.info().unwrap();
+    assert_eq!(info.client.as_deref(), Some("CN=client"));
+    Ok(info.is_resumed)
+}
+
+#[test]
+fn a_ticket_ends_with_the_authority_that_its_client_was_believed_by() {
+    on_every_driver(calm, |site| async move {
+        for version in [Version::Tls12, Version::Tls13] {
+            let directory = tempfile::tempdir().unwrap();
+            let (old, new) = (authority("Old"), authority("New"));
+            let trusted = trust(directory.path(), &old);
+            let acceptor = requiring(trusted.clone());
+            let files = write(directory.path(), "client", &params("client"), &old);
+            let connector = showing(files, version);
+            assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(false));
+            assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(true));
+            // The same authorities, however they stand in the file.
+            fs::write(&trusted, old.pem().repeat(2)).unwrap();
+            assert_eq!(acceptor.reload(), Ok(Vec::new()));
+            assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(true));
+            trust(directory.path(), &new);
+            assert_eq!(acceptor.reload(), Ok(Vec::new()));
+            let refused = log_in(&site, &acceptor, &connector).await;
+            assert_eq!(
+                refused,
+                Err("the certificate of CN=client is signed by an authority that is not trusted here: CN=Old".to_owned())
+            );
+            // What was trusted again is asked again.
+            trust(directory.path(), &old);
+            assert_eq!(acceptor.reload(), Ok(Vec::new()));
+            assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(false));
+        }
+    });
+}
+
+#[test]
+fn a_ticket_ends_with_the_certificate_of_its_client_however_often_it_is_renewed() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else {
+            eprintln!("{io:?} is skipped");
+            continue;
+        };
+        run(&format!("{io:?}"), core, &|site: Site| async move {
+            let directory = tempfile::tempdir().unwrap();
+            let authority = authority("Ours");
+            let acceptor = requiring(trust(directory.path(), &authority));
+            let mut params = params("client");
+            let end = clock::unix_seconds() + 2;
+            let moment = ASN1Time::from_timestamp(end as i64).unwrap();
+            params.not_after = moment.to_datetime();
+            let files = write(directory.path(), "client", &params, &authority);
+            let connectors =
+                [Version::Tls12, Version::Tls13].map(|version| showing(files.clone(), version));
+            let mut resumed = 0;
+            let refused = loop {
+                let mut refused = None;
+                for connector in &connectors {
+                    match log_in(&site, &acceptor, connector).await {
+                        Ok(is_resumed) => resumed += usize::from(is_resumed),
+                        Err(why) => refused = Some(why),
+                    }
+                }
+                if let Some(refused) = refused {
+                    break refused;
+                }
+                let now = clock::unix_seconds();
+                assert!(now < end + PATIENCE.as_secs(), "{resumed} were resumed");
+            };
+            assert!(resumed > 0);
+            assert!(
+                refused.starts_with("the certificate of CN=client has expired: "),
+                "{refused}"
+            );
+        });
+    }
+}
+
+#[test]
+fn a_ticket_of_one_address_is_none_at_another() {
+    on_every_driver(calm, |site| async move {
+        let directory = tempfile::tempdir().unwrap();
+        let authority = authority("Ours");
+        let open = acceptor(Profile::Intermediate);
+        let closed = requiring(trust(directory.path(), &authority));
+        for version in [Version::Tls12, Version::Tls13] {
+            let connector = client_of(version);
+            for _ in 0..2 {
+                let (server, client) = site.shake(&open, &connector).await;
+                let (server, client) = (patient(server.unwrap()), patient(client.unwrap()));
+                send(&server, b"x").await.unwrap();
+                assert_eq!(client.recv(&mut Input::default()).await, Ok(1));
+            }
+            let (server, _client) = site.shake(&closed, &connector).await;
+            assert_eq!(
+                server.err().unwrap().to_string(),
+                "the client shows no certificate"
+            );
+        }
+    });
+}

@@ -1,0 +1,223 @@
+//! Why a certificate is refused, in words that name it: whose it is, which name was asked for, when it ended, who signed it.
+//! rustls says which rule was broken, which is what the peer is told.
+
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+
+use crate::certificate;
+use crate::heard;
+use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX};
+
+/// Judges clients as another does, and notes what came of it: until when the session may be resumed, or why it is none.
+#[derive(Debug)]
+pub(crate) struct Watchful(pub(crate) Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for Watchful {
+    fn offer_client_auth(&self) -> bool {
+        self.0.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.0.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.0.verify_client_cert(certificate, intermediates, now);
+        match &verified {
+            Ok(_) => {
+                let ends = certificate::chain_ends(certificate, intermediates, now.as_secs());
+                heard::note(|heard| heard.ends = ends);
+            }
+            Err(error) => note_refusal(error, certificate, intermediates, None),
+        }
+        verified
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// Notes why a certificate was refused by `error`; `asked` is the name that it should have been for.
+pub(crate) fn note_refusal(
+    error: &Error,
+    certificate: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+    asked: Option<&str>,
+) {
+    let why = refusal(error, certificate, intermediates, asked);
+    heard::note(|heard| heard.refused = Some(why.into()));
+}
+
+fn refusal(
+    error: &Error,
+    certificate: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+    asked: Option<&str>,
+) -> String {
+    let Error::InvalidCertificate(why) = error else {
+        return format!("the certificate is refused: {error}");
+    };
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+        return format!("the certificate cannot be understood: {why}");
+    };
+    let subject = shown(&parsed.subject().to_string());
+    match why {
+        CertificateError::UnknownIssuer => format!(
+            "the certificate of {subject} is signed by an authority that is not trusted here: {}",
+            last_issuer(&parsed, intermediates)
+        ),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            let end = match why {
+                CertificateError::ExpiredContext { not_after, .. } => date(not_after),
+                _ => parsed.validity().not_after.to_string(),
+            };
+            let whose = match end == parsed.validity().not_after.to_string() {
+                true => "the certificate of",
+                false => "the certificate of an authority above",
+            };
+            format!("{whose} {subject} has expired: {end}")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            let begin = match why {
+                CertificateError::NotValidYetContext { not_before, .. } => date(not_before),
+                _ => parsed.validity().not_before.to_string(),
+            };
+            format!("the certificate of {subject} is not valid before {begin}")
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!(
+                "the certificate is for another name: it is for {}, and {} was asked for",
+                names(&parsed, &subject),
+                shown(asked.unwrap_or("another"))
+            )
+        }
+        // What `openssl req -x509` makes may sign others, and webpki has no error of its own for that.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            format!("the certificate of {subject} has signed itself and is not trusted here")
+        }
+        why => format!(
+            "the certificate of {subject} is refused: {}",
+            shown(&why.to_string())
+        ),
+    }
+}
+
+/// Who has signed the last certificate that can be reached from the peer's own.
+fn last_issuer(own: &X509Certificate<'_>, intermediates: &[CertificateDer<'_>]) -> String {
+    let above: Vec<X509Certificate<'_>> = intermediates
+        .iter()
+        .filter_map(|one| X509Certificate::from_der(one).ok())
+        .map(|(_, parsed)| parsed)
+        .collect();
+    let mut last = own;
+    // No chain is longer, and one that runs in a circle ends here.
+    for _ in 0..above.len() {
+        let issuer = above.iter().find(|one| one.subject() == last.issuer());
+        match issuer {
+            Some(issuer) => last = issuer,
+            None => break,
+        }
+    }
+    shown(&last.issuer().to_string())
+}
+
+/// The names that a certificate is for, or whose it is when it has none.
+fn names(certificate: &X509Certificate<'_>, subject: &str) -> String {
+    let alternative = certificate.subject_alternative_name().ok().flatten();
+    let names: Vec<String> = alternative
+        .iter()
+        .flat_map(|alternative| &alternative.value.general_names)
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(shown(name)),
+            GeneralName::IPAddress(bytes) => address(bytes),
+            _ => None,
+        })
+        .collect();
+    match names.len() {
+        0 => format!("no name but its subject {subject}"),
+        count if count > NAMES_SHOWN_MAX => format!(
+            "{} and {} more",
+            names[..NAMES_SHOWN_MAX].join(", "),
+            count - NAMES_SHOWN_MAX
+        ),
+        _ => names.join(", "),
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<String> {
+    let four = <[u8; 4]>::try_from(bytes).map(std::net::IpAddr::from);
+    let address = four.or_else(|_| <[u8; 16]>::try_from(bytes).map(std::net::IpAddr::from));
+    address.ok().map(|address| address.to_string())
+}
+
+fn date(time: &UnixTime) -> String {
+    ASN1Time::from_timestamp(time.as_secs() as i64)
+        .map_or_else(|_| time.as_secs().to_string(), |time| time.to_string())
+}
+
+/// What a peer calls itself, fit for a line of a log: it may be whatever it likes.
+fn shown(name: &str) -> String {
+    let mut shown: String = name
+        .chars()
+        .take(NAME_CHARS_MAX)
+        .map(|char| match char.is_control() {
+            true => '\u{fffd}',
+            false => char,
+        })
+        .collect();
+    if name.chars().nth(NAME_CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_shown_on_one_line_and_cut() {
+        assert_eq!(shown("CN=a\nb\u{1b}[2J"), "CN=a\u{fffd}b\u{fffd}[2J");
+        let long = "x".repeat(NAME_CHARS_MAX);
+        assert_eq!(shown(&long), long);
+        assert_eq!(shown(&format!("{long}y")), format!("{long}…"));
+    }
+}
