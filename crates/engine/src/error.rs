@@ -57,6 +57,8 @@ pub enum Kind {
     Truncated,
     /// What was received breaks TLS, or the peer says so of what we sent: the number of the alert (RFC 8446 6).
     Alert(u8),
+    /// There is no TLS: the two sides could not agree, or one does not believe the other. Why has been written about.
+    NoTls,
     /// The kernel said no.
     Os(Errno),
 }
@@ -115,10 +117,44 @@ impl fmt::Display for Error {
             Kind::NoBuffers => write!(f, "{op}: all buffers of this core are in use"),
             Kind::FileTooShort => write!(f, "{op}: the file became shorter while it was sent"),
             Kind::Truncated => write!(f, "{op}: the connection ended without TLS's end"),
-            Kind::Alert(number) => write!(f, "{op}: TLS failed with alert {number}"),
+            Kind::Alert(number) => match alert_name(number) {
+                Some(name) => write!(f, "{op}: TLS failed: {name} (alert {number})"),
+                None => write!(f, "{op}: TLS failed with alert {number}"),
+            },
+            Kind::NoTls => write!(f, "{op}: the TLS handshake failed"),
             Kind::Os(errno) => write!(f, "{op}: {}", std::io::Error::from(errno)),
         }
     }
+}
+
+/// What an alert of TLS is called (RFC 8446 6, RFC 5246 7.2); `None` for a number that has no name.
+pub fn alert_name(number: u8) -> Option<&'static str> {
+    Some(match number {
+        0 => "close notify",
+        10 => "unexpected message",
+        20 => "bad record MAC",
+        22 => "record overflow",
+        40 => "handshake failure",
+        42 => "bad certificate",
+        43 => "unsupported certificate",
+        44 => "certificate revoked",
+        45 => "certificate expired",
+        46 => "certificate unknown",
+        47 => "illegal parameter",
+        48 => "unknown certification authority",
+        49 => "access denied",
+        50 => "decode error",
+        51 => "decrypt error",
+        70 => "protocol version",
+        71 => "insufficient security",
+        80 => "internal error",
+        90 => "user cancelled",
+        100 => "no renegotiation",
+        112 => "unrecognised name",
+        116 => "certificate required",
+        120 => "no application protocol",
+        _ => return None,
+    })
 }
 
 impl std::error::Error for Error {}

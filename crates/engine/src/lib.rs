@@ -49,7 +49,7 @@ pub use core::{Core, Cores, Handle, Setup, Sleep, Stopped, start};
 pub use driver::simulated::Simulation;
 pub use driver::{Choice, Io, choose};
 pub use driver_counters::driver_counters;
-pub use error::{Error, Kind, Op};
+pub use error::{Error, Kind, Op, alert_name};
 pub use file::{File, FileKind, Metadata, Root};
 pub use input::Input;
 pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT};

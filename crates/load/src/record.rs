@@ -108,7 +108,7 @@ impl Failure {
         match error.kind {
             Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::Timeout,
             Kind::Truncated => Failure::EarlyClose,
-            Kind::Alert(_) => Failure::Protocol,
+            Kind::Alert(_) | Kind::NoTls => Failure::Protocol,
             _ if error.is_reset() => Failure::Reset,
             _ => Failure::Other,
         }

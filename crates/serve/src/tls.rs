@@ -196,9 +196,6 @@ pub(crate) async fn serve(
     }
 }
 
-/// The alert that stands for a handshake which failed for reasons that have been written about (RFC 8446 6.2).
-const HANDSHAKE_FAILURE: u8 = 40;
-
 /// Shakes hands with the server that is called `host`, by `until`.
 ///
 /// # Errors
@@ -221,7 +218,7 @@ pub(crate) async fn connect(
                     &worker.core,
                     format_args!("no TLS with the server {host}: {error}"),
                 );
-                Error::new(Op::Connect, Kind::Alert(HANDSHAKE_FAILURE))
+                Error::new(Op::Connect, Kind::NoTls)
             }
         })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use onrush_engine::{Error, Kind, Op};
+use onrush_engine::{Error, Kind, Op, alert_name};
 
 /// The number of an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,32 +36,9 @@ impl Alert {
 
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.0 {
-            0 => "close notify",
-            10 => "unexpected message",
-            20 => "bad record MAC",
-            22 => "record overflow",
-            40 => "handshake failure",
-            42 => "bad certificate",
-            43 => "unsupported certificate",
-            44 => "certificate revoked",
-            45 => "certificate expired",
-            46 => "certificate unknown",
-            47 => "illegal parameter",
-            48 => "unknown certification authority",
-            49 => "access denied",
-            50 => "decode error",
-            51 => "decrypt error",
-            70 => "protocol version",
-            71 => "insufficient security",
-            80 => "internal error",
-            90 => "user cancelled",
-            100 => "no renegotiation",
-            112 => "unrecognised name",
-            116 => "certificate required",
-            120 => "no application protocol",
-            number => return write!(f, "alert {number}"),
-        };
-        f.write_str(name)
+        match alert_name(self.0) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "alert {}", self.0),
+        }
     }
 }

@@ -181,9 +181,12 @@ fn connect_outcome(error: &Error) -> Option<Outcome> {
         | Kind::Stopping
         | Kind::Full => None,
         Kind::Os(Errno::AGAIN) => Some(Outcome::Failed),
-        Kind::TimedOut | Kind::FileTooShort | Kind::Truncated | Kind::Alert(_) | Kind::Os(_) => {
-            Some(Outcome::Unreachable)
-        }
+        Kind::TimedOut
+        | Kind::FileTooShort
+        | Kind::Truncated
+        | Kind::Alert(_)
+        | Kind::NoTls
+        | Kind::Os(_) => Some(Outcome::Unreachable),
     }
 }
 
