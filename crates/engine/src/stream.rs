@@ -248,10 +248,13 @@ impl Stream {
         !socket.outgoing.is_empty() || socket.is_sending()
     }
 
-    /// Counts work that a peer has caused like so many `operations`: a task may finish a bounded number of them before the
-    /// others get their turn.
-    pub fn charge(&self, operations: u32) {
-        self.core.inner().tasks.charge(operations);
+    /// Counts work that a peer has caused like so many `operations`: a task may finish 64 of them before the others get
+    /// their turn. `false` when it has done more: the task is queued for another turn and its poll is to end as pending.
+    #[must_use]
+    pub fn charge(&self, operations: u32) -> bool {
+        let tasks = &self.core.inner().tasks;
+        tasks.charge(operations);
+        tasks.may_go_on()
     }
 
     /// Sends what is queued as far as the kernel takes it without a wait. What is left goes with the next

@@ -56,6 +56,8 @@ pub(crate) struct Tasks {
     current: Cell<TaskId>,
     /// Operations the running task may still finish at once before the others get their turn.
     budget: Cell<u32>,
+    /// The running task was charged for more than that: the kernel gets its turn, too, before it goes on.
+    is_overdrawn: Cell<bool>,
 }
 
 impl Tasks {
@@ -68,6 +70,7 @@ impl Tasks {
             count: Cell::new(0),
             current: Cell::new(TaskId::NONE),
             budget: Cell::new(0),
+            is_overdrawn: Cell::new(false),
         }
     }
 
@@ -104,10 +107,12 @@ impl Tasks {
         self.current.get()
     }
 
-    /// Takes more than one operation off what the running task may do in a row.
+    /// Takes `operations` off what the running task may do in a row. When that was more than it had, it goes on in one of
+    /// the next turns, as one that pauses.
     pub(crate) fn charge(&self, operations: u32) {
-        self.budget
-            .set(self.budget.get().saturating_sub(operations));
+        let left = self.budget.get().checked_sub(operations);
+        self.budget.set(left.unwrap_or(0));
+        self.is_overdrawn.set(left.is_none());
     }
 
     /// Takes one operation off what the running task may do in a row; `false`, and the task is queued again, when
@@ -117,6 +122,10 @@ impl Tasks {
             Some(left) => {
                 self.budget.set(left);
                 true
+            }
+            None if self.is_overdrawn.take() => {
+                self.pause();
+                false
             }
             None => {
                 self.wake(self.current());
@@ -174,6 +183,7 @@ impl Tasks {
         };
         self.current.set(id);
         self.budget.set(OPERATIONS_PER_POLL);
+        self.is_overdrawn.set(false);
         let waker = waker(id);
         let done = future
             .as_mut()
@@ -367,6 +377,26 @@ mod tests {
         }
         tasks.clear();
         assert!(!tasks.has_ready());
+    }
+
+    #[test]
+    fn a_task_that_is_charged_for_more_than_it_may_goes_on_in_another_turn() {
+        for (charged, runs_in_a_turn) in [(OPERATIONS_PER_POLL, 10), (OPERATIONS_PER_POLL + 1, 1)] {
+            let tasks = Rc::new(Tasks::new());
+            let runs = Rc::new(Cell::new(0));
+            let (own, seen) = (Rc::clone(&tasks), Rc::clone(&runs));
+            tasks.spawn(Box::pin(poll_fn(move |_| {
+                seen.set(seen.get() + 1);
+                own.charge(charged);
+                assert!(!own.may_go_on());
+                Poll::<()>::Pending
+            })));
+            for turn in 1..4 {
+                tasks.run(10);
+                assert_eq!(runs.get(), turn * runs_in_a_turn);
+            }
+            tasks.clear();
+        }
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// New keys that a peer may announce while neither side sends any data: each costs us a key schedule.
 pub(crate) const KEY_UPDATES_MAX: u32 = 16;
 
+/// Key schedules that a peer may cause before the others get their turn: 0.3 ms, what others do at a time, too. More than
+/// the engine lets a task do in a row, so that the kernel has its turn as well.
+pub(crate) const SCHEDULES_PER_TURN: u16 = 65;
+
 /// Records without data that a peer may send while neither side sends any: empty ones, warnings, tickets, wishes for a
 /// new handshake, parts of messages. They cost us and bring nobody on.
 pub(crate) const IDLE_RECORDS_MAX: u32 = 64;

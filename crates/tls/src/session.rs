@@ -12,7 +12,7 @@ use rustls::server::ServerConnectionData;
 
 use crate::alert::Alert;
 use crate::info::{Info, Side};
-use crate::limits::{IDLE_RECORDS_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND};
+use crate::limits::{IDLE_RECORDS_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND, SCHEDULES_PER_TURN};
 use crate::record::{Content, Opener, Sealer};
 
 /// What rustls still does for a TLS 1.3 connection: the next keys, and what tickets mean.
@@ -116,10 +116,15 @@ impl Session {
                     return Ok(count);
                 }
             }
-            if !self.open_next()? {
+            if self.has_had_its_turn() || !self.open_next()? {
                 return Ok(count);
             }
         }
+    }
+
+    /// Whether the peer has caused so much work that others come first. More records may have come.
+    pub(crate) fn has_had_its_turn(&self) -> bool {
+        self.chores.schedules >= SCHEDULES_PER_TURN
     }
 
     /// Whether data waits that nobody has asked for. Other records are dealt with on the way.

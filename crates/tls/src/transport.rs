@@ -14,7 +14,7 @@ use crate::error::HandshakeError;
 use crate::handshake;
 use crate::info::Info;
 use crate::limits::{PLAINTEXT_MAX, RECORDS_PER_SEND};
-use crate::session::{Chores, Session};
+use crate::session::Session;
 
 /// A connection over TCP or a Unix socket, with TLS or without. Dropping it closes the connection.
 ///
@@ -308,7 +308,13 @@ impl Tls {
         receive: impl Fn(&Stream, &mut Input) -> Poll<Result<usize, Error>>,
     ) -> Poll<Result<usize, Error>> {
         loop {
+            if self.session.has_had_its_turn() && !self.pay(stream) {
+                return Poll::Pending;
+            }
             let count = self.open(stream, input)?;
+            if self.session.has_had_its_turn() && count == 0 {
+                continue;
+            }
             if count > 0 || self.session.is_ended {
                 return Poll::Ready(Ok(count));
             }
@@ -330,25 +336,28 @@ impl Tls {
         let opened = self.session.receive(input, stream.core());
         if opened.is_err() {
             self.say_goodbye(stream);
-        } else if self.session.chores != Chores::default() {
-            self.do_chores(stream)?;
+        } else if self.session.owes_answer() {
+            self.answer(stream)?;
         }
         opened
     }
 
     /// Answers what the peer has asked for besides data, unless an answer, or data, waits for it to read: whoever asks and
     /// never reads is sent one answer.
-    fn do_chores(&mut self, stream: &Stream) -> Result<(), Error> {
-        let schedules = std::mem::take(&mut self.session.chores.schedules);
-        stream.charge(schedules.into());
-        if self.session.owes_answer() && !stream.has_unsent() {
-            let answered = self
-                .session
-                .answer(stream.core(), &mut |record| stream.queue(record));
-            stream.flush_now();
-            return answered;
+    fn answer(&mut self, stream: &Stream) -> Result<(), Error> {
+        if stream.has_unsent() {
+            return Ok(());
         }
-        Ok(())
+        let send = &mut |record| stream.queue(record);
+        let answered = self.session.answer(stream.core(), send);
+        stream.flush_now();
+        answered
+    }
+
+    /// Counts what the peer has caused; `false` when others have their turn first.
+    fn pay(&mut self, stream: &Stream) -> bool {
+        let schedules = std::mem::take(&mut self.session.chores.schedules);
+        stream.charge(schedules.into())
     }
 
     fn poll_flush(&mut self, stream: &Stream) -> Poll<Result<(), Error>> {
@@ -389,7 +398,10 @@ impl Tls {
             if has_data.is_err() {
                 self.say_goodbye(stream);
             }
-            if has_data != Ok(false) || self.session.is_ended || self.do_chores(stream).is_err() {
+            if has_data != Ok(false) || self.session.is_ended {
+                return true;
+            }
+            if self.session.owes_answer() && self.answer(stream).is_err() {
                 return true;
             }
             if !stream.is_spent() {
