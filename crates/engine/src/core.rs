@@ -18,7 +18,7 @@ use crate::cpu;
 use crate::driver::simulated::{Simulated, Simulation};
 use crate::driver::{Driver, Event, Io};
 use crate::error::{Error, Kind, Op};
-use crate::limits::{TASKS_PER_TURN, WAIT_MAX};
+use crate::limits::{STALL_MIN, TASKS_PER_TURN, WAIT_MAX};
 use crate::pipe::Pipes;
 use crate::socket::{Key, Sockets};
 use crate::task::{TaskId, Tasks};
@@ -40,6 +40,10 @@ pub(crate) struct Inner {
     now: Cell<Instant>,
     /// See [`Core::take_busy_max`].
     busy_max: Cell<Duration>,
+    /// See [`Core::lateness`].
+    lateness: Cell<Duration>,
+    /// See [`Core::stalled`].
+    stalled: Cell<Duration>,
     /// See [`Core::poll_busily`].
     polls: Cell<bool>,
     /// See [`Core::take_worked`].
@@ -176,6 +180,8 @@ impl Core {
             clock,
             now: Cell::new(now),
             busy_max: Cell::new(Duration::ZERO),
+            lateness: Cell::new(Duration::ZERO),
+            stalled: Cell::new(Duration::ZERO),
             polls: Cell::new(false),
             worked: Cell::new(Duration::ZERO),
             has_work: Cell::new(false),
@@ -217,8 +223,26 @@ impl Core {
         self.0.state.borrow_mut().notes_writes = true;
     }
 
-    /// The longest time between two looks at the kernel, waits aside, since this was last asked: what a socket or a timer
-    /// may have had to wait for.
+    /// For how long what this turn has found may have waited to be seen: the time that the turn before took, and that by
+    /// which the wait between them went on behind the earliest timer. A thread that was stopped, or had no CPU, shows here
+    /// as far as a timer was due meanwhile.
+    #[inline]
+    pub fn lateness(&self) -> Duration {
+        self.0.lateness.get()
+    }
+
+    /// The sum of all [latenesses](Core::lateness) that were longer than [`STALL_MIN`] since this was last asked.
+    pub fn take_stalled(&self) -> Duration {
+        self.0.stalled.take()
+    }
+
+    /// The same, without asking to start anew.
+    pub fn stalled(&self) -> Duration {
+        self.0.stalled.get()
+    }
+
+    /// The longest [lateness](Core::lateness) since this was last asked: what a socket or a timer may have had to wait
+    /// for.
     pub fn take_busy_max(&self) -> Duration {
         self.0.busy_max.take()
     }
@@ -382,12 +406,12 @@ impl Core {
         }
         let now = self.0.clock.now();
         let busy = now.since(self.0.now.get());
-        self.0.busy_max.set(self.0.busy_max.get().max(busy));
         let timeout = if tasks.has_ready() || self.0.polls.get() {
             Some(Duration::ZERO)
         } else {
             until.map(|until| until.since(now).min(WAIT_MAX))
         };
+        let due = until.map(|until| until.max(now));
         let mut events = std::mem::take(&mut state.events);
         match &mut state.driver {
             Driver::Epoll(driver) => driver.wait(timeout, &mut events),
@@ -418,6 +442,8 @@ impl Core {
         }
         state.now = self.0.clock.now();
         self.0.now.set(state.now);
+        let overslept = due.map_or(Duration::ZERO, |due| state.now.since(due));
+        self.note_lateness(busy + overslept);
         for event in events.drain(..) {
             state.act(event, tasks);
         }
@@ -425,6 +451,14 @@ impl Core {
         state.expire(tasks);
         if self.0.polls.get() {
             self.note_work(busy, state.now.since(now));
+        }
+    }
+
+    fn note_lateness(&self, lateness: Duration) {
+        self.0.lateness.set(lateness);
+        self.0.busy_max.set(self.0.busy_max.get().max(lateness));
+        if lateness > STALL_MIN {
+            self.0.stalled.set(self.0.stalled.get() + lateness);
         }
     }
 

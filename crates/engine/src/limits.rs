@@ -111,6 +111,10 @@ pub(crate) const TASKS_PER_TURN: usize = 1024;
 /// not by so much that no time that a user may write reaches them: epoll_wait(2) counts milliseconds in 31 bits.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
+/// A turn that sees what has happened later than this is a stall: a turn with hundreds of messages takes 1 ms, and a
+/// scheduler's slice is a few.
+pub const STALL_MIN: Duration = Duration::from_millis(20);
+
 /// How long a stopping core lets its tasks finish unless the caller says otherwise.
 pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
 

@@ -12,13 +12,17 @@ pub struct TcpInfo {
     pub retransmits: u32,
     /// Segments sent, those sent again and those without data among them.
     pub segments_out: u32,
+    /// Bytes that the peer has acknowledged, and one more on the side that connected, for its SYN (RFC 4898,
+    /// tcpEStatsAppHCThruOctetsAcked). What came with the peer's end of the stream is counted.
+    pub bytes_acknowledged: u64,
 }
 
 /// Bytes of `struct tcp_info` up to and with `tcpi_segs_out` (linux/tcp.h), which came with Linux 4.2.
 const INFO_BYTES: usize = 140;
-/// Where `tcpi_rtt` (microseconds), `tcpi_total_retrans` and `tcpi_segs_out` stand in it.
+/// Where `tcpi_rtt` (microseconds), `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_segs_out` stand in it.
 const ROUND_TRIP_AT: usize = 68;
 const RETRANSMITS_AT: usize = 100;
+const BYTES_ACKNOWLEDGED_AT: usize = 120;
 const SEGMENTS_OUT_AT: usize = 136;
 
 impl TcpInfo {
@@ -44,10 +48,15 @@ impl TcpInfo {
             let number = bytes[at..at + 4].try_into().expect("four bytes");
             u32::from_ne_bytes(number)
         };
+        let long = |at: usize| {
+            let number = bytes[at..at + 8].try_into().expect("eight bytes");
+            u64::from_ne_bytes(number)
+        };
         Some(TcpInfo {
             round_trip: Duration::from_micros(number(ROUND_TRIP_AT).into()),
             retransmits: number(RETRANSMITS_AT),
             segments_out: number(SEGMENTS_OUT_AT),
+            bytes_acknowledged: long(BYTES_ACKNOWLEDGED_AT),
         })
     }
 }
@@ -72,6 +81,31 @@ mod tests {
         let after = TcpInfo::of(&OwnedFd::from(client)).unwrap();
         assert!(after.segments_out >= before.segments_out + 10, "{after:?}");
         assert!(after.round_trip > Duration::ZERO);
+    }
+
+    #[test]
+    fn only_what_the_peer_has_got_before_its_end_is_acknowledged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let pair = || {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (client, listener.accept().unwrap().0)
+        };
+        let acknowledged = |client: TcpStream| {
+            TcpInfo::of(&OwnedFd::from(client))
+                .unwrap()
+                .bytes_acknowledged
+        };
+        let (mut client, mut server) = pair();
+        client.write_all(b"abc").unwrap();
+        server.read_exact(&mut [0; 3]).unwrap();
+        drop(server);
+        assert_eq!(client.read(&mut [0; 9]).unwrap(), 0);
+        assert_eq!(acknowledged(client), 4);
+        let (mut client, server) = pair();
+        drop(server);
+        client.write_all(b"abc").unwrap();
+        assert_eq!(client.read(&mut [0; 9]).unwrap(), 0);
+        assert_eq!(acknowledged(client), 1);
     }
 
     #[test]
