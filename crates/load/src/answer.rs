@@ -7,9 +7,10 @@ use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, Refusal, header_is, response};
 use onrush_tls::Transport;
 
-use crate::client::{Client, Work};
+use crate::client::Client;
 use crate::requests::cookies::{Cookie, Jar};
 use crate::requests::expect::{Expected, Met};
+use crate::work::Work;
 
 /// What matters of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,8 +29,12 @@ pub(crate) struct Answer {
 /// Why there is no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lost {
-    /// The kernel said no, or nothing came in time.
+    /// Nothing was written: the peer had ended the kept-alive connection before.
+    Unwritten,
+    /// The kernel said no, or nothing came in time, before the answer's first byte.
     Failed(Error),
+    /// The same within the answer.
+    Broken(Error),
     /// The peer ended the connection before the answer's first byte.
     Ended,
     /// The peer ended the connection within the answer.
@@ -81,7 +86,12 @@ pub(crate) fn receive(
                 Some(head) => break head,
                 None => {
                     begun |= !input.is_empty();
-                    match client.receive_more(stream, input, now).await? {
+                    let received = client.receive_more(stream, input, now).await;
+                    let lost = |error| match begun {
+                        true => Lost::Broken(error),
+                        false => Lost::Failed(error),
+                    };
+                    match received.map_err(lost)? {
                         0 if begun => return Err(Lost::Cut),
                         0 => return Err(Lost::Ended),
                         _ => {}
@@ -111,7 +121,8 @@ pub(crate) fn receive(
             if body.is_complete() {
                 break;
             }
-            if client.receive_more(stream, input, now).await? == 0 {
+            let received = client.receive_more(stream, input, now).await;
+            if received.map_err(Lost::Broken)? == 0 {
                 body.end_of_input().map_err(|_| Lost::Cut)?;
                 answer.keep_alive = false;
                 break;

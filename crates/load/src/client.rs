@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::random::Random;
-use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Stream, TcpInfo};
+use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Op, Stream, TcpInfo};
+use onrush_measure::second::Tally;
 use onrush_tls::{Connector, HandshakeError, Transport};
 
 use crate::answer::{Answer, Heads, Lost};
@@ -28,6 +29,7 @@ use crate::standing::{Standing, Thread};
 use crate::stop::Budget;
 use crate::times::{Answered, Times};
 use crate::wall_clock::WallTime;
+use crate::work::Work;
 
 /// One core's side of the run.
 pub(crate) struct Client {
@@ -55,9 +57,19 @@ pub(crate) struct Client {
     /// When the run began on this core, and from when on answers are measured.
     begin: Cell<Instant>,
     measured_from: Cell<Instant>,
+    /// When the last answer came.
+    last_answer: Cell<Instant>,
+    /// What had been counted when answers began to be measured, and how long the run had taken then.
+    before: Cell<(Tally, Duration)>,
     budget: Cell<Budget>,
     /// Requests taken that have neither been answered nor failed.
     in_flight: Cell<u64>,
+    /// The same of each connection: what it would leave behind.
+    waiting: Box<[Cell<Waiting>]>,
+    /// Of connections that keep their own time, when the next request of each is due.
+    schedules: Box<[Cell<Schedule>]>,
+    /// Requests of these that were due and never sent.
+    missed: Cell<u64>,
     /// Seconds of the run, for what is looked at once in each.
     second: Cell<u32>,
     /// Answers of each connection.
@@ -83,6 +95,14 @@ enum Source {
     Own,
 }
 
+/// Requests of one connection that have no answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    start: Instant,
+    ready: Instant,
+    count: u64,
+}
+
 /// What a core had come to when its part of the run was over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
@@ -93,6 +113,8 @@ pub(crate) struct End {
     pub(crate) worked: Option<Duration>,
     /// The longest time between two looks at the kernel.
     pub(crate) busy_max: Duration,
+    /// The time of this in which it saw nothing, in pieces that are longer than a turn may be.
+    pub(crate) stalled: Duration,
     /// Requests whose answer had not come.
     pub(crate) unfinished: u64,
 }
@@ -106,7 +128,7 @@ impl Client {
         let turn = options.pipeline.min(per_connection);
         let connections = plan.connections_of(core.id()).count();
         let is_before = options.connecting == Connecting::Before;
-        let client = Rc::new(Client {
+        let mut client = Client {
             core: core.clone(),
             plan: Arc::clone(plan),
             way: Way::new(plan, core.id(), address),
@@ -126,8 +148,13 @@ impl Client {
             started: Signal::default(),
             begin: Cell::new(core.now_exact()),
             measured_from: Cell::default(),
+            last_answer: Cell::default(),
+            before: Cell::default(),
             budget: Cell::new(plan.budget_of(core.id(), core.now_exact())),
             in_flight: Cell::new(0),
+            waiting: vec![Cell::default(); connections].into(),
+            schedules: Box::default(),
+            missed: Cell::new(0),
             second: Cell::new(0),
             answers: vec![Cell::new(0); connections].into(),
             jars: match plan.mix.keeps_cookies() {
@@ -137,7 +164,9 @@ impl Client {
             samples: vec![Cell::new(None); connections.min(TCP_SAMPLES)].into(),
             time_before: Cell::default(),
             end: Cell::new(None),
-        });
+        };
+        client.schedules = client.schedules();
+        let client = Rc::new(client);
         core.note_writes();
         if options.busy_poll {
             core.poll_busily();
@@ -171,12 +200,38 @@ impl Client {
         let budget = self.plan.budget_of(self.core.id(), begin);
         self.budget.set(budget);
         if let Source::Open(dispatch) = &self.source {
-            dispatch.begin(begin, budget.end());
+            dispatch.begin(begin, budget);
         }
         self.time_before.set(ThreadTime::now());
+        for schedule in &self.schedules {
+            schedule.set(schedule.get().from(begin));
+        }
         self.core.take_busy_max();
+        self.core.take_stalled();
         self.core.take_worked();
         self.started.give();
+    }
+
+    /// Answers are measured from now on.
+    pub(crate) fn begin_measuring(&self) {
+        let tally = self.record.borrow().tally;
+        self.before.set((tally, self.elapsed()));
+    }
+
+    /// When the answers that are measured may begin to come.
+    pub(crate) fn measured_from(&self) -> Instant {
+        self.measured_from.get()
+    }
+
+    /// What had been counted when answers began to be measured, and how long the run had taken then.
+    pub(crate) fn before(&self) -> (Tally, Duration) {
+        self.before.get()
+    }
+
+    /// How long the run had taken when the last answer came; none without one.
+    pub(crate) fn answered_until(&self) -> Option<Duration> {
+        let last = self.last_answer.get();
+        (last != Instant::default()).then(|| last.since(self.begin.get()))
     }
 
     /// A second has passed.
@@ -195,18 +250,14 @@ impl Client {
             return end;
         }
         let now = self.core.now_exact();
-        if let Source::Open(dispatch) = &self.source {
-            let over = self.budget.get().end().map_or(now, |end| end.min(now));
-            if !self.budget.get().is_spent() {
-                dispatch.end(over);
-            }
-            dispatch.close();
-        }
+        let over = self.budget.get().end().map_or(now, |end| end.min(now));
+        self.miss_all(over);
         let end = End {
             elapsed: self.elapsed(),
             time: ThreadTime::now().since(self.time_before.get()),
             worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
             busy_max: self.core.take_busy_max(),
+            stalled: self.core.take_stalled(),
             unfinished: self.in_flight.get(),
         };
         self.end.set(Some(end));
@@ -218,11 +269,49 @@ impl Client {
         self.in_flight.get() > 0
     }
 
-    /// Arrivals that nobody made a request of.
+    /// All that was due before `over` and never sent is missed.
+    fn miss_all(&self, over: Instant) {
+        if let Source::Open(dispatch) = &self.source {
+            dispatch.end(over);
+            let waits = dispatch.waits();
+            self.record.borrow_mut().unanswered.response.merge(&waits);
+            return;
+        }
+        let mut left = self.budget.get().left().unwrap_or(u64::MAX);
+        for schedule in &self.schedules {
+            let mut next = schedule.get();
+            while next.peek() < over && left > 0 {
+                let count = self.turn.min(left);
+                left -= count;
+                self.missed.set(self.missed.get() + count);
+                let wait = over.nanoseconds_since(next.peek());
+                let mut record = self.record.borrow_mut();
+                record.unanswered.response.record_many(wait, count);
+                next.next();
+            }
+        }
+    }
+
+    /// Requests that were due and never sent.
     pub(crate) fn missed(&self) -> u64 {
         match &self.source {
             Source::Open(dispatch) => dispatch.missed(),
-            Source::Closed | Source::Think(..) | Source::Own => 0,
+            Source::Closed | Source::Think(..) | Source::Own => self.missed.get(),
+        }
+    }
+
+    /// Nobody waits for answers any more: what is known of those that have not come is how long they have not.
+    pub(crate) fn give_up(&self) {
+        let now = self.core.now_exact();
+        let mut record = self.record.borrow_mut();
+        for waiting in &self.waiting {
+            let Waiting {
+                start,
+                ready,
+                count,
+            } = waiting.take();
+            let [response, service] = [start, ready].map(|since| now.nanoseconds_since(since));
+            record.unanswered.record(response, service, count);
         }
     }
 
@@ -248,6 +337,7 @@ impl Client {
             failures: record.failures(),
             tcp,
             busy_max: end.map_or(self.core.busy_max(), |end| end.busy_max),
+            stalled: end.map_or(self.core.stalled(), |end| end.stalled),
             worked: end.and_then(|end| end.worked).unwrap_or(self.core.worked()),
         }
     }
@@ -274,22 +364,21 @@ impl Client {
         self.core
             .sleep_until(begin + options.start.admits(number, connections))
             .await;
-        let schedule = match options.pace {
-            Pace::EachConnection(rate) => {
-                Some(Schedule::new(number, connections, rate, self.turn, begin))
-            }
-            Pace::Closed | Pace::Think(_) | Pace::Open(_) => None,
+        Work::new(index, begin)
+    }
+
+    /// When the connections' first requests are due, where each keeps its own time.
+    fn schedules(&self) -> Box<[Cell<Schedule>]> {
+        let options = &self.plan.options;
+        let Pace::EachConnection(rate) = options.pace else {
+            return Box::default();
         };
-        Work {
-            index,
-            schedule,
-            due: 0,
-            number: 0,
-            start: begin,
-            second: 0,
-            is_first: true,
-            is_sent: false,
-        }
+        let numbers = self.plan.connections_of(self.core.id());
+        let all = options.connections as u64;
+        let begin = self.begin.get();
+        numbers
+            .map(|number| Cell::new(Schedule::new(number, all, rate, self.turn, begin)))
+            .collect()
     }
 
     /// Makes a connection before the run, where that is wanted; `None` where it is not or cannot be made.
@@ -345,45 +434,88 @@ impl Client {
             // Sent in vain before: they keep their first start.
             return true;
         }
-        match &self.source {
-            Source::Closed => work.start = *now,
+        if work.rest > 0 {
+            self.take_rest(work, answered);
+            return true;
+        }
+        let wanted = match &self.source {
+            Source::Closed => {
+                work.start = *now;
+                self.turn.min(self.per_connection - answered)
+            }
             Source::Think(time, random) => {
                 work.start = *now;
                 if !work.is_first {
                     work.start = *now + pace::think(*time, random);
                 }
                 self.wait_until(work.start, now).await;
+                self.turn.min(self.per_connection - answered)
             }
             Source::Open(dispatch) => {
                 let Some(turn) = dispatch.take(&self.core, work.index).await else {
                     return false;
                 };
+                *now = self.core.now_exact();
+                if self.budget.get().is_over(*now) {
+                    dispatch.miss(turn, *now);
+                    return false;
+                }
                 work.start = turn.start;
                 work.number = turn.number * self.turn;
-                *now = self.core.now_exact();
+                // Until now it was late for want of a connection, or for want of the generator.
+                work.own = match turn.was_awaited {
+                    true => now.nanoseconds_since(turn.start),
+                    false => 0,
+                };
+                work.ready = *now;
+                turn.count
             }
             Source::Own => {
-                if let Some(schedule) = &mut work.schedule {
-                    work.start = schedule.next();
-                }
+                let schedule = &self.schedules[work.index as usize];
+                let before = *now;
+                work.start = schedule.get().peek();
                 self.wait_until(work.start, now).await;
+                if self.end.get().is_some() || self.budget.get().is_over(*now) {
+                    return false;
+                }
+                let mut next = schedule.get();
+                next.next();
+                schedule.set(next);
+                work.own = now.nanoseconds_since(work.start.max(before));
+                work.ready = *now;
+                self.turn
             }
-        }
+        };
         if !matches!(self.source, Source::Open(_)) {
             let taken = self.turns.get();
             self.turns.set(taken + 1);
             work.number = (self.share.first + taken * self.share.stride) * self.turn;
         }
+        if matches!(self.source, Source::Closed | Source::Think(..)) {
+            (work.own, work.ready) = (now.nanoseconds_since(work.start), *now);
+        }
         (work.is_first, work.is_sent) = (false, false);
-        self.grant(work, *now, answered)
+        work.written = Instant::default();
+        self.grant(work, *now, wanted, answered)
+    }
+
+    /// What is left of a turn of which a connection has carried as much as it may.
+    fn take_rest(&self, work: &mut Work, answered: u64) {
+        work.due = work.rest.min(self.per_connection - answered);
+        work.rest -= work.due;
+        work.written = Instant::default();
+        work.is_sent = false;
     }
 
     /// A connection is there for `work` since `now`. In a closed loop a request starts when there is a connection for it.
     pub(crate) fn starts(&self, work: &mut Work, now: Instant) {
+        work.connected();
+        work.ready = work.ready.max(now);
         match self.source {
             Source::Closed | Source::Think(..) if !work.is_sent => work.start = now,
             Source::Closed | Source::Think(..) | Source::Open(_) | Source::Own => {}
         }
+        self.note_waiting(work);
     }
 
     async fn wait_until(&self, start: Instant, now: &mut Instant) {
@@ -393,32 +525,45 @@ impl Client {
         }
     }
 
-    fn grant(&self, work: &mut Work, now: Instant, answered: u64) -> bool {
+    fn grant(&self, work: &mut Work, now: Instant, wanted: u64, answered: u64) -> bool {
         if self.end.get().is_some() {
             return false;
         }
         let mut budget = self.budget.get();
-        work.due = budget.take(now, self.turn.min(self.per_connection - answered));
+        let granted = budget.take(now, wanted);
         self.budget.set(budget);
-        self.in_flight.set(self.in_flight.get() + work.due);
-        self.record.borrow_mut().sent += work.due;
-        if let Source::Open(dispatch) = &self.source
-            && work.due == 0
-            && budget.is_spent()
-        {
-            dispatch.close();
-        }
-        work.due > 0
+        self.in_flight.set(self.in_flight.get() + granted);
+        self.record.borrow_mut().sent += granted;
+        work.due = granted.min(self.per_connection - answered);
+        work.rest = granted - work.due;
+        self.note_waiting(work);
+        granted > 0
     }
 
-    /// So many requests have been answered or have failed.
-    fn landed(&self, requests: u64) {
+    fn note_waiting(&self, work: &Work) {
+        self.waiting[work.index as usize].set(Waiting {
+            start: work.start,
+            ready: work.ready,
+            count: work.due + work.rest,
+        });
+    }
+
+    /// So many of its requests have been answered or have failed.
+    fn landed(&self, work: &mut Work, requests: u64) {
+        work.due -= requests;
+        self.note_waiting(work);
         let in_flight = self.in_flight.get() - requests;
         self.in_flight.set(in_flight);
         // Connections that wait for their next turn need not find out one by one.
         if in_flight == 0 && self.budget.get().is_spent() {
             self.core.stop(Duration::ZERO);
         }
+    }
+
+    /// Nobody waits for these any more; what they leave behind stays noted.
+    fn leave(&self, work: &mut Work) {
+        let left = std::mem::take(&mut work.due) + std::mem::take(&mut work.rest);
+        self.in_flight.set(self.in_flight.get() - left);
     }
 
     pub(crate) async fn connect(&self) -> Result<Transport, NotConnected> {
@@ -462,11 +607,12 @@ impl Client {
 
     /// Queues the requests that are due.
     pub(crate) fn queue(&self, stream: &Transport, work: &mut Work, last: Last) {
-        work.is_sent = true;
         let due = (work.number, work.due);
         let jar = self.jar_of(work).map(RefCell::borrow);
-        self.sending
+        let bytes = self
+            .sending
             .queue(&self.plan, stream, due, last, jar.as_deref());
+        work.queued(bytes);
     }
 
     /// The cookies of the connection, where they are kept.
@@ -508,29 +654,32 @@ impl Client {
 
     /// One of the requests of `work`, written at `written`, is answered.
     pub(crate) fn answered(&self, work: &mut Work, answer: Answer, written: Instant, now: Instant) {
-        work.due -= 1;
-        let kind = self.plan.mix.choose(work.number);
+        let (start, number) = (work.start, work.number);
+        let kind = self.plan.mix.choose(number);
         work.number += 1;
-        self.landed(1);
-        let mut record = self.record.borrow_mut();
-        if self.end.get().is_some() {
-            record.late += 1;
-            return;
-        }
-        let answers = &self.answers[work.index as usize];
-        answers.set(answers.get() + 1);
+        let (written_first, own) = work.sent_at(&self.core, written, now);
+        let answered = Answered {
+            send_lag: written_first.nanoseconds_since(start),
+            first_byte: answer.first_byte.nanoseconds_since(written_first),
+            service: now.nanoseconds_since(written_first),
+            response: now.nanoseconds_since(start),
+            own,
+        };
         let is_skipped = answer.is_first && self.plan.options.skip_first;
-        let measured = if work.start >= self.measured_from.get() && !is_skipped {
+        let measured = if start >= self.measured_from.get() && !is_skipped {
             Measured::Yes
         } else {
             Measured::No
         };
-        let answered = Answered {
-            send_lag: written.nanoseconds_since(work.start),
-            first_byte: answer.first_byte.nanoseconds_since(written),
-            service: now.nanoseconds_since(written),
-            response: now.nanoseconds_since(work.start),
-        };
+        self.landed(work, 1);
+        let mut record = self.record.borrow_mut();
+        if self.end.get().is_some() {
+            record.answered_late(&answered, measured);
+            return;
+        }
+        self.last_answer.set(now);
+        let answers = &self.answers[work.index as usize];
+        answers.set(answers.get() + 1);
         record.answered(answer.status, &answered, measured);
         record.answered_kind(kind, answered.response, measured);
         if answer.met != Met::Yes {
@@ -557,18 +706,11 @@ impl Client {
         }
     }
 
-    /// Counts how a connection ended on which `answered` requests were answered, and what became of those still due.
-    pub(crate) fn closed(
-        &self,
-        stream: &Transport,
-        work: &mut Work,
-        end: Result<(), Lost>,
-        answered: u64,
-    ) {
+    /// Counts how a connection ended, and what became of the requests still due.
+    pub(crate) fn closed(&self, stream: &Transport, work: &mut Work, end: Result<(), Lost>) {
         if self.end.get().is_some() {
             // What ends behind the end was open for the whole run, is shown so, and whatever it did not do is unfinished.
-            self.landed(std::mem::take(&mut work.due));
-            return;
+            return self.leave(work);
         }
         self.sample(stream, work);
         let mut record = self.record.borrow_mut();
@@ -576,19 +718,19 @@ impl Client {
             record.add_tcp(info);
         }
         record.tally.connections_open -= 1;
-        let Err(lost) = end else {
-            // What was pipelined behind an answer with `Connection: close` has not been looked at (RFC 9112 9.6).
-            record.resent += work.due;
-            return;
-        };
-        if answered > 0 && is_keep_alive_close(lost) {
-            record.resent += work.due;
-            return;
-        }
-        let failure = match lost {
-            Lost::Failed(error) => Failure::of_exchange(error),
-            Lost::Ended | Lost::Cut => Failure::EarlyClose,
-            Lost::Refused(reason) => {
+        let failure = match end {
+            Ok(()) if work.due == 0 => return,
+            // Nothing had been written that could be lost.
+            Err(Lost::Unwritten) => return,
+            _ if self.may_repeat(stream, work, &end) => {
+                record.resent += work.due;
+                return;
+            }
+            Ok(()) | Err(Lost::Ended) => Failure::ClosedUnanswered,
+            Err(Lost::Failed(error)) => Failure::of_unanswered(error),
+            Err(Lost::Broken(error)) => Failure::of_exchange(error),
+            Err(Lost::Cut) => Failure::EarlyClose,
+            Err(Lost::Refused(reason)) => {
                 record.protocol_error = Some(reason);
                 Failure::Protocol
             }
@@ -597,8 +739,36 @@ impl Client {
             0 => record.count(failure, 1),
             due => record.failed(failure, due),
         }
+        if failure == Failure::Timeout {
+            let now = self.core.now_exact();
+            let [response, service] =
+                [work.start, work.ready].map(|since| now.nanoseconds_since(since));
+            record.unanswered.record(response, service, work.due);
+        }
         drop(record);
-        self.landed(std::mem::take(&mut work.due));
+        self.landed(work, work.due);
+    }
+
+    /// Whether what is due may be sent again after `end`: the server cannot have read it, and nothing changes if it is
+    /// done twice (RFC 9110 9.2.2).
+    fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), Lost>) -> bool {
+        let is_unread = match end {
+            // What was pipelined behind an answer with `Connection: close` has not been looked at (RFC 9112 9.6).
+            Ok(()) => true,
+            // The kernel did not take it, which with a small batch means all of it.
+            Err(Lost::Failed(error)) if error.op == Op::Send && !self.sends_much() => {
+                work.is_kept() && error.kind == Kind::Os(Errno::PIPE)
+            }
+            Err(Lost::Ended) => work.is_kept() && work.is_unread(stream),
+            Err(Lost::Failed(error)) => {
+                let has_ended = error.kind == Kind::Os(Errno::PIPE);
+                work.is_kept() && has_ended && work.is_unread(stream)
+            }
+            Err(Lost::Unwritten | Lost::Broken(_) | Lost::Cut | Lost::Refused(_)) => false,
+        };
+        let mix = &self.plan.mix;
+        let mut numbers = work.number..work.number + work.due;
+        is_unread && numbers.all(|number| mix.recipes()[mix.choose(number)].is_idempotent())
     }
 
     /// A connection could not be made.
@@ -610,7 +780,7 @@ impl Client {
 
     /// One connection has nothing left to do, or no time for it.
     pub(crate) fn finished(&self, work: &mut Work) {
-        self.landed(std::mem::take(&mut work.due));
+        self.leave(work);
         self.active.set(self.active.get() - 1);
         if self.active.get() == 0 {
             self.core.stop(Duration::ZERO);
@@ -636,32 +806,6 @@ impl From<HandshakeError> for NotConnected {
     }
 }
 
-/// What a connection has to do; it outlives the connection.
-pub(crate) struct Work {
-    /// Its number on the core.
-    index: u32,
-    /// Of a connection that keeps its own time.
-    schedule: Option<Schedule>,
-    /// Requests to be answered before more are taken.
-    pub(crate) due: u64,
-    /// The number, in the whole run, of the first of them.
-    number: u64,
-    /// When they are or were intended to start.
-    start: Instant,
-    /// The second in which its TCP counters were last looked at.
-    second: u32,
-    /// Nothing was taken yet.
-    is_first: bool,
-    /// What is due has been sent, in vain if it is to be sent again.
-    is_sent: bool,
-}
-
-impl Work {
-    pub(crate) fn start(&self) -> Instant {
-        self.start
-    }
-}
-
 impl Source {
     fn new(plan: &Plan, core: usize, connections: usize, turn: u64) -> Source {
         let options = &plan.options;
@@ -673,21 +817,10 @@ impl Source {
             }
             Pace::Open(arrivals) => {
                 let arrivals = Arrivals::new(arrivals, plan.share_of(core), turn);
-                let dispatch = Dispatch::new(arrivals, connections, options.catch_up);
+                let dispatch = Dispatch::new(arrivals, turn, connections, options.catch_up);
                 Source::Open(Box::new(dispatch))
             }
             Pace::EachConnection(_) => Source::Own,
         }
-    }
-}
-
-/// Whether the peer ended a kept-alive connection in good order while a request was on its way: EPIPE is what a reset
-/// is called when the end of the stream had come before it (Linux, tcp_reset). Many a server ends an idle connection
-/// without the word that TLS wants.
-fn is_keep_alive_close(lost: Lost) -> bool {
-    match lost {
-        Lost::Ended => true,
-        Lost::Failed(error) => error.kind == Kind::Os(Errno::PIPE) || error.kind == Kind::Truncated,
-        Lost::Cut | Lost::Refused(_) => false,
     }
 }

@@ -342,6 +342,7 @@ mod tests {
     use super::*;
     use crate::report::{Histograms, Latency};
     use crate::times::Times;
+    use crate::unanswered::Unanswered;
 
     /// A run whose times are those of `count` ranks of an exponential distribution with this mean, in nanoseconds,
     /// and whose seconds had these rates.
@@ -360,7 +361,7 @@ mod tests {
         let report = Report {
             requests: u64::from(count),
             latency_us: Latency::of(times.of(Kind::Response)),
-            histograms: Some(Histograms::of(&times)),
+            histograms: Some(Histograms::of(&times, &Unanswered::default())),
             seconds: rates.iter().map(row).collect(),
             ..Report::default()
         };

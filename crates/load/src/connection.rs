@@ -10,14 +10,16 @@ use onrush_engine::{Input, Instant};
 use onrush_tls::Transport;
 
 use crate::answer::{Answer, Lost, receive};
-use crate::client::{Client, Work};
+use crate::client::Client;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
 use crate::requests::mix::Last;
+use crate::work::Work;
 
 /// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
 /// nothing left to send.
 pub(crate) async fn run(client: Rc<Client>, index: u32, number: u64) {
     let mut made = client.connect_before().await;
+    let mut is_kept = made.is_some();
     let mut work = client.work_of(index, number).await;
     let mut back_off = BACK_OFF_MIN;
     let mut now = client.core.now_exact();
@@ -36,9 +38,10 @@ pub(crate) async fn run(client: Rc<Client>, index: u32, number: u64) {
             },
         };
         let mut answered = 0;
+        work.begins(std::mem::take(&mut is_kept));
         let end = exchange(&client, &stream, &mut work, &mut answered).await;
-        client.closed(&stream, &mut work, end, answered);
-        if answered > 0 {
+        client.closed(&stream, &mut work, end);
+        if work.is_kept() {
             back_off = BACK_OFF_MIN;
         } else {
             // Accepted and dropped is as good as refused: no reason to hammer.
@@ -76,6 +79,9 @@ fn exchange(
             if now != before {
                 client.extend_deadline(stream, now);
             }
+            if work.is_kept() && stream.is_spent() {
+                look(stream, &mut input).await?;
+            }
             let last = client.is_last(*answered + work.due);
             client.queue(stream, work, last);
             let mut first = None;
@@ -94,6 +100,7 @@ fn exchange(
                 };
                 answer.is_first = *answered == 0;
                 *answered += 1;
+                work.begins(true);
                 let written = *written.get_or_insert_with(|| {
                     let known = stream.written();
                     known.unwrap_or(work.start())
@@ -111,6 +118,17 @@ fn exchange(
                 return Ok(());
             }
         }
+    }
+}
+
+/// Looks at what has come over a kept-alive connection before anything is written to it: its end, which costs no
+/// request, something that nobody asked for, or nothing.
+async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
+    let found = poll_fn(|_| Poll::Ready(stream.poll_recv(input))).await;
+    match found {
+        Poll::Pending => Ok(()),
+        Poll::Ready(Ok(0) | Err(_)) => Err(Lost::Unwritten),
+        Poll::Ready(Ok(_)) => Err(Lost::Refused("bytes came that nobody had asked for")),
     }
 }
 

@@ -9,8 +9,10 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use onrush_engine::{Core, Instant};
+use onrush_measure::histogram::Histogram;
 
 use crate::pace::arrivals::Arrivals;
+use crate::stop::Budget;
 
 /// One core's arrivals and the connections that wait for them.
 pub(crate) struct Dispatch(RefCell<State>);
@@ -20,8 +22,12 @@ pub(crate) struct Dispatch(RefCell<State>);
 pub(crate) struct Turn {
     /// When it is intended to start.
     pub(crate) start: Instant,
-    /// Its number in the whole run.
+    /// The number of the turn in the whole run.
     pub(crate) number: u64,
+    /// Its requests.
+    pub(crate) count: u64,
+    /// Whether a connection was free for it when it was due, so that it is the generator's own doing when it is late.
+    pub(crate) was_awaited: bool,
 }
 
 /// When there are no more arrivals.
@@ -32,6 +38,12 @@ struct State {
     begin: Instant,
     /// No arrival counts from then on.
     end: Option<Instant>,
+    /// Requests of a turn.
+    turn: u64,
+    /// Requests that are still to come, those that are missed among them; `None` without a bound.
+    left: Option<u64>,
+    /// What was due until then was released late, though connections were free.
+    late_until: Instant,
     /// When the next arrival is due, or `NEVER`.
     due: Instant,
     /// Connections that wait, the one that has waited longest first.
@@ -40,22 +52,28 @@ struct State {
     given: Box<[Option<Turn>]>,
     /// What is further behind than this is left out.
     catch_up: Option<Duration>,
-    /// Arrivals that were left out.
+    /// Requests that were left out.
     missed: u64,
+    /// For how long they had been due then, in nanoseconds.
+    waits: Histogram,
     /// Releases what is due, and waits for somebody to release it to.
     runner: Option<Waker>,
     is_over: bool,
 }
 
 impl Dispatch {
-    /// For `connections` connections of a core.
+    /// For `connections` connections of a core, in turns of `turn` requests.
     pub(crate) fn new(
         arrivals: Arrivals,
+        turn: u64,
         connections: usize,
         catch_up: Option<Duration>,
     ) -> Dispatch {
         Dispatch(RefCell::new(State {
             arrivals,
+            turn,
+            left: None,
+            late_until: Instant::default(),
             begin: Instant::default(),
             end: None,
             due: NEVER,
@@ -63,15 +81,16 @@ impl Dispatch {
             given: vec![None; connections].into(),
             catch_up,
             missed: 0,
+            waits: Histogram::new(),
             runner: None,
             is_over: false,
         }))
     }
 
-    /// The run begins.
-    pub(crate) fn begin(&self, begin: Instant, end: Option<Instant>) {
+    /// The run begins, and has this budget.
+    pub(crate) fn begin(&self, begin: Instant, budget: Budget) {
         let state = &mut *self.0.borrow_mut();
-        (state.begin, state.end) = (begin, end);
+        (state.begin, state.end, state.left) = (begin, budget.end(), budget.left());
         state.look();
     }
 
@@ -134,23 +153,32 @@ impl Dispatch {
         .await
     }
 
-    /// Time is over. What was due at `now` and nobody was free for is missed, too.
+    /// Time is over. What was due at `now` and nobody was free for, or has not taken yet, is missed, too.
     pub(crate) fn end(&self, now: Instant) {
-        let mut state = self.0.borrow_mut();
-        while !state.is_over && state.due < now {
-            state.missed += 1;
-            state.next();
+        let state = &mut *self.0.borrow_mut();
+        for index in 0..state.given.len() {
+            if let Some(turn) = state.given[index].take() {
+                state.miss(turn, now);
+            }
         }
-        drop(state);
-        self.close();
+        while state.due < now {
+            let turn = state.next();
+            state.miss(turn, now);
+        }
+        state.close();
     }
 
-    /// Nobody gets anything more.
-    pub(crate) fn close(&self) {
-        self.0.borrow_mut().close();
+    /// The time was over when `turn` was taken.
+    pub(crate) fn miss(&self, turn: Turn, now: Instant) {
+        self.0.borrow_mut().miss(turn, now);
     }
 
-    /// Arrivals that nobody made a request of.
+    /// For how long what was missed had been due, in nanoseconds.
+    pub(crate) fn waits(&self) -> Histogram {
+        self.0.borrow().waits.clone()
+    }
+
+    /// Requests that were due and nobody made.
     pub(crate) fn missed(&self) -> u64 {
         self.0.borrow().missed
     }
@@ -164,6 +192,7 @@ impl State {
             if self.due > now {
                 return;
             }
+            self.late_until = now;
             if let Some((index, waker)) = self.idle.pop_front() {
                 self.given[index as usize] = Some(self.next());
                 waker.wake();
@@ -175,21 +204,31 @@ impl State {
         let Some(catch_up) = self.catch_up else {
             return;
         };
-        while self.due + catch_up < now {
-            self.missed += 1;
-            self.next();
+        while self.due != NEVER && self.due + catch_up < now {
+            let turn = self.next();
+            self.miss(turn, now);
         }
+    }
+
+    fn miss(&mut self, turn: Turn, now: Instant) {
+        self.missed += turn.count;
+        self.waits
+            .record_many(now.nanoseconds_since(turn.start), turn.count);
     }
 
     /// Takes the next arrival, whenever it is due.
     fn next(&mut self) -> Turn {
+        let count = self.left.map_or(self.turn, |left| left.min(self.turn));
         let turn = Turn {
             start: self.due,
             number: self.arrivals.number(),
+            count,
+            was_awaited: self.due <= self.late_until,
         };
+        self.left = self.left.map(|left| left - count);
         self.arrivals.advance();
         self.look();
-        if self.arrivals.peek().is_none() {
+        if self.arrivals.peek().is_none() || self.left == Some(0) {
             self.close();
         }
         turn
@@ -206,7 +245,8 @@ impl State {
             .arrivals
             .peek()
             .map(|after| self.begin + Duration::from_nanos(after));
-        let within = due.filter(|due| self.end.is_none_or(|end| *due < end));
+        let is_left = self.left != Some(0);
+        let within = due.filter(|due| is_left && self.end.is_none_or(|end| *due < end));
         self.due = within.unwrap_or(NEVER);
     }
 }
@@ -215,6 +255,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::pace::arrivals::{ArrivalPlan, Share};
+    use crate::stop::Stop;
     use onrush_engine::Simulation;
     use std::rc::Rc;
 
@@ -237,11 +278,16 @@ mod tests {
         let alone = Share::of_core(0, 1, 0, 1);
         let dispatch = Rc::new(Dispatch::new(
             Arrivals::new(&plan, alone, 1),
+            1,
             connections as usize,
             catch_up,
         ));
         let begin = core.now_exact();
-        dispatch.begin(begin, Some(begin + run));
+        let stop = Stop {
+            after: Some(run),
+            count: None,
+        };
+        dispatch.begin(begin, stop.of_core(alone, begin));
         let taken = Rc::new(RefCell::new(Vec::new()));
         for index in 0..connections {
             let (own, dispatch, taken) = (core.clone(), Rc::clone(&dispatch), Rc::clone(&taken));

@@ -1,7 +1,10 @@
 //! What a run has left behind that speaks for or against it: whether the generator kept up, whether the machine let it,
 //! whether the network did, and whether the counts add up. Facts only; the judgement is made elsewhere.
 
+use onrush_measure::units;
 use serde::{Deserialize, Serialize};
+
+use crate::times::Times;
 
 /// The facts of one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -41,7 +44,10 @@ pub struct Evidence {
     pub failures: u64,
     /// Requests whose answer had not come when the run ended.
     pub unfinished: u64,
-    /// Requests sent again because the server had closed a kept-alive connection before it saw them.
+    /// Of these, those that were answered shortly behind the end, and whose times are known so.
+    #[serde(default)]
+    pub late: u64,
+    /// Requests sent again because the server had closed a kept-alive connection before they reached it.
     pub resent: u64,
     /// Requests that failed because nothing arrived in time.
     pub timeouts: u64,
@@ -51,9 +57,53 @@ pub struct Evidence {
     pub send_lag_p99_us: Option<f64>,
     /// How long the run took.
     pub duration_s: f64,
+    /// When the last answer came, in seconds since the start, where from then on none did though some were asked for.
+    #[serde(default)]
+    pub answered_until_s: Option<f64>,
+    /// For how long, before that, there were only errors.
+    #[serde(default)]
+    pub silent_s: f64,
+    /// The mean response time; none without answers.
+    #[serde(default)]
+    pub response_mean_us: Option<f64>,
+    /// For percentiles of the response time, how much of each the generator itself made, at most.
+    #[serde(default)]
+    pub own: Vec<OwnPart>,
     /// For how long it began after the moment that was set; none where none was.
     #[serde(default)]
     pub start_late_s: Option<f64>,
+}
+
+/// How much of a percentile of the response time the generator itself made: it is that of all times less the time for
+/// which the generator kept each request, or its answer, waiting.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct OwnPart {
+    /// Above 0 and below 100.
+    pub percentile: f64,
+    /// The percentile as it was measured.
+    pub response_us: f64,
+    /// The generator's part of it, at most.
+    pub own_us: f64,
+}
+
+impl OwnPart {
+    /// Of the percentiles that the count of answers supports.
+    pub fn of(times: &Times) -> Vec<OwnPart> {
+        let of = |(percentile, ns)| OwnPart {
+            percentile,
+            response_us: units::microseconds(ns),
+            own_us: units::microseconds(ns.saturating_sub(times.undelayed.value_at(percentile))),
+        };
+        // Results of versions that did not measure it have none.
+        let is_known = times.undelayed.count() == times.response.count();
+        let all = times.response.percentiles().filter(|_| is_known);
+        all.map(of).collect()
+    }
+
+    /// Its share of what was measured.
+    pub fn share(&self) -> f64 {
+        self.own_us / self.response_us.max(f64::MIN_POSITIVE)
+    }
 }
 
 /// The facts of one thread of the generator.
@@ -66,6 +116,10 @@ pub struct ThreadEvidence {
     pub run_delay_share: f64,
     /// How often it was taken off its CPU although it could have gone on.
     pub involuntary_switches: u64,
-    /// The longest time between two looks at the kernel, waits aside.
+    /// The longest time for which something that had happened may have waited to be seen: a turn between two looks at
+    /// the kernel, or a wait that ended later than it should have.
     pub longest_turn_us: f64,
+    /// The share of the run, 0 to 1, for which it saw nothing, in such times of 20 ms and more.
+    #[serde(default)]
+    pub stalled_share: f64,
 }

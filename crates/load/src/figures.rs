@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use onrush_measure::histogram::Histogram;
 
 use crate::times::Times;
+use crate::unanswered::Unanswered;
 
 /// What a time is of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -98,6 +99,12 @@ pub struct Figures {
     pub unexpected: u64,
     /// Of these, requests for whose answer nothing arrived in time.
     pub timeouts: u64,
+    /// How long requests without an answer had waited; of a run under way none.
+    pub unanswered: Unanswered,
+    /// Requests without an answer at the end.
+    pub unfinished: u64,
+    /// Requests sent again.
+    pub resent: u64,
     /// Requests that were due and never sent.
     pub missed: u64,
     /// Answers by status; of a run under way only by class, each as its first status: 200 for 2xx.

@@ -1,6 +1,9 @@
 //! What the machine did with this process while it measured: CPU time given and withheld, as the kernel tells it.
 
+mod quota;
+
 use std::fs;
+use std::path::Path;
 
 /// Time of one thread, since it was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,26 +68,15 @@ pub(crate) fn thread_number() -> Option<u32> {
 pub(crate) struct HostTime {
     /// Of all CPUs, in clock ticks: given to other guests by the hypervisor, and altogether. `None` where it is not told.
     ticks: Option<(u64, u64)>,
-    /// For how long the control group was held back by its quota, in microseconds. `None` without a quota.
+    /// For how long a CPU quota held the process back, in microseconds. `None` without a quota.
     throttled_us: Option<u64>,
 }
 
 impl HostTime {
     pub(crate) fn now() -> HostTime {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let group = read("/proc/self/cgroup");
-        // A version 2 hierarchy has one line, "0::/path" (cgroups(7)).
-        let path = group
-            .lines()
-            .find_map(|line| line.strip_prefix("0::"))
-            .unwrap_or("/");
-        let path = format!("/sys/fs/cgroup{}", path.trim_end_matches('/'));
         HostTime {
-            ticks: ticks(&read("/proc/stat")),
-            throttled_us: throttled_us(
-                &read(&format!("{path}/cpu.max")),
-                &read(&format!("{path}/cpu.stat")),
-            ),
+            ticks: ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+            throttled_us: quota::throttled_us(Path::new("/")),
         }
     }
 
@@ -113,14 +105,6 @@ fn ticks(stat: &str) -> Option<(u64, u64)> {
         .map_while(|number| number.parse().ok())
         .collect();
     Some((*numbers.get(7)?, numbers.iter().sum()))
-}
-
-/// Held back time, unless there is no quota: "max 100000".
-fn throttled_us(max: &str, stat: &str) -> Option<u64> {
-    if max.is_empty() || max.starts_with("max") {
-        return None;
-    }
-    value_of(stat, "throttled_usec")
 }
 
 /// The number behind `key` at the start of a line.
@@ -165,13 +149,5 @@ mod tests {
         };
         assert_eq!(time(after).steal_share_since(&time(before)), Some(0.1));
         assert_eq!(time(before).steal_share_since(&time("")), None);
-    }
-
-    #[test]
-    fn only_a_quota_throttles() {
-        let stat = "usage_usec 5\nnr_throttled 1\nthrottled_usec 250000\n";
-        assert_eq!(throttled_us("max 100000\n", stat), None);
-        assert_eq!(throttled_us("50000 100000\n", stat), Some(250_000));
-        assert_eq!(throttled_us("", ""), None);
     }
 }

@@ -337,6 +337,7 @@ fn asked(body: &mut String, report: &Report) {
 mod tests {
     use super::*;
     use crate::report::{Histograms, SecondRow};
+    use crate::unanswered::Unanswered;
     use crate::verdict::{Reason, Verdict};
 
     /// A run of 60 seconds with markup wherever text comes from outside.
@@ -377,7 +378,7 @@ mod tests {
             latency_us: Latency::of(times.of(Kind::Response)),
             seconds: (1..=60).map(row).collect(),
             began_unix_s: Some(1_772_284_509.0),
-            histograms: Some(Histograms::of(&times)),
+            histograms: Some(Histograms::of(&times, &Unanswered::default())),
             verdict: Verdict::from(vec![Reason {
                 state: State::Suspect,
                 what: "a thread <waited> for a CPU".to_owned(),

@@ -31,11 +31,14 @@ mod client;
 mod record;
 mod rows;
 mod sending;
+mod silence;
 mod standing;
+mod work;
 
 pub mod history;
 mod host;
 pub mod times;
+pub mod unanswered;
 pub mod wall_clock;
 
 pub mod compare;

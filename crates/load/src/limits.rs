@@ -114,6 +114,14 @@ pub const CONNECT_AHEAD: Duration = Duration::from_secs(5);
 /// The furthest moment at which a run may be set to start; what is further ahead was mistyped.
 pub const START_AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How often a thread of the generator looks whether it is late: as often as a stall is long (`STALL_MIN` of the engine),
+/// which costs 50 wake-ups a second where nothing else happens.
+pub const BEAT: Duration = Duration::from_millis(20);
+
+/// A target is silent when nothing has come of it for this long, and for twice as long as its longest answer took: a
+/// restart takes less, and of less the rate of a run of ten seconds would not suffer by more than a tenth.
+pub const SILENCE_MIN: Duration = Duration::from_secs(1);
+
 /// Connections of a core whose TCP counters are read, once a second and at their end: enough to see loss, and 16 system
 /// calls.
 pub const TCP_SAMPLES: usize = 16;
@@ -145,16 +153,36 @@ pub const CPU_SHARE_INVALID: f64 = 0.95;
 /// Requests due and never sent, of those due: with one in a hundred missing, the 99th percentile is unknown.
 pub const MISSED_SHARE_INVALID: f64 = 0.01;
 
-/// The share of the run during which a thread was ready and waited for a CPU: what it waits is in every latency.
-pub const RUN_DELAY_SHARE_MAX: f64 = 0.02;
+/// The share of a figure that the generator itself may have made: of two figures that differ by a quarter one could say
+/// that the target differs.
+pub const OWN_SHARE_SUSPECT: f64 = 0.25;
 
-/// Involuntary switches of a thread per second. The kernel's slice is about 3 ms: at 50 another program had 15 % of
-/// this CPU.
-pub const SWITCHES_PER_S_MAX: f64 = 50.0;
+/// Where more than half of it is the generator's own, it is a figure of the generator.
+pub const OWN_SHARE_INVALID: f64 = 0.50;
 
-/// A turn of a thread's loop longer than this, in microseconds, is no longer a batch of answers (hundreds of them take
-/// 1 ms) but a stall.
-pub const LONG_TURN_MAX_US: f64 = 20_000.0;
+/// What the generator may add to a figure in any case, in microseconds: twice what the wake-up of a thread and a timer
+/// take in a virtual machine (about 50 us each). Who wants to measure less takes `--busy-poll`.
+pub const OWN_MIN_US: f64 = 200.0;
+
+/// The highest percentile of which a wrong one makes a run invalid: what is rarer is called suspect, since one pause of
+/// the machine makes it.
+pub const OWN_PERCENTILE_INVALID: f64 = 95.0;
+
+/// The share of the run in which a thread saw nothing, in pieces of 20 ms and more: so much of the load was not made, and
+/// a hundredth decides the 99th percentile.
+pub const STALLED_SHARE_SUSPECT: f64 = 0.01;
+
+/// See [`STALLED_SHARE_SUSPECT`]; a tenth decides the 90th.
+pub const STALLED_SHARE_INVALID: f64 = 0.10;
+
+/// Requests that failed, or had no answer at the end, of all: one in a hundred decides the 99th percentile.
+pub const UNANSWERED_SHARE_SUSPECT: f64 = 0.01;
+
+/// Where most had no answer, not even the median is known.
+pub const UNANSWERED_SHARE_INVALID: f64 = 0.50;
+
+/// Requests sent again, of all: each has waited for a new connection, and one in a hundred decides the 99th percentile.
+pub const RESENT_SHARE_MAX: f64 = 0.01;
 
 /// The share of the connections asked for that must have been open at once.
 pub const CONNECTIONS_SHARE_MIN: f64 = 0.99;

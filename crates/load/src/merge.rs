@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, OwnPart};
 use crate::figures::Kind;
 use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
 use crate::report::{Asked, Histograms, Latency, Report, RequestRow, ShardRow, TlsRow};
+use crate::standing::response_mean_us;
 use crate::times::Times;
+use crate::unanswered::Unanswered;
 use crate::verdict::{Reason, State, Verdict};
 use crate::wall_clock::{ClockRow, WallTime};
 
@@ -42,11 +44,13 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     check_distinct(parts)?;
     let span = Span::of(parts)?;
     let times = sum_times(parts)?;
+    let unanswered = sum_unanswered(parts)?;
     let sum = |count: fn(&Report) -> u64| parts.iter().map(|part| count(&part.report)).sum();
     let requests: u64 = sum(|report| report.requests);
     let bytes: u64 = sum(|report| report.bytes);
     let verdict = verdict(parts, &span);
-    let of = |kind| Latency::of(times.of(kind));
+    let none = Histogram::new();
+    let of = |kind| Latency::bounded(times.of(kind), unanswered.of(kind).unwrap_or(&none));
     let mut report = Report {
         target: first.report.target.clone(),
         options: asked(parts),
@@ -75,9 +79,10 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         warnings: warnings(parts, &verdict),
         began_unix_s: Some(span.began),
         clock: clock(parts, &span),
-        histograms: Some(Histograms::of(&times)),
+        histograms: Some(Histograms::of(&times, &unanswered)),
         verdict,
         times,
+        unanswered,
         ..Report::default()
     };
     for part in parts {
@@ -148,11 +153,18 @@ fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
         answers: sum(|evidence| evidence.answers),
         failures: sum(|evidence| evidence.failures),
         unfinished: sum(|evidence| evidence.unfinished),
+        late: sum(|evidence| evidence.late),
         resent: sum(|evidence| evidence.resent),
         timeouts: sum(|evidence| evidence.timeouts),
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
         duration_s: thousandths(span.length()),
+        answered_until_s: all()
+            .filter_map(|evidence| evidence.answered_until_s)
+            .reduce(f64::min),
+        silent_s: all().map(|evidence| evidence.silent_s).fold(0.0, f64::max),
+        response_mean_us: response_mean_us(times),
+        own: OwnPart::of(times),
         start_late_s: all()
             .filter_map(|evidence| evidence.start_late_s)
             .reduce(f64::max),
@@ -391,6 +403,19 @@ fn sum_times(parts: &[Part]) -> Result<Times, String> {
     Ok(sum)
 }
 
+fn sum_unanswered(parts: &[Part]) -> Result<Unanswered, String> {
+    let mut sum = Unanswered::default();
+    for part in parts {
+        if let Some(histograms) = &part.report.histograms {
+            let waits = histograms.unanswered();
+            sum.merge(
+                &waits.map_err(|reason| format!("{} cannot be merged: {reason}", part.name))?,
+            );
+        }
+    }
+    Ok(sum)
+}
+
 /// The times of a result, with the exact means and largest values beside the bins.
 ///
 /// # Errors
@@ -411,7 +436,12 @@ pub fn times_of(report: &Report) -> Result<Times, String> {
     for (kind, latency) in exact {
         if let (Some(mean), Some(max)) = (latency.mean, latency.max) {
             let bins = std::mem::take(times.of_mut(kind));
-            *times.of_mut(kind) = bins.with_exact(mean * 1000.0, (max * 1000.0).round() as u64);
+            // That of a request without an answer is not one of theirs.
+            let max = match latency.is_at_least("max") {
+                true => bins.max(),
+                false => (max * 1000.0).round() as u64,
+            };
+            *times.of_mut(kind) = bins.with_exact(mean * 1000.0, max);
         }
     }
     Ok(times)
@@ -553,7 +583,7 @@ mod tests {
             cpu_us_per_request: Some(4.0),
             seconds: seconds.collect(),
             began_unix_s: Some(began),
-            histograms: Some(Histograms::of(&times)),
+            histograms: Some(Histograms::of(&times, &Unanswered::default())),
             ..Report::default()
         };
         report.options.connections = 10;

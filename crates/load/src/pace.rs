@@ -150,13 +150,24 @@ impl Schedule {
         }
     }
 
+    /// The same with the run beginning at `begin`.
+    pub(crate) fn from(self, begin: Instant) -> Schedule {
+        Schedule { begin, ..self }
+    }
+
     /// When the connection's next turn is intended to start; it may have passed already, and then the delay is part of
-    /// the latency. Each call is one turn.
-    pub(crate) fn next(&mut self) -> Instant {
+    /// the latency.
+    pub(crate) fn peek(&self) -> Instant {
         // From the number and not from the turn before: rounding must not add up.
         let after = u128::from(self.next) * 1_000_000_000 / self.rate;
-        self.next += self.step;
         self.begin + Duration::from_nanos(u64::try_from(after).unwrap_or(u64::MAX))
+    }
+
+    /// The same, and goes on to the turn behind it.
+    pub(crate) fn next(&mut self) -> Instant {
+        let start = self.peek();
+        self.next += self.step;
+        start
     }
 }
 

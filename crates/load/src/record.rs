@@ -12,6 +12,7 @@ use crate::client::NotConnected;
 use crate::limits::KINDS_SHOWN_MAX;
 use crate::requests::expect::Met;
 use crate::times::{Answered, Times};
+use crate::unanswered::Unanswered;
 
 /// What can go wrong with a request or with making a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,11 +29,15 @@ pub(crate) enum Failure {
     ConnectOther,
     /// Connected, the two sides could not agree on how to speak TLS.
     Handshake,
-    /// The connection was reset while an answer was due.
+    /// The peer ended the connection where an answer was due, without a word of it.
+    ClosedUnanswered,
+    /// The connection was reset where an answer was due, without a word of it.
+    ResetUnanswered,
+    /// The connection was reset within an answer.
     Reset,
     /// Nothing arrived for too long while an answer was due.
     Timeout,
-    /// The peer ended the connection before or within an answer.
+    /// The peer ended the connection within an answer.
     EarlyClose,
     /// What arrived was no answer to the request.
     Protocol,
@@ -46,13 +51,15 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// All kinds, in the order of reports.
-    pub(crate) const ALL: [Failure; 13] = [
+    pub(crate) const ALL: [Failure; 15] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
         Failure::ConnectNoPort,
         Failure::ConnectNoDescriptor,
         Failure::ConnectOther,
         Failure::Handshake,
+        Failure::ClosedUnanswered,
+        Failure::ResetUnanswered,
         Failure::Reset,
         Failure::Timeout,
         Failure::EarlyClose,
@@ -71,6 +78,8 @@ impl Failure {
             Failure::ConnectNoDescriptor => "connect_no_descriptor",
             Failure::ConnectOther => "connect_other",
             Failure::Handshake => "tls_handshake",
+            Failure::ClosedUnanswered => "closed_before_answer",
+            Failure::ResetUnanswered => "reset_before_answer",
             Failure::Reset => "reset",
             Failure::Timeout => "timeout",
             Failure::EarlyClose => "early_close",
@@ -103,7 +112,18 @@ impl Failure {
         }
     }
 
-    /// What a failed send(2) or recv(2) counts as.
+    /// What a failed send(2) or recv(2) counts as where nothing of the answer had come.
+    pub(crate) fn of_unanswered(error: Error) -> Failure {
+        match Failure::of_exchange(error) {
+            Failure::EarlyClose => Failure::ClosedUnanswered,
+            // The name of a reset behind the end of the stream (Linux, tcp_reset).
+            _ if error.kind == Kind::Os(Errno::PIPE) => Failure::ClosedUnanswered,
+            Failure::Reset => Failure::ResetUnanswered,
+            other => other,
+        }
+    }
+
+    /// What a failed send(2) or recv(2) counts as within an answer.
     pub(crate) fn of_exchange(error: Error) -> Failure {
         match error.kind {
             Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::Timeout,
@@ -131,8 +151,12 @@ pub(crate) struct Record {
     pub(crate) unmeasured: u64,
     /// Requests that were taken to be sent. Invariant: = answers + failed + in flight.
     pub(crate) sent: u64,
-    /// Answers that came after the end, and are counted nowhere else.
+    /// Answers that came after the end, whose times are measured as those of others are; they are counted nowhere else.
     pub(crate) late: u64,
+    /// Of these, those that are in no histogram.
+    pub(crate) late_unmeasured: u64,
+    /// How long requests without an answer had waited, at least.
+    pub(crate) unanswered: Unanswered,
     /// The most connections that were open at once.
     pub(crate) connections_max: u64,
     /// What TCP counted on the connections that were looked at; `None` before the first.
@@ -143,7 +167,7 @@ pub(crate) struct Record {
     failures: [u64; Failure::ALL.len()],
     /// Connections that were made.
     pub(crate) established: u64,
-    /// Requests sent again because the server closed a kept-alive connection before it saw them.
+    /// Requests sent again because the server had closed a kept-alive connection before they reached it.
     pub(crate) resent: u64,
     /// The TLS handshakes among them; `None` before the first.
     pub(crate) handshakes: Option<Handshakes>,
@@ -186,6 +210,8 @@ impl Record {
             unmeasured: 0,
             sent: 0,
             late: 0,
+            late_unmeasured: 0,
+            unanswered: Unanswered::default(),
             connections_max: 0,
             tcp: None,
             statuses: vec![0; STATUSES].into_boxed_slice(),
@@ -217,6 +243,15 @@ impl Record {
         match measured {
             Measured::Yes => self.times.answered(answered),
             Measured::No => self.unmeasured += 1,
+        }
+    }
+
+    /// An answer came behind the end.
+    pub(crate) fn answered_late(&mut self, answered: &Answered, measured: Measured) {
+        self.late += 1;
+        match measured {
+            Measured::Yes => self.times.answered(answered),
+            Measured::No => self.late_unmeasured += 1,
         }
     }
 
@@ -329,6 +364,8 @@ impl Record {
         self.unmeasured += other.unmeasured;
         self.sent += other.sent;
         self.late += other.late;
+        self.late_unmeasured += other.late_unmeasured;
+        self.unanswered.merge(&other.unanswered);
         self.connections_max += other.connections_max;
         if let Some(other) = other.tcp {
             *self.tcp.get_or_insert_default() += other;
@@ -425,6 +462,7 @@ mod tests {
         first_byte: 9,
         service: 19,
         response: 20,
+        own: 0,
     };
 
     #[test]

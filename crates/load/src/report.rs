@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use onrush_engine::Io;
 use onrush_measure::histogram::Histogram;
-use onrush_measure::second::Second;
+use onrush_measure::second::{Second, Tally};
 use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
 
 use crate::client::End;
-use crate::evidence::{Evidence, ThreadEvidence};
+use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::figures::{Figures, Kind};
 use crate::history::History;
 use crate::limits::{KINDS_SHOWN_MAX, RATE_MISSED_SHARE};
@@ -21,9 +21,12 @@ use crate::plan::{Plan, Shard};
 use crate::record::{Failure, Handshakes, Record};
 use crate::rows::Row;
 use crate::run::{Found, Outcome, plural};
+use crate::silence::Silence;
+use crate::standing::response_mean_us;
 use crate::stop::Prospect;
 use crate::threshold;
 use crate::times::Times;
+use crate::unanswered::{Unanswered, bounds};
 use crate::verdict::{Reason, Verdict};
 use crate::wall_clock::ClockRow;
 
@@ -49,8 +52,12 @@ pub struct Report {
     pub errors_by_kind: BTreeMap<String, u64>,
     /// How long the run took.
     pub duration_s: f64,
-    /// Answers per second.
+    /// Answers per second, of [`measured_s`](Self::measured_s).
     pub rps: f64,
+    /// How long the part of the run took that rates are of: without ramp and warm-up, and without the time in which the
+    /// target was dead.
+    #[serde(default)]
+    pub measured_s: f64,
     /// Bytes received, heads and bodies.
     pub bytes: u64,
     /// Bytes received per second.
@@ -102,6 +109,9 @@ pub struct Report {
     /// The histograms of the whole run.
     #[serde(skip)]
     pub times: Times,
+    /// How long requests without an answer had waited.
+    #[serde(skip)]
+    pub unanswered: Unanswered,
     /// Those of each second.
     #[serde(skip)]
     pub history: History,
@@ -146,11 +156,21 @@ pub struct Histograms {
     pub connect: String,
     /// Of connections: the TLS handshake.
     pub tls: String,
+    /// The response times without what the generator itself added to them; none in results of versions that did not
+    /// measure it.
+    #[serde(default)]
+    pub undelayed: Option<String>,
+    /// How long requests without an answer had waited since their intended start.
+    #[serde(default)]
+    pub unanswered: Option<String>,
+    /// The same since a connection was free for them.
+    #[serde(default)]
+    pub unanswered_service: Option<String>,
 }
 
 impl Histograms {
     /// The text of these times.
-    pub fn of(times: &Times) -> Histograms {
+    pub fn of(times: &Times, unanswered: &Unanswered) -> Histograms {
         let text = |kind| times.of(kind).to_base64();
         Histograms {
             response: text(Kind::Response),
@@ -159,6 +179,9 @@ impl Histograms {
             first_byte: text(Kind::FirstByte),
             connect: text(Kind::Connect),
             tls: text(Kind::Tls),
+            undelayed: Some(times.undelayed.to_base64()),
+            unanswered: Some(unanswered.response.to_base64()),
+            unanswered_service: Some(unanswered.service.to_base64()),
         }
     }
 
@@ -180,8 +203,27 @@ impl Histograms {
             *times.of_mut(kind) = Histogram::from_base64(text)
                 .map_err(|reason| format!("histograms.{}: {reason}", kind.name()))?;
         }
+        times.undelayed = optional("undelayed", self.undelayed.as_deref())?;
         Ok(times)
     }
+
+    /// The waits of requests without an answer.
+    ///
+    /// # Errors
+    /// As [`times`](Self::times).
+    pub fn unanswered(&self) -> Result<Unanswered, String> {
+        Ok(Unanswered {
+            response: optional("unanswered", self.unanswered.as_deref())?,
+            service: optional("unanswered_service", self.unanswered_service.as_deref())?,
+        })
+    }
+}
+
+/// A histogram that older versions did not write.
+fn optional(name: &str, text: Option<&str>) -> Result<Histogram, String> {
+    text.map_or(Ok(Histogram::new()), |text| {
+        Histogram::from_base64(text).map_err(|reason| format!("histograms.{name}: {reason}"))
+    })
 }
 
 /// What was asked for, with defaults filled in.
@@ -241,6 +283,10 @@ pub struct Latency {
     pub mean: Option<f64>,
     /// The largest, exact.
     pub max: Option<f64>,
+    /// Which of these figures are only known to be at least so much, by the names of percentiles and `max`: there are
+    /// requests without an answer, and theirs may be larger.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_least: Vec<String>,
     /// By percentile (`"99.9"`), as far as the count of answers supports them.
     #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
@@ -375,7 +421,9 @@ impl Report {
             .enumerate()
             .map(|(core, outcome)| busy(plan.cpu_of(core), outcome))
             .collect();
-        let evidence = evidence(&found, &record, elapsed);
+        let silence = silence(&found, &record, elapsed);
+        let window = Window::of(outcomes, &silence, elapsed);
+        let evidence = evidence(&found, &record, elapsed, &silence);
         let times = found.times;
         let mut report = Report {
             target: plan.target(),
@@ -386,14 +434,15 @@ impl Report {
                 .map(|kind| (kind.name().to_owned(), record.failures_of(kind)))
                 .into(),
             duration_s: rounded(elapsed.as_secs_f64()),
-            rps: per_second(answers, elapsed),
+            rps: per_second(answers - window.before.last_bytes, window.time),
             bytes,
-            bytes_per_s: per_second(bytes, elapsed),
+            bytes_per_s: per_second(bytes - window.before.bytes, window.time),
+            measured_s: rounded(window.time.as_secs_f64()),
             statuses: record.statuses().collect(),
-            latency_us: Latency::of(&times.response),
-            service_us: Latency::of(&times.service),
+            latency_us: Latency::bounded(&times.response, &record.unanswered.response),
+            service_us: Latency::bounded(&times.service, &record.unanswered.service),
             send_lag_us: Latency::of(&times.send_lag),
-            first_byte_us: Latency::of(&times.first_byte),
+            first_byte_us: Latency::bounded(&times.first_byte, &record.unanswered.service),
             connect_us: Latency::of(&times.connect),
             tls_us: Latency::of(&times.tls),
             cpu_us_per_request: (answers > 0)
@@ -410,10 +459,11 @@ impl Report {
             by_request: by_request(plan, &record),
             began_unix_s: found.began.map(|began| microseconds(began.seconds())),
             clock: ClockRow::new(found.began, plan.options.start_at),
-            histograms: Some(Histograms::of(&times)),
+            histograms: Some(Histograms::of(&times, &record.unanswered)),
             verdict: Verdict::of(&evidence),
             evidence,
             times,
+            unanswered: record.unanswered.clone(),
             history: found.history,
             warnings: Vec::new(),
             thresholds: Vec::new(),
@@ -477,6 +527,9 @@ impl Report {
             errors: self.errors,
             unexpected: self.unexpected(),
             timeouts: self.evidence.timeouts,
+            unanswered: self.unanswered.clone(),
+            unfinished: self.unfinished,
+            resent: self.resent,
             missed: self.missed,
             statuses: self.statuses.clone(),
             rps: self.rps,
@@ -538,6 +591,7 @@ impl Latency {
     pub(crate) fn of(latency: &Histogram) -> Latency {
         let known = latency.count() > 0;
         Latency {
+            at_least: Vec::new(),
             mean: known.then(|| rounded(latency.mean() / 1000.0)),
             max: known.then(|| units::microseconds(latency.max())),
             percentiles: latency
@@ -552,6 +606,39 @@ impl Latency {
                 })
                 .collect(),
         }
+    }
+
+    /// The same where requests without an answer had waited for `waits`: a percentile that they could change is the least
+    /// it can be, and has no interval.
+    pub(crate) fn bounded(latency: &Histogram, waits: &Histogram) -> Latency {
+        let mut figures = Latency::of(latency);
+        if waits.count() == 0 || latency.count() == 0 {
+            return figures;
+        }
+        let listed: Vec<f64> = latency
+            .percentiles()
+            .map(|(percentile, _)| percentile)
+            .collect();
+        for (place, percentile) in listed.into_iter().enumerate() {
+            let bounds = bounds(latency, waits, percentile);
+            if bounds.is_known() {
+                continue;
+            }
+            let (name, us) = &mut figures.percentiles[place];
+            *us = bounds.low / 1000.0;
+            figures.intervals.retain(|(of, _)| of != name);
+            figures.at_least.push(name.clone());
+        }
+        if waits.max() > latency.max() {
+            figures.max = Some(units::microseconds(waits.max()));
+            figures.at_least.push("max".to_owned());
+        }
+        figures
+    }
+
+    /// Whether a figure, a percentile or `max`, is only known to be at least so much.
+    pub fn is_at_least(&self, name: &str) -> bool {
+        self.at_least.iter().any(|of| of == name)
     }
 
     /// The latency at `percentile`, such as `99.9`, where the count supports it.
@@ -631,8 +718,41 @@ fn share_of(nanoseconds: u64, elapsed: Duration) -> f64 {
     nanoseconds as f64 / elapsed.as_nanos() as f64
 }
 
+/// For how long the target was dead.
+fn silence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Silence {
+    let last = found.outcomes.iter().filter_map(|core| core.answered_until);
+    let unfinished: u64 = found.outcomes.iter().map(|core| core.end.unfinished).sum();
+    let unanswered = unfinished.saturating_sub(record.late);
+    let longest = Duration::from_nanos(found.times.response.max());
+    Silence::of(
+        found.history.rows(),
+        elapsed,
+        last.max(),
+        unanswered,
+        longest,
+    )
+}
+
+/// The part of a run that rates are of.
+struct Window {
+    /// What had been counted before.
+    before: Tally,
+    time: Duration,
+}
+
+impl Window {
+    fn of(outcomes: &[Outcome], silence: &Silence, elapsed: Duration) -> Window {
+        let from = outcomes.iter().map(|core| core.before.1).max();
+        let dead = silence.at_end + silence.within;
+        Window {
+            before: outcomes.iter().map(|core| core.before.0).sum(),
+            time: elapsed.saturating_sub(from.unwrap_or_default() + dead),
+        }
+    }
+}
+
 /// What speaks for or against the run.
-fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Evidence {
+fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration, silence: &Silence) -> Evidence {
     let Found {
         plan,
         outcomes,
@@ -665,11 +785,18 @@ fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Evidence {
         answers: record.answers(),
         failures,
         unfinished,
+        late: record.late,
         resent: record.resent,
         timeouts: record.failures_of(Failure::Timeout),
-        is_count_consistent: record.sent == accounted && times.is_consistent(measured),
+        is_count_consistent: record.sent == accounted
+            && times.is_consistent(measured + record.late - record.late_unmeasured),
         send_lag_p99_us: (measured > 0).then(|| units::microseconds(times.send_lag.value_at(99.0))),
         duration_s: rounded(seconds),
+        answered_until_s: (!silence.at_end.is_zero())
+            .then(|| rounded(seconds - silence.at_end.as_secs_f64())),
+        silent_s: rounded(silence.within.as_secs_f64()),
+        response_mean_us: response_mean_us(times),
+        own: OwnPart::of(times),
         start_late_s: start_late_s(found),
     }
 }
@@ -686,6 +813,7 @@ fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
         time,
         busy_max,
         worked,
+        stalled,
         ..
     } = outcome.end;
     let busy_ns = worked.map_or(time.cpu_ns, |worked| worked.as_nanos() as u64);
@@ -694,6 +822,7 @@ fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
         run_delay_share: rounded(share_of(time.run_delay_ns, elapsed)),
         involuntary_switches: time.involuntary_switches,
         longest_turn_us: rounded(busy_max.as_nanos() as f64 / 1000.0),
+        stalled_share: rounded(share_of(stalled.as_nanos() as u64, elapsed)),
     }
 }
 

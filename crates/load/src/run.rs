@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use onrush_engine::{Address, Choice, Core, Cores, Handle, Io, Setup, descriptors};
-use onrush_measure::second::Second;
+use onrush_measure::second::{Second, Tally};
 
 use crate::client::{Client, End};
 use crate::error::Error;
@@ -16,7 +16,7 @@ use crate::gate::Gate;
 use crate::history::History;
 use crate::host::HostTime;
 use crate::limits::{
-    DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP, SPARE_SECONDS,
+    BEAT, DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP, SPARE_SECONDS,
     START_AHEAD_MAX,
 };
 use crate::plan::Plan;
@@ -27,6 +27,7 @@ use crate::rows::{Reading, Row, Rows};
 use crate::standing::{Thread, View};
 use crate::stop::{Patience, Progress, Prospect};
 use crate::times::Times;
+use crate::unanswered::Unanswered;
 use crate::verdict::Verdict;
 use crate::wall_clock::WallTime;
 
@@ -308,6 +309,10 @@ impl Moment<'_> {
             errors: self.errors,
             unexpected: self.unexpected,
             timeouts: standing.failures_of(Failure::Timeout),
+            unanswered: Unanswered::default(),
+            // They may yet be answered.
+            unfinished: 0,
+            resent: standing.resent,
             missed: standing.missed,
             statuses: statuses.filter(|(_, count)| *count > 0).collect(),
             rps: self.row.rps,
@@ -443,12 +448,17 @@ pub(crate) struct Measured {
 }
 
 /// What one core comes to.
+#[derive(Debug)]
 pub(crate) struct Outcome {
     /// Its times are those since the last whole second.
     pub(crate) record: Record,
     pub(crate) end: End,
-    /// Arrivals that nobody made a request of.
+    /// Requests that were due and never sent.
     pub(crate) missed: u64,
+    /// What had been counted when answers began to be measured, and how long the run had taken then.
+    pub(crate) before: (Tally, Duration),
+    /// How long the run had taken when the last answer came; none without one.
+    pub(crate) answered_until: Option<Duration>,
     /// The answers of each connection.
     pub(crate) answers: Vec<u64>,
 }
@@ -472,12 +482,15 @@ pub(crate) fn run_core(
     let end = client.finish();
     // Whoever does not listen any more does not want to know.
     let _ = messages.send(Message::Ended(core.id(), client.read()));
+    client.give_up();
     let mut record = client.record.replace(Record::new());
     client.samples().for_each(|info| record.add_tcp(info));
     Outcome {
         record,
         end,
         missed: client.missed(),
+        before: client.before(),
+        answered_until: client.answered_until(),
         answers: client.answers_by_connection(),
     }
 }
@@ -493,6 +506,14 @@ async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<
     client.start(gate.pass(&core).await);
     if let Some(thread) = client.thread() {
         let _ = messages.send(Message::Began(thread));
+    }
+    core.spawn(beat(core.clone()));
+    if client.measured_from() > client.began() {
+        let (own, beginning) = (core.clone(), Rc::clone(&client));
+        core.spawn(async move {
+            own.sleep_until(beginning.measured_from()).await;
+            beginning.begin_measuring();
+        });
     }
     let mut next = client.began();
     loop {
@@ -511,6 +532,13 @@ async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<
             back: back.clone(),
         });
         let _ = messages.send(Message::Second(core.id(), reading, measured));
+    }
+}
+
+/// Always has a timer that is due soon: a thread that was stopped, or waited for a CPU, sees by how much it is late.
+async fn beat(core: Core) {
+    loop {
+        core.sleep(BEAT).await;
     }
 }
 

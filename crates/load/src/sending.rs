@@ -51,7 +51,8 @@ impl Sending {
         }
     }
 
-    /// Queues `count` requests from number `number` on; `last`: whether the connection ends behind them.
+    /// Queues `count` requests from number `number` on; `last`: whether the connection ends behind them. Returns how many
+    /// bytes that are.
     pub(crate) fn queue(
         &self,
         plan: &Plan,
@@ -59,7 +60,7 @@ impl Sending {
         (number, count): (u64, u64),
         last: Last,
         jar: Option<&Jar>,
-    ) {
+    ) -> u64 {
         match self {
             Sending::Same {
                 requests,
@@ -72,34 +73,47 @@ impl Sending {
                 };
                 let offset = requests.len() - plain * bytes;
                 stream.queue(Part::Shared(Rc::clone(requests), offset));
-                if last == Last::Yes {
-                    stream.queue(Rc::clone(last_request));
+                if last == Last::No {
+                    return (plain * bytes) as u64;
                 }
+                stream.queue(Rc::clone(last_request));
+                (plain * bytes + last_request.len()) as u64
             }
             Sending::Each(each) => {
+                let mut sum = 0;
                 for index in 0..count {
                     let last = match last {
                         Last::Yes if index + 1 == count => Last::Yes,
                         _ => Last::No,
                     };
-                    each.queue(plan, stream, number + index, last, jar);
+                    sum += each.queue(plan, stream, number + index, last, jar);
                 }
+                sum
             }
         }
     }
 }
 
 impl Each {
-    fn queue(&self, plan: &Plan, stream: &Transport, number: u64, last: Last, jar: Option<&Jar>) {
+    fn queue(
+        &self,
+        plan: &Plan,
+        stream: &Transport,
+        number: u64,
+        last: Last,
+        jar: Option<&Jar>,
+    ) -> u64 {
         let mut text = self.text.borrow_mut();
         text.clear();
         let body = plan.mix.write(number, last, jar, &mut text);
         stream.queue(part(stream.core(), &text));
+        let bytes = text.len() + body.map_or(0, |body| body.len());
         if let Some(body) = body {
             let mut bodies = self.bodies.borrow_mut();
             let own = bodies.entry(Arc::as_ptr(body).addr());
             stream.queue(Rc::clone(own.or_insert_with(|| Rc::from(&**body))));
         }
+        bytes as u64
     }
 }
 

@@ -8,11 +8,17 @@ use std::time::Duration;
 use onrush_measure::second::Tally;
 use onrush_measure::units;
 
-use crate::evidence::{Evidence, ThreadEvidence};
+use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::host::{HostTime, ThreadTime};
 use crate::plan::Plan;
 use crate::record::{Failure, TcpTotal};
 use crate::times::Times;
+
+/// The mean response time; none without answers.
+pub(crate) fn response_mean_us(times: &Times) -> Option<f64> {
+    let response = &times.response;
+    (response.count() > 0).then(|| response.mean() / 1000.0)
+}
 
 /// What one core has come to so far, or the sum over all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,6 +37,8 @@ pub(crate) struct Standing {
     pub(crate) tcp: Option<TcpTotal>,
     /// The longest time between two looks at the kernel; of several cores, the longest.
     pub(crate) busy_max: Duration,
+    /// The time in which the core saw nothing, in pieces longer than a turn may be; of several cores, the longest.
+    pub(crate) stalled: Duration,
     /// How long the core had something to do, where it polls busily; of several cores, the longest.
     pub(crate) worked: Duration,
 }
@@ -48,6 +56,7 @@ impl AddAssign for Standing {
             *self.tcp.get_or_insert_default() += more;
         }
         self.busy_max = self.busy_max.max(other.busy_max);
+        self.stalled = self.stalled.max(other.stalled);
         self.worked = self.worked.max(other.worked);
     }
 }
@@ -117,11 +126,17 @@ impl View<'_> {
             answers: tally.last_bytes,
             failures,
             unfinished: standing.in_flight,
+            // They may yet be answered.
+            late: standing.in_flight,
             resent: standing.resent,
             timeouts: standing.failures_of(Failure::Timeout),
             is_count_consistent: standing.sent == tally.last_bytes + failures + standing.in_flight,
             send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
             duration_s: seconds,
+            answered_until_s: None,
+            silent_s: 0.0,
+            response_mean_us: response_mean_us(times),
+            own: OwnPart::of(times),
             start_late_s: None,
         }
     }
@@ -138,6 +153,7 @@ impl View<'_> {
             run_delay_share: share(time.run_delay_ns),
             involuntary_switches: time.involuntary_switches,
             longest_turn_us: self.standing.busy_max.as_nanos() as f64 / 1000.0,
+            stalled_share: share(self.standing.stalled.as_nanos() as u64),
         }
     }
 

@@ -60,6 +60,11 @@ impl Budget {
         self.left == Some(0)
     }
 
+    /// Requests that may still start; `None` without a bound.
+    pub fn left(&self) -> Option<u64> {
+        self.left
+    }
+
     /// When the run ends by the clock.
     pub fn end(&self) -> Option<Instant> {
         self.end

@@ -5,7 +5,7 @@
 //! metric    := [time "."] statistic | count
 //! time      := response | service | send_lag | first_byte (ttfb) | connect | tls       response when left out
 //! statistic := p50 … p99.9999 | mean | min | max
-//! count     := errors | timeouts | missed | rps | status.404 | status.5xx
+//! count     := errors | timeouts | missed | resent | rps | status.404 | status.5xx
 //! op        := > | >= | < | <=
 //! value     := a time (5ms), a share (0.1%) or a number (10, 2k)
 //! ```
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Kind};
 use crate::limits::{HOPELESS_ANSWERS_MIN, RATE_GROWTH_MAX};
+use crate::unanswered::{self, Bounds};
 
 /// A condition under which the run fails.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,6 +51,7 @@ enum Counted {
     Errors,
     Timeouts,
     Missed,
+    Resent,
     Status(u16),
     /// `5` is 5xx.
     Class(u16),
@@ -206,7 +208,7 @@ impl Threshold {
                 "timeouts and missed requests are known only at the end of a run: ask for errors, or for a percentile"
                     .to_owned(),
             ),
-            Metric::Counted(Counted::Errors | Counted::Class(_), _)
+            Metric::Counted(Counted::Errors | Counted::Resent | Counted::Class(_), _)
             | Metric::Time(..)
             | Metric::Rate => Ok(()),
         }
@@ -219,12 +221,25 @@ impl Threshold {
             fate,
             measured,
         };
-        match self.measured(figures) {
-            Err(reason) => outcome(Fate::Undecided, reason),
-            Ok(value) if self.op.holds(value, self.value) => {
-                outcome(Fate::Failed, self.show(value))
-            }
-            Ok(value) => outcome(Fate::Passed, self.show(value)),
+        let Bounds { low, high } = match self.measured(figures) {
+            Err(reason) => return outcome(Fate::Undecided, reason),
+            Ok(bounds) => bounds,
+        };
+        let measured = match () {
+            () if low == high => self.show(low),
+            () if high.is_finite() => format!("{} to {}", self.show(low), self.show(high)),
+            () => format!("at least {}", self.show(low)),
+        };
+        match (
+            self.op.holds(low, self.value),
+            self.op.holds(high, self.value),
+        ) {
+            (true, true) => outcome(Fate::Failed, measured),
+            (false, false) => outcome(Fate::Passed, measured),
+            _ => outcome(
+                Fate::Undecided,
+                format!("{measured}: more cannot be known, for some requests had no answer"),
+            ),
         }
     }
 
@@ -260,16 +275,31 @@ impl Threshold {
         }
     }
 
-    fn measured(&self, figures: &Figures) -> Result<f64, String> {
-        match self.metric {
-            Metric::Time(kind, statistic) => statistic.of(figures.times.of(kind), kind),
-            Metric::Rate => Ok(figures.rps),
-            Metric::Counted(counted, Unit::Number) => Ok(counted.of(figures) as f64),
+    /// Where the figure lies; its two bounds are one where every request was answered.
+    fn measured(&self, figures: &Figures) -> Result<Bounds, String> {
+        let exact = match self.metric {
+            Metric::Time(kind, statistic) => {
+                let times = figures.times.of(kind);
+                let exact = statistic.of(times, kind)?;
+                return Ok(match figures.unanswered.of(kind) {
+                    Some(waits) if waits.count() > 0 => statistic.bounds(times, waits, exact),
+                    _ => Bounds {
+                        low: exact,
+                        high: exact,
+                    },
+                });
+            }
+            Metric::Rate => figures.rps,
+            Metric::Counted(counted, Unit::Number) => counted.of(figures) as f64,
             Metric::Counted(counted, Unit::Share) => match counted.base(figures) {
-                0 => Err("there were no requests to take a share of".to_owned()),
-                base => Ok(counted.of(figures) as f64 / base as f64),
+                0 => return Err("there were no requests to take a share of".to_owned()),
+                base => counted.of(figures) as f64 / base as f64,
             },
-        }
+        };
+        Ok(Bounds {
+            low: exact,
+            high: exact,
+        })
     }
 
     fn show(&self, value: f64) -> String {
@@ -325,7 +355,7 @@ impl Op {
     }
 }
 
-const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, timeouts, missed, rps, status.404 or status.5xx";
+const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, timeouts, missed, resent, rps, status.404 or status.5xx";
 
 impl Metric {
     fn parse(name: &str) -> Result<Metric, String> {
@@ -341,6 +371,7 @@ impl Metric {
             "errors" => return counted(Counted::Errors),
             "timeouts" => return counted(Counted::Timeouts),
             "missed" => return counted(Counted::Missed),
+            "resent" => return counted(Counted::Resent),
             _ => {}
         }
         if let Some(status) = name.strip_prefix("status.") {
@@ -430,6 +461,39 @@ impl Statistic {
     }
 }
 
+impl Statistic {
+    /// Where it lies when requests without an answer had waited for `waits`, and the answers alone come to `exact`.
+    fn bounds(self, times: &Histogram, waits: &Histogram, exact: f64) -> Bounds {
+        let low = match self {
+            Statistic::Percentile(percentile) => {
+                let bounds = unanswered::bounds(times, waits, percentile);
+                return match bounds.is_known() {
+                    true => Bounds {
+                        low: exact,
+                        high: exact,
+                    },
+                    false => bounds,
+                };
+            }
+            Statistic::Min => {
+                return Bounds {
+                    low: exact,
+                    high: exact,
+                };
+            }
+            Statistic::Max => exact.max(waits.max() as f64),
+            Statistic::Mean => {
+                let sum = exact * times.count() as f64 + waits.mean() * waits.count() as f64;
+                sum / (times.count() + waits.count()) as f64
+            }
+        };
+        Bounds {
+            low,
+            high: f64::INFINITY,
+        }
+    }
+}
+
 impl Counted {
     fn status(text: &str) -> Option<Counted> {
         let class = |digit: &str| digit.parse().ok().filter(|class| (1..=9).contains(class));
@@ -445,7 +509,10 @@ impl Counted {
     fn of(self, figures: &Figures) -> u64 {
         let statuses = &figures.statuses;
         match self {
+            // Where nothing was answered, nobody can say that what is open would have been.
+            Counted::Errors if figures.answers == 0 => figures.errors + figures.unfinished,
             Counted::Errors => figures.errors,
+            Counted::Resent => figures.resent,
             Counted::Timeouts => figures.timeouts,
             Counted::Missed => figures.missed,
             Counted::Status(status) => statuses.get(&status).copied().unwrap_or(0),
@@ -460,7 +527,8 @@ impl Counted {
     fn base(self, figures: &Figures) -> u64 {
         match self {
             Counted::Status(_) | Counted::Class(_) => figures.answers,
-            Counted::Errors | Counted::Timeouts | Counted::Missed => {
+            Counted::Errors if figures.answers == 0 => figures.errors + figures.unfinished,
+            Counted::Errors | Counted::Timeouts | Counted::Missed | Counted::Resent => {
                 figures.answers + figures.errors - figures.unexpected
             }
         }
@@ -668,6 +736,47 @@ mod tests {
         assert_eq!(outcome.fate, Fate::Undecided);
         let outcome = threshold("errors > 1").judge(&Figures::default());
         assert_eq!(outcome.fate, Fate::Passed);
+    }
+
+    #[test]
+    fn what_was_never_answered_bounds_what_it_could_change() {
+        use Fate::{Failed, Passed, Undecided};
+        // 23 % had waited for 60 ms when the run ended.
+        let mut figures = figures();
+        figures.unanswered.record(60_000_000, 60_000_000, 3_000);
+        for (text, fate) in [
+            ("p50 > 8ms", Passed),
+            ("p99 > 50ms", Failed),
+            ("p99 > 70ms", Undecided),
+            ("service.p99 > 50ms", Failed),
+            ("max > 50ms", Failed),
+            ("mean > 500ms", Undecided),
+            ("min > 1ms", Passed),
+            ("send_lag.p50 > 1s", Undecided),
+        ] {
+            let outcome = threshold(text).judge(&figures);
+            assert_eq!(outcome.fate, fate, "{outcome}");
+        }
+        let nothing = Figures {
+            unfinished: 4,
+            ..Figures::default()
+        };
+        for text in ["errors > 0", "errors > 1%"] {
+            assert_eq!(threshold(text).judge(&nothing).fate, Failed, "{text}");
+        }
+    }
+
+    #[test]
+    fn requests_sent_again_are_a_count_and_a_share() {
+        let mut figures = figures();
+        figures.resent = 20;
+        for (text, fate) in [
+            ("resent > 0.1%", Fate::Failed),
+            ("resent > 1%", Fate::Passed),
+            ("resent >= 20", Fate::Failed),
+        ] {
+            assert_eq!(threshold(text).judge(&figures).fate, fate, "{text}");
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Times {
     pub send_lag: Histogram,
     /// From written to a complete head.
     pub first_byte: Histogram,
+    /// What the response times would have been, had the generator itself kept nothing waiting.
+    pub undelayed: Histogram,
     /// Of connections: from the first packet to connected.
     pub connect: Histogram,
     /// Of connections: from connected to the end of the TLS handshake.
@@ -32,26 +34,30 @@ pub(crate) struct Answered {
     pub(crate) first_byte: u64,
     pub(crate) service: u64,
     pub(crate) response: u64,
+    /// For how long the generator itself kept the request or its answer waiting, at most.
+    pub(crate) own: u64,
 }
 
 impl Times {
-    fn each_mut(&mut self) -> [&mut Histogram; 6] {
+    fn each_mut(&mut self) -> [&mut Histogram; 7] {
         [
             &mut self.response,
             &mut self.service,
             &mut self.send_lag,
             &mut self.first_byte,
+            &mut self.undelayed,
             &mut self.connect,
             &mut self.tls,
         ]
     }
 
-    fn each(&self) -> [&Histogram; 6] {
+    fn each(&self) -> [&Histogram; 7] {
         [
             &self.response,
             &self.service,
             &self.send_lag,
             &self.first_byte,
+            &self.undelayed,
             &self.connect,
             &self.tls,
         ]
@@ -64,6 +70,8 @@ impl Times {
         self.service.record(answered.service);
         self.send_lag.record(answered.send_lag);
         self.first_byte.record(answered.first_byte);
+        self.undelayed
+            .record(answered.response.saturating_sub(answered.own));
     }
 
     /// Adds what others have measured.

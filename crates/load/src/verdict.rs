@@ -8,12 +8,13 @@ use std::fmt;
 use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Evidence, ThreadEvidence};
+use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::limits::{
     BUSY_DURATION_MIN, CONNECTIONS_SHARE_MIN, CPU_SHARE_INVALID, CPU_SHARE_SUSPECT, FAIRNESS_MIN,
-    LONG_TURN_MAX_US, MISSED_SHARE_INVALID, RATE_MISSED_SHARE, RETRANSMIT_SHARE_MAX,
-    RUN_DELAY_SHARE_MAX, SEGMENTS_MIN, START_LATE_MAX, STEAL_SHARE_MAX, SWITCHES_PER_S_MAX,
-    THROTTLED_SHARE_MAX,
+    MISSED_SHARE_INVALID, OWN_MIN_US, OWN_PERCENTILE_INVALID, OWN_SHARE_INVALID, OWN_SHARE_SUSPECT,
+    RATE_MISSED_SHARE, RESENT_SHARE_MAX, RETRANSMIT_SHARE_MAX, SEGMENTS_MIN, STALLED_SHARE_INVALID,
+    STALLED_SHARE_SUSPECT, START_LATE_MAX, STEAL_SHARE_MAX, THROTTLED_SHARE_MAX,
+    UNANSWERED_SHARE_INVALID, UNANSWERED_SHARE_SUSPECT,
 };
 
 /// What a run is worth. From best to worst, so that the worst of several is their maximum.
@@ -90,12 +91,17 @@ impl Verdict {
     pub fn of(evidence: &Evidence) -> Verdict {
         let found = [
             counts(evidence),
+            answers(evidence),
+            silence(evidence),
+            failures(evidence),
+            unanswered(evidence),
+            resent(evidence),
             start(evidence),
             cpu(evidence),
             rate(evidence),
+            own(evidence),
+            stalls(evidence),
             run_delay(evidence),
-            switches(evidence),
-            turns(evidence),
             connections(evidence),
             ports(evidence),
             fairness(evidence),
@@ -119,6 +125,9 @@ impl Verdict {
         }
     }
 }
+
+/// [`suspect`] or [`invalid`].
+type Judge = fn(&str, String, String, &str) -> Reason;
 
 fn suspect(what: &str, measured: String, bound: String, remedy: &str) -> Reason {
     Reason {
@@ -238,39 +247,170 @@ fn rate(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
+/// A thread that waits for a CPU sees nothing: as far as requests are under way meanwhile, they wait with it. In a closed
+/// loop the share of time is the share of the mean response time; where fewer requests than one are under way on average,
+/// it is so many times as much of theirs.
 fn run_delay(evidence: &Evidence) -> Option<Reason> {
     let share = worst(evidence, |thread| thread.run_delay_share)?;
-    (share > RUN_DELAY_SHARE_MAX).then(|| {
-        suspect(
+    let mean_us = evidence.response_mean_us?;
+    let under_way = evidence.answers as f64 * mean_us / 1e6 / evidence.duration_s;
+    let of_mean = (share / under_way.clamp(f64::MIN_POSITIVE, 1.0)).min(1.0);
+    let exceeds = |bound: f64| share > bound || (of_mean > bound && of_mean * mean_us > OWN_MIN_US);
+    let reason = |judge: Judge, bound: f64| {
+        judge(
             "a thread that could have run waited for a CPU",
-            format!("{} of the time", per_cent(share)),
-            format!("at most {}", per_cent(RUN_DELAY_SHARE_MAX)),
+            format!(
+                "{} of the time, up to {} of the mean response time",
+                per_cent(share),
+                per_cent(of_mean)
+            ),
+            format!("at most {}", per_cent(bound)),
             "give the generator CPUs of its own (--cpus), away from the server",
         )
-    })
+    };
+    match () {
+        () if exceeds(OWN_SHARE_INVALID) => Some(reason(invalid, OWN_SHARE_INVALID)),
+        () if exceeds(OWN_SHARE_SUSPECT) => Some(reason(suspect, OWN_SHARE_SUSPECT)),
+        () => None,
+    }
 }
 
-fn switches(evidence: &Evidence) -> Option<Reason> {
-    let most = worst(evidence, |thread| thread.involuntary_switches as f64)?;
-    let per_second = most / evidence.duration_s;
-    (per_second > SWITCHES_PER_S_MAX).then(|| {
-        suspect(
-            "a thread was taken off its CPU by others",
-            format!("{per_second:.0} times a second"),
-            format!("at most {SWITCHES_PER_S_MAX:.0}"),
-            "give the generator CPUs of its own (--cpus)",
+/// What the generator itself added to the percentiles: requests that left late though a connection was free, and answers
+/// that waited to be read.
+fn own(evidence: &Evidence) -> Option<Reason> {
+    let exceeds = |part: &&OwnPart, bound: f64| part.share() > bound && part.own_us > OWN_MIN_US;
+    let worst = |parts: Vec<&OwnPart>| {
+        parts
+            .into_iter()
+            .max_by(|one, other| one.share().total_cmp(&other.share()))
+            .copied()
+    };
+    let wrong = evidence.own.iter().filter(|part| {
+        part.percentile <= OWN_PERCENTILE_INVALID && exceeds(part, OWN_SHARE_INVALID)
+    });
+    let doubtful = evidence
+        .own
+        .iter()
+        .filter(|part| exceeds(part, OWN_SHARE_SUSPECT));
+    let reason = |judge: Judge, part: OwnPart, bound: f64| {
+        let time = |us: f64| units::nanoseconds(us * 1000.0);
+        judge(
+            "the generator's own part of the response time",
+            format!(
+                "up to {} of p{}, {} of {}",
+                per_cent(part.share()),
+                units::percentile(part.percentile),
+                time(part.own_us),
+                time(part.response_us)
+            ),
+            format!("at most {}", per_cent(bound)),
+            "it sent or read late, since it was stopped, had no CPU or too much to do: give it CPUs of its own (--cpus) or more threads (-t)",
+        )
+    };
+    if let Some(part) = worst(wrong.collect()) {
+        return Some(reason(invalid, part, OWN_SHARE_INVALID));
+    }
+    worst(doubtful.collect()).map(|part| reason(suspect, part, OWN_SHARE_SUSPECT))
+}
+
+fn stalls(evidence: &Evidence) -> Option<Reason> {
+    let share = worst(evidence, |thread| thread.stalled_share)?;
+    let longest = worst(evidence, |thread| thread.longest_turn_us)?;
+    let (judge, bound): (Judge, f64) = match share {
+        share if share > STALLED_SHARE_INVALID => (invalid, STALLED_SHARE_INVALID),
+        share if share > STALLED_SHARE_SUSPECT => (suspect, STALLED_SHARE_SUSPECT),
+        _ => return None,
+    };
+    Some(judge(
+        "a thread of the generator saw nothing that happened",
+        format!(
+            "{} of the run, {} at a time",
+            per_cent(share),
+            units::nanoseconds(longest * 1000.0)
+        ),
+        format!("at most {}", per_cent(bound)),
+        "it was stopped or had no CPU, and made no load meanwhile: leave it running, on CPUs of its own (--cpus)",
+    ))
+}
+
+/// Who has answered nothing has not been measured.
+fn answers(evidence: &Evidence) -> Option<Reason> {
+    (evidence.answers == 0 && evidence.requests_sent > 0).then(|| {
+        invalid(
+            "no answer came",
+            format!(
+                "{} sent, {} failed, {} without an answer at the end",
+                units::count(evidence.requests_sent),
+                units::count(evidence.failures),
+                units::count(evidence.unfinished)
+            ),
+            "at least one".to_owned(),
+            "there is nothing to judge: ask the target by hand (curl -v), and look at its log",
         )
     })
 }
 
-fn turns(evidence: &Evidence) -> Option<Reason> {
-    let longest = worst(evidence, |thread| thread.longest_turn_us)?;
-    (longest > LONG_TURN_MAX_US).then(|| {
+/// A target that stops answering before the end has no rate and no latency from then on.
+fn silence(evidence: &Evidence) -> Option<Reason> {
+    let duration = evidence.duration_s;
+    if let Some(until) = evidence.answered_until_s {
+        return Some(invalid(
+            "the target stopped answering before the end of the run",
+            format!("the last answer came after {until:.2} s of {duration:.2} s"),
+            "answers to the end".to_owned(),
+            "the rate is that until then, and no percentile knows of the rest: look at what became of the target",
+        ));
+    }
+    (evidence.silent_s > 0.0).then(|| {
         suspect(
-            "the longest turn of a thread between two looks at its sockets",
-            units::nanoseconds(longest * 1000.0),
-            format!("at most {}", units::nanoseconds(LONG_TURN_MAX_US * 1000.0)),
-            "answers waited that long to be seen: give the generator CPUs of its own, and fewer connections per thread",
+            "the target answered nothing for a while",
+            format!("only errors for {:.0} s of {duration:.0} s", evidence.silent_s),
+            "answers in every second".to_owned(),
+            "that time is not in the rate, and closed loops asked for nothing meanwhile: look at what became of the target",
+        )
+    })
+}
+
+/// Requests that got no answer are in no percentile.
+fn failures(evidence: &Evidence) -> Option<Reason> {
+    let tried = evidence.answers + evidence.failures;
+    let share = evidence.failures as f64 / tried.max(1) as f64;
+    without_answer(
+        share,
+        "requests that failed",
+        evidence.failures,
+        "they are in no percentile: see the errors by kind",
+    )
+}
+
+fn unanswered(evidence: &Evidence) -> Option<Reason> {
+    let open = evidence.unfinished.saturating_sub(evidence.late);
+    without_answer(
+        open as f64 / evidence.requests_sent.max(1) as f64,
+        "requests without an answer at the end",
+        open,
+        "percentiles that they could change are printed as bounds (>): measure for longer (-d), and look for requests that the target never answers",
+    )
+}
+
+fn without_answer(share: f64, what: &str, count: u64, remedy: &str) -> Option<Reason> {
+    let measured = format!("{} ({})", units::count(count), per_cent(share));
+    if share > UNANSWERED_SHARE_INVALID {
+        let bound = format!("at most {}", per_cent(UNANSWERED_SHARE_INVALID));
+        return Some(invalid(what, measured, bound, remedy));
+    }
+    let bound = format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT));
+    (share > UNANSWERED_SHARE_SUSPECT).then(|| suspect(what, measured, bound, remedy))
+}
+
+fn resent(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.resent as f64 / evidence.requests_sent.max(1) as f64;
+    (share > RESENT_SHARE_MAX).then(|| {
+        suspect(
+            "requests sent again",
+            format!("{} ({})", units::count(evidence.resent), per_cent(share)),
+            format!("at most {}", per_cent(RESENT_SHARE_MAX)),
+            "the target closed connections that it had kept alive, and each of these waited for a new one: see its keep-alive settings",
         )
     })
 }
@@ -370,6 +510,7 @@ mod tests {
             answers: 1000,
             is_count_consistent: true,
             duration_s: 10.0,
+            response_mean_us: Some(10_000.0),
             ..Evidence::default()
         }
     }
@@ -431,26 +572,62 @@ mod tests {
             only_reason(&evidence)
         };
         type Change = fn(&mut Evidence);
-        let cases: [(Change, State, &str); 12] = [
+        let part = |percentile, response_us, own_us| OwnPart {
+            percentile,
+            response_us,
+            own_us,
+        };
+        let with = |own| Evidence {
+            own: vec![own],
+            ..good()
+        };
+        for (own, state) in [
+            (part(50.0, 1000.0, 600.0), Some(State::Invalid)),
+            (part(50.0, 1000.0, 300.0), Some(State::Suspect)),
+            (part(99.0, 1000.0, 900.0), Some(State::Suspect)),
+            // A wake-up, and a part that changes nothing.
+            (part(50.0, 100.0, 90.0), None),
+            (part(99.9, 100_000.0, 9000.0), None),
+        ] {
+            let verdict = Verdict::of(&with(own));
+            assert_eq!(verdict.reasons.first().map(|reason| reason.state), state);
+        }
+        let cases: [(Change, State, &str); 20] = [
             (|e| e.start_late_s = Some(0.02), State::Suspect, "began"),
             (|e| e.is_count_consistent = false, State::Invalid, "counts"),
             (|e| e.missed = 200, State::Invalid, "never sent"),
             (|e| e.rate_achieved = 900.0, State::Suspect, "per second"),
             (
-                |e| e.threads[0].run_delay_share = 0.2,
+                |e| e.threads[0].run_delay_share = 0.3,
                 State::Suspect,
                 "waited for a CPU",
             ),
             (
-                |e| e.threads[0].involuntary_switches = 9999,
-                State::Suspect,
-                "off its CPU",
+                |e| e.threads[0].run_delay_share = 0.67,
+                State::Invalid,
+                "waited for a CPU",
             ),
             (
-                |e| e.threads[0].longest_turn_us = 1e5,
+                |e| e.threads[0].stalled_share = 0.08,
                 State::Suspect,
-                "turn",
+                "saw nothing",
             ),
+            (
+                |e| e.threads[0].stalled_share = 0.2,
+                State::Invalid,
+                "saw nothing",
+            ),
+            (|e| e.answers = 0, State::Invalid, "no answer came"),
+            (
+                |e| e.answered_until_s = Some(3.2),
+                State::Invalid,
+                "stopped answering",
+            ),
+            (|e| e.silent_s = 2.0, State::Suspect, "answered nothing"),
+            (|e| e.failures = 20, State::Suspect, "failed"),
+            (|e| e.failures = 2000, State::Invalid, "failed"),
+            (|e| e.unfinished = 230, State::Suspect, "without an answer"),
+            (|e| e.resent = 20, State::Suspect, "sent again"),
             (
                 |e| e.connections_achieved = 90,
                 State::Suspect,
@@ -472,6 +649,18 @@ mod tests {
             ..paced()
         };
         assert!(only_reason(&lossy).1.contains("sent again"));
+    }
+
+    #[test]
+    fn switches_and_long_turns_without_effect_are_no_reasons() {
+        let mut evidence = good();
+        evidence.threads[0].involuntary_switches = 99_999;
+        evidence.threads[0].longest_turn_us = 30_000.0;
+        evidence.threads[0].run_delay_share = 0.1;
+        assert_eq!(Verdict::of(&evidence).state, State::Valid);
+        // What was answered behind the end is known.
+        (evidence.unfinished, evidence.late) = (230, 230);
+        assert_eq!(Verdict::of(&evidence).state, State::Valid);
     }
 
     #[test]

@@ -425,8 +425,11 @@ fn a_run_under_way_knows_its_errors_by_kind_and_what_speaks_against_it() {
         .unwrap();
     let (errors, kinds, verdict) = last.unwrap();
     assert_eq!((errors, report.errors), (20, 20));
-    assert_eq!(kinds, BTreeMap::from([("early_close".to_owned(), 20)]));
-    assert_eq!(report.errors_by_kind["early_close"], 20);
+    assert_eq!(
+        kinds,
+        BTreeMap::from([("closed_before_answer".to_owned(), 20)])
+    );
+    assert_eq!(report.errors_by_kind["closed_before_answer"], 20);
     assert!(verdict.state > State::Valid, "{verdict}");
     assert!(
         !verdict

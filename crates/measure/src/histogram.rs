@@ -82,6 +82,20 @@ impl Histogram {
         self.bins.saturating_record(ns.min(VALUE_MAX_NS));
     }
 
+    /// Records `count` latencies of `ns` nanoseconds; as [`record`](Self::record).
+    pub fn record_many(&mut self, ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.sum_ns += u128::from(ns) * u128::from(count);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        if ns > VALUE_MAX_NS {
+            self.saturated += count;
+        }
+        self.bins.saturating_record_n(ns.min(VALUE_MAX_NS), count);
+    }
+
     /// Adds everything `other` holds.
     pub fn merge(&mut self, other: &Histogram) {
         self.bins
@@ -191,7 +205,7 @@ impl Histogram {
 
     /// The value of the `rank`-th smallest latency, counted from 1; the smallest for 0, the largest
     /// beyond the count.
-    fn value_at_rank(&self, rank: u64) -> u64 {
+    pub fn value_at_rank(&self, rank: u64) -> u64 {
         let mut seen = 0;
         for step in self.bins.iter_recorded() {
             seen += step.count_at_value();

@@ -23,6 +23,14 @@ impl fmt::Display for Report {
         if let Some(line) = self.clock_line() {
             writeln!(out, "started      {line}")?;
         }
+        if self.unfinished > 0 {
+            writeln!(
+                out,
+                "unfinished   {} without an answer at the end; {} answered within the half second behind it",
+                plural(self.unfinished, "request"),
+                units::count(self.late)
+            )?;
+        }
         write!(out, "connections  {}", units::count(self.connections))?;
         match self.resent {
             0 => writeln!(out)?,
@@ -75,24 +83,39 @@ impl Report {
         }
         let time = |us: f64| units::nanoseconds(us * 1000.0);
         let all = [&self.latency_us, &self.service_us, &self.send_lag_us];
-        let columns = |pick: &dyn Fn(&Latency) -> Option<f64>| {
-            all.map(|latency| format!("{:>9}", pick(latency).map_or("-".to_owned(), time)))
-                .join(" ")
+        let columns = |name: &str, pick: &dyn Fn(&Latency) -> Option<f64>| {
+            all.map(|latency| {
+                let sign = match latency.is_at_least(name) {
+                    true => "> ",
+                    false => "",
+                };
+                let time = pick(latency).map_or("-".to_owned(), |us| format!("{sign}{}", time(us)));
+                format!("{time:>9}")
+            })
+            .join(" ")
         };
         writeln!(
             out,
             "latency       response   service  send lag  95 % interval of response"
         )?;
-        writeln!(out, "       mean  {}", columns(&|latency| latency.mean))?;
+        writeln!(
+            out,
+            "       mean  {}",
+            columns("mean", &|latency| latency.mean)
+        )?;
         for (percentile, _) in &self.latency_us.percentiles {
             let interval = self.latency_us.interval(percentile);
             let interval = interval.map_or(String::new(), |[low, high]| {
                 format!("  {} to {}", time(low), time(high))
             });
-            let of = columns(&|latency| latency.percentile(percentile));
+            let of = columns(percentile, &|latency| latency.percentile(percentile));
             writeln!(out, "  {percentile:>7} %  {of}{interval}")?;
         }
-        writeln!(out, "        max  {}", columns(&|latency| latency.max))
+        writeln!(
+            out,
+            "        max  {}",
+            columns("max", &|latency| latency.max)
+        )
     }
 
     /// A line for each kind of request.

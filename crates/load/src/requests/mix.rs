@@ -38,6 +38,21 @@ pub(crate) struct Recipe {
     pub(crate) expected: Option<Expected>,
 }
 
+impl Recipe {
+    /// Whether doing it twice is as good as doing it once, by its method (RFC 9110 9.2.2).
+    pub(crate) fn is_idempotent(&self) -> bool {
+        match self.method {
+            Method::Get
+            | Method::Head
+            | Method::Put
+            | Method::Delete
+            | Method::Options
+            | Method::Trace => true,
+            Method::Post | Method::Connect | Method::Patch | Method::Other => false,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Content {
     /// None, and none is announced.

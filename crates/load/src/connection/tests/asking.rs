@@ -96,7 +96,7 @@ fn a_mix_is_answered_as_its_methods_want_and_each_kind_has_its_figures() {
 }
 
 #[test]
-fn counters_are_met_once_each_also_when_requests_are_sent_again() {
+fn counters_are_met_once_at_most_also_when_connections_end() {
     lines(
         |options| {
             options.stop.count = Some(40);
@@ -114,13 +114,15 @@ fn counters_are_met_once_each_also_when_requests_are_sent_again() {
             )
         },
         |outcome, got| {
-            outcome.has_answers(40);
-            let mut numbers: Vec<u64> = got
+            // A request that crosses a close on the way fails on a simulated network, where nobody knows what was read.
+            let crossed = outcome.record.failures_of(Failure::ClosedUnanswered);
+            assert_eq!(outcome.record.answers() + crossed, 40);
+            assert_eq!(got.len() as u64, outcome.record.answers());
+            assert!(got.values().all(|&count| count == 1), "{got:?}");
+            let numbers = got
                 .keys()
-                .map(|line| line.trim_start_matches("GET /").parse().unwrap())
-                .collect();
-            numbers.sort_unstable();
-            assert_eq!(numbers, (0..40).collect::<Vec<_>>());
+                .map(|line| line.trim_start_matches("GET /").parse::<u64>().unwrap());
+            assert!(numbers.into_iter().all(|number| number < 40));
         },
     );
 }

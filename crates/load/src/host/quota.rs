@@ -1,0 +1,154 @@
+//! For how long a CPU quota has held this process back: of its own control group and of all above it, in either version of
+//! the hierarchy (Linux, Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::value_of;
+
+/// In microseconds, of the group that was held back longest; `None` where no group has a quota. `root` is where the
+/// machine's files begin, `/` but in tests.
+pub(super) fn throttled_us(root: &Path) -> Option<u64> {
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+    let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
+    let of_group = |line: &str| {
+        let (version, path) = group(line)?;
+        let mount = mounts.lines().find_map(|line| mount(line, version))?;
+        let below = Path::new(path).strip_prefix(mount.root).ok();
+        // Within a namespace the path may lead out of what is mounted: then the mount is all there is to see.
+        let below = below.unwrap_or(Path::new(""));
+        let top = root.join(mount.at.trim_start_matches('/'));
+        let group = top.join(below);
+        let above = group.ancestors().take_while(|path| path.starts_with(&top));
+        above.filter_map(|path| of_directory(path, version)).max()
+    };
+    groups.lines().filter_map(of_group).max()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// The version and the path of a line of /proc/self/cgroup that says which group has the CPU controller (cgroups(7)).
+fn group(line: &str) -> Option<(Version, &str)> {
+    let mut parts = line.splitn(3, ':');
+    let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+    if number == "0" && controllers.is_empty() {
+        return Some((Version::Two, path));
+    }
+    let has_cpu = controllers.split(',').any(|controller| controller == "cpu");
+    has_cpu.then_some((Version::One, path))
+}
+
+/// Where a hierarchy is mounted, and which of its groups is the root there.
+struct Mount<'a> {
+    root: &'a str,
+    at: &'a str,
+}
+
+/// A line of proc_pid_mountinfo(5), when it is one of the hierarchy that has the CPU controller.
+fn mount(line: &str, version: Version) -> Option<Mount<'_>> {
+    let (before, behind) = line.split_once(" - ")?;
+    let mut fields = before.split(' ').skip(3);
+    let (root, at) = (fields.next()?, fields.next()?);
+    let mut fields = behind.split(' ');
+    let (kind, options) = (fields.next()?, fields.nth(1)?);
+    let is_wanted = match version {
+        Version::One => kind == "cgroup" && options.split(',').any(|option| option == "cpu"),
+        Version::Two => kind == "cgroup2",
+    };
+    is_wanted.then_some(Mount { root, at })
+}
+
+/// Of one group; `None` without a quota.
+fn of_directory(path: &Path, version: Version) -> Option<u64> {
+    let read = |file: &str| fs::read_to_string(PathBuf::from(path).join(file)).unwrap_or_default();
+    match version {
+        Version::One => {
+            let quota: i64 = read("cpu.cfs_quota_us").trim().parse().ok()?;
+            let held_ns = value_of(&read("cpu.stat"), "throttled_time")?;
+            (quota > 0).then_some(held_ns / 1000)
+        }
+        Version::Two => {
+            let quota = read("cpu.max");
+            if quota.is_empty() || quota.starts_with("max") {
+                return None;
+            }
+            value_of(&read("cpu.stat"), "throttled_usec")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found where these files are.
+    fn found(files: &[(&str, &str)]) -> Option<u64> {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        throttled_us(root.path())
+    }
+
+    const TWO: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+    const ONE: &str =
+        "33 32 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:15 - cgroup cgroup rw,cpu,cpuacct\n";
+
+    #[test]
+    fn a_quota_of_version_two_is_seen_at_any_level() {
+        let held = (
+            "sys/fs/cgroup/a/cpu.stat",
+            "usage_usec 5\nthrottled_usec 250000\n",
+        );
+        let group = [
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("proc/self/mountinfo", TWO),
+            held,
+        ];
+        let with = |max| found(&[&group[..], &[("sys/fs/cgroup/a/cpu.max", max)]].concat());
+        assert_eq!(with("50000 100000\n"), Some(250_000));
+        assert_eq!(with("max 100000\n"), None);
+        assert_eq!(found(&group), None);
+    }
+
+    #[test]
+    fn a_quota_of_version_one_is_seen() {
+        let files = |quota| {
+            found(&[
+                (
+                    "proc/self/cgroup",
+                    "5:memory:/m\n4:cpu,cpuacct:/job\n0::/\n",
+                ),
+                ("proc/self/mountinfo", ONE),
+                ("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", quota),
+                (
+                    "sys/fs/cgroup/cpu,cpuacct/job/cpu.stat",
+                    "nr_periods 9\nnr_throttled 4\nthrottled_time 1500000\n",
+                ),
+            ])
+        };
+        assert_eq!(files("50000\n"), Some(1500));
+        assert_eq!(files("-1\n"), None);
+    }
+
+    #[test]
+    fn a_container_that_sees_its_group_as_the_root_of_the_mount_is_found() {
+        let mounted = ONE.replace(" / /sys", " /docker/abc /sys");
+        let found = found(&[
+            ("proc/self/cgroup", "4:cpu,cpuacct:/docker/abc\n"),
+            ("proc/self/mountinfo", &mounted),
+            ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "20000\n"),
+            (
+                "sys/fs/cgroup/cpu,cpuacct/cpu.stat",
+                "throttled_time 7000\n",
+            ),
+        ]);
+        assert_eq!(found, Some(7));
+    }
+}
