@@ -204,7 +204,7 @@ fn h1load_goes_on_without_an_end_until_control_c() {
     let program = Program::start(&mut crate::program::onrush(&[
         "load", "--as", "h1load", &url,
     ]));
-    program.out.wait_for("ttfb\n");
+    program.out.wait_for("\n         1 ");
     program.signal(rustix::process::Signal::INT);
     let finished = program.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");

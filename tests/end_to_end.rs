@@ -14,6 +14,7 @@ mod benching;
 mod command_lines;
 mod encryption;
 mod examples;
+mod faulting;
 mod files;
 mod forwarding;
 mod generating;

@@ -189,7 +189,7 @@ fn answers_that_are_errors_are_counted_by_their_status() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error_and_exit_code_3() {
+fn what_is_no_answer_is_an_error_and_a_run_of_nothing_else_is_invalid() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     std::thread::spawn(move || {
@@ -200,7 +200,7 @@ fn what_is_no_answer_is_an_error_and_exit_code_3() {
         }
     });
     let (code, result) = load(&url, &["-n", "3"]);
-    assert_eq!(code, Some(3), "{result}");
+    assert_eq!(code, Some(5), "{result}");
     assert!(number(&result, "errors") > 0, "{result}");
 }
 
@@ -291,8 +291,8 @@ fn ctrl_c_ends_a_run_with_its_report() {
         "-c",
         "4",
     ]));
-    // The heading is there before anything is sent.
-    program.out.wait_for("tot_req");
+    // A run of which nothing has been answered yet would be invalid.
+    program.out.wait_for("\n         1 ");
     program.signal(Signal::INT);
     let finished = program.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");

@@ -63,6 +63,10 @@ pub struct Evidence {
     /// For how long, before that, there were only errors.
     #[serde(default)]
     pub silent_s: f64,
+    /// How long the request without an answer that had waited longest had done so, in times of the longest response
+    /// time; none where all have one.
+    #[serde(default)]
+    pub longest_open: Option<f64>,
     /// The mean response time; none without answers.
     #[serde(default)]
     pub response_mean_us: Option<f64>,

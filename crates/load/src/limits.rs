@@ -172,14 +172,17 @@ pub const OWN_PERCENTILE_INVALID: f64 = 95.0;
 /// a hundredth decides the 99th percentile.
 pub const STALLED_SHARE_SUSPECT: f64 = 0.01;
 
-/// See [`STALLED_SHARE_SUSPECT`]; a tenth decides the 90th.
-pub const STALLED_SHARE_INVALID: f64 = 0.10;
+/// See [`STALLED_SHARE_SUSPECT`]; a twentieth decides the 95th.
+pub const STALLED_SHARE_INVALID: f64 = 0.05;
 
 /// Requests that failed, or had no answer at the end, of all: one in a hundred decides the 99th percentile.
 pub const UNANSWERED_SHARE_SUSPECT: f64 = 0.01;
 
-/// Where most had no answer, not even the median is known.
-pub const UNANSWERED_SHARE_INVALID: f64 = 0.50;
+/// See [`UNANSWERED_SHARE_SUSPECT`]; of ten without one the 90th is unknown.
+pub const UNANSWERED_SHARE_INVALID: f64 = 0.10;
+
+/// Of requests that failed: where most did, not even the median is known. Fewer are told by the exit code for errors.
+pub const FAILED_SHARE_INVALID: f64 = 0.50;
 
 /// Requests sent again, of all: each has waited for a new connection, and one in a hundred decides the 99th percentile.
 pub const RESENT_SHARE_MAX: f64 = 0.01;

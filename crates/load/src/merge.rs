@@ -163,6 +163,9 @@ fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
             .filter_map(|evidence| evidence.answered_until_s)
             .reduce(f64::min),
         silent_s: all().map(|evidence| evidence.silent_s).fold(0.0, f64::max),
+        longest_open: all()
+            .filter_map(|evidence| evidence.longest_open)
+            .reduce(f64::max),
         response_mean_us: response_mean_us(times),
         own: OwnPart::of(times),
         start_late_s: all()

@@ -718,6 +718,12 @@ fn share_of(nanoseconds: u64, elapsed: Duration) -> f64 {
     nanoseconds as f64 / elapsed.as_nanos() as f64
 }
 
+/// See [`Evidence::longest_open`].
+fn longest_open(times: &Times, unanswered: &Unanswered) -> Option<f64> {
+    let waits = &unanswered.response;
+    (waits.count() > 0).then(|| rounded(waits.max() as f64 / times.response.max().max(1) as f64))
+}
+
 /// For how long the target was dead.
 fn silence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Silence {
     let last = found.outcomes.iter().filter_map(|core| core.answered_until);
@@ -795,6 +801,7 @@ fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration, silence: &Sil
         answered_until_s: (!silence.at_end.is_zero())
             .then(|| rounded(seconds - silence.at_end.as_secs_f64())),
         silent_s: rounded(silence.within.as_secs_f64()),
+        longest_open: longest_open(times, &record.unanswered),
         response_mean_us: response_mean_us(times),
         own: OwnPart::of(times),
         start_late_s: start_late_s(found),

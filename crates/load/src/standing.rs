@@ -135,6 +135,7 @@ impl View<'_> {
             duration_s: seconds,
             answered_until_s: None,
             silent_s: 0.0,
+            longest_open: None,
             response_mean_us: response_mean_us(times),
             own: OwnPart::of(times),
             start_late_s: None,

@@ -1,0 +1,202 @@
+//! `onrush load` against what goes wrong: each fault is told by name, none of these runs is valid, and none ends with exit
+//! code 0.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Finished, Program, Serve, drivers, onrush, until};
+
+/// What the server does with request `number`, from 0.
+#[derive(Clone, Copy)]
+enum Fault {
+    Answer,
+    /// It has read it, and closes without a word.
+    Close,
+    /// Never anything more.
+    Silence,
+    /// The whole server is gone.
+    Die,
+}
+
+/// A server that does as `fault` says, and its URL.
+fn server(fault: fn(u64) -> Fault) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    let seen = Arc::new(AtomicU64::new(0));
+    // Those who are told to die hold it together; the last of them gives it up.
+    let listener = Arc::new(listener);
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let (seen, listener) = (Arc::clone(&seen), Arc::clone(&listener));
+            std::thread::spawn(move || answer(stream, &seen, &listener, fault));
+        }
+    });
+    url
+}
+
+fn answer(
+    mut stream: TcpStream,
+    seen: &AtomicU64,
+    listener: &TcpListener,
+    fault: fn(u64) -> Fault,
+) {
+    let mut request = [0; 4096];
+    while let Ok(1..) = stream.read(&mut request) {
+        match fault(seen.fetch_add(1, Ordering::Relaxed)) {
+            Fault::Answer => {
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                if stream.write_all(answer).is_err() {
+                    return;
+                }
+            }
+            Fault::Close => return,
+            Fault::Silence => {
+                // Until the other side ends.
+                while let Ok(1..) = stream.read(&mut request) {}
+                return;
+            }
+            Fault::Die => {
+                // shutdown(2) of a listening socket: whoever comes is refused from now on.
+                let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
+                return;
+            }
+        }
+    }
+}
+
+/// Runs `onrush load` with these words against `url`; what came of it, and its result.
+fn load(url: &str, words: &[&str]) -> (Finished, Value) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("result.json");
+    let path = file.display().to_string();
+    let words = [&["load", url, "--json", &path], words].concat();
+    let finished = Program::start(&mut onrush(&words)).finish();
+    let text = std::fs::read_to_string(&file).expect("a result");
+    (finished, serde_json::from_str(&text).expect("JSON"))
+}
+
+/// It is not valid, its exit code is `code`, and `what` is among the reasons.
+#[track_caller]
+fn is_told(finished: &Finished, result: &Value, code: i32, what: &str) {
+    assert_eq!(finished.code, Some(code), "{finished:?}");
+    assert_ne!(result["verdict"]["state"], "valid", "{finished:?}");
+    let reasons = result["verdict"]["reasons"].as_array().expect("a list");
+    let is_it = |reason: &Value| reason["what"].as_str().expect("text").contains(what);
+    assert!(reasons.iter().any(is_it), "{what}: {finished:?}");
+}
+
+#[test]
+fn a_server_that_drops_what_it_has_read_has_errors_of_their_own_kind() {
+    for io in drivers() {
+        let url = server(|number| match number % 4 {
+            3 => Fault::Close,
+            _ => Fault::Answer,
+        });
+        let words = ["-n", "400", "-c", "4", "--io", io];
+        let (finished, result) = load(&url, &words);
+        is_told(&finished, &result, 3, "failed");
+        assert_eq!(result["errors_by_kind"]["closed_before_answer"], 100);
+        assert_eq!(
+            (&result["resent"], &result["requests"]),
+            (&0.into(), &300.into())
+        );
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_is_invalid_and_fails_conditions_on_errors() {
+    for io in drivers() {
+        let url = server(|_| Fault::Silence);
+        let words = ["-d", "500ms", "-c", "2", "--io", io];
+        let (finished, result) = load(&url, &words);
+        is_told(&finished, &result, 5, "no answer came");
+        let words = [&words[..], &["--fail-if", "errors > 0"]].concat();
+        let (finished, _) = load(&url, &words);
+        assert_eq!(finished.code, Some(4), "{finished:?}");
+    }
+}
+
+#[test]
+fn requests_that_hang_to_the_end_bound_the_percentiles() {
+    for io in drivers() {
+        // Of 400 requests 100 hang, each on a connection of its own.
+        let url = server(|number| match number % 4 {
+            3 => Fault::Silence,
+            _ => Fault::Answer,
+        });
+        let words = [
+            "-R",
+            "200",
+            "-d",
+            "1500ms",
+            "-c",
+            "200",
+            "--io",
+            io,
+            "--fail-if",
+            "p90 > 50ms",
+        ];
+        let (finished, result) = load(&url, &words);
+        is_told(&finished, &result, 4, "without an answer at the end");
+        assert_eq!(result["thresholds"][0]["fate"], "failed", "{finished:?}");
+        let at_least = result["latency_us"]["at_least"].as_array().expect("a list");
+        assert!(at_least.contains(&"95".into()), "{at_least:?}");
+        assert!(finished.out.contains("unfinished   "), "{finished:?}");
+        let (finished, result) = load(&url, &words[..words.len() - 2]);
+        is_told(&finished, &result, 5, "without an answer at the end");
+    }
+}
+
+#[test]
+fn a_server_that_dies_makes_the_run_invalid_and_no_rate_is_of_the_time_behind() {
+    for io in drivers() {
+        let url = server(|number| match number {
+            ..500 => Fault::Answer,
+            _ => Fault::Die,
+        });
+        let (finished, result) = load(&url, &["-d", "3s", "-c", "4", "--io", io]);
+        is_told(&finished, &result, 5, "stopped answering");
+        let number = |key: &str| result[key].as_f64().expect("a number");
+        assert!(
+            number("measured_s") < number("duration_s") - 1.0,
+            "{finished:?}"
+        );
+        let rate = number("requests") / number("measured_s");
+        assert!((number("rps") / rate - 1.0).abs() < 0.1, "{finished:?}");
+    }
+}
+
+#[test]
+fn a_generator_that_was_frozen_says_so() {
+    for (io, pace) in drivers().iter().flat_map(|io| [(io, "-R200"), (io, "-T5")]) {
+        let serve = Serve::start(&["--respond", "200:hello"]);
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("result.json");
+        let path = file.display().to_string();
+        let url = serve.url("/");
+        let words = [
+            "load", &url, "-c", "4", "-d", "3s", pace, "--io", io, "--json", &path,
+        ];
+        let program = Program::start(&mut onrush(&words));
+        program.out.wait_for("\n         1 ");
+        program.signal(Signal::STOP);
+        let begun = Instant::now();
+        until("the fault has lasted", || {
+            (begun.elapsed() >= Duration::from_millis(800)).then_some(())
+        });
+        program.signal(Signal::CONT);
+        let finished = program.finish();
+        let text = std::fs::read_to_string(&file).expect("a result");
+        let result = serde_json::from_str(&text).expect("JSON");
+        is_told(&finished, &result, 5, "saw nothing that happened");
+        if pace == "-R200" {
+            is_told(&finished, &result, 5, "generator's own part");
+        }
+    }
+}
