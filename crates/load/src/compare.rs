@@ -1,12 +1,15 @@
 //! Two results beside each other: how far each percentile has moved, and whether that is more than chance. Pure.
 //!
-//! Each percentile of each run has an interval from order statistics. With both at 97.5 % the difference lies between
-//! the differences of their ends with 95 % at least (Bonferroni), whatever the distributions. The requests of one run
-//! are not quite independent, and two runs differ by more than their requests do: what is called a difference here is
-//! at least one between these two runs.
+//! The requests of one run are not independent of each other. Each percentile of each run therefore has an interval from
+//! the blocks of time that the run was cut into ([`onrush_measure::blocks`]); the interval of the change follows from those
+//! of both sides, on a logarithmic scale (method of variance estimates recovery: Zou & Donner, Statistics in Medicine 27,
+//! 2008). All figures of a comparison hold together with 95 % (Bonferroni), so that equal runs are told apart in one
+//! comparison of twenty and not in one figure of twenty. By how much two runs of the same thing differ, one of each cannot
+//! know: what is less than [`SHIFT_SHARE_MIN`] is never called a difference.
 
 use std::fmt;
 
+use onrush_measure::blocks::{self, student_quantile};
 use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 use serde::Serialize;
@@ -14,11 +17,11 @@ use serde::Serialize;
 use crate::figures::Kind;
 use crate::limits::SHIFT_SHARE_MIN;
 use crate::merge::{Part, times_of};
-use crate::report::{Report, SecondRow};
+use crate::report::{Latency, Report, SecondRow};
 use crate::verdict::State;
 
-/// Of each side, so that both hold together with 95 %.
-const SIDE_CONFIDENCE: f64 = 0.975;
+/// How surely all figures of a comparison hold together.
+const CONFIDENCE: f64 = 0.95;
 
 /// Two results beside each other.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -31,7 +34,7 @@ pub struct Comparison {
     pub response_us: Vec<Shift>,
     /// The service times.
     pub service_us: Vec<Shift>,
-    /// Requests per second, by the medians of the seconds; none with fewer than seven whole seconds in either.
+    /// Requests per second, by the means of blocks of seconds; none where either run is too short for them.
     pub rps: Option<Shift>,
     /// What one must know before believing any of it.
     pub cautions: Vec<String>,
@@ -50,7 +53,7 @@ pub struct Shift {
     pub change: f64,
     /// The true change lies from here …
     pub low: f64,
-    /// … to here, with 95 %.
+    /// … to here: those of all figures together with 95 %.
     pub high: f64,
     /// What may be said of it.
     pub finding: Finding,
@@ -64,19 +67,30 @@ pub enum Finding {
     Lower,
     /// The second is higher.
     Higher,
-    /// Nothing: chance, or the width of a bin, would explain it.
+    /// Nothing: chance, or what two runs of the same thing differ by, would explain it.
     Same,
 }
 
+/// A figure of one run with its interval.
+#[derive(Clone, Copy, Debug)]
+struct Figure {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
 impl Shift {
-    /// `a` and `b`, each a figure with its interval.
-    fn of(of: &str, a: (f64, [f64; 2]), b: (f64, [f64; 2])) -> Option<Shift> {
-        let ((a, [a_low, a_high]), (b, [b_low, b_high])) = (a, b);
-        if a <= 0.0 || a_low <= 0.0 {
+    /// Of a figure of both runs; `None` when either is zero.
+    fn of(of: &str, a: Figure, b: Figure) -> Option<Shift> {
+        if [a.low, b.low].into_iter().any(|low| low <= 0.0) {
             return None;
         }
-        let (low, high) = (b_low / a_high - 1.0, b_high / a_low - 1.0);
-        let change = b / a - 1.0;
+        let apart = |above: f64, below: f64| (above / below).ln();
+        let centre = apart(b.value, a.value);
+        let down = apart(b.value, b.low).hypot(apart(a.high, a.value));
+        let up = apart(b.high, b.value).hypot(apart(a.value, a.low));
+        let (low, high) = ((centre - down).exp_m1(), (centre + up).exp_m1());
+        let change = centre.exp_m1();
         let finding = match change.abs() >= SHIFT_SHARE_MIN {
             true if low > 0.0 => Finding::Higher,
             true if high < 0.0 => Finding::Lower,
@@ -84,8 +98,8 @@ impl Shift {
         };
         Some(Shift {
             of: of.to_owned(),
-            a,
-            b,
+            a: a.value,
+            b: b.value,
             change,
             low,
             high,
@@ -104,48 +118,100 @@ pub fn compare(a: &Part, b: &Part) -> Result<Comparison, String> {
             .map_err(|reason| format!("{} cannot be compared: {reason}", part.name))
     };
     let (a_times, b_times) = (times(a)?, times(b)?);
-    let of = |kind| shifts(a_times.of(kind), b_times.of(kind));
+    let latency = |part: &Part, kind| match kind {
+        Kind::Service => part.report.service_us.clone(),
+        _ => part.report.latency_us.clone(),
+    };
+    let sides = |kind| {
+        [(a, &a_times), (b, &b_times)].map(|(part, times)| Side {
+            times: times.of(kind).clone(),
+            latency: latency(part, kind),
+        })
+    };
+    let (response, service) = (sides(Kind::Response), sides(Kind::Service));
+    // The rate is one of the figures.
+    let figures = 1 + named(&response).count() + named(&service).count();
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / figures as f64;
     Ok(Comparison {
         a: a.name.clone(),
         b: b.name.clone(),
-        response_us: of(Kind::Response),
-        service_us: of(Kind::Service),
-        rps: rps(&a.report.seconds, &b.report.seconds),
+        response_us: shifts(&response, confidence),
+        service_us: shifts(&service, confidence),
+        rps: rps(&a.report.seconds, &b.report.seconds, confidence),
         cautions: cautions(a, b),
     })
 }
 
-fn shifts(a: &Histogram, b: &Histogram) -> Vec<Shift> {
-    percentile::supported(a.count().min(b.count()))
+/// The times of one kind of one run.
+struct Side {
+    times: Histogram,
+    latency: Latency,
+}
+
+impl Side {
+    fn figure(&self, percentile: f64, confidence: f64) -> Option<Figure> {
+        let effective = self.latency.effective(&units::percentile(percentile))?;
+        let (low, high) = self
+            .times
+            .interval_by_blocks(percentile, confidence, effective)?;
+        let [value, low, high] =
+            [self.times.value_at(percentile), low, high].map(units::microseconds);
+        Some(Figure { value, low, high })
+    }
+}
+
+/// The percentiles that the counts of both sides support.
+fn named([a, b]: &[Side; 2]) -> impl Iterator<Item = f64> {
+    percentile::supported(a.times.count().min(b.times.count()))
+}
+
+fn shifts(sides: &[Side; 2], confidence: f64) -> Vec<Shift> {
+    named(sides)
         .filter_map(|percentile| {
-            let figure = |times: &Histogram| {
-                let (low, high) = times.interval(percentile, SIDE_CONFIDENCE)?;
-                let us = units::microseconds;
-                Some((us(times.value_at(percentile)), [us(low), us(high)]))
-            };
-            Shift::of(&units::percentile(percentile), figure(a)?, figure(b)?)
+            let [a, b] = sides
+                .each_ref()
+                .map(|side| side.figure(percentile, confidence));
+            Shift::of(&units::percentile(percentile), a?, b?)
         })
         .collect()
 }
 
-/// The seconds of each run as repeated measurements of its rate: their medians, with intervals. The first and the last
-/// are not whole.
-fn rps(a: &[SecondRow], b: &[SecondRow]) -> Option<Shift> {
-    let median = |rows: &[SecondRow]| {
+/// The rate of each run by the means of blocks of its seconds, of which the first and the last are not whole.
+fn rps(a: &[SecondRow], b: &[SecondRow], confidence: f64) -> Option<Shift> {
+    let figure = |rows: &[SecondRow]| {
         let whole = rows.get(1..rows.len().checked_sub(1)?)?;
-        let mut rates: Vec<f64> = whole.iter().map(|row| row.rps).collect();
-        rates.sort_by(f64::total_cmp);
-        let count = rates.len() as u64;
-        let (low, high) = percentile::interval_ranks(count, 50.0, SIDE_CONFIDENCE)?;
-        let at = |rank: u64| rates[rank as usize - 1];
-        Some((at(percentile::rank(count, 50.0)), [at(low), at(high)]))
+        let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+        let means: Vec<f64> = blocks::join(whole)
+            .map(|block| mean(&block.iter().map(|row| row.rps).collect::<Vec<f64>>()))
+            .collect();
+        if means.len() < blocks::BLOCKS_MIN {
+            return None;
+        }
+        let value = mean(&means);
+        let (count, degrees) = (means.len() as f64, means.len() as u32 - 1);
+        let squares: f64 = means.iter().map(|it| (it - value).powi(2)).sum();
+        let error = (squares / (count - 1.0) / count).sqrt();
+        let reach = student_quantile(0.5 + confidence / 2.0, degrees) * error;
+        Some(Figure {
+            value,
+            low: value - reach,
+            high: value + reach,
+        })
     };
-    Shift::of("rps", median(a)?, median(b)?)
+    Shift::of("rps", figure(a)?, figure(b)?)
 }
 
 fn cautions(a: &Part, b: &Part) -> Vec<String> {
     let mut cautions = Vec::new();
     for part in [a, b] {
+        let latency = &part.report.latency_us;
+        if latency.effective.is_empty() && !latency.percentiles.is_empty() {
+            cautions.push(format!(
+                "{} says nothing of how its seconds vary: it was shorter than {} seconds, or a version before this one made it; nothing can be told apart",
+                part.name,
+                blocks::BLOCKS_MIN
+            ));
+        }
         let verdict = &part.report.verdict;
         if verdict.state != State::Valid {
             let reasons: Vec<&str> = verdict
@@ -243,7 +309,10 @@ impl fmt::Display for Comparison {
             ("service", &self.service_us),
         ] {
             if shifts.is_empty() {
-                writeln!(out, "\n{title}: too few answers for any percentile")?;
+                writeln!(
+                    out,
+                    "\n{title}: too few answers, or seconds, for any percentile"
+                )?;
                 continue;
             }
             writeln!(
@@ -274,6 +343,7 @@ impl fmt::Display for Comparison {
         }
         draw(out, &self.response_us)?;
         let finding = match self.is_same() {
+            true if self.response_us.is_empty() => "nothing can be said: the runs are too short",
             true => "no difference: nothing here is more than chance would explain",
             false => {
                 "the figures marked with a direction differ by more than chance between these two runs; repeat both to see whether it stays"
@@ -344,23 +414,45 @@ mod tests {
     use crate::times::Times;
     use crate::unanswered::Unanswered;
 
-    /// A run whose times are those of `count` ranks of an exponential distribution with this mean, in nanoseconds,
-    /// and whose seconds had these rates.
+    /// Seconds of a run.
+    const SECONDS: usize = 30;
+
+    /// A run of `count` requests whose times are exponential with this mean, in nanoseconds, spread over its seconds by
+    /// chance, and whose seconds had these rates.
     fn run(name: &str, count: u32, mean: f64, rates: &[f64]) -> Part {
-        let mut times = Times::default();
+        let mut random = Random(u64::from(count) ^ mean.to_bits());
+        let mut seconds = vec![Times::default(); SECONDS];
         for rank in 0..count {
             let share = (f64::from(rank) + 0.5) / f64::from(count);
             let ns = (-(1.0 - share).ln() * mean) as u64;
-            times.of_mut(Kind::Response).record(ns);
-            times.of_mut(Kind::Service).record(ns / 2);
+            let second = (random.next() * SECONDS as f64) as usize;
+            seconds[second].of_mut(Kind::Response).record(ns);
+            seconds[second].of_mut(Kind::Service).record(ns / 2);
         }
+        part(name, &seconds, rates)
+    }
+
+    fn part(name: &str, seconds: &[Times], rates: &[f64]) -> Part {
+        let mut times = Times::default();
+        seconds.iter().for_each(|second| times.merge(second));
+        let latency = |kind| {
+            let blocks: Vec<Histogram> = blocks::join(seconds)
+                .map(|block| {
+                    let mut sum = Histogram::new();
+                    block.iter().for_each(|second| sum.merge(second.of(kind)));
+                    sum
+                })
+                .collect();
+            Latency::of(times.of(kind)).by_blocks(times.of(kind), &blocks)
+        };
         let row = |rps: &f64| SecondRow {
             rps: *rps,
             ..SecondRow::default()
         };
         let report = Report {
-            requests: u64::from(count),
-            latency_us: Latency::of(times.of(Kind::Response)),
+            requests: times.of(Kind::Response).count(),
+            latency_us: latency(Kind::Response),
+            service_us: latency(Kind::Service),
             histograms: Some(Histograms::of(&times, &Unanswered::default())),
             seconds: rates.iter().map(row).collect(),
             ..Report::default()
@@ -369,6 +461,145 @@ mod tests {
             name: name.to_owned(),
             report,
         }
+    }
+
+    /// Numbers from 0 to 1 that look random (SplitMix64).
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut bits = self.0;
+            bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        /// Normal, by Box and Muller.
+        fn normal(&mut self) -> f64 {
+            let radius = (-2.0 * self.next().max(1e-300).ln()).sqrt();
+            radius * (std::f64::consts::TAU * self.next()).cos()
+        }
+    }
+
+    /// What a server with delays of `delay(random)` nanoseconds and a machine that is not alone show in thirty seconds:
+    /// the load of each second knows of the one before, delays all its requests by up to a few per cent, and now and then
+    /// holds them all up. Two runs differ by half a per cent before that.
+    fn noisy(seed: u64, requests: usize, delay: fn(&mut Random) -> f64, factor: f64) -> Part {
+        let mut random = Random(seed);
+        let base = factor * (1.0 + 0.005 * random.normal());
+        let mut load = 0.0;
+        let seconds: Vec<Times> = (0..SECONDS)
+            .map(|_| {
+                load = 0.6 * load + 0.01 * random.normal();
+                let stall = (random.next() < 0.1).then(|| 3e6 * random.next());
+                let mut times = Times::default();
+                for index in 0..requests / SECONDS {
+                    let held = stall.filter(|_| index < requests / SECONDS / 50);
+                    let ns =
+                        delay(&mut random) * base * (1.0 + f64::abs(load)) + held.unwrap_or(0.0);
+                    times.of_mut(Kind::Response).record(ns as u64);
+                    times.of_mut(Kind::Service).record(ns as u64);
+                }
+                times
+            })
+            .collect();
+        part("run", &seconds, &[])
+    }
+
+    fn constant(random: &mut Random) -> f64 {
+        1e7 + 2e4 * random.next()
+    }
+
+    fn exponential(random: &mut Random) -> f64 {
+        -5e7 * (1.0 - random.next()).ln()
+    }
+
+    #[test]
+    fn equal_runs_are_told_apart_in_few_pairs_and_five_per_cent_are_found_in_most() {
+        for (name, delay) in [
+            ("constant", constant as fn(&mut Random) -> f64),
+            ("exponential", exponential),
+        ] {
+            let differ = |seed, factor| {
+                let (a, b) = (
+                    noisy(seed, 60_000, delay, 1.0),
+                    noisy(seed + 1, 60_000, delay, factor),
+                );
+                !compare(&a, &b).unwrap().is_same()
+            };
+            let claimed = (0..40).filter(|pair| differ(1000 + 2 * pair, 1.0)).count();
+            let found = (0..20).filter(|pair| differ(5000 + 2 * pair, 1.05)).count();
+            assert!(
+                claimed <= 3 && found >= 18,
+                "{name}: {claimed} of 40 claimed, {found} of 20 found"
+            );
+        }
+    }
+
+    #[test]
+    fn intervals_hold_what_they_say_where_requests_know_of_each_other() {
+        // Each second has a delay of its own around 50 ms, and a thousand requests.
+        let mut missed = [0; 3];
+        let percentiles = [50.0, 90.0, 99.0];
+        let truth = percentiles.map(|percentile| quantile_of_seconds(percentile / 100.0));
+        for seed in 0..200 {
+            let mut random = Random(seed * 7919);
+            let seconds: Vec<Times> = (0..SECONDS)
+                .map(|_| {
+                    let centre = 5e7 * (1.0 + 0.2 * random.normal());
+                    let mut times = Times::default();
+                    for _ in 0..1000 {
+                        let ns = centre * (1.0 + 0.05 * random.normal());
+                        times.of_mut(Kind::Response).record(ns as u64);
+                    }
+                    times
+                })
+                .collect();
+            let latency = part("run", &seconds, &[]).report.latency_us;
+            for (missed, (percentile, truth)) in
+                missed.iter_mut().zip(percentiles.iter().zip(truth))
+            {
+                let interval = latency.interval(&units::percentile(*percentile));
+                let holds = interval.is_none_or(|[low, high]| low <= truth && truth <= high);
+                *missed += usize::from(!holds);
+            }
+        }
+        // 95 % of 200 are 190; the 99th percentile lives on the slowest of thirty seconds.
+        assert!(
+            missed[0] <= 18 && missed[1] <= 20 && missed[2] <= 40,
+            "{missed:?}"
+        );
+    }
+
+    /// The true quantile, in microseconds, of what the test above draws: normal around a normal, by bisection over a sum.
+    fn quantile_of_seconds(share: f64) -> f64 {
+        let below = |us: f64| {
+            let steps = 400;
+            let weight = |z: f64| (-z * z / 2.0).exp();
+            let (mut sum, mut all) = (0.0, 0.0);
+            for step in 0..=steps {
+                let z = -5.0 + 10.0 * f64::from(step) / f64::from(steps);
+                let centre = 5e4 * (1.0 + 0.2 * z);
+                sum += weight(z) * normal_share((us / centre - 1.0) / 0.05);
+                all += weight(z);
+            }
+            sum / all
+        };
+        let (mut low, mut high) = (1e3, 1e6);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            match below(middle) < share {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// The normal distribution's share below `z`: a logistic form that is right to within 0.00014 (Bowling et al., 2009).
+    fn normal_share(z: f64) -> f64 {
+        1.0 / (1.0 + (-(0.07056 * z.powi(3) + 1.5976 * z)).exp())
     }
 
     fn findings(shifts: &[Shift]) -> Vec<(&str, Finding)> {
@@ -387,7 +618,7 @@ mod tests {
         let run = run("a", 10_000, 1e6, &STEADY);
         let comparison = compare(&run, &run).unwrap();
         assert!(comparison.is_same());
-        assert_eq!(comparison.response_us.len(), 6, "up to 99.9");
+        assert_eq!(comparison.response_us.len(), 5, "up to 99: ten answers above 99.9 bound nothing");
         assert!(
             comparison
                 .response_us
@@ -435,8 +666,8 @@ mod tests {
     }
 
     #[test]
-    fn less_than_bins_can_tell_is_no_difference() {
-        let (a, b) = (run("a", 100_000, 1e6, &[]), run("b", 100_000, 1.001e6, &[]));
+    fn less_than_two_runs_differ_by_is_no_difference() {
+        let (a, b) = (run("a", 100_000, 1e6, &[]), run("b", 100_000, 1.019e6, &[]));
         let comparison = compare(&a, &b).unwrap();
         assert!(comparison.is_same(), "{comparison}");
     }
@@ -448,7 +679,7 @@ mod tests {
         let shift = compare(&a, &b).unwrap().rps.unwrap();
         assert_eq!(shift.finding, Finding::Higher);
         assert!((shift.change - 0.2).abs() < 0.01);
-        let few = run("few", 100, 1e6, &STEADY[..6]);
+        let few = run("few", 100, 1e6, &STEADY[..7]);
         assert_eq!(compare(&a, &few).unwrap().rps, None);
     }
 

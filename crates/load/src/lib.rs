@@ -41,6 +41,7 @@ pub mod times;
 pub mod unanswered;
 pub mod wall_clock;
 
+mod certainty;
 pub mod compare;
 pub mod csv;
 pub mod dialect;

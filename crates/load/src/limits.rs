@@ -233,8 +233,9 @@ pub const MERGE_ROWS_MAX: u64 = 24 * 60 * 60;
 
 // Bounds of comparing (compare.rs).
 
-/// A smaller change of a percentile than this is the width of two bins (0.1 % each), whatever the counts.
-pub const SHIFT_SHARE_MIN: f64 = 0.002;
+/// A smaller change than this is never called a difference: what two runs of the same thing differ by (where threads and
+/// connections came to lie, what the machine did beside) cannot be known from one run of each.
+pub const SHIFT_SHARE_MIN: f64 = 0.02;
 
 // Bounds of the search for the highest rate (find_max.rs).
 

@@ -11,6 +11,7 @@ use onrush_measure::second::{Second, Tally};
 use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
 
+use crate::certainty::{Blocks, EffectiveRow};
 use crate::client::End;
 use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::figures::{Figures, Kind};
@@ -291,9 +292,14 @@ pub struct Latency {
     #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
     /// For the same percentiles, between which two latencies the true one lies with a probability of
-    /// [`CONFIDENCE`] at least, were the answers independent of each other.
+    /// [`CONFIDENCE`]: by the blocks of time behind `effective` where that has the percentile, else as if the answers were
+    /// independent of each other.
     #[serde(with = "ordered", default)]
     pub intervals: Vec<(String, [f64; 2])>,
+    /// For the same percentiles, how many independent answers would be as sure of it; see
+    /// [`onrush_measure::blocks`]. Empty for runs that were too short to say.
+    #[serde(with = "ordered", default, skip_serializing_if = "Vec::is_empty")]
+    pub effective: Vec<(String, EffectiveRow)>,
 }
 
 /// The TLS handshakes of a run.
@@ -425,6 +431,7 @@ impl Report {
         let window = Window::of(outcomes, &silence, elapsed);
         let evidence = evidence(&found, &record, elapsed, &silence);
         let times = found.times;
+        let blocks = Blocks::of(&found.history);
         let mut report = Report {
             target: plan.target(),
             options: Asked::of(plan, found.io),
@@ -439,8 +446,10 @@ impl Report {
             bytes_per_s: per_second(bytes - window.before.bytes, window.time),
             measured_s: rounded(window.time.as_secs_f64()),
             statuses: record.statuses().collect(),
-            latency_us: Latency::bounded(&times.response, &record.unanswered.response),
-            service_us: Latency::bounded(&times.service, &record.unanswered.service),
+            latency_us: Latency::bounded(&times.response, &record.unanswered.response)
+                .by_blocks(&times.response, &blocks.response),
+            service_us: Latency::bounded(&times.service, &record.unanswered.service)
+                .by_blocks(&times.service, &blocks.service),
             send_lag_us: Latency::of(&times.send_lag),
             first_byte_us: Latency::bounded(&times.first_byte, &record.unanswered.service),
             connect_us: Latency::of(&times.connect),
@@ -605,6 +614,7 @@ impl Latency {
                     Some((units::percentile(percentile), bounds))
                 })
                 .collect(),
+            effective: Vec::new(),
         }
     }
 

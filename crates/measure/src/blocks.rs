@@ -1,0 +1,176 @@
+//! How sure a percentile of one run is, whose requests are not independent of each other.
+//!
+//! Requests that are under way at the same time wait in the same queues and for the same CPUs, so a thousand of them say less
+//! than a thousand independent ones. The run is cut into blocks of time, long enough for one to know little of the next
+//! (batch means: Law, Simulation Modeling and Analysis, section 9.5.3), and what is looked at is the share of each block
+//! that lies at or below the percentile's value. Those shares vary more than chance among independent requests would
+//! explain, and by as much more the interval is wider. From an error of the share comes an interval of the value by reading
+//! the distribution at both ends of it (Woodruff, Confidence Intervals for Medians and Other Position Measures, JASA 47,
+//! 1952); the requests of a block are a cluster of a ratio estimator (Cochran, Sampling Techniques, section 9A.2).
+
+/// Blocks that a run is cut into, at most: with more the t-distribution hardly changes, and neighbours know more of each
+/// other.
+pub const BLOCKS_MAX: usize = 30;
+
+/// Blocks that it takes to say how much they vary.
+pub const BLOCKS_MIN: usize = 6;
+
+/// What a block of time had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Block {
+    /// Requests at or below the value.
+    pub below: u64,
+    /// Requests.
+    pub count: u64,
+}
+
+/// Joins neighbours, so that at most [`BLOCKS_MAX`] blocks are left, as equal in length as whole ones can be. A last block
+/// that is shorter than the others belongs to the one before.
+pub fn join<T>(parts: &[T]) -> impl Iterator<Item = &[T]> {
+    let length = parts.len().div_ceil(BLOCKS_MAX).max(1);
+    let whole = parts.len() / length;
+    (0..whole).map(move |index| {
+        let end = match index + 1 == whole {
+            true => parts.len(),
+            false => (index + 1) * length,
+        };
+        &parts[index * length..end]
+    })
+}
+
+/// How many independent requests would be as sure of the share at or below a value as these blocks are, and how many degrees
+/// of freedom that estimate has; never more than there are requests. `None` with fewer than [`BLOCKS_MIN`] blocks that had
+/// requests, or where all requests lie on one side.
+pub fn effective_count(blocks: &[Block]) -> Option<Effective> {
+    let used = blocks.iter().filter(|block| block.count > 0);
+    let blocks: Vec<Block> = used.copied().collect();
+    if blocks.len() < BLOCKS_MIN {
+        return None;
+    }
+    let number = blocks.len() as f64;
+    let count: u64 = blocks.iter().map(|block| block.count).sum();
+    let below: u64 = blocks.iter().map(|block| block.below).sum();
+    let share = below as f64 / count as f64;
+    let chance = share * (1.0 - share);
+    if chance <= 0.0 {
+        return None;
+    }
+    let squares: f64 = blocks
+        .iter()
+        .map(|block| (block.below as f64 - share * block.count as f64).powi(2))
+        .sum();
+    let variance = number / (number - 1.0) * squares / (count as f64).powi(2);
+    Some(Effective {
+        count: (chance / variance).min(count as f64),
+        degrees: blocks.len() as u32 - 1,
+    })
+}
+
+/// See [`effective_count`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Effective {
+    /// Independent requests that would be as sure.
+    pub count: f64,
+    /// Degrees of freedom of the estimate.
+    pub degrees: u32,
+}
+
+impl Effective {
+    /// The shares of all requests between which the share at or below the true percentile lies with `confidence` (between 0
+    /// and 1): `percentile` is above 0 and below 100.
+    pub fn shares(self, percentile: f64, confidence: f64) -> (f64, f64) {
+        let share = percentile / 100.0;
+        let error = (share * (1.0 - share) / self.count).sqrt();
+        let reach = student_quantile(0.5 + confidence / 2.0, self.degrees) * error;
+        ((share - reach).max(0.0), (share + reach).min(1.0))
+    }
+}
+
+/// The quantile of Student's t-distribution at `share` (above 0.5, below 1), for six degrees of freedom or more to within a
+/// hundredth: the Cornish-Fisher expansion (Abramowitz & Stegun 26.7.5).
+pub fn student_quantile(share: f64, degrees: u32) -> f64 {
+    let z = normal_quantile(share);
+    let v = f64::from(degrees);
+    let z2 = z * z;
+    let first = z * (z2 + 1.0) / 4.0;
+    let second = z * ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0;
+    let third = z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / 384.0;
+    let fourth = z * ((((79.0 * z2 + 776.0) * z2 + 1482.0) * z2 - 1920.0) * z2 - 945.0) / 92_160.0;
+    z + first / v + second / v.powi(2) + third / v.powi(3) + fourth / v.powi(4)
+}
+
+/// The quantile of the normal distribution at `share` (above 0.5, below 1), to within 0.00045: Abramowitz & Stegun 26.2.23.
+fn normal_quantile(share: f64) -> f64 {
+    let t = (-2.0 * (1.0 - share).ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    t - above / below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_agree_with_published_tables() {
+        // Student's t, two-sided 95 % and 99.9 %.
+        for (degrees, at_95, at_999) in [(6, 2.447, 5.959), (9, 2.262, 4.781), (29, 2.045, 3.659)] {
+            let found = [0.975, 0.9995].map(|share| student_quantile(share, degrees));
+            assert!((found[0] - at_95).abs() < 0.01, "{degrees}: {found:?}");
+            assert!(
+                (found[1] / at_999 - 1.0).abs() < 0.02,
+                "{degrees}: {found:?}"
+            );
+        }
+        assert!((normal_quantile(0.975) - 1.96).abs() < 0.001);
+    }
+
+    #[test]
+    fn blocks_are_equal_and_none_is_lost() {
+        for parts in [1, 5, 6, 29, 30, 31, 59, 60, 61, 600, 7201] {
+            let all: Vec<usize> = (0..parts).collect();
+            let blocks: Vec<&[usize]> = join(&all).collect();
+            assert!(blocks.len() <= BLOCKS_MAX);
+            assert!(parts < 6 || blocks.len() >= BLOCKS_MIN, "{parts}");
+            assert_eq!(blocks.concat(), all);
+            let shortest = blocks.iter().map(|block| block.len()).min();
+            assert_eq!(shortest, Some(parts.div_ceil(BLOCKS_MAX)), "{parts}");
+        }
+        assert_eq!(join::<u8>(&[]).count(), 0);
+    }
+
+    #[test]
+    fn equal_shares_are_as_sure_as_independence_and_no_surer() {
+        let block = Block {
+            below: 50,
+            count: 100,
+        };
+        let effective = effective_count(&[block; 10]).unwrap();
+        assert_eq!((effective.count, effective.degrees), (1000.0, 9));
+        let (low, high) = effective.shares(50.0, 0.95);
+        assert!((low - 0.4642).abs() < 0.001 && (high - 0.5358).abs() < 0.001);
+    }
+
+    #[test]
+    fn blocks_that_are_all_or_nothing_count_as_one_request_each() {
+        let blocks: Vec<Block> = (0..20)
+            .map(|index| Block {
+                below: index % 2 * 1000,
+                count: 1000,
+            })
+            .collect();
+        let effective = effective_count(&blocks).unwrap();
+        assert!((effective.count - 19.0).abs() < 0.01, "{effective:?}");
+    }
+
+    #[test]
+    fn too_few_blocks_and_a_share_of_all_say_nothing() {
+        let block = |below, count| Block { below, count };
+        assert_eq!(effective_count(&[block(1, 2); 5]), None);
+        let mut with_empty = [block(1, 2); 7];
+        with_empty[3] = block(0, 0);
+        with_empty[4] = block(0, 0);
+        assert_eq!(effective_count(&with_empty), None);
+        assert_eq!(effective_count(&[block(2, 2); 7]), None);
+    }
+}
