@@ -618,7 +618,11 @@ mod tests {
         let run = run("a", 10_000, 1e6, &STEADY);
         let comparison = compare(&run, &run).unwrap();
         assert!(comparison.is_same());
-        assert_eq!(comparison.response_us.len(), 5, "up to 99: ten answers above 99.9 bound nothing");
+        assert_eq!(
+            comparison.response_us.len(),
+            5,
+            "up to 99: ten answers above 99.9 bound nothing"
+        );
         assert!(
             comparison
                 .response_us

@@ -60,8 +60,14 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         rps: thousandths(requests as f64 / span.length()),
         bytes,
         bytes_per_s: thousandths(bytes as f64 / span.length()),
-        latency_us: of(Kind::Response),
-        service_us: of(Kind::Service),
+        latency_us: of(Kind::Response).by_parts(
+            times.of(Kind::Response),
+            parts.iter().map(|part| &part.report.latency_us),
+        ),
+        service_us: of(Kind::Service).by_parts(
+            times.of(Kind::Service),
+            parts.iter().map(|part| &part.report.service_us),
+        ),
         send_lag_us: of(Kind::SendLag),
         first_byte_us: of(Kind::FirstByte),
         connect_us: of(Kind::Connect),
