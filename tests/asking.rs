@@ -16,7 +16,7 @@ use crate::program::{Finished, Serve, run_onrush};
 
 /// Runs `onrush load` with these words.
 fn load(words: &[&str]) -> Finished {
-    run_onrush(&[&["load"], words].concat())
+    run_onrush(&[&["load"], words].concat()).on_any_machine()
 }
 
 /// A request as it arrived: its first line, its fields in lower case, its body.

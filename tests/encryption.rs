@@ -301,7 +301,8 @@ fn load_speaks_tls_with_nginx() {
         let nginx = Peer::nginx_with_tls(&certificate, &key, versions);
         let url = format!("https://{}", nginx.url("/"));
         let said = |words: &[&str]| {
-            let finished = run_onrush(&[&["load", &url, "-n", "400", "-c", "4"], words].concat());
+            let words = [&["load", &url, "-n", "400", "-c", "4"], words].concat();
+            let finished = run_onrush(&words).on_any_machine();
             assert_eq!(finished.code, Some(0), "{finished:?}");
             let line = finished.out.lines().find(|line| line.starts_with("TLS "));
             line.unwrap_or_default().to_owned()

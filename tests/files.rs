@@ -123,7 +123,8 @@ fn a_file_may_come_through_a_pipe() {
     let (url, out) = (serve.url("/"), place.name("out.json"));
     let finished = shell(&format!(
         "onrush load {url} -n 10 --body @<(printf hello) --json >(cat > {out}.copy) --html {out}.html"
-    ));
+    ))
+    .on_any_machine();
     assert_eq!(finished.code, Some(0), "{finished:?}");
 }
 
@@ -131,7 +132,7 @@ fn a_file_may_come_through_a_pipe() {
 fn json_on_standard_output_is_nothing_else() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
-    let finished = run_onrush(&["load", &url, "-n", "10", "--json", "-"]);
+    let finished = run_onrush(&["load", &url, "-n", "10", "--json", "-"]).on_any_machine();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let json: Value = serde_json::from_str(&finished.out).expect("JSON and nothing else");
     assert_eq!(json["requests"], 10);
@@ -159,7 +160,7 @@ fn a_body_is_text_or_a_file_and_a_url_needs_no_scheme() {
             "--body",
             &body,
         ];
-        let finished = run_onrush(&words);
+        let finished = run_onrush(&words).on_any_machine();
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let json: Value = serde_json::from_str(&finished.out).expect("JSON");
         assert_eq!(json["target"], format!("http://{}", serve.address));
@@ -171,7 +172,8 @@ fn a_body_is_text_or_a_file_and_a_url_needs_no_scheme() {
 fn result(place: &Place, name: &str) -> String {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let path = place.name(name);
-    let finished = run_onrush(&["load", &serve.url("/"), "-n", "100", "--json", &path]);
+    let finished =
+        run_onrush(&["load", &serve.url("/"), "-n", "100", "--json", &path]).on_any_machine();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     path
 }

@@ -41,17 +41,8 @@ fn run_together(mut commands: Vec<Command>, directory: &Path) -> (Finished, Valu
         })
         .collect();
     for part in parts {
-        let finished = part.finish();
-        // 5 where the machine of the test gave the generator no CPU, which is no fault of the division.
-        let is_starved = finished.out.contains("generator's own part")
-            || finished.out.contains("waited for a CPU")
-            || finished.out.contains("saw nothing that happened");
-        let code = if is_starved && finished.code == Some(5) {
-            5
-        } else {
-            0
-        };
-        assert_eq!(finished.code, Some(code), "{finished:?}");
+        let finished = part.finish().on_any_machine();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
         assert!(finished.out.contains("starts at 20"), "{finished:?}");
     }
     let files = (0..count).map(|index| result(directory, index).display().to_string());

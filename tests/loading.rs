@@ -13,7 +13,7 @@ fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json").display().to_string();
     let words = [&["load", url, "--json", &json], arguments].concat();
-    let finished = run_onrush(&words);
+    let finished = run_onrush(&words).on_any_machine();
     let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     (finished.code, value)
@@ -294,7 +294,7 @@ fn ctrl_c_ends_a_run_with_its_report() {
     // A run of which nothing has been answered yet would be invalid.
     program.out.wait_for("\n         1 ");
     program.signal(Signal::INT);
-    let finished = program.finish();
+    let finished = program.finish().on_any_machine();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.out.contains("\nrequests "), "{finished:?}");
     assert!(finished.out.contains("ended early"), "{finished:?}");

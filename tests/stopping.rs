@@ -286,3 +286,23 @@ fn silent_server() -> (TcpListener, String) {
     let address = listener.local_addr().expect("bound").to_string();
     (listener, address)
 }
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_no_request_and_no_stop() {
+    for io in drivers() {
+        let (_reader, mut writer) = std::io::pipe().expect("a pipe");
+        // All that a pipe holds (pipe(7)): the first line of the log finds no room.
+        writer.write_all(&[b'x'; 64 * 1024]).expect("room");
+        // Nobody listens on port 1: each request is a 502 and a reason for the log.
+        let words = ["--forward", "http://127.0.0.1:1", "--io", io];
+        let serve = Serve::start_with_log(&words, writer.into());
+        for _ in 0..50 {
+            let mut client = serve.connect();
+            client.0.write_all(GET).expect("it is read");
+            let answer = client.receive().expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        }
+        let finished = serve.stop();
+        assert_eq!(finished.requests(), 50);
+    }
+}
