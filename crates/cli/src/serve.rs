@@ -18,6 +18,7 @@ use onrush_config::{Diagnostic, Findings};
 use onrush_serve::{Checked, Server, Unusable};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
 use crate::terminal::{Out, say};
 
@@ -69,6 +70,9 @@ pub(crate) struct Args {
     io: Option<IoArg>,
 }
 
+/// Lines of the log that wait for whoever reads it: some hundred KiB.
+const LOG_LINES_MAX: usize = 4096;
+
 /// A driver as it is written on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum IoArg {
@@ -80,14 +84,19 @@ pub(crate) enum IoArg {
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn run(args: Args) -> ExitCode {
+    // Whoever reads standard error may have stopped: lines that do not fit are lost and counted, and no core waits.
+    let (log, _flushed_at_the_end) = NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(LOG_LINES_MAX)
+        .finish(std::io::stderr());
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(log.clone())
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         // It would tell standard error that standard error cannot be written to, by a panic.
         .log_internal_errors(false)
         .init();
-    match serve(args) {
+    match serve(args, log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(format_args!("onrush serve: {error:#}"));
@@ -96,7 +105,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     }
 }
 
-fn serve(args: Args) -> anyhow::Result<()> {
+fn serve(args: Args, mut log: NonBlocking) -> anyhow::Result<()> {
     let written = args.config.as_deref().map(Written::read).transpose()?;
     let plan = plan(&args, written.as_ref())?;
     // Before the cores start, so that a signal cannot fall between.
@@ -110,9 +119,11 @@ fn serve(args: Args) -> anyhow::Result<()> {
     } else {
         "SIGTERM"
     };
-    say(format_args!(
-        "{name}: accepting no more, finishing what is in flight (once more to stop at once)"
-    ));
+    let said = format!(
+        "{name}: accepting no more, finishing what is in flight (once more to stop at once)\n"
+    );
+    // In the log's own order, and as patient as it is.
+    let _ = log.write_all(said.as_bytes());
     let handles = server.handles();
     // Without it a second signal does nothing, and the server still ends.
     let _ = std::thread::Builder::new()
@@ -125,6 +136,13 @@ fn serve(args: Args) -> anyhow::Result<()> {
             }
         });
     let totals = server.stop();
+    let lost = log.error_counter().dropped_lines();
+    if lost > 0 {
+        let _ = writeln!(
+            Out::standard(),
+            "lost {lost} lines of the log, which nobody read"
+        );
+    }
     let _ = writeln!(Out::standard(), "served {totals}");
     Ok(())
 }
