@@ -19,6 +19,7 @@ use crate::limits::{
     FIND_CONFIRM_MAX, FIND_PRECISION, FIND_RATE_START, FIND_TRIALS_MAX, FIND_TRIALS_PER_RATE,
     RATE_MAX,
 };
+use crate::report::Report;
 
 /// How a rate is confirmed: the probability of as many trials holding by chance, if it held only half of the time.
 const DOUBT_MAX: f64 = 0.05;
@@ -54,6 +55,45 @@ pub struct Trial {
     pub p99_us: Option<f64>,
     /// See `p50_us`.
     pub p99_9_us: Option<f64>,
+    /// Which of the three are only known to be at least so much, by the names of their percentiles; see
+    /// [`Latency::at_least`](crate::report::Latency::at_least).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub at_least: Vec<String>,
+}
+
+impl Trial {
+    /// What the trial `report` at `rate` came to, with the figure of the condition as people read it.
+    pub fn new(rate: u64, held: Held, measured: String, report: &Report) -> Trial {
+        let latency = &report.latency_us;
+        let shown = ["50", "99", "99.9"].into_iter();
+        Trial {
+            rate,
+            held,
+            measured,
+            rps: report.rps,
+            p50_us: latency.percentile("50"),
+            p99_us: latency.percentile("99"),
+            p99_9_us: latency.percentile("99.9"),
+            at_least: shown
+                .filter(|name| latency.is_at_least(name))
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
+    /// The response times that are shown, each with the name of its percentile.
+    pub(crate) fn times(&self) -> [(&'static str, Option<f64>); 3] {
+        [
+            ("50", self.p50_us),
+            ("99", self.p99_us),
+            ("99.9", self.p99_9_us),
+        ]
+    }
+
+    /// Whether a percentile is only known to be at least so much.
+    pub(crate) fn is_at_least(&self, percentile: &str) -> bool {
+        self.at_least.iter().any(|of| of == percentile)
+    }
 }
 
 /// What to do next.
@@ -352,8 +392,12 @@ pub const COLUMNS: &str = "#    rate      rps       p50       p99     p99.9  con
 
 impl fmt::Display for Trial {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time =
-            |us: Option<f64>| us.map_or("-".to_owned(), |us| units::nanoseconds(us * 1000.0));
+        let [p50, p99, p99_9] = self.times().map(|(name, us)| {
+            let sign = if self.is_at_least(name) { "> " } else { "" };
+            us.map_or("-".to_owned(), |us| {
+                format!("{sign}{}", units::nanoseconds(us * 1000.0))
+            })
+        });
         let held = match self.held {
             Held::Yes => "holds",
             Held::No => "the condition fails",
@@ -362,13 +406,8 @@ impl fmt::Display for Trial {
         };
         write!(
             out,
-            "{:>9} {:>8.0} {:>9} {:>9} {:>9}  {held} ({})",
-            self.rate,
-            self.rps,
-            time(self.p50_us),
-            time(self.p99_us),
-            time(self.p99_9_us),
-            self.measured
+            "{:>9} {:>8.0} {p50:>9} {p99:>9} {p99_9:>9}  {held} ({})",
+            self.rate, self.rps, self.measured
         )
     }
 }
@@ -454,6 +493,7 @@ mod tests {
                 p50_us: None,
                 p99_us: Some(p99_us),
                 p99_9_us: None,
+                at_least: Vec::new(),
             }
         }
 

@@ -13,8 +13,10 @@ use onrush_measure::units;
 use crate::figures::Kind;
 use crate::merge::times_of;
 use crate::report::{Latency, Report, RequestRow};
+use crate::run::plural;
 use crate::threshold::Fate;
 use crate::times::Times;
+use crate::unanswered::{self, Unanswered};
 use crate::verdict::State;
 use crate::wall_clock::WallTime;
 
@@ -22,13 +24,16 @@ use crate::wall_clock::WallTime;
 pub fn page(report: &Report) -> String {
     // A result without histograms has no curves; its figures are all there.
     let times = times_of(report).ok();
+    let waits = report.histograms.as_ref();
+    let waits = waits.and_then(|histograms| histograms.unanswered().ok());
+    let waits = waits.unwrap_or_default();
     let mut body = String::new();
     header(&mut body, report);
     tiles(&mut body, report);
     verdict(&mut body, report);
     thresholds(&mut body, report);
     body.push_str("<section>\n<h2>The run</h2>\n<div class=\"grid3\">\n");
-    for figure in charts::of(report, times.as_ref()) {
+    for figure in charts::of(report, times.as_ref(), &waits) {
         body.push_str(&figure);
     }
     body.push_str("</div>\n");
@@ -37,10 +42,9 @@ pub fn page(report: &Report) -> String {
             "<p class=\"about\">There were no answers, so there is nothing to draw of them.</p>\n",
         );
     }
+    without_answer(&mut body, report, times.as_ref(), &waits);
     body.push_str("</section>\n");
-    if let Some(times) = &times {
-        percentiles(&mut body, times);
-    }
+    percentiles(&mut body, report);
     kinds(&mut body, report);
     counts(&mut body, report);
     asked(&mut body, report);
@@ -49,6 +53,14 @@ pub fn page(report: &Report) -> String {
 
 fn time(us: f64) -> String {
     units::nanoseconds(us * 1000.0).replace("us", "µs")
+}
+
+/// A figure of some requests that is only known to be at least so much is marked, as in the text.
+fn bounded_time(latency: &Latency, name: &str, us: f64) -> String {
+    match latency.is_at_least(name) {
+        true => format!("> {}", time(us)),
+        false => time(us),
+    }
 }
 
 fn header(body: &mut String, report: &Report) {
@@ -69,21 +81,18 @@ fn header(body: &mut String, report: &Report) {
     let _ = write!(
         body,
         "<header>\n<p class=\"eyebrow\">onrush load</p>\n<h1 class=\"url\">{}</h1>\n\
-         <p class=\"facts\"><b class=\"chip {class}\">{}</b>{began}<span>{:.1} s</span><span>{} connections over {} threads</span>\
+         <p class=\"facts\"><b class=\"chip {class}\">{}</b>{began}<span>{:.1} s</span><span>{} over {}</span>\
          <span>{pace}</span></p>\n</header>\n",
         escape(&report.target),
         report.verdict.state.to_string().to_lowercase(),
         report.duration_s,
-        units::count(options.connections as u64),
-        options.threads,
+        plural(options.connections as u64, "connection"),
+        plural(options.threads as u64, "thread"),
     );
 }
 
 fn tiles(body: &mut String, report: &Report) {
-    let of = |percentile: &str| {
-        let mut all = report.latency_us.percentiles.iter();
-        all.find(|(name, _)| name == percentile).map(|(_, us)| *us)
-    };
+    let latency = &report.latency_us;
     let mut all = vec![(
         units::rate(report.rps),
         "answers",
@@ -93,12 +102,13 @@ fn tiles(body: &mut String, report: &Report) {
         },
     )];
     for (percentile, what) in [("50", "median response"), ("99", "p99"), ("99.9", "p99.9")] {
-        if let Some(us) = of(percentile) {
-            let interval = report.latency_us.interval(percentile);
-            let beside = interval.map_or(String::new(), |[low, high]| {
-                format!("{} to {}", time(low), time(high))
-            });
-            all.push((time(us), what, beside));
+        if let Some(us) = latency.percentile(percentile) {
+            let beside = match latency.interval(percentile) {
+                Some([low, high]) => format!("{} to {}", time(low), time(high)),
+                None if latency.is_at_least(percentile) => "at least".to_owned(),
+                None => String::new(),
+            };
+            all.push((bounded_time(latency, percentile, us), what, beside));
         }
     }
     let tried = report.tried().max(1);
@@ -107,6 +117,13 @@ fn tiles(body: &mut String, report: &Report) {
         "errors",
         format!("{:.3} %", report.errors as f64 * 100.0 / tried as f64),
     ));
+    if report.unfinished > 0 {
+        all.push((
+            units::count(report.unfinished),
+            "unfinished",
+            format!("{} answered behind it", units::count(report.late)),
+        ));
+    }
     let tile = |(value, what, beside): &(String, &str, String)| {
         format!(
             "<div class=\"tile\"><b>{}</b><span>{what}</span><small>{}</small></div>",
@@ -167,14 +184,43 @@ fn thresholds(body: &mut String, report: &Report) {
     body.push_str("</ul>\n");
 }
 
-/// A figure with its interval, out of those of one kind of time.
-type Pick<'a> = &'a dyn Fn(&Latency) -> Option<(f64, Option<[f64; 2]>)>;
+/// What the charts of answers cannot show: requests that have none.
+fn without_answer(body: &mut String, report: &Report, times: Option<&Times>, waits: &Unanswered) {
+    let count = waits.response.count();
+    if count == 0 {
+        return;
+    }
+    let first = times.and_then(|times| {
+        let curve = unanswered::curve(&times.response, &waits.response);
+        let mut bounded = curve.into_iter().filter(|(_, bounds)| !bounds.is_known());
+        bounded.next()
+    });
+    let from = match first {
+        Some((percentile, _)) => format!(
+            "From {} on response times are only known to be at least so much: with “&gt;” before figures, dashed in the chart by percentile.",
+            charts::percentile_text(onrush_chart::tail(percentile))
+        ),
+        None if report.latency_us.is_at_least("max") => {
+            "They change no percentile that is shown; the largest time is only known to be at least so much.".to_owned()
+        }
+        None => "They change no figure that is shown.".to_owned(),
+    };
+    let _ = writeln!(
+        body,
+        "<p class=\"about\">{} had no answer: unfinished at the end, timed out, or due and never sent. Their times are in no \
+         second and not in the distribution, but it is known how long they had waited. {from}</p>",
+        plural(count, "request")
+    );
+}
+
+/// A figure out of those of one kind of time.
+type Pick<'a> = &'a dyn Fn(&Latency) -> Option<f64>;
 
 /// A column for each kind of time that was measured.
-fn percentiles(body: &mut String, times: &Times) {
-    let kinds: Vec<(Kind, Latency)> = Kind::ALL
+fn percentiles(body: &mut String, report: &Report) {
+    let kinds: Vec<(Kind, &Latency)> = Kind::ALL
         .into_iter()
-        .map(|kind| (kind, Latency::of(times.of(kind))))
+        .map(|kind| (kind, report.latency_of(kind)))
         .filter(|(_, latency)| latency.mean.is_some())
         .collect();
     let longest = kinds
@@ -188,39 +234,43 @@ fn percentiles(body: &mut String, times: &Times) {
         .iter()
         .map(|(kind, _)| format!("<th scope=\"col\">{}</th>", kind.title()))
         .collect();
-    let row = |name: &str, figure: Pick<'_>| {
-        let cells: String = kinds
-            .iter()
-            .map(|(_, latency)| match figure(latency) {
-                None => "<td class=\"none\">–</td>".to_owned(),
-                Some((us, None)) => format!("<td>{}</td>", time(us)),
-                Some((us, Some([low, high]))) => {
-                    format!(
-                        "<td>{}<small>{} to {}</small></td>",
-                        time(us),
-                        time(low),
-                        time(high)
-                    )
-                }
-            })
-            .collect();
-        format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
+    // `name` is that of the figure in the result, `title` what people read.
+    let row = |name: &str, title: &str, figure: Pick<'_>| {
+        let cell = |latency: &Latency| {
+            let Some(us) = figure(latency) else {
+                return "<td class=\"none\">–</td>".to_owned();
+            };
+            let interval = latency.interval(name).map_or(String::new(), |[low, high]| {
+                format!("<small>{} to {}</small>", time(low), time(high))
+            });
+            format!(
+                "<td>{}{interval}</td>",
+                escape(&bounded_time(latency, name, us))
+            )
+        };
+        let cells: String = kinds.iter().map(|(_, latency)| cell(latency)).collect();
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(title))
     };
-    let mut rows = row("mean", &|latency| Some((latency.mean?, None)));
+    let mut rows = row("mean", "mean", &|latency| latency.mean);
     for (percentile, _) in longest {
-        rows.push_str(&row(&format!("{percentile} %"), &|latency| {
-            let (_, us) = latency
-                .percentiles
-                .iter()
-                .find(|(of, _)| of == percentile)?;
-            Some((*us, latency.interval(percentile)))
+        rows.push_str(&row(percentile, &format!("{percentile} %"), &|latency| {
+            latency.percentile(percentile)
         }));
     }
-    rows.push_str(&row("largest", &|latency| Some((latency.max?, None))));
+    rows.push_str(&row("max", "largest", &|latency| latency.max));
+    let is_bounded = kinds
+        .iter()
+        .any(|(_, latency)| !latency.at_least.is_empty());
+    let bounded = match is_bounded {
+        true => {
+            " A figure with “&gt;” is at least so much: requests without an answer may have made it larger. The mean is of answers alone."
+        }
+        false => "",
+    };
     let _ = write!(
         body,
         "<section>\n<h2>Percentiles</h2>\n<p class=\"about\">As far as at least ten values lie above them; below each, \
-         between which times the true one lies with 95 % (order statistics, for independent requests).</p>\n\
+         between which times the true one lies with 95 %.{bounded}</p>\n\
          <div class=\"scroll\"><table class=\"roles times\"><thead><tr><th scope=\"col\"></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );
 }
@@ -247,7 +297,7 @@ fn kinds(body: &mut String, report: &Report) {
     let rows: String = report.by_request.iter().map(row).collect();
     let _ = write!(
         body,
-        "<section>\n<h2>Requests</h2>\n<div class=\"scroll\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">request</th>\
+        "<section>\n<h2>Requests</h2>\n<p class=\"about\">Times are of answers alone.</p>\n<div class=\"scroll\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">request</th>\
          <th scope=\"col\">answers</th><th scope=\"col\">unexpected</th><th scope=\"col\">mean</th><th scope=\"col\">p50</th>\
          <th scope=\"col\">p99</th><th scope=\"col\">largest</th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );
@@ -337,7 +387,6 @@ fn asked(body: &mut String, report: &Report) {
 mod tests {
     use super::*;
     use crate::report::{Histograms, SecondRow};
-    use crate::unanswered::Unanswered;
     use crate::verdict::{Reason, Verdict};
 
     /// A run of 60 seconds with markup wherever text comes from outside.
@@ -376,6 +425,8 @@ mod tests {
             duration_s: 60.0,
             rps: 333.3,
             latency_us: Latency::of(times.of(Kind::Response)),
+            service_us: Latency::of(times.of(Kind::Service)),
+            send_lag_us: Latency::of(times.of(Kind::SendLag)),
             seconds: (1..=60).map(row).collect(),
             began_unix_s: Some(1_772_284_509.0),
             histograms: Some(Histograms::of(&times, &Unanswered::default())),
@@ -408,6 +459,58 @@ mod tests {
         }
         for reference in ["src=", "@import", "url(", "<link"] {
             assert!(!page.contains(reference), "{reference}");
+        }
+    }
+
+    /// The same with 230 requests that had no answer after 9 s, the largest time having been 4.6 s.
+    fn unfinished() -> Report {
+        let mut report = report();
+        let times = times_of(&report).expect("its own");
+        let mut waits = Unanswered::default();
+        waits.record(9_000_000_000, 8_000_000_000, 230);
+        report.latency_us = Latency::bounded(times.of(Kind::Response), &waits.response);
+        report.service_us = Latency::bounded(times.of(Kind::Service), &waits.service);
+        report.histograms = Some(Histograms::of(&times, &waits));
+        (report.unfinished, report.late) = (250, 20);
+        report
+    }
+
+    #[test]
+    fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
+        let report = unfinished();
+        assert!(report.latency_us.is_at_least("99") && !report.latency_us.is_at_least("90"));
+        let page = page(&report);
+        for part in [
+            // The tiles.
+            "<b>&gt; 9 s</b><span>p99</span><small>at least</small>",
+            "<b>250</b><span>unfinished</span><small>20 answered behind it</small>",
+            // The table: response and service time, and send lag, which has no bound.
+            "<tr><th scope=\"row\">99 %</th><td>&gt; 9 s</td><td>&gt; 8 s</td><td>",
+            "<tr><th scope=\"row\">largest</th><td>&gt; 9 s</td>",
+            "A figure with “&gt;” is at least so much",
+            // The charts.
+            "230 requests had no answer",
+            " % on response times are only known to be at least so much",
+            "response time, at least",
+            "service time, at least",
+        ] {
+            assert!(page.contains(part), "{part} ");
+        }
+        assert!(!page.contains("send lag, at least"));
+        assert!(!page.contains("<tr><th scope=\"row\">90 %</th><td>&gt;"));
+    }
+
+    #[test]
+    fn a_page_of_a_run_that_was_all_answered_says_nothing_of_bounds() {
+        let page = page(&report());
+        for part in [
+            ">&gt; ",
+            "at least so much",
+            ", at least",
+            "no answer:",
+            "unfinished",
+        ] {
+            assert!(!page.contains(part), "{part}");
         }
     }
 

@@ -434,15 +434,8 @@ pub fn times_of(report: &Report) -> Result<Times, String> {
         "it has no histograms, so an older onrush wrote it; percentiles alone neither add up nor compare",
     )?;
     let mut times = histograms.times()?;
-    let exact = [
-        (Kind::Response, &report.latency_us),
-        (Kind::Service, &report.service_us),
-        (Kind::SendLag, &report.send_lag_us),
-        (Kind::FirstByte, &report.first_byte_us),
-        (Kind::Connect, &report.connect_us),
-        (Kind::Tls, &report.tls_us),
-    ];
-    for (kind, latency) in exact {
+    for kind in Kind::ALL {
+        let latency = report.latency_of(kind);
         if let (Some(mean), Some(max)) = (latency.mean, latency.max) {
             let bins = std::mem::take(times.of_mut(kind));
             // That of a request without an answer is not one of theirs.

@@ -528,6 +528,18 @@ impl Report {
         counts.sum()
     }
 
+    /// The figures of the times of one kind.
+    pub fn latency_of(&self, kind: Kind) -> &Latency {
+        match kind {
+            Kind::Response => &self.latency_us,
+            Kind::Service => &self.service_us,
+            Kind::SendLag => &self.send_lag_us,
+            Kind::FirstByte => &self.first_byte_us,
+            Kind::Connect => &self.connect_us,
+            Kind::Tls => &self.tls_us,
+        }
+    }
+
     /// The figures that conditions are about.
     pub fn figures(&self) -> Figures {
         Figures {
@@ -709,7 +721,7 @@ impl SecondRow {
 }
 
 /// A percentile in microseconds, where the count supports it.
-pub fn supported(times: &Histogram, percentile: f64) -> Option<f64> {
+pub(crate) fn supported(times: &Histogram, percentile: f64) -> Option<f64> {
     let is_supported = times.count() >= percentile::count_for(percentile);
     is_supported.then(|| units::microseconds(times.value_at(percentile)))
 }

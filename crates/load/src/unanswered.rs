@@ -76,6 +76,22 @@ pub fn bounds(times: &Histogram, waits: &Histogram, percentile: f64) -> Bounds {
     }
     let mut all = times.clone();
     all.merge(waits);
+    bounds_in(times, &all, percentile)
+}
+
+/// The same for every percentile of a curve, as far as the count of answers supports it; see
+/// [`percentile::curve`].
+pub fn curve(times: &Histogram, waits: &Histogram) -> Vec<(f64, Bounds)> {
+    let mut all = times.clone();
+    all.merge(waits);
+    let listed = percentile::curve(times.count());
+    listed
+        .map(|percentile| (percentile, bounds_in(times, &all, percentile)))
+        .collect()
+}
+
+/// The bounds where `all` are the times of answers and the waits of the others.
+fn bounds_in(times: &Histogram, all: &Histogram, percentile: f64) -> Bounds {
     let rank = percentile::rank(all.count(), percentile);
     let high = match rank <= times.count() {
         true => times.value_at_rank(rank) as f64,
@@ -116,6 +132,20 @@ mod tests {
             assert_eq!(at(percentile).low, 2000.0);
             assert_eq!(at(percentile).high, f64::INFINITY);
         }
+    }
+
+    #[test]
+    fn a_curve_is_bounded_where_its_percentiles_are() {
+        let (times, waits) = (histogram(1..=770), histogram([2000; 230]));
+        let found = curve(&times, &waits);
+        assert_eq!(found[0].0, 50.0);
+        for (percentile, of_curve) in &found {
+            assert_eq!(*of_curve, bounds(&times, &waits, *percentile));
+        }
+        assert!(found.iter().any(|(_, bounds)| bounds.is_known()));
+        assert!(found.iter().any(|(_, bounds)| !bounds.is_known()));
+        let known = curve(&times, &Histogram::new());
+        assert!(known.iter().all(|(_, bounds)| bounds.is_known()));
     }
 
     #[test]

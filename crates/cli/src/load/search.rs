@@ -14,7 +14,7 @@ use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::pace::profile::Profile;
 use onrush_load::plan::{Options, Plan};
-use onrush_load::report::{Report, supported};
+use onrush_load::report::Report;
 use onrush_load::run;
 use onrush_load::run::Stopper;
 use onrush_load::threshold::{Fate, Threshold};
@@ -133,16 +133,7 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Result<Trial, Er
         Fate::Failed => Held::Yes,
         Fate::Passed | Fate::Undecided => Held::No,
     };
-    let response = &report.times.response;
-    Ok(Trial {
-        rate,
-        held,
-        measured: outcome.measured,
-        rps: report.rps,
-        p50_us: supported(response, 50.0),
-        p99_us: supported(response, 99.0),
-        p99_9_us: supported(response, 99.9),
-    })
+    Ok(Trial::new(rate, held, outcome.measured, report))
 }
 
 /// The user's wish to end, which ends the trial under way.

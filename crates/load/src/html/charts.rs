@@ -4,23 +4,25 @@ use onrush_chart::{
     Axis, Column, Line, Plot, Scale, Size, Stack, figure, linear_ticks, log_ticks,
     percentile_ticks, plain_number, tail, time_tick,
 };
+use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
 
 use super::time;
 use crate::figures::Kind;
 use crate::report::{Report, SecondRow};
 use crate::times::Times;
+use crate::unanswered::{Bounds, Unanswered, curve};
 
 /// Points of a chart over time: a chart is 320 units wide, and a line with more than one point for each is a blur.
 const POINTS_MAX: usize = 240;
 
 /// All charts that the result has data for, with their captions.
-pub(super) fn of(report: &Report, times: Option<&Times>) -> Vec<String> {
+pub(super) fn of(report: &Report, times: Option<&Times>, waits: &Unanswered) -> Vec<String> {
     let joined = joined(&report.seconds);
     let charts = [
         rate(&joined),
         percentiles_over_time(&joined),
-        times.and_then(by_percentile),
+        times.and_then(|times| by_percentile(times, waits)),
         answers(&joined),
         connections(&joined),
         times.and_then(distribution),
@@ -155,7 +157,13 @@ pub(super) fn line(name: &str, class: &str, is_dashed: bool, points: Vec<(f64, f
 pub(super) fn legend(lines: &[Line]) -> String {
     let entries: String = lines
         .iter()
-        .map(|line| format!("<li><i class=\"{}\"></i>{}</li>", line.class, line.name))
+        .map(|line| {
+            let dash = if line.is_dashed { "dash " } else { "" };
+            format!(
+                "<li><i class=\"{dash}{}\"></i>{}</li>",
+                line.class, line.name
+            )
+        })
         .collect();
     format!("<ul class=\"legend\">{entries}</ul>")
 }
@@ -227,8 +235,10 @@ fn percentiles_over_time(points: &[Point]) -> Option<String> {
     Some(figure("Response times", &each(points), &drawn))
 }
 
-/// Response, service and send lag by percentile: what the target took, what waiting added, and their sum.
-fn by_percentile(times: &Times) -> Option<String> {
+/// Response, service and send lag by percentile: what the target took, what waiting added, and their sum. From the
+/// percentile on that requests without an answer could change, a curve is the least it can be, and goes on in dashes.
+fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
+    let none = Histogram::new();
     let kinds = [
         (Kind::Response, "o1", false),
         (Kind::Service, "o2", false),
@@ -236,15 +246,26 @@ fn by_percentile(times: &Times) -> Option<String> {
     ];
     let lines: Vec<Line> = kinds
         .into_iter()
-        .map(|(kind, class, is_dashed)| {
-            let curve = times.of(kind).curve();
-            let points = curve.map(|(percentile, ns)| (tail(percentile), ns as f64 / 1000.0));
-            line(
-                kind.title(),
-                class,
-                is_dashed,
-                points.filter(|point| point.1 > 0.0).collect(),
-            )
+        .flat_map(|(kind, class, is_dashed)| {
+            let all = curve(times.of(kind), waits.of(kind).unwrap_or(&none));
+            let known = all.iter().take_while(|(_, bounds)| bounds.is_known());
+            let known = known.count();
+            // The dashes begin where the curve ends.
+            let bounded = match known < all.len() {
+                true => &all[known.saturating_sub(1)..],
+                false => &[],
+            };
+            let points = |part: &[(f64, Bounds)]| -> Vec<(f64, f64)> {
+                part.iter()
+                    .map(|(percentile, bounds)| (tail(*percentile), bounds.low / 1000.0))
+                    .filter(|point| point.1 > 0.0)
+                    .collect()
+            };
+            let title = kind.title();
+            [
+                line(title, class, is_dashed, points(&all[..known])),
+                line(&format!("{title}, at least"), class, true, points(bounded)),
+            ]
         })
         .filter(|line| line.segments[0].len() > 1)
         .collect();
@@ -277,7 +298,7 @@ fn by_percentile(times: &Times) -> Option<String> {
     Some(figure("By percentile", "each nine the same room", &drawn))
 }
 
-fn percentile_text(tail: f64) -> String {
+pub(super) fn percentile_text(tail: f64) -> String {
     let percentile = 100.0 - 100.0 / tail;
     format!("{} %", units::percentile((percentile * 1e6).round() / 1e6))
 }

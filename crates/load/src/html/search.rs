@@ -47,9 +47,10 @@ pub fn search_page(
         escape(&sentence)
     );
     if let Some(chart) = chart(trials) {
+        let bounded = bounded(trials);
         let _ = writeln!(
             body,
-            "<section>\n<h2>Latency against rate</h2>\n<div class=\"alone\">{chart}</div>\n</section>"
+            "<section>\n<h2>Latency against rate</h2>\n<div class=\"alone\">{chart}</div>\n{bounded}</section>"
         );
     }
     table(&mut body, trials);
@@ -98,6 +99,25 @@ fn chart(trials: &[Trial]) -> Option<String> {
     ))
 }
 
+/// Which points of the chart are the least that they can be, as a sentence; empty where none is.
+fn bounded(trials: &[Trial]) -> String {
+    let of_percentile = |name: &str| {
+        let rates = trials.iter().filter(|trial| trial.is_at_least(name));
+        let lowest = rates.map(|trial| trial.rate).min()?;
+        Some(format!("p{name} from {} on", units::rate(lowest as f64)))
+    };
+    let names = ["50", "99", "99.9"];
+    let all: Vec<String> = names.into_iter().filter_map(of_percentile).collect();
+    match all.len() {
+        0 => String::new(),
+        _ => format!(
+            "<p class=\"about\">Requests were left without an answer, so these are at least so much, with “&gt;” before \
+             them in the table: {}.</p>\n",
+            escape(&all.join(", "))
+        ),
+    }
+}
+
 fn medians(trials: &[Trial], pick: fn(&Trial) -> Option<f64>) -> Vec<(f64, f64)> {
     let mut by_rate: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for trial in trials {
@@ -110,7 +130,10 @@ fn medians(trials: &[Trial], pick: fn(&Trial) -> Option<f64>) -> Vec<(f64, f64)>
 
 fn table(body: &mut String, trials: &[Trial]) {
     let row = |(index, trial): (usize, &Trial)| {
-        let cell = |us: Option<f64>| us.map_or("–".to_owned(), time);
+        let [p50, p99, p99_9] = trial.times().map(|(name, us)| {
+            let sign = if trial.is_at_least(name) { "&gt; " } else { "" };
+            us.map_or("–".to_owned(), |us| format!("{sign}{}", time(us)))
+        });
         let (class, word) = match trial.held {
             Held::Yes => ("good", "held"),
             Held::No => ("bad", "the condition failed"),
@@ -118,14 +141,11 @@ fn table(body: &mut String, trials: &[Trial]) {
             Held::GeneratorLimit => ("doubt", "the generator was the limit"),
         };
         format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{p50}</td><td>{p99}</td><td>{p99_9}</td><td>{}</td>\
              <td><b class=\"chip {class}\">{word}</b></td></tr>\n",
             index + 1,
             units::count(trial.rate),
             units::count(trial.rps.round() as u64),
-            cell(trial.p50_us),
-            cell(trial.p99_us),
-            cell(trial.p99_9_us),
             escape(&trial.measured),
         )
     };
@@ -152,6 +172,7 @@ mod tests {
             p50_us: Some(p99_us / 2.0),
             p99_us: Some(p99_us),
             p99_9_us: None,
+            at_least: Vec::new(),
         }
     }
 
@@ -177,6 +198,25 @@ mod tests {
             "a line for each percentile"
         );
         assert_eq!(page.matches("<th scope=\"row\">").count(), 3);
+    }
+
+    #[test]
+    fn percentiles_of_trials_with_unanswered_requests_are_marked_as_the_least_they_can_be() {
+        let mut trials = [
+            trial(1000, 100.0, Held::Yes),
+            trial(2000, 9_000_000.0, Held::No),
+        ];
+        let whole = search_page("http://a/", "p99 < 150us", None, &trials);
+        assert!(!whole.contains("&gt; ") && !whole.contains("at least"));
+        trials[1].at_least = vec!["99".to_owned()];
+        let page = search_page("http://a/", "p99 < 150us", None, &trials);
+        assert!(page.contains("<td>4.50 s</td><td>&gt; 9 s</td>"), "{page}");
+        assert!(page.contains("p99 from 2 k/s on"), "{page}");
+        let line = trials[1].to_string();
+        assert!(
+            line.contains("> 9 s") && !line.contains("> 4.50 s"),
+            "{line}"
+        );
     }
 
     #[test]
