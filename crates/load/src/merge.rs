@@ -3,6 +3,7 @@
 //! Histograms, counts and seconds add; percentiles come from the added histograms, since those of parts cannot be
 //! averaged. What would not add up to one run is refused.
 
+mod rates;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
 
+use self::rates::Measured;
 use crate::evidence::{Evidence, OwnPart};
 use crate::figures::Kind;
 use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
@@ -49,6 +51,8 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let requests: u64 = sum(|report| report.requests);
     let bytes: u64 = sum(|report| report.bytes);
     let verdict = verdict(parts, &span);
+    let seconds = rows::sum(parts, &span)?;
+    let measured = Measured::of(parts, &seconds, &span);
     let none = Histogram::new();
     let of = |kind| Latency::bounded(times.of(kind), unanswered.of(kind).unwrap_or(&none));
     let mut report = Report {
@@ -57,9 +61,10 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         requests,
         errors: sum(|report| report.errors),
         duration_s: thousandths(span.length()),
-        rps: thousandths(requests as f64 / span.length()),
+        rps: measured.rps,
+        measured_s: measured.time_s,
         bytes,
-        bytes_per_s: thousandths(bytes as f64 / span.length()),
+        bytes_per_s: measured.bytes_per_s,
         latency_us: of(Kind::Response).by_parts(
             times.of(Kind::Response),
             parts.iter().map(|part| &part.report.latency_us),
@@ -79,9 +84,9 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         missed: sum(|report| report.missed),
         unfinished: sum(|report| report.unfinished),
         late: sum(|report| report.late),
-        evidence: evidence(parts, &span, &times),
+        evidence: evidence(parts, &span, &times, &measured),
         stopped_because: stopped_because(parts),
-        seconds: rows::sum(parts, &span)?,
+        seconds,
         warnings: warnings(parts, &verdict),
         began_unix_s: Some(span.began),
         clock: clock(parts, &span),
@@ -124,8 +129,9 @@ fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
     reasons.chain(parts.iter().flat_map(of_part)).collect()
 }
 
-/// The facts of all: counts and rates add, of shares the worst stands for all.
-fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
+/// The facts of all: counts and rates add, of shares the worst stands for all; without answers are only those times in
+/// which all were.
+fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> Evidence {
     let all = || parts.iter().map(|part| &part.report.evidence);
     let sum = |count: fn(&Evidence) -> u64| all().map(count).sum::<u64>();
     let known = |count: fn(&Evidence) -> Option<u64>| {
@@ -165,10 +171,8 @@ fn evidence(parts: &[Part], span: &Span, times: &Times) -> Evidence {
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
         duration_s: thousandths(span.length()),
-        answered_until_s: all()
-            .filter_map(|evidence| evidence.answered_until_s)
-            .reduce(f64::min),
-        silent_s: all().map(|evidence| evidence.silent_s).fold(0.0, f64::max),
+        answered_until_s: measured.answered_until_s,
+        silent_s: measured.silent_s,
         longest_open: all()
             .filter_map(|evidence| evidence.longest_open)
             .reduce(f64::max),
@@ -579,6 +583,9 @@ mod tests {
             errors: 2,
             bytes: requests * 5,
             duration_s: requests as f64 / 100.0,
+            measured_s: requests as f64 / 100.0,
+            rps: 100.0,
+            bytes_per_s: 500.0,
             statuses: [(200, requests)].into(),
             errors_by_kind: [("reset".to_owned(), 2)].into(),
             latency_us: Latency::of(times.of(Kind::Response)),
@@ -633,6 +640,7 @@ mod tests {
         assert_eq!(report.statuses, whole.report.statuses);
         assert_eq!(report.errors_by_kind["reset"], 4);
         assert_eq!((report.duration_s, report.rps), (5.0, 200.0));
+        assert_eq!((report.measured_s, report.bytes_per_s), (5.0, 1000.0));
         assert_eq!(report.options.connections, 20);
         assert_eq!(report.cpu_us_per_request, Some(4.0));
         assert_eq!(report.verdict.state, State::Valid);

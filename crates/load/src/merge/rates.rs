@@ -1,0 +1,233 @@
+//! The rates of a sum: of the time in which its parts measured, as far as they say. Pure.
+
+use super::{Part, Span, thousandths};
+use crate::report::{Report, SecondRow};
+
+/// What the parts measured together.
+pub(super) struct Measured {
+    /// For how long, in seconds: from the first beginning of a part's rates to the last end of one, without what
+    /// [`silent_s`](Self::silent_s) says.
+    pub(super) time_s: f64,
+    /// Answers per second of it.
+    pub(super) rps: f64,
+    /// Bytes received per second of it.
+    pub(super) bytes_per_s: f64,
+    /// When the last answer came to any part, where all parts were without answers at their end; since the first start.
+    pub(super) answered_until_s: Option<f64>,
+    /// For how long before that no part had an answer, and some had errors.
+    pub(super) silent_s: f64,
+}
+
+/// The time that the rates of one part are of, by the clock.
+struct Window {
+    from: f64,
+    to: f64,
+    /// Its length, without the time in which the target was dead for this part.
+    time_s: f64,
+}
+
+impl Window {
+    /// That of a part that began at `began`.
+    fn of(report: &Report, began: f64) -> Window {
+        let evidence = &report.evidence;
+        let to = evidence.answered_until_s.unwrap_or(report.duration_s);
+        // Versions that did not write it had their rates of the whole run.
+        let time_s = match report.measured_s {
+            0.0 if report.rps > 0.0 => report.duration_s,
+            measured => measured,
+        };
+        let from = (to - evidence.silent_s - time_s).max(0.0);
+        Window {
+            from: began + from,
+            to: began + to,
+            time_s,
+        }
+    }
+}
+
+impl Measured {
+    /// By the parts, and by the `rows` of their sum.
+    pub(super) fn of(parts: &[Part], rows: &[SecondRow], span: &Span) -> Measured {
+        let began = |part: &Part| part.report.began_unix_s.unwrap_or(span.began);
+        let all: Vec<(&Report, Window)> = parts
+            .iter()
+            .map(|part| (&part.report, Window::of(&part.report, began(part))))
+            .collect();
+        let counted = |rate: fn(&Report) -> f64| -> f64 {
+            let counts = all
+                .iter()
+                .map(|(report, window)| rate(report) * window.time_s);
+            counts.sum()
+        };
+        // A part that measured nothing says nothing of the time.
+        let measured = || {
+            let windows = all.iter().map(|(_, window)| window);
+            windows.filter(|window| window.time_s > 0.0)
+        };
+        let from = measured().map(|window| window.from).reduce(f64::min);
+        let to = measured().map(|window| window.to).reduce(f64::max);
+        let silent_s = silent_s(parts, rows);
+        let time_s = match (from, to) {
+            (Some(from), Some(to)) => (to - from - silent_s).max(0.0),
+            _ => 0.0,
+        };
+        let per_second = |count: f64| match time_s > 0.0 {
+            true => thousandths(count / time_s),
+            false => 0.0,
+        };
+        Measured {
+            time_s: thousandths(time_s),
+            rps: per_second(counted(|report| report.rps)),
+            bytes_per_s: per_second(counted(|report| report.bytes_per_s)),
+            answered_until_s: answered_until_s(parts, &all, span),
+            silent_s,
+        }
+    }
+}
+
+fn answered_until_s(parts: &[Part], all: &[(&Report, Window)], span: &Span) -> Option<f64> {
+    let mut evidence = parts.iter().map(|part| &part.report.evidence);
+    let is_dead = evidence.all(|evidence| evidence.answered_until_s.is_some());
+    let last = all.iter().map(|(_, window)| window.to).reduce(f64::max)?;
+    is_dead.then(|| thousandths(last - span.began))
+}
+
+/// Rows of the sum without answers and with errors, between those with answers; no longer than that of the part that
+/// was without answers for the shortest time.
+fn silent_s(parts: &[Part], rows: &[SecondRow]) -> f64 {
+    let has_answers = |row: &SecondRow| row.requests > 0;
+    let (Some(first), Some(last)) = (
+        rows.iter().position(has_answers),
+        rows.iter().rposition(has_answers),
+    ) else {
+        return 0.0;
+    };
+    let between = rows[first..=last].windows(2);
+    let silent: f64 = between
+        .filter(|pair| !has_answers(&pair[1]) && pair[1].errors > 0)
+        .map(|pair| pair[1].t - pair[0].t)
+        .sum();
+    let of_parts = parts.iter().map(|part| part.report.evidence.silent_s);
+    thousandths(of_parts.fold(silent, f64::min))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::merge;
+    use super::*;
+    use crate::report::Histograms;
+    use crate::times::Times;
+    use crate::unanswered::Unanswered;
+
+    /// A generator that began at `began`, warmed up for `warm_up_s` and then had 100 answers of 5 bytes in each second of
+    /// `measured_s`.
+    fn part(name: &str, began: f64, warm_up_s: f64, measured_s: f64) -> Part {
+        let report = Report {
+            target: "http://a/".to_owned(),
+            requests: (100.0 * (warm_up_s + measured_s)) as u64,
+            duration_s: warm_up_s + measured_s,
+            measured_s,
+            rps: 100.0,
+            bytes_per_s: 500.0,
+            // No two results are equal.
+            bytes: name.len() as u64 + u64::from(name.as_bytes()[0]),
+            began_unix_s: Some(began),
+            histograms: Some(Histograms::of(&Times::default(), &Unanswered::default())),
+            ..Report::default()
+        };
+        Part {
+            name: name.to_owned(),
+            report,
+        }
+    }
+
+    fn rates(parts: &[Part]) -> [f64; 3] {
+        let sum = merge(parts).expect("they are one run");
+        [sum.measured_s, sum.rps, sum.bytes_per_s]
+    }
+
+    #[test]
+    fn warm_up_is_in_no_rate_of_a_sum() {
+        let parts = [part("a", 1000.0, 2.0, 10.0), part("b", 1000.0, 2.0, 10.0)];
+        assert_eq!(rates(&parts), [10.0, 200.0, 1000.0]);
+    }
+
+    #[test]
+    fn generators_apart_have_the_rate_from_the_first_beginning_to_the_last_end() {
+        let parts = [part("a", 1000.0, 0.0, 10.0), part("b", 1006.0, 2.0, 10.0)];
+        // From 1000 to 1018.
+        assert_eq!(rates(&parts), [18.0, 111.111, 555.556]);
+    }
+
+    #[test]
+    fn a_sum_of_sums_has_the_same_rates() {
+        let [a, b, c] = [
+            part("a", 1000.0, 2.0, 10.0),
+            part("b", 1001.0, 1.0, 11.0),
+            part("c", 1000.5, 3.0, 9.0),
+        ];
+        let pair = Part {
+            name: "a and b".to_owned(),
+            report: merge(&[a.clone(), b.clone()]).expect("they are one run"),
+        };
+        let (at_once, in_groups) = (rates(&[a, b, c.clone()]), rates(&[pair, c]));
+        assert_eq!(at_once[0], in_groups[0]);
+        assert!((at_once[1] - in_groups[1]).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_time_after_the_last_answer_to_anybody_is_in_no_rate() {
+        let mut parts = [part("a", 1000.0, 1.0, 5.0), part("b", 1000.0, 1.0, 6.0)];
+        for part in &mut parts {
+            part.report.evidence.answered_until_s = Some(part.report.duration_s);
+            part.report.duration_s = 20.0;
+        }
+        assert_eq!(rates(&parts), [6.0, 183.333, 916.667]);
+        let sum = merge(&parts).expect("they are one run");
+        assert_eq!(sum.evidence.answered_until_s, Some(7.0));
+        parts[1].report.evidence.answered_until_s = None;
+        parts[1].report.measured_s = 19.0;
+        assert_eq!(rates(&parts)[0], 19.0);
+    }
+
+    #[test]
+    fn seconds_of_errors_alone_are_in_no_rate_where_all_parts_have_them() {
+        let mut parts = [part("a", 1000.0, 0.0, 2.0), part("b", 1000.0, 0.0, 2.0)];
+        for part in &mut parts {
+            let row = |(t, requests, errors): (u32, u64, u64)| SecondRow {
+                t: f64::from(t),
+                requests,
+                errors,
+                ..SecondRow::default()
+            };
+            part.report.duration_s = 4.0;
+            part.report.evidence.silent_s = 2.0;
+            part.report.seconds = [(1, 100, 0), (2, 0, 9), (3, 0, 9), (4, 100, 0)]
+                .map(row)
+                .into();
+        }
+        assert_eq!(rates(&parts), [2.0, 200.0, 1000.0]);
+        // One that was answered meanwhile: the target was not dead.
+        parts[1].report.evidence.silent_s = 0.0;
+        parts[1].report.measured_s = 4.0;
+        parts[1].report.seconds[1].requests = 100;
+        parts[1].report.seconds[2].requests = 100;
+        assert_eq!(rates(&parts), [4.0, 150.0, 750.0]);
+    }
+
+    #[test]
+    fn parts_that_do_not_say_what_they_measured_count_whole() {
+        let mut parts = [part("a", 1000.0, 0.0, 10.0), part("b", 1000.0, 0.0, 10.0)];
+        parts[1].report.measured_s = 0.0;
+        assert_eq!(rates(&parts), [10.0, 200.0, 1000.0]);
+    }
+
+    #[test]
+    fn parts_that_measured_nothing_have_no_rate() {
+        let mut parts = [part("a", 1000.0, 9.0, 0.0), part("b", 1000.1, 9.0, 0.0)];
+        for part in &mut parts {
+            (part.report.rps, part.report.bytes_per_s) = (0.0, 0.0);
+        }
+        assert_eq!(rates(&parts), [0.0, 0.0, 0.0]);
+    }
+}
