@@ -205,14 +205,14 @@ impl Forward {
         input: &[u8],
         asker: Asker<'_>,
     ) -> Result<Option<SentOn>, Error> {
-        let worker = asker.worker;
         let server = place.server();
         if let Some(depth) = group.plan.pipeline
             && trunk::fits(head)
         {
-            let until = self.deadline(&worker.core, worker.timeouts.upstream_first_byte);
             let to = (group, place.index());
-            let ticket = server.trunks.submit(depth.get(), to, head, asker, until)?;
+            let ticket = server
+                .trunks
+                .submit(depth.get(), to, head, asker, self.until)?;
             return Ok(Some(SentOn::Trunk(ticket)));
         }
         if !self.may_reuse(group) {

@@ -12,6 +12,10 @@
 //! under way has to be sent again when the connection ends early. An answer that is not short (or that is interim, or
 //! ends with the connection) must not hold up those behind it because its client reads slowly: its client gets the
 //! connection, and the requests behind it are sent again elsewhere.
+//!
+//! Only the oldest request has a deadline. A server answers in order, so that the time before a request is the oldest says
+//! nothing about it: the wait for its head is counted from then. All requests of a core may take equally long as a whole,
+//! so the oldest is also the first whose time is over. When its deadline passes, it is the one that fails.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,6 +23,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use onrush_engine::{BUFFER_BYTES, Buffer, Error, Input, Instant};
 use onrush_http::body::BodyReader;
@@ -53,6 +58,9 @@ struct State {
     waiting: VecDeque<u32>,
     requests: Vec<Request>,
     unused: Vec<u32>,
+    /// The connection's next deadline, until it is set there. Setting one forgets that the last has passed, so it is set
+    /// when it changes and not before.
+    deadline: Option<Instant>,
     /// The trunk's own task, while it waits.
     task: Option<Waker>,
     /// No more requests are taken.
@@ -62,7 +70,7 @@ struct State {
 /// One request on a trunk.
 struct Request {
     method: Method,
-    /// When its answer has to begin.
+    /// When the whole exchange has to be over.
     until: Instant,
     waiter: Option<Waker>,
     outcome: Outcome,
@@ -100,7 +108,7 @@ pub(crate) fn fits(head: &RequestHead<'_, '_>) -> bool {
 
 impl Trunks {
     /// Sends a request with others, at most `depth` at a time on one connection. The first with room takes it: a few
-    /// that are full batch better than many that are not.
+    /// that are full batch better than many that are not. The whole exchange has to be over at `until`.
     pub(crate) fn submit(
         &self,
         depth: u32,
@@ -223,6 +231,9 @@ impl Trunk {
             }
         };
         state.waiting.push_back(number);
+        if state.waiting.len() == 1 {
+            state.oldest_has_changed(asker.worker);
+        }
         state.wake_task();
         Ok(number)
     }
@@ -242,6 +253,34 @@ impl Trunk {
 }
 
 impl State {
+    /// Sets when the head of the oldest request's answer has to be here, counted from now; without requests, when the
+    /// connection has been idle for too long.
+    fn oldest_has_changed(&mut self, worker: &Worker) {
+        let timeouts = &worker.timeouts;
+        let wait = match self.waiting.is_empty() {
+            true => timeouts.upstream_idle,
+            false => timeouts.upstream_first_byte,
+        };
+        self.wait_for(wait, worker);
+    }
+
+    /// Sets the deadline to `wait` from now, but not later than the oldest request as a whole has to be over.
+    fn wait_for(&mut self, wait: Duration, worker: &Worker) {
+        self.deadline = Some((worker.core.now() + wait).min(self.oldest_until()));
+    }
+
+    /// Tells the connection, if it does not know yet.
+    fn set_deadline(&mut self, transport: &Transport) {
+        if let Some(deadline) = self.deadline.take() {
+            transport.set_deadline(Some(deadline));
+        }
+    }
+
+    fn oldest_until(&self) -> Instant {
+        let oldest = self.waiting.front();
+        oldest.map_or(FOREVER, |&number| self.requests[number as usize].until)
+    }
+
     fn wake_task(&mut self) {
         if let Some(task) = self.task.take() {
             task.wake();
@@ -281,14 +320,17 @@ async fn run(trunk: Rc<Trunk>, group: Rc<Group>, server: u32, worker: Rc<Worker>
 /// Carries requests and answers until the connection is of no more use, and says why the oldest request has none; `None`
 /// when that is not known to be worse than the end of an idle connection.
 async fn carry(trunk: &Trunk, group: &Group, server: &Server, worker: &Worker) -> Option<Failure> {
-    let mut transport = match group.connect(server, &Origin::Local, worker, FOREVER).await {
+    let until = trunk.state.borrow().oldest_until();
+    let mut transport = match group.connect(server, &Origin::Local, worker, until).await {
         Ok(transport) => Some(transport),
         Err(error) => return Some(Failure::Connect(error)),
     };
+    // Connecting has a timeout of its own.
+    trunk.state.borrow_mut().oldest_has_changed(worker);
     let mut input = Input::default();
     loop {
         let link = transport.as_ref()?;
-        match turn(trunk, link, &mut input, worker).await {
+        match turn(trunk, link, &mut input).await {
             Ok(Turn::Received) => {}
             Ok(Turn::Done) => return None,
             Ok(Turn::Ended) if input.is_empty() => return None,
@@ -302,12 +344,7 @@ async fn carry(trunk: &Trunk, group: &Group, server: &Server, worker: &Worker) -
 }
 
 /// Sends what has been written and waits for the next bytes.
-async fn turn(
-    trunk: &Trunk,
-    transport: &Transport,
-    input: &mut Input,
-    worker: &Worker,
-) -> Result<Turn, Error> {
+async fn turn(trunk: &Trunk, transport: &Transport, input: &mut Input) -> Result<Turn, Error> {
     poll_fn(|context| {
         {
             let mut state = trunk.state.borrow_mut();
@@ -317,11 +354,7 @@ async fn turn(
             while let Some(buffer) = state.written.pop_front() {
                 transport.queue(buffer);
             }
-            let oldest = state.waiting.front();
-            transport.set_deadline(Some(match oldest {
-                Some(&number) => state.requests[number as usize].until,
-                None => worker.core.now() + worker.timeouts.upstream_idle,
-            }));
+            state.set_deadline(transport);
             state.task = Some(context.waker().clone());
         }
         if let Poll::Ready(Err(error)) = transport.poll_flush() {
@@ -350,6 +383,11 @@ fn cut_apart(
         };
         let answer = match whole_answer(input.bytes(), method, worker)? {
             Extent::Unknown => return Ok(()),
+            Extent::Partial => {
+                let mut state = trunk.state.borrow_mut();
+                state.wait_for(worker.timeouts.upstream_body, worker);
+                return Ok(());
+            }
             Extent::Whole(bytes) if bytes == input.bytes().len() => {
                 Answer::Whole(std::mem::take(input))
             }
@@ -361,12 +399,17 @@ fn cut_apart(
                 Answer::Whole(Input::from(copy))
             }
             Extent::Long => match transport.take() {
-                Some(transport) => Answer::Handed(transport, std::mem::take(input)),
+                Some(transport) => {
+                    // Its head may be still to come, behind an interim answer.
+                    trunk.state.borrow_mut().set_deadline(&transport);
+                    Answer::Handed(transport, std::mem::take(input))
+                }
                 None => return Ok(()),
             },
         };
         let mut state = trunk.state.borrow_mut();
         state.waiting.pop_front();
+        state.oldest_has_changed(worker);
         state.closed |= transport.is_none();
         state.finish(number, Ok(answer));
     }
@@ -383,8 +426,10 @@ impl Trunk {
 
 /// How far the answer at the start of the input goes.
 enum Extent {
-    /// That cannot be told yet.
+    /// That cannot be told yet: its head is still to come.
     Unknown,
+    /// It is short, and more of its body is still to come.
+    Partial,
     /// It is all there: so many bytes.
     Whole(usize),
     /// Further than one likes to wait for.
@@ -406,7 +451,7 @@ fn whole_answer(bytes: &[u8], method: Method, worker: &Worker) -> Result<Extent,
     match (body.skip(arrived, &worker.limits), head.framing) {
         (Ok(length), _) if body.is_complete() => Ok(Extent::Whole(head.bytes + length)),
         (Ok(_), Framing::Length(length)) if length <= (BUFFER_BYTES - head.bytes) as u64 => {
-            Ok(Extent::Unknown)
+            Ok(Extent::Partial)
         }
         // What is wrong with it, if anything is, is found out where it is relayed.
         (Ok(_) | Err(_), _) => Ok(Extent::Long),

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_config::Plan;
+use onrush_config::plan::{Server, ServerAddress};
 
-use crate::harness::{Site, Step, Upstream, on_every_driver, send};
+use crate::harness::{Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
 
 /// Forwards everything to `upstream`, with `depth` requests at a time on one connection.
 fn plan(upstream: &Upstream, depth: u32) -> Plan {
@@ -173,5 +174,135 @@ fn a_client_that_goes_away_leaves_the_others_answers_in_order() {
             let answer = client.receive_text().await;
             assert!(answer.ends_with(path), "{answer}");
         }
+    });
+}
+
+/// Longer than a server that is well takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const LATE: &str = "504 504 Gateway Timeout: the server did not answer in time\n";
+
+/// The first connection follows `hung`, all others answer; of four clients one gets 504, and the others their answers
+/// after they have been sent again once.
+async fn one_of_four_is_late(site: &Site, hung: &[Step], configure: impl Fn(&mut Plan)) {
+    let echo = [Step::Read, Step::Echo, Step::Again];
+    let upstream = site.upstream(&[hung, &echo]);
+    let mut plan = plan(&upstream, 8);
+    configure(&mut plan);
+    let bodies = ask(site, &plan, 4).await;
+    assert_eq!(others(&bodies, |body| body == LATE), 1);
+    assert_eq!(upstream.requests()[1..].concat().len(), 3);
+}
+
+#[test]
+fn a_server_that_hangs_before_its_head_is_a_504_for_the_oldest_and_another_try_for_those_behind() {
+    on_every_driver(|site| async move {
+        for hung in [
+            vec![Step::WaitForEnd],
+            vec![Step::Read, send("HTTP/1.1 200"), Step::WaitForEnd],
+        ] {
+            let configure = |plan: &mut Plan| plan.timeouts.upstream_first_byte = PATIENCE;
+            one_of_four_is_late(&site, &hung, configure).await;
+        }
+    });
+}
+
+#[test]
+fn a_server_that_hangs_in_a_short_body_is_a_504_for_the_oldest_and_another_try_for_those_behind() {
+    on_every_driver(|site| async move {
+        let begun = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab";
+        let hung = [Step::Read, send(begun), Step::WaitForEnd];
+        let configure = |plan: &mut Plan| plan.timeouts.upstream_body = PATIENCE;
+        one_of_four_is_late(&site, &hung, configure).await;
+    });
+}
+
+#[test]
+fn a_server_that_hangs_behind_an_answer_is_late_for_the_next() {
+    on_every_driver(|site| async move {
+        let hung = [Step::Read, Step::Echo, Step::WaitForEnd];
+        let upstream = site.upstream(&[&hung]);
+        let mut plan = plan(&upstream, 8);
+        plan.timeouts.upstream_first_byte = PATIENCE;
+        let address = site.serve(&plan);
+        let mut client = site.connect(&address).await;
+        client.send(get("/0").as_bytes()).await;
+        assert!(client.receive_text().await.ends_with("/0"));
+        client.send(get("/1").as_bytes()).await;
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 504 "));
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn a_request_as_a_whole_has_its_time_on_a_shared_connection_too() {
+    on_every_driver(|site| async move {
+        let begun = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab";
+        for hung in [
+            vec![Step::WaitForEnd],
+            vec![Step::Read, send(begun), Step::WaitForEnd],
+        ] {
+            let upstream = site.upstream(&[&hung]);
+            let mut plan = plan(&upstream, 8);
+            plan.timeouts.request = Some(Duration::from_millis(200));
+            let bodies = ask(&site, &plan, 1).await;
+            assert_eq!(bodies, [LATE]);
+            assert_eq!(upstream.connections(), 1);
+        }
+    });
+}
+
+#[test]
+fn the_time_behind_slower_requests_does_not_count() {
+    on_simulated_cores(|site| async move {
+        let slow = [
+            Step::Read,
+            Step::Wait(PATIENCE / 2),
+            Step::Echo,
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&slow]);
+        let mut plan = plan(&upstream, 8);
+        plan.timeouts.upstream_first_byte = PATIENCE;
+        let bodies = ask(&site, &plan, 8).await;
+        assert_eq!(others(&bodies, |_| false), 0);
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn a_body_that_goes_on_is_waited_for() {
+    on_simulated_cores(|site| async move {
+        let mut slow = vec![Step::Read];
+        slow.push(send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"));
+        for byte in ["g", "o", "o", "d"] {
+            slow.extend([Step::Wait(PATIENCE / 2), send(byte)]);
+        }
+        slow.push(Step::Again);
+        let upstream = site.upstream(&[&slow]);
+        let mut plan = plan(&upstream, 8);
+        plan.timeouts.upstream_body = PATIENCE;
+        assert_eq!(ask(&site, &plan, 2).await, ["200 good", "200 good"]);
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn a_server_that_hangs_on_shared_connections_is_taken_out_after_five() {
+    on_every_driver(|site| async move {
+        let hung = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
+        let good = site.upstream(&[&[Step::Read, Step::Echo, Step::Again]]);
+        let mut plan = plan(&hung, 8);
+        let servers = [&hung, &good].map(|server| Server::at(ServerAddress::Ip(server.address)));
+        plan.upstreams[0].servers = servers.into();
+        plan.timeouts.upstream_first_byte = Duration::from_millis(200);
+        let (address, worker) = site.serve_worker(&plan);
+        let mut client = site.connect(&address).await;
+        for _ in 0..20 {
+            client.send(get("/").as_bytes()).await;
+            client.receive_text().await;
+        }
+        assert!(worker.groups[0].is_out(0));
+        assert_eq!(hung.requests().concat().len(), 5);
     });
 }
