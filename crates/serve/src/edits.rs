@@ -50,6 +50,15 @@ impl Names {
         self.names.push(name.chars().map(plain).collect());
     }
 
+    /// Takes the name out that is `name`, but for case.
+    fn take(&mut self, name: &str) {
+        self.names.retain(|known| !known.eq_ignore_ascii_case(name));
+        self.lengths = self
+            .names
+            .iter()
+            .fold(0, |lengths, known| lengths | length_bit(known));
+    }
+
     #[inline]
     fn contain(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0
@@ -93,13 +102,15 @@ impl Edits {
         names.iter().any(|name| self.drops(name))
     }
 
-    /// Takes the field called `name` out: whether it goes, and what comes for it.
+    /// Takes the field called `name` out, so that it neither goes nor comes by these edits any more: whether it went, and
+    /// what came for it.
     pub(crate) fn take(&mut self, name: &str) -> (bool, Option<Template>) {
         let dropped = self.drops(name);
         let is_it = |field: &(String, Template)| field.0.eq_ignore_ascii_case(name);
         let at = self.written.iter().position(is_it);
         let template = at.map(|at| self.written[at].1.clone());
         self.written.retain(|field| !is_it(field));
+        self.dropped.take(name);
         (dropped, template)
     }
 

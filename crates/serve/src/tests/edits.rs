@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use onrush_config::plan::{
@@ -153,6 +154,45 @@ fn a_route_decides_what_the_server_sees_as_host() {
             "{got}"
         );
         assert_eq!(got.matches("Host: ").count(), 1, "{got}");
+    }
+}
+
+#[test]
+fn the_host_that_a_route_decides_stays_beside_edits_of_what_is_added_here() {
+    let upgrade = "GET / HTTP/1.1\nHost: h\nConnection: upgrade\nUpgrade: websocket\n\n";
+    let get = "GET / HTTP/1.1\nHost: h\n\n";
+    let host = || ("Host", text("internal"));
+    for name in [
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Host",
+        "Forwarded",
+        "Via",
+    ] {
+        let also = (name, text("v"));
+        for (change, host, value) in [
+            (edits(&[name], &[host()], &[]), "internal", None),
+            (edits(&[], &[host(), also], &[]), "internal", Some("v")),
+            (edits(&["Host", name], &[], &[]), "SERVER", None),
+        ] {
+            for (request, depth) in [(upgrade, 0), (get, 0), (get, 8)] {
+                let change = |plan: &mut Plan| {
+                    plan.routes[0].edits.request = change.clone();
+                    plan.forwarded.x_forwarded = true;
+                    plan.upstreams[0].pipeline = NonZeroU32::new(depth);
+                };
+                let got = at_server(&change, request);
+                let start = format!("GET / HTTP/1.1\nHost: {host}\n");
+                assert!(got.starts_with(&start), "{name}: {got}");
+                assert_eq!(got.matches("\nHost: ").count(), 1, "{name}: {got}");
+                let start = format!("{name}: ");
+                let values: Vec<_> = got
+                    .lines()
+                    .filter_map(|line| line.strip_prefix(&start))
+                    .collect();
+                assert_eq!(values, Vec::from_iter(value), "{name}: {got}");
+            }
+        }
     }
 }
 
