@@ -208,8 +208,9 @@ pub(crate) struct AnswerEdits {
     drops_ours: bool,
 }
 
-/// The fields that answers of our own may have, but for those that cannot be edited.
-const OURS: [&str; 15] = [
+/// The fields that answers of our own may have, but for those that cannot be edited and those that a fixed answer is
+/// configured with, which are left out when it is prepared.
+const OURS: [&str; 17] = [
     "server",
     "date",
     "content-type",
@@ -225,6 +226,8 @@ const OURS: [&str; 15] = [
     "retry-after",
     "www-authenticate",
     "set-cookie",
+    "x-req",
+    "x-rsp",
 ];
 
 impl AnswerEdits {
@@ -243,6 +246,23 @@ impl AnswerEdits {
             on: plan.response_on.clone(),
             edits,
         })
+    }
+
+    /// Whether answers of this status are edited.
+    #[inline]
+    pub(crate) fn are_for(&self, status: u16) -> bool {
+        match &self.on {
+            AnswersEdited::Answers | AnswersEdited::Always => true,
+            AnswersEdited::Statuses(ranges) => ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&status)),
+        }
+    }
+
+    /// Whether a field of this name goes.
+    #[inline]
+    pub(crate) fn drops(&self, name: &str) -> bool {
+        self.edits.drops(name)
     }
 
     /// Whether the fields that come depend on the request.
@@ -278,12 +298,7 @@ impl Applied<'_> {
     /// Whether answers of this status are edited.
     #[inline]
     pub(crate) fn are_for(&self, status: u16) -> bool {
-        match &self.edits.on {
-            AnswersEdited::Answers | AnswersEdited::Always => true,
-            AnswersEdited::Statuses(ranges) => ranges
-                .iter()
-                .any(|(first, last)| (*first..=*last).contains(&status)),
-        }
+        self.edits.are_for(status)
     }
 
     /// Whether errors of our own are edited, too.
@@ -297,7 +312,7 @@ impl Applied<'_> {
     /// Whether a field of this name goes.
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
-        self.edits.edits.drops(name)
+        self.edits.drops(name)
     }
 
     /// Bytes by which a head may grow.

@@ -217,7 +217,7 @@ impl Target {
             .map(Rc::new);
         Ok(Self {
             access: Access::new(&route.access, index, ledger),
-            answer: Answer::new(&route.action, edits, offer.as_ref())?,
+            answer: Answer::new(&route.action, edits, answer_edits.as_ref(), offer.as_ref())?,
             mirror: match route.action {
                 Action::Forward { mirror, .. } => mirror,
                 _ => None,
@@ -234,6 +234,7 @@ impl Answer {
     fn new(
         action: &Action,
         edits: &FieldEdits,
+        answer_edits: Option<&AnswerEdits>,
         offer: Option<&Rc<Offer>>,
     ) -> Result<Self, (String, Error)> {
         Ok(match action {
@@ -241,7 +242,7 @@ impl Answer {
                 status,
                 body,
                 headers,
-            } => Answer::Fixed(Fixed::new(*status, body, headers, offer)),
+            } => Answer::Fixed(Fixed::new(*status, body, headers, answer_edits, offer)),
             Action::Files {
                 root,
                 index,

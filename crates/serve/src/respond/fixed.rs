@@ -11,6 +11,7 @@ use onrush_http::{Header, Method, header_is};
 use super::rendered::Rendered;
 use super::{Context, Writer};
 use crate::compress::{self, Change, Offer};
+use crate::edits::AnswerEdits;
 
 /// One configured answer, prepared for one core.
 #[derive(Debug)]
@@ -38,15 +39,22 @@ struct Encoded {
 const COPY_MAX: usize = BUFFER_BYTES / 2;
 
 impl Fixed {
-    /// An answer that is encoded as `offer` says, where it is worth it.
+    /// An answer that is encoded as `offer` says, where it is worth it. Of its `fields` those that `edits` take out of
+    /// answers are left out here, once, rather than of each answer. But not its type: without one it would get another.
     pub(crate) fn new(
         status: u16,
         body: &[u8],
         fields: &[(String, String)],
+        edits: Option<&AnswerEdits>,
         offer: Option<&Rc<Offer>>,
     ) -> Self {
+        let edits = edits.filter(|edits| edits.are_for(status));
+        let stays = |name: &str| {
+            header_is(name, "content-type") || edits.is_none_or(|edits| !edits.drops(name))
+        };
         let named: Vec<Header<'_>> = fields
             .iter()
+            .filter(|(name, _)| stays(name))
             .map(|(name, value)| Header {
                 name,
                 value: value.as_bytes(),

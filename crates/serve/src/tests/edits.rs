@@ -333,6 +333,87 @@ fn answers_of_our_own_are_edited() {
 }
 
 #[test]
+fn no_field_of_an_answer_of_our_own_escapes_the_edits() {
+    let removed = |names: &[&str]| edits(names, &[("X-Frame-Options", text("DENY"))], &[]);
+    let respond = |status| Action::Respond {
+        status,
+        body: b"ok".to_vec(),
+        headers: [
+            ("X-Frame-Options", "ALLOWALL"),
+            ("x_frame_options", "ALLOWALL"),
+            ("X-Powered-By", "v1"),
+            ("Content-Encoding", "x-own"),
+            ("Vary", "Accept-Encoding"),
+            ("X-Kept", "1"),
+        ]
+        .map(|(name, value)| (name.into(), value.into()))
+        .to_vec(),
+    };
+    let ours = &["X-Powered-By", "Content-Encoding", "Vary"];
+    // HEAD and the end of the connection take another way.
+    let all = [
+        "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+    ];
+    for (action, on, names, edited) in [
+        (respond(200), AnswersEdited::Answers, &ours[..], true),
+        (respond(503), AnswersEdited::Answers, ours, true),
+        (
+            respond(200),
+            AnswersEdited::Statuses(vec![(200, 299)]),
+            ours,
+            true,
+        ),
+        (
+            respond(404),
+            AnswersEdited::Statuses(vec![(200, 299)]),
+            ours,
+            false,
+        ),
+        (
+            Action::Synthetic,
+            AnswersEdited::Answers,
+            &["X-req", "X_RSP"],
+            true,
+        ),
+    ] {
+        let mut plan = plan(action.clone());
+        plan.routes[0].edits.response = removed(names);
+        plan.routes[0].edits.response_on = on.clone();
+        for request in all {
+            let answer = exchange_text(&plan, &request.replace("/ ", "/?R=1 "));
+            let has = |start: &str| {
+                answer.lines().any(|line| {
+                    line.to_ascii_lowercase()
+                        .replace('_', "-")
+                        .starts_with(start)
+                })
+            };
+            for name in names {
+                let start = format!("{}: ", name.to_ascii_lowercase().replace('_', "-"));
+                assert_eq!(
+                    has(&start),
+                    !edited,
+                    "{name} of {action:?} on {on:?}: {answer}"
+                );
+            }
+            assert_eq!(answer.contains("ALLOWALL"), !edited, "{answer}");
+            assert_eq!(
+                answer.matches("\r\nX-Frame-Options: DENY\r\n").count(),
+                usize::from(edited),
+                "{answer}"
+            );
+            assert_eq!(
+                answer.contains("\r\nX-Kept: 1\r\n"),
+                action != Action::Synthetic,
+                "{answer}"
+            );
+        }
+    }
+}
+
+#[test]
 fn fixed_fields_are_added_to_answers_of_our_own() {
     let mut plan = plan(Action::Respond {
         status: 200,
