@@ -258,6 +258,47 @@ fn what_is_refused_is_reported_and_the_rest_goes_on() {
     }
 }
 
+/// Runs a test of this program again on a machine below a root, where no file can grow beyond 4 kB; the first of the two
+/// waits for it.
+fn where_files_cannot_grow(test: &str, run: impl FnOnce(&Path)) {
+    const INNER: &str = "ONRUSH_TEST_FILES_CANNOT_GROW_BELOW";
+    if let Some(root) = std::env::var_os(INNER) {
+        return run(Path::new(&root));
+    }
+    let root = cloud().write();
+    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    let output = std::process::Command::new("sh")
+        .args(["-c", limited])
+        .arg(std::env::current_exe().expect("this program"))
+        .args([test, "--exact", "--nocapture"])
+        .env(INNER, root.path())
+        .output()
+        .expect("a shell");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone() {
+    let test = "an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone";
+    where_files_cannot_grow(test, |root| {
+        let before = files(root);
+        let mut machine = Root::open(root).expect("a root");
+        let mut opened = journal(root);
+        let stopped = apply::apply(&mut machine, &Request::default(), &mut opened)
+            .expect_err("the journal is full");
+        assert!(matches!(stopped.cause, Error::Write(..)));
+        let stand = |change: &&Applied| change.stands();
+        let count = stopped.applied.iter().filter(stand).count();
+        assert!(count > 5, "{:#?}", stopped.applied);
+        assert_eq!(opened.changes().len(), count);
+        drop(opened);
+        let reverted = revert(root, Force::Leave);
+        assert_eq!(reverted.len(), count);
+        assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+        assert_eq!(files(root), before);
+    });
+}
+
 #[test]
 fn what_the_kernel_keeps_is_what_counts() {
     let root = cloud().write();

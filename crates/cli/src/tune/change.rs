@@ -8,6 +8,7 @@ use anyhow::Context;
 use onrush_tune::advise;
 use onrush_tune::apply::{
     self, Applied, Awake, Back, Force, Journal, Life, Machine, Outcome, Reverted, Root, Run,
+    Stopped,
 };
 use onrush_tune::facts::Facts;
 use onrush_tune::report;
@@ -55,12 +56,34 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     if is_guarded {
         return until_undone(args, machine, &facts, journal, made, &stop);
     }
-    let is_done = told(args, &made?)?;
-    if args.persist {
-        persist(&machine, &plan, &journal)?;
+    let (applied, stopped) = split(made);
+    let is_done = told(args, &applied)?;
+    let ended = match (stopped, args.persist) {
+        (Some(cause), _) => Err(cause.into()),
+        (None, true) => persist(&machine, &plan, &journal),
+        (None, false) => Ok(()),
+    };
+    let ended = ended.and(journal.remove_if_undone().map_err(anyhow::Error::from));
+    let Err(error) = ended else {
+        return Ok(code(is_done));
+    };
+    let stand = applied.iter().filter(|change| change.stands()).count();
+    if stand == 0 {
+        return Err(error);
     }
-    journal.remove_if_undone()?;
-    Ok(code(is_done))
+    say(&format!("onrush tune: {error:#}"));
+    say(&format!(
+        "{stand} changes stand; `onrush tune revert` undoes them"
+    ));
+    Ok(ExitCode::from(PARTLY))
+}
+
+/// What was done, and why not more.
+fn split(made: Result<Vec<Applied>, Stopped>) -> (Vec<Applied>, Option<onrush_tune::Error>) {
+    match made {
+        Ok(applied) => (applied, None),
+        Err(Stopped { applied, cause }) => (applied, Some(cause)),
+    }
 }
 
 /// Lets what was changed be, for as long as it is to last, and undoes it unless it was confirmed. Nothing may end this
@@ -70,7 +93,7 @@ fn until_undone(
     mut machine: Root,
     facts: &Facts,
     mut journal: Journal,
-    made: Result<Vec<Applied>, onrush_tune::Error>,
+    made: Result<Vec<Applied>, Stopped>,
     stop: &Stop,
 ) -> anyhow::Result<ExitCode> {
     let run = journal
@@ -82,7 +105,11 @@ fn until_undone(
     };
     let noted = noted.and(journal.remove_if_undone());
     let outcome = (|| {
-        let is_done = told(args, &made?)?;
+        let (applied, stopped) = split(made);
+        let is_done = told(args, &applied)?;
+        if let Some(cause) = stopped {
+            return Err(cause.into());
+        }
         noted?;
         match (&args.during, args.confirm_within, run) {
             (Some(during), ..) => last(during, stop, || {
@@ -107,7 +134,14 @@ fn until_undone(
             outcome
         }
         Undone::All if args.during.is_some() => outcome,
-        Undone::All | Undone::Partly => outcome.map(|_| ExitCode::from(PARTLY)),
+        Undone::All => outcome.map(|_| ExitCode::from(PARTLY)),
+        Undone::Partly => {
+            if let Err(error) = outcome {
+                say(&format!("onrush tune: {error:#}"));
+            }
+            say("what is left stands; `onrush tune revert` tries again");
+            Ok(ExitCode::from(PARTLY))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::arguments::Search;
 use super::change::open_journal;
 use super::session::Session;
 use super::wait::Stop;
-use super::{code, print, print_lines, say};
+use super::{PARTLY, code, print, print_lines, say};
 
 pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?.with_process(args.pid);
@@ -44,7 +44,21 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
         measure: &mut measure,
         tell: &mut tell,
     };
-    let road = search::search(&mut machine, &args.wish.request(), &mut journal, trials)?;
+    let road = match search::search(&mut machine, &args.wish.request(), &mut journal, trials) {
+        Ok(road) => road,
+        Err(error) if journal.changes().is_empty() => return Err(error.into()),
+        Err(error) => {
+            say(&format!(
+                "onrush tune: {:#}",
+                anyhow::Error::from(error).context("the search ended before its time")
+            ));
+            let stand = journal.changes().len();
+            say(&format!(
+                "{stand} changes stand; `onrush tune revert` undoes them"
+            ));
+            return Ok(ExitCode::from(PARTLY));
+        }
+    };
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&road)?))?;
     }

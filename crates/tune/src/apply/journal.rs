@@ -238,8 +238,14 @@ impl Journal {
     fn add(&mut self, line: Line) -> io::Result<()> {
         let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
         text.push('\n');
-        self.file.write_all(text.as_bytes())?;
-        self.file.sync_data()?;
+        let length = self.file.metadata()?.len();
+        let mut written = self.file.write_all(text.as_bytes());
+        written = written.and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // A full disk takes half a line. What comes later must not be written behind it.
+            let _ = self.file.set_len(length);
+        }
+        written?;
         self.lines.push(line);
         Ok(())
     }

@@ -55,18 +55,45 @@ pub enum Outcome {
     Refused(String),
 }
 
+/// An apply that ended before its last change: the journal could not be written, or facts could not be read.
+#[derive(Debug)]
+pub struct Stopped {
+    /// What became of the changes until then. Those that were made stand, in the machine and in the journal.
+    pub applied: Vec<Applied>,
+    /// Why it ended.
+    pub cause: Error,
+}
+
+impl Applied {
+    /// Whether the machine is changed by it.
+    pub fn stands(&self) -> bool {
+        !matches!(self.outcome, Outcome::Refused(_))
+    }
+}
+
 /// Makes a plan of the machine as it is and applies it, step by step in the safe order.
 ///
 /// After changes that reset a device the machine is read and planned for again, since its interrupts have other numbers
-/// then. An error means that the journal could not be written or facts could not be read; what was changed until then
-/// stands in the journal.
+/// then. An error says what was changed until then, which stands in the journal.
 pub fn apply(
     machine: &mut impl Machine,
     request: &Request,
     journal: &mut Journal,
-) -> Result<Vec<Applied>, Error> {
+) -> Result<Vec<Applied>, Stopped> {
+    let mut applied = Vec::new();
+    match make(machine, request, journal, &mut applied) {
+        Ok(()) => Ok(applied),
+        Err(cause) => Err(Stopped { applied, cause }),
+    }
+}
+
+fn make(
+    machine: &mut impl Machine,
+    request: &Request,
+    journal: &mut Journal,
+    applied: &mut Vec<Applied>,
+) -> Result<(), Error> {
     journal.wish(request)?;
-    let mut applied: Vec<Applied> = Vec::new();
     let facts = machine.facts()?;
     journal.follow(&facts);
     let mut plan = advise::plan(&facts, request)?;
@@ -79,7 +106,7 @@ pub fn apply(
     if !drivers.is_empty() {
         for action in &drivers {
             keep_what_a_reset_loses(machine, &action.target, journal)?;
-            applied.push(change(machine, action, journal)?);
+            change(machine, action, journal, applied)?;
         }
         plan = advise::plan(&machine.facts()?, request)?;
     }
@@ -88,9 +115,9 @@ pub fn apply(
         .iter()
         .filter(|action| !is_driver(&action.target))
     {
-        applied.push(change(machine, action, journal)?);
+        change(machine, action, journal, applied)?;
     }
-    Ok(applied)
+    Ok(())
 }
 
 /// Applies the actions of a plan that was made before, as they stand.
@@ -104,7 +131,7 @@ pub fn apply_actions(
     let mut applied = Vec::new();
     for action in &plan.actions {
         keep_what_a_reset_loses(machine, &action.target, journal)?;
-        applied.push(change(machine, action, journal)?);
+        change(machine, action, journal, &mut applied)?;
     }
     Ok(applied)
 }
@@ -113,12 +140,14 @@ fn is_driver(target: &Target) -> bool {
     matches!(target, Target::Driver { .. })
 }
 
+/// Makes one change, and adds what became of it: before the journal is told, which may fail.
 fn change(
     machine: &mut impl Machine,
     action: &Action,
     journal: &mut Journal,
-) -> Result<Applied, Error> {
-    let applied = |before: &str, outcome: Outcome| Applied {
+    applied: &mut Vec<Applied>,
+) -> Result<(), Error> {
+    let became = |before: &str, outcome: Outcome| Applied {
         target: action.target.clone(),
         path: action.path.clone(),
         before: before.trim().to_owned(),
@@ -128,34 +157,43 @@ fn change(
     let place = place_of(action);
     let before = match machine.get(&place) {
         Ok(before) => before,
-        Err(error) => return Ok(applied("", Outcome::Refused(words(&error, &action.target)))),
+        Err(error) => {
+            applied.push(became("", Outcome::Refused(words(&error, &action.target))));
+            return Ok(());
+        }
     };
     journal.change(&action.target, &before, &action.proposed)?;
     let written = machine.put(&place, &format!("{}\n", action.proposed));
     let kept = machine.get(&place);
     let spelling = Spelling::of(&action.path);
-    let outcome = match (written, kept) {
+    match (written, kept) {
         (Err(error), kept) => {
+            applied.push(became(
+                &before,
+                Outcome::Refused(words(&error, &action.target)),
+            ));
             // A refusal changes nothing, but only looking says so.
             match kept {
                 Ok(kept) if !spelling.is_same(&kept, &before) => {
-                    journal.kept(&action.target, &kept)?
+                    journal.kept(&action.target, &kept)
                 }
-                _ => journal.refused(&action.target)?,
+                _ => journal.refused(&action.target),
             }
-            Outcome::Refused(words(&error, &action.target))
         }
         (Ok(()), Ok(kept)) => {
-            journal.kept(&action.target, &kept)?;
-            match spelling.is_same(&kept, &action.proposed) {
+            let outcome = match spelling.is_same(&kept, &action.proposed) {
                 true => Outcome::Done,
                 false => Outcome::Adjusted(kept.trim().to_owned()),
-            }
+            };
+            applied.push(became(&before, outcome));
+            journal.kept(&action.target, &kept)
         }
         // It was taken and cannot be seen: that is for revert to find out.
-        (Ok(()), Err(_)) => Outcome::Done,
-    };
-    Ok(applied(&before, outcome))
+        (Ok(()), Err(_)) => {
+            applied.push(became(&before, Outcome::Done));
+            Ok(())
+        }
+    }
 }
 
 fn place_of(action: &Action) -> Place {
