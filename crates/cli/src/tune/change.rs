@@ -8,7 +8,7 @@ use anyhow::Context;
 use onrush_tune::advise;
 use onrush_tune::apply::{
     self, Applied, Awake, Back, Force, Journal, Life, Machine, Outcome, Reverted, Root, Run,
-    Stopped,
+    Stopped, User,
 };
 use onrush_tune::facts::Facts;
 use onrush_tune::report;
@@ -59,11 +59,11 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let (applied, stopped) = split(made);
     let is_done = told(args, &applied)?;
     let ended = match (stopped, args.persist) {
-        (Some(cause), _) => Err(cause.into()),
+        (Some(cause), _) => Err(with_remedy(cause)),
         (None, true) => persist(&machine, &plan, &journal),
         (None, false) => Ok(()),
     };
-    let ended = ended.and(journal.remove_if_undone().map_err(anyhow::Error::from));
+    let ended = ended.and(journal.remove_if_undone().map_err(with_remedy));
     let Err(error) = ended else {
         return Ok(code(is_done));
     };
@@ -108,9 +108,9 @@ fn until_undone(
         let (applied, stopped) = split(made);
         let is_done = told(args, &applied)?;
         if let Some(cause) = stopped {
-            return Err(cause.into());
+            return Err(with_remedy(cause));
         }
-        noted?;
+        noted.map_err(with_remedy)?;
         match (&args.during, args.confirm_within, run) {
             (Some(during), ..) => last(during, stop, || {
                 apply::stay_awake(&machine, facts, &args.wish.request())
@@ -203,7 +203,7 @@ fn undo_run(machine: &mut Root, run: Run) -> anyhow::Result<Undone> {
     if journal.is_waiting() {
         say("not confirmed: undoing");
     }
-    let reverted = apply::revert_since(machine, journal, run, Force::Leave)?;
+    let reverted = apply::revert_since(machine, journal, run, Force::Leave).map_err(with_remedy)?;
     // It is done, whether anybody reads of it or not.
     let _ = print_lines(&reverted.iter().map(reverted_line).collect::<String>());
     Ok(match reverted.iter().all(Reverted::is_settled) {
@@ -239,10 +239,19 @@ pub(super) fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
             path.display()
         ));
     };
-    Journal::open_telling(&path, life(machine), waits).context(
-        "changing the machine takes root (CAP_NET_ADMIN for queues and the network's settings, root for interrupts); \
-         a plan does not",
-    )
+    Journal::open_telling(&path, life(machine), waits).map_err(with_remedy)
+}
+
+/// An error of the journal, and what to do about it.
+pub(super) fn with_remedy(error: onrush_tune::Error) -> anyhow::Error {
+    let user = match rustix::process::geteuid().is_root() {
+        true => User::Root,
+        false => User::Other,
+    };
+    match apply::remedy(&error, user) {
+        Some(remedy) => anyhow::anyhow!("{:#}: {remedy}", anyhow::Error::from(error)),
+        None => error.into(),
+    }
 }
 
 fn life(machine: &Root) -> Life {
@@ -297,7 +306,7 @@ pub(super) fn confirm(place: &Place) -> anyhow::Result<ExitCode> {
     if !journal.is_waiting() {
         anyhow::bail!("nothing waits to be confirmed; `onrush tune status` says what is in force");
     }
-    journal.confirm()?;
+    journal.confirm().map_err(with_remedy)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -324,7 +333,7 @@ fn undo(machine: &mut Root, force: Force, json: bool) -> anyhow::Result<bool> {
         }
         return Ok(true);
     };
-    let reverted = apply::revert(machine, journal, force)?;
+    let reverted = apply::revert(machine, journal, force).map_err(with_remedy)?;
     if reverted.is_empty() && !json {
         print("nothing is applied\n")?;
     }

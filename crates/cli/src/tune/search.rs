@@ -7,7 +7,7 @@ use onrush_tune::apply::{Machine, Root};
 use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
 
 use super::arguments::Search;
-use super::change::open_journal;
+use super::change::{open_journal, with_remedy};
 use super::session::Session;
 use super::wait::Stop;
 use super::{PARTLY, code, print, print_lines, say};
@@ -46,11 +46,11 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     };
     let road = match search::search(&mut machine, &args.wish.request(), &mut journal, trials) {
         Ok(road) => road,
-        Err(error) if journal.changes().is_empty() => return Err(error.into()),
+        Err(error) if journal.changes().is_empty() => return Err(with_remedy(error)),
         Err(error) => {
             say(&format!(
                 "onrush tune: {:#}",
-                anyhow::Error::from(error).context("the search ended before its time")
+                with_remedy(error).context("the search ended before its time")
             ));
             let stand = journal.changes().len();
             say(&format!(

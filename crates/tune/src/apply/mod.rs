@@ -9,6 +9,7 @@ mod journal;
 mod life;
 mod machine;
 mod persist;
+mod remedy;
 mod revert;
 
 use std::io;
@@ -20,6 +21,7 @@ pub use journal::{Change, Glance, Journal, Lost, Run};
 pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
 pub use persist::{check_persist, persist, persisted, unpersist};
+pub use remedy::{User, remedy};
 pub use revert::{Back, Force, Reverted, Standing, revert, revert_since, standing, status};
 
 use crate::Error;

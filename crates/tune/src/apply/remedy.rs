@@ -1,0 +1,89 @@
+//! What can be done about a state directory (/run) that does not take the journal.
+
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use crate::Error;
+
+/// Who changes the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// Root, by its effective number: what is refused is not refused for want of root.
+    Root,
+    /// Somebody else.
+    Other,
+}
+
+/// What to do about a journal that could not be opened, read or written, by the cause that the kernel named (errno(3));
+/// none where the error says it itself, or nothing is known.
+pub fn remedy(error: &Error, user: User) -> Option<String> {
+    let (Error::Read(path, source) | Error::Write(path, source)) = error else {
+        return None;
+    };
+    let directory = path.parent().unwrap_or(Path::new("/")).display();
+    let path = path.display();
+    Some(match (Errno::from_io_error(source)?, user) {
+        (Errno::PERM | Errno::ACCESS, User::Other) => {
+            "changing the machine takes root (CAP_NET_ADMIN for queues and the network's settings, root for interrupts); a \
+             plan does not"
+                .to_owned()
+        }
+        (Errno::PERM | Errno::ACCESS, User::Root) => format!(
+            "root itself is refused: look for an immutable {path} (lsattr), for a capability that is missing \
+             (CAP_DAC_OVERRIDE), and for what a security module has logged"
+        ),
+        (Errno::ROFS, _) => format!(
+            "{directory} is mounted read-only, as in some containers: mount a tmpfs there that can be written, or do it on the \
+             host"
+        ),
+        (Errno::NOSPC | Errno::DQUOT | Errno::FBIG, _) => {
+            format!("free some space in {directory}")
+        }
+        (Errno::LOOP, _) => format!("{path} is a link, which is not followed: remove it"),
+        (Errno::ISDIR, _) => format!("{path} has to be a file: remove that directory"),
+        (Errno::NOTDIR | Errno::NOENT | Errno::EXIST, _) => {
+            format!("{directory} has to be a directory: make one")
+        }
+        _ => return other(source, &directory.to_string()),
+    })
+}
+
+fn other(source: &io::Error, directory: &str) -> Option<String> {
+    match Errno::from_io_error(source)? {
+        Errno::MFILE | Errno::NFILE => Some("too many files are open: raise the limit".to_owned()),
+        Errno::IO => Some(format!("the disk of {directory} fails: see dmesg")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(errno: Errno, user: User) -> String {
+        let error = Error::Write("/run/j".into(), errno.into());
+        remedy(&error, user).expect("it is known")
+    }
+
+    #[test]
+    fn only_who_is_not_root_is_told_to_be_root() {
+        for errno in [Errno::PERM, Errno::ACCESS] {
+            assert!(told(errno, User::Other).contains("takes root"));
+            assert!(told(errno, User::Root).contains("root itself is refused"));
+        }
+        for errno in [Errno::ROFS, Errno::NOSPC, Errno::LOOP, Errno::NOTDIR] {
+            for user in [User::Root, User::Other] {
+                let words = told(errno, user);
+                assert!(
+                    !words.contains("takes root") && words.contains("/run"),
+                    "{words}"
+                );
+            }
+        }
+        assert!(told(Errno::ROFS, User::Root).contains("mounted read-only"));
+        assert!(told(Errno::NOSPC, User::Root).contains("free some space in /run"));
+        assert_eq!(remedy(&Error::Facts("none".to_owned()), User::Root), None);
+    }
+}
