@@ -1,7 +1,8 @@
 //! What was changed, written down before it is changed, so that a crash at any moment can be undone.
 //!
 //! One line of JSON for each event, in a file that dies with the boot as what it describes does. A line is on the disk
-//! before the kernel hears of the change: a line that was cut off stands for a change that was never made.
+//! before the kernel hears of the change, and one that could not be written whole is taken back: a journal without its
+//! beginning, or with half a line at its end, was damaged, and is kept beside what it was.
 
 mod bearers;
 mod history;
@@ -39,6 +40,10 @@ pub struct Journal {
     lines: Vec<Line>,
     /// Who bears the names in `lines`.
     bearers: Bearers,
+    /// That it does not begin as every journal does.
+    headless: Option<Lost>,
+    /// Whether its last line was cut off: what is added begins a new one.
+    is_cut: bool,
     /// A directory that was made for it and goes with it.
     made: Option<PathBuf>,
 }
@@ -119,13 +124,11 @@ impl Journal {
             file,
             lines: Vec::new(),
             bearers: Bearers::default(),
+            headless: None,
+            is_cut: false,
             made,
         };
-        let (whole, length) = journal.load()?;
-        if whole < length {
-            // The last line was cut off: what it announces was not done.
-            journal.file.set_len(whole).map_err(failed)?;
-        }
+        journal.load()?;
         let is_ours = journal.is_of(&life);
         if !is_ours {
             journal.begin(&life).map_err(failed)?;
@@ -153,9 +156,15 @@ impl Journal {
             file,
             lines: Vec::new(),
             bearers: Bearers::default(),
+            headless: None,
+            is_cut: false,
             made: None,
         };
         journal.load()?;
+        if is_held && journal.is_cut {
+            // It is being written in this moment.
+            journal.lines.pop();
+        }
         Ok(journal.is_of(&life.into()).then(|| Glance {
             lost: journal.lost().cloned().collect(),
             waiting: journal.last_run().filter(|_| journal.is_waiting()),
@@ -170,18 +179,15 @@ impl Journal {
         path.exists()
     }
 
-    /// Reads the lines that are whole. Returns how many bytes they are, and how many there are.
-    fn load(&mut self) -> Result<(u64, u64), Error> {
+    /// Reads the lines, also of a journal that lacks its beginning or its end.
+    fn load(&mut self) -> Result<(), Error> {
         let failed = |error: io::Error| Error::Read(self.path.clone(), error);
         let mut bytes = Vec::new();
         self.file.seek(io::SeekFrom::Start(0)).map_err(failed)?;
         self.file.read_to_end(&mut bytes).map_err(failed)?;
-        // It may be cut off in the middle of a letter.
-        let last = bytes.iter().rposition(|byte| *byte == b'\n');
-        let whole = last.map_or(0, |last| last + 1);
-        let mut lines = bytes[..whole]
-            .split_inclusive(|byte| *byte == b'\n')
-            .peekable();
+        // What cannot be written is taken back at once: half a line is damage.
+        self.is_cut = bytes.last().is_some_and(|byte| *byte != b'\n');
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').peekable();
         // Only the first line is the same in every format: the others may be of kinds that are not known here.
         if let Some(first) = lines.peek().copied().map(serde_json::from_slice::<First>)
             && let Ok(First { begin }) = first
@@ -195,7 +201,8 @@ impl Journal {
         }
         for (at, text) in lines.enumerate() {
             // One line that cannot be read must not keep the others from being undone.
-            let line = serde_json::from_slice(text).unwrap_or_else(|_| {
+            let whole = text.strip_suffix(b"\n").map(serde_json::from_slice);
+            let line = whole.and_then(Result::ok).unwrap_or_else(|| {
                 let text = String::from_utf8_lossy(text);
                 Line::Lost(Lost {
                     number: at + 1,
@@ -207,7 +214,15 @@ impl Journal {
             }
             self.lines.push(line);
         }
-        Ok((whole as u64, bytes.len() as u64))
+        let is_headed = |line: &Line| matches!(line, Line::Begin { .. } | Line::Lost(_));
+        if self.lines.first().is_some_and(|line| !is_headed(line)) {
+            self.headless = Some(Lost {
+                number: 1,
+                text: "the line that says of which start of the machine it is, and maybe more, is missing before it"
+                    .to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Whether it is about what still is.
@@ -216,9 +231,9 @@ impl Journal {
             Some(Line::Begin {
                 boot, namespace, ..
             }) => life.is_of(boot, *namespace),
-            // It cannot be read. The file dies with the boot, and has the number of this namespace.
-            Some(Line::Lost(_)) => true,
-            _ => false,
+            // It cannot be read, or is missing. The file dies with the boot, and has the number of this namespace.
+            Some(_) => true,
+            None => false,
         }
     }
 
@@ -226,6 +241,7 @@ impl Journal {
         self.file.set_len(0)?;
         self.lines.clear();
         self.bearers = Bearers::default();
+        self.is_cut = false;
         self.add(Line::Begin {
             schema: SCHEMA,
             boot: life.boot.clone(),
@@ -238,6 +254,9 @@ impl Journal {
     fn add(&mut self, line: Line) -> io::Result<()> {
         let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
         text.push('\n');
+        if self.is_cut {
+            text.insert(0, '\n');
+        }
         let length = self.file.metadata()?.len();
         let mut written = self.file.write_all(text.as_bytes());
         written = written.and_then(|()| self.file.sync_data());
@@ -246,6 +265,7 @@ impl Journal {
             let _ = self.file.set_len(length);
         }
         written?;
+        self.is_cut = false;
         self.lines.push(line);
         Ok(())
     }
@@ -263,10 +283,11 @@ impl Journal {
 
     /// Lines that cannot be read.
     pub fn lost(&self) -> impl Iterator<Item = &Lost> {
-        self.lines.iter().filter_map(|line| match line {
+        let lines = self.lines.iter().filter_map(|line| match line {
             Line::Lost(lost) => Some(lost),
             _ => None,
-        })
+        });
+        self.headless.iter().chain(lines)
     }
 
     /// Where it is.

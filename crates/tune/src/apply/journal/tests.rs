@@ -342,3 +342,41 @@ fn a_damaged_line_loses_only_itself() {
     let aside = journal.put_aside().expect("moved");
     assert!(aside.ends_with("j.damaged-1") && aside.exists() && !path.exists());
 }
+
+#[test]
+fn a_journal_without_its_beginning_or_end_is_damaged_and_its_other_changes_are_known() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("j");
+    let mut journal = Journal::open(&path, "b").expect("open");
+    journal.change(&setting("a"), "1", "2").expect("noted");
+    journal.kept(&setting("a"), "2").expect("noted");
+    drop(journal);
+    let whole = fs::read(&path).expect("read");
+    let first = whole
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .expect("a line");
+    for (left, changes) in [
+        (&whole[first + 1..], 1),
+        (&whole[..first - 3], 0),
+        (&whole[..whole.len() - 3], 1),
+    ] {
+        fs::write(&path, left).expect("written");
+        let mut journal = Journal::open(&path, "b").expect("open");
+        assert_eq!(journal.changes().len(), changes);
+        assert_eq!(journal.lost().count(), 1);
+        assert_eq!(
+            fs::read(&path).expect("read"),
+            left,
+            "nothing is thrown away"
+        );
+        // What comes later is not written behind half a line.
+        journal.change(&setting("b"), "1", "2").expect("noted");
+        drop(journal);
+        let journal = Journal::open(&path, "b").expect("open");
+        assert_eq!(journal.changes().len(), changes + 1);
+        assert_eq!(journal.lost().count(), 1);
+        journal.remove_if_undone().expect("looked");
+        assert!(path.exists());
+    }
+}
