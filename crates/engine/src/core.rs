@@ -19,7 +19,9 @@ use crate::driver::simulated::{Simulated, Simulation};
 use crate::driver::{Driver, Event, Io};
 use crate::error::{Error, Kind, Op};
 use crate::limits::{STALL_MIN, TASKS_PER_TURN, WAIT_MAX};
+use crate::mailbox::{Mailbox, NotPosted, Place};
 use crate::pipe::Pipes;
+use crate::reply::{self, Promise, Reply};
 use crate::socket::{Key, Sockets};
 use crate::task::{TaskId, Tasks};
 use crate::timer::{TimerId, Wheel};
@@ -51,6 +53,9 @@ pub(crate) struct Inner {
     /// Whether the look at the kernel before this turn gave it something to do.
     has_work: Cell<bool>,
     shared: Arc<Shared>,
+    /// When the mail that has come is delivered, on a simulated core.
+    mail_due: Cell<Option<Instant>>,
+    _place: Place,
 }
 
 /// Everything that operations change.
@@ -88,10 +93,12 @@ enum SleepState {
 }
 
 /// What other threads may touch.
-struct Shared {
+pub(crate) struct Shared {
     /// 0: go on. Otherwise stop, and let tasks finish for this many nanoseconds less one.
     stop: AtomicU64,
-    wake: OwnedFd,
+    pub(crate) mailbox: Mailbox,
+    /// Ends the core's wait for the kernel.
+    pub(crate) wake: OwnedFd,
 }
 
 /// A core, seen from other threads.
@@ -117,6 +124,15 @@ impl Handle {
             });
         // An eventfd's counter cannot overflow by ones; and a core that is gone needs no waking.
         let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Has the core run `mail` on its thread, between two turns and outside of any task; it must not block. Mail of one
+    /// thread runs in the order in which it was posted. A core that stops before it has run it drops it.
+    ///
+    /// # Errors
+    /// When the core has too much mail that it has not run yet, or has ended. The mail is dropped then.
+    pub fn post(&self, mail: impl FnOnce(&Core) + Send + 'static) -> Result<(), NotPosted> {
+        self.0.mailbox.post(Box::new(mail), &self.0.wake)
     }
 }
 
@@ -153,6 +169,13 @@ impl Core {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::os(Op::Start, errno)
         })?;
+        let shared = Arc::new(Shared {
+            stop: AtomicU64::new(0),
+            mailbox: Mailbox::new(),
+            wake,
+        });
+        let too_many = Error::os(Op::Start, rustix::io::Errno::MFILE);
+        let place = Place::of(&shared).ok_or(too_many)?;
         let now = clock.now();
         let pool = Pool::new();
         let state = State {
@@ -172,7 +195,7 @@ impl Core {
         };
         Ok(Self(Rc::new(Inner {
             id,
-            tasks: Tasks::new(),
+            tasks: Tasks::new(place.number()),
             state: RefCell::new(state),
             pool,
             pipes: Pipes::new(),
@@ -185,10 +208,9 @@ impl Core {
             polls: Cell::new(false),
             worked: Cell::new(Duration::ZERO),
             has_work: Cell::new(false),
-            shared: Arc::new(Shared {
-                stop: AtomicU64::new(0),
-                wake,
-            }),
+            shared,
+            mail_due: Cell::new(None),
+            _place: place,
         })))
     }
 
@@ -364,12 +386,16 @@ impl Core {
         let mut drained_by = None;
         loop {
             self.0.tasks.run(TASKS_PER_TURN);
-            if (self.0.tasks.count() == 0 && !self.is_sending())
+            let has_work = self.0.tasks.count() > 0 || self.0.shared.mailbox.is_filled();
+            if (!has_work && !self.is_sending())
                 || drained_by.is_some_and(|deadline| self.0.now.get() >= deadline)
             {
                 break;
             }
             self.turn(drained_by);
+            if self.has_mail() {
+                self.run_mail();
+            }
             let Some(drain) = self.asked_to_stop() else {
                 continue;
             };
@@ -400,10 +426,7 @@ impl Core {
         let Inner { tasks, state, .. } = &*self.0;
         let state = &mut *state.borrow_mut();
         state.send_due(tasks);
-        let mut until = state.timers.next();
-        if let Some(deadline) = drained_by {
-            until = Some(until.map_or(deadline, |until| until.min(deadline)));
-        }
+        let until = earlier(state.timers.next(), drained_by);
         let now = self.0.clock.now();
         let busy = now.since(self.0.now.get());
         let timeout = if tasks.has_ready() || self.0.polls.get() {
@@ -430,6 +453,7 @@ impl Core {
                 } else {
                     until
                 };
+                let until = earlier(until, self.mail_due(driver));
                 // The stop of a simulated core comes from one of its own tasks.
                 let stop_asked =
                     self.0.shared.stop.load(Ordering::Acquire) != 0 && drained_by.is_none();
@@ -460,6 +484,53 @@ impl Core {
         if lateness > STALL_MIN {
             self.0.stalled.set(self.0.stalled.get() + lateness);
         }
+    }
+
+    /// Whether mail has come and may be looked at.
+    fn has_mail(&self) -> bool {
+        if !self.0.shared.mailbox.is_filled() {
+            return false;
+        }
+        match &self.0.clock {
+            Clock::Real => true,
+            Clock::Virtual(_) => self
+                .0
+                .mail_due
+                .get()
+                .is_some_and(|due| self.0.now.get() >= due),
+        }
+    }
+
+    /// When the mail of a simulated core is delivered, if there is any: the seed decides how long it travels. What real
+    /// threads have promised is waited for first, in real time, so that the run depends on the seed and not on them.
+    fn mail_due(&self, driver: &Simulated) -> Option<Instant> {
+        let mailbox = &self.0.shared.mailbox;
+        mailbox.await_promised(&self.0.shared.wake);
+        if !mailbox.is_filled() {
+            return None;
+        }
+        if self.0.mail_due.get().is_none() {
+            self.0
+                .mail_due
+                .set(Some(self.0.clock.now() + driver.delay()));
+        }
+        self.0.mail_due.get()
+    }
+
+    /// Runs what other threads have posted, and wakes the tasks that they have woken.
+    fn run_mail(&self) {
+        let tasks = &self.0.tasks;
+        self.0.mail_due.set(None);
+        let _here = tasks.are_here();
+        for mail in self.0.shared.mailbox.take(tasks) {
+            mail(self);
+        }
+        tasks.wake_woken();
+    }
+
+    /// A value that another thread will give to a task of this core: the end to give it by, and the end that waits.
+    pub fn promise<T: Send + 'static>(&self) -> (Promise<T>, Reply<T>) {
+        reply::promise(Arc::clone(&self.0.shared))
     }
 
     /// A turn has had `busy` to do, and then asked the kernel for `asked`.
@@ -559,6 +630,7 @@ impl Drop for Inner {
         if let Driver::Uring(driver) = driver {
             driver.shut_down(sockets, tasks, pool);
         }
+        drop(self.shared.mailbox.end());
     }
 }
 
@@ -603,6 +675,10 @@ impl Drop for Stopped<'_> {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    [one, other].into_iter().flatten().min()
 }
 
 /// A pause. Dropping it takes its timer back.

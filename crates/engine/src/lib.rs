@@ -9,6 +9,7 @@
 mod limits;
 
 mod core;
+mod mailbox;
 mod task;
 
 mod address;
@@ -23,6 +24,7 @@ mod outgoing;
 mod pipe;
 mod poison;
 mod relay;
+mod reply;
 mod stream;
 mod tcp_info;
 
@@ -54,10 +56,12 @@ pub use file::{File, FileKind, Metadata, Root};
 pub use input::Input;
 pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT, STALL_MIN};
 pub use listener::{Claim, Handshakes, Listener};
+pub use mailbox::NotPosted;
 pub use memory::Memory;
 pub use network_namespace::network_namespace_cookie;
 pub use outgoing::Part;
 pub use relay::Relay;
+pub use reply::{Promise, Reply};
 pub use rustix::io::Errno;
 pub use stream::Stream;
 pub use tcp_info::TcpInfo;

@@ -128,3 +128,14 @@ pub(crate) const DRIVER_COUNTERS_MAX: usize = 64 * 1024;
 /// Room for counters that a driver gains between our question how many there are and the next: twice as many queues of
 /// those that are known. 2.5 MB for a moment.
 pub(crate) const DRIVER_COUNTERS_SPARE: usize = 64 * 1024;
+
+/// Mail that one core may have and has not run yet. Mail is rare (a check that is done, a new configuration, a question of an
+/// administrator); a core that is this far behind hangs.
+pub(crate) const MAIL_MAX: usize = 1024;
+
+/// Tasks that other threads have woken and the core has not yet. With more it wakes all it has, which is never wrong.
+pub(crate) const WAKES_MAX: usize = 1024;
+
+/// Cores of one process that other threads can speak to: what the 12 bits of a waker tell apart. Linux knows 8,192 CPUs at
+/// most, and a program with more cores than this would have no memory left for connections.
+pub(crate) const CORES_MAX: usize = 1 << 12;

@@ -8,7 +8,7 @@ use std::ptr;
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
 /// Names a task; stale names (the task has ended, its place was reused) are recognised and ignored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct TaskId {
     index: u32,
     generation: u32,
@@ -21,19 +21,34 @@ impl TaskId {
         generation: u32::MAX,
     };
 
-    fn pack(self) -> usize {
-        (self.generation as usize) << 32 | self.index as usize
+    /// The task as a waker names it, with the place of its core:
+    ///
+    /// ```text
+    ///   63       52 51          26 25        0
+    ///   [  place  ] [ generation ] [  index  ]
+    /// ```
+    fn pack(self, place: u16) -> usize {
+        usize::from(place) << (2 * ID_BITS)
+            | (self.generation as usize) << ID_BITS
+            | self.index as usize
     }
 
-    fn unpack(packed: usize) -> Self {
-        Self {
-            index: packed as u32,
-            generation: (packed >> 32) as u32,
-        }
+    fn unpack(packed: usize) -> (u16, Self) {
+        let task = Self {
+            index: packed as u32 & ID_MASK,
+            generation: (packed >> ID_BITS) as u32 & ID_MASK,
+        };
+        ((packed >> (2 * ID_BITS)) as u16, task)
     }
 }
 
-use crate::limits::{OPERATIONS_PER_POLL, PAUSED_PER_TURN};
+/// Bits of an index and of a generation: 67 million tasks on one core, more than fit its memory.
+const ID_BITS: u32 = 26;
+const ID_MASK: u32 = (1 << ID_BITS) - 1;
+const _: () = assert!(usize::BITS == 64 && CORES_MAX <= 1 << (64 - 2 * ID_BITS));
+
+use crate::limits::{CORES_MAX, OPERATIONS_PER_POLL, PAUSED_PER_TURN};
+use crate::mailbox;
 
 type Future_ = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -47,6 +62,8 @@ struct Entry {
 
 /// Who is waiting and who can go on.
 pub(crate) struct Tasks {
+    /// Of the core they belong to: [`mailbox::Place`].
+    place: u16,
     entries: RefCell<Vec<Entry>>,
     unused: RefCell<Vec<u32>>,
     ready: RefCell<VecDeque<TaskId>>,
@@ -61,8 +78,10 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    pub(crate) fn new() -> Self {
+    /// No tasks yet, of the core at `place`.
+    pub(crate) fn new(place: u16) -> Self {
         Self {
+            place,
             entries: RefCell::new(Vec::new()),
             unused: RefCell::new(Vec::new()),
             ready: RefCell::new(VecDeque::new()),
@@ -78,6 +97,10 @@ impl Tasks {
     pub(crate) fn spawn(&self, future: Future_) -> TaskId {
         let mut entries = self.entries.borrow_mut();
         let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
+            assert!(
+                entries.len() <= ID_MASK as usize,
+                "a core has memory for fewer tasks"
+            );
             entries.push(Entry {
                 generation: 0,
                 future: None,
@@ -155,6 +178,37 @@ impl Tasks {
         }
     }
 
+    /// Wakes every task.
+    pub(crate) fn wake_all(&self) {
+        let entries = self.entries.borrow();
+        let all = entries.iter().enumerate().map(|(index, entry)| TaskId {
+            index: index as u32,
+            generation: entry.generation,
+        });
+        let all: Vec<TaskId> = all.collect();
+        drop(entries);
+        all.into_iter().for_each(|task| self.wake(task));
+    }
+
+    /// Wakes those who were woken by a standard `Waker` on this thread.
+    pub(crate) fn wake_woken(&self) {
+        HERE.with(|here| {
+            // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
+            if !here.woken.borrow().is_empty() {
+                let mut ids = here.woken.take();
+                ids.drain(..).for_each(|id| self.wake(id));
+                // Its memory is needed again soon.
+                here.woken.replace(ids);
+            }
+        });
+    }
+
+    /// Wakers that are woken on this thread find these tasks without a lock until what is returned is dropped.
+    pub(crate) fn are_here(&self) -> Here {
+        let before = HERE.with(|here| here.place.replace(Some(self.place)));
+        Here { before }
+    }
+
     /// Wakes whoever waits, who then does not wait any more.
     pub(crate) fn wake_once(&self, waiter: &mut TaskId) {
         self.wake(std::mem::replace(waiter, TaskId::NONE));
@@ -162,7 +216,7 @@ impl Tasks {
 
     /// Runs ready tasks, at most `limit` of them, and some that have paused before.
     pub(crate) fn run(&self, limit: usize) {
-        let _listening = Listening::begin();
+        let _here = self.are_here();
         for _ in 0..PAUSED_PER_TURN {
             let Some(id) = self.paused.borrow_mut().pop_front() else {
                 break;
@@ -184,7 +238,7 @@ impl Tasks {
         self.current.set(id);
         self.budget.set(OPERATIONS_PER_POLL);
         self.is_overdrawn.set(false);
-        let waker = waker(id);
+        let waker = waker(id, self.place);
         let done = future
             .as_mut()
             .poll(&mut Context::from_waker(&waker))
@@ -196,21 +250,8 @@ impl Tasks {
         } else {
             self.entries.borrow_mut()[id.index as usize].future = Some(future);
         }
-        // Last: what the destructor of a future has woken is among them.
+        // Behind the destructors of a task that has ended: they wake others, too.
         self.wake_woken();
-    }
-
-    /// Queues whom a standard `Waker` has woken.
-    fn wake_woken(&self) {
-        WOKEN.with(|woken| {
-            // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
-            if !woken.ids.borrow().is_empty() {
-                let mut ids = woken.ids.take();
-                ids.drain(..).for_each(|id| self.wake(id));
-                // Its memory is needed again soon.
-                woken.ids.replace(ids);
-            }
-        });
     }
 
     fn take_future(&self, id: TaskId) -> Option<Future_> {
@@ -225,7 +266,7 @@ impl Tasks {
 
     fn release(&self, id: TaskId) {
         let entry = &mut self.entries.borrow_mut()[id.index as usize];
-        entry.generation = entry.generation.wrapping_add(1);
+        entry.generation = entry.generation.wrapping_add(1) & ID_MASK;
         entry.queued = false;
         self.unused.borrow_mut().push(id.index);
         self.count.set(self.count.get() - 1);
@@ -234,7 +275,7 @@ impl Tasks {
     /// Ends all tasks where they stand, and those that their destructors spawn. The destructors run one by one, outside
     /// of any borrow.
     pub(crate) fn clear(&self) {
-        let _listening = Listening::begin();
+        let _here = self.are_here();
         // A task that was left would keep its core alive, and the core the task.
         while self.drop_futures() {}
         // Whom the destructors have woken is gone.
@@ -265,49 +306,38 @@ impl Tasks {
     }
 }
 
-/// Tasks woken through a standard `Waker` since the running task was polled. The engine's own operations do not come
-/// this way; it serves futures of the standard library and combinators.
-struct Woken {
-    /// Whether tasks run on this thread, or end: only then is anybody there to take up `ids`.
-    listens: Cell<bool>,
-    ids: RefCell<Vec<TaskId>>,
+/// What a thread knows of the core that runs on it.
+struct OnThread {
+    /// The core's place, while one runs.
+    place: Cell<Option<u16>>,
+    /// Its tasks that were woken through a standard `Waker` since this was last looked at. The engine's own operations do not
+    /// come this way; it serves futures of the standard library and combinators. Bounded: it is emptied after every poll.
+    woken: RefCell<Vec<TaskId>>,
 }
 
 thread_local! {
-    static WOKEN: Woken = const {
-        Woken {
-            listens: Cell::new(false),
-            ids: RefCell::new(Vec::new()),
+    static HERE: OnThread = const {
+        OnThread {
+            place: Cell::new(None),
+            woken: RefCell::new(Vec::new()),
         }
     };
 }
 
-/// As long as it lives, the tasks of a core run on this thread.
-struct Listening {
-    /// One core's run may stand in a task of another's.
-    before: bool,
+/// Until it is dropped, a core runs on this thread.
+pub(crate) struct Here {
+    before: Option<u16>,
 }
 
-impl Listening {
-    fn begin() -> Self {
-        Self {
-            before: WOKEN.with(|woken| woken.listens.replace(true)),
-        }
-    }
-}
-
-impl Drop for Listening {
+impl Drop for Here {
     fn drop(&mut self) {
-        WOKEN.with(|woken| woken.listens.set(self.before));
+        HERE.with(|here| here.place.set(self.before));
     }
 }
 
-/// A waker that carries the task's name in its data pointer: no reference count, no allocation.
-///
-/// It must be woken on its core's thread, from within a task: what other threads have to say comes through a
-/// [`Handle`](crate::Handle), or is asked for. On the thread of another core it wakes, at worst, a task there that has
-/// nothing to do; where no task runs it does nothing. No memory is touched through the pointer.
-fn waker(id: TaskId) -> Waker {
+/// A waker that carries the task's name and its core's in its data pointer: no reference count, no allocation. On its core's
+/// thread it is a push into a list, elsewhere a message to the core's mailbox.
+fn waker(id: TaskId, place: u16) -> Waker {
     const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| ());
 
     fn clone(data: *const ()) -> RawWaker {
@@ -315,16 +345,21 @@ fn waker(id: TaskId) -> Waker {
     }
 
     fn wake(data: *const ()) {
-        // During the destruction of the thread there is nobody left to wake.
-        let _ = WOKEN.try_with(|woken| {
-            // A list that nobody takes up would grow for ever.
-            if woken.listens.get() {
-                woken.ids.borrow_mut().push(TaskId::unpack(data.addr()));
+        let (place, task) = TaskId::unpack(data.addr());
+        // During the destruction of a thread its list may be gone; the mailbox is not.
+        let is_noted = HERE.try_with(|here| {
+            let is_here = here.place.get() == Some(place);
+            if is_here {
+                here.woken.borrow_mut().push(task);
             }
+            is_here
         });
+        if is_noted != Ok(true) {
+            mailbox::wake(place, task);
+        }
     }
 
-    let raw = RawWaker::new(ptr::without_provenance(id.pack()), &VTABLE);
+    let raw = RawWaker::new(ptr::without_provenance(id.pack(place)), &VTABLE);
     // SAFETY: the functions of VTABLE never dereference the data pointer, which is a plain number, and own nothing; so
     // cloning, waking and dropping in any order and on any thread keep RawWaker's contract.
     unsafe { Waker::from_raw(raw) }
@@ -337,9 +372,12 @@ mod tests {
     use std::rc::Rc;
     use std::task::Poll;
 
+    /// A place that no core of these tests has.
+    const PLACE: u16 = CORES_MAX as u16 - 1;
+
     #[test]
     fn a_task_that_wakes_itself_runs_again() {
-        let tasks = Tasks::new();
+        let tasks = Tasks::new(PLACE);
         let runs = Rc::new(Cell::new(0));
         let seen = Rc::clone(&runs);
         tasks.spawn(Box::pin(poll_fn(move |context| {
@@ -356,7 +394,7 @@ mod tests {
 
     #[test]
     fn tasks_that_pause_go_on_a_few_a_turn_and_in_their_order() {
-        let tasks = Rc::new(Tasks::new());
+        let tasks = Rc::new(Tasks::new(PLACE));
         let order = Rc::new(RefCell::new(Vec::new()));
         for number in 0..PAUSED_PER_TURN + 1 {
             let (own, order) = (Rc::clone(&tasks), Rc::clone(&order));
@@ -382,7 +420,7 @@ mod tests {
     #[test]
     fn a_task_that_is_charged_for_more_than_it_may_goes_on_in_another_turn() {
         for (charged, runs_in_a_turn) in [(OPERATIONS_PER_POLL, 10), (OPERATIONS_PER_POLL + 1, 1)] {
-            let tasks = Rc::new(Tasks::new());
+            let tasks = Rc::new(Tasks::new(PLACE));
             let runs = Rc::new(Cell::new(0));
             let (own, seen) = (Rc::clone(&tasks), Rc::clone(&runs));
             tasks.spawn(Box::pin(poll_fn(move |_| {
@@ -401,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_name_of_an_ended_task_wakes_nobody() {
-        let tasks = Tasks::new();
+        let tasks = Tasks::new(PLACE);
         let first = tasks.spawn(Box::pin(async {}));
         tasks.run(1);
         let polled = Rc::new(Cell::new(0));
@@ -438,7 +476,7 @@ mod tests {
 
     #[test]
     fn whom_the_destructor_of_a_future_wakes_runs_again() {
-        let tasks = Tasks::new();
+        let tasks = Tasks::new(PLACE);
         let (waker, polls) = (Rc::default(), Rc::default());
         tasks.spawn(waiting(&waker, &polls));
         let at_end = AtEnd({
@@ -459,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_wake_where_no_task_runs_leaves_nothing_behind() {
-        let tasks = Tasks::new();
+        let tasks = Tasks::new(PLACE);
         let (waker, polls) = (Rc::default(), Rc::default());
         tasks.spawn(waiting(&waker, &polls));
         tasks.run(1);
@@ -467,17 +505,17 @@ mod tests {
         let elsewhere = waker.clone();
         let left = std::thread::spawn(move || {
             elsewhere.wake_by_ref();
-            WOKEN.with(|woken| woken.ids.borrow().capacity())
+            HERE.with(|here| here.woken.borrow().capacity())
         });
         assert_eq!(left.join().expect("no panic"), 0);
         waker.wake();
-        assert!(WOKEN.with(|woken| woken.ids.borrow().is_empty()));
+        assert!(HERE.with(|here| here.woken.borrow().is_empty()));
         tasks.clear();
     }
 
     #[test]
     fn what_destructors_spawn_while_all_ends_ends_too() {
-        let tasks = Rc::new(Tasks::new());
+        let tasks = Rc::new(Tasks::new(PLACE));
         let held = Rc::new(());
         let (own, kept) = (Rc::clone(&tasks), Rc::clone(&held));
         let at_end = AtEnd(move || {
@@ -499,7 +537,7 @@ mod tests {
 
     #[test]
     fn clearing_drops_every_future_once() {
-        let tasks = Tasks::new();
+        let tasks = Tasks::new(PLACE);
         let held = Rc::new(());
         for _ in 0..10 {
             let held = Rc::clone(&held);

@@ -312,6 +312,12 @@ impl Simulated {
         }
     }
 
+    /// How long something travels.
+    pub(crate) fn delay(&self) -> Duration {
+        let delay_max = self.options.delay_max.as_nanos() as u64;
+        Duration::from_nanos(self.random.below(delay_max + 1))
+    }
+
     /// Schedules behind everything that already travels to this end.
     fn deliver(&mut self, to: Key, sockets: &mut Sockets, what: Happening) {
         let delay = self

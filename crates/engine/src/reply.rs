@@ -1,0 +1,113 @@
+//! A value that another thread gives to a task of a core, once.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::core::{Core, Shared};
+
+/// The end of another thread. Dropped without a value, it tells the task that none will come. On a simulated core virtual
+/// time stands still until a thread has done either, so that a run depends on its seed only; what the core's own tasks have
+/// for each other is no promise.
+pub struct Promise<T: Send + 'static> {
+    /// `None` once it is kept.
+    slot: Option<Arc<Slot<T>>>,
+    core: Arc<Shared>,
+    number: u64,
+}
+
+/// The end of the task: a future of the value, or of `None` when the promise was dropped. Dropping it gives the value up.
+pub struct Reply<T> {
+    slot: Arc<Slot<T>>,
+}
+
+/// Both ends are on the core when it is changed, so its lock is never waited for.
+type Slot<T> = Mutex<State<T>>;
+
+enum State<T> {
+    /// Nothing has come. The waker is that of the task, once it waits.
+    Waiting(Option<Waker>),
+    /// What has come; `None` when nothing will, or when it has been taken.
+    Settled(Option<T>),
+}
+
+pub(crate) fn promise<T: Send + 'static>(core: Arc<Shared>) -> (Promise<T>, Reply<T>) {
+    let number = core.mailbox.promise();
+    let slot = Arc::new(Mutex::new(State::Waiting(None)));
+    let reply = Reply {
+        slot: Arc::clone(&slot),
+    };
+    let promise = Promise {
+        slot: Some(slot),
+        core,
+        number,
+    };
+    (promise, reply)
+}
+
+fn state<T>(slot: &Slot<T>) -> MutexGuard<'_, State<T>> {
+    // Nothing that runs under the lock can panic and leave half of a change.
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T: Send + 'static> Promise<T> {
+    /// Whether anybody still waits for the value.
+    pub fn is_wanted(&self) -> bool {
+        self.slot
+            .as_ref()
+            .is_some_and(|slot| Arc::strong_count(slot) > 1)
+    }
+
+    /// Gives the value, and wakes the task on its core.
+    pub fn keep(mut self, value: T) {
+        self.settle(Some(value));
+    }
+
+    fn settle(&mut self, value: Option<T>) {
+        let Some(slot) = self.slot.take() else {
+            return;
+        };
+        let tell = move |_: &Core| {
+            let before = mem::replace(&mut *state(&slot), State::Settled(value));
+            if let State::Waiting(Some(waker)) = before {
+                waker.wake();
+            }
+        };
+        let Shared { mailbox, wake, .. } = &*self.core;
+        mailbox.settle(self.number, Box::new(tell), wake);
+    }
+}
+
+impl<T: Send + 'static> Drop for Promise<T> {
+    fn drop(&mut self) {
+        self.settle(None);
+    }
+}
+
+impl<T> Future for Reply<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        match &mut *state(&self.slot) {
+            State::Settled(value) => Poll::Ready(value.take()),
+            State::Waiting(waker) => {
+                *waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T: Send + 'static> std::fmt::Debug for Promise<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Promise")
+    }
+}
+
+impl<T> std::fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reply")
+    }
+}
