@@ -157,7 +157,7 @@ impl Access {
         let Some(login) = &self.login else {
             return Ok(());
         };
-        match login.step(head, checked, worker.core.now()) {
+        match login.step(head, checked, &worker.core) {
             Step::LetIn => Ok(()),
             Step::Ask => Err(Halt::Deny(Denial::Login {
                 challenge: login.challenge(),

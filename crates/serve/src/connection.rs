@@ -383,11 +383,11 @@ impl Connection {
 
     /// Waits until the password of the request in hand has been checked. The request stays where it is, and so does what
     /// of its body has come; a client that goes away meanwhile is noticed when it is answered.
-    async fn verify(&mut self, pending: &Pending) -> Result<Outcome, Error> {
+    async fn verify(&mut self, pending: &mut Pending) -> Result<Outcome, Error> {
         if !self.output.is_empty() {
             self.flush().await?;
         }
-        Ok(pending.outcome(&self.worker.core).await)
+        Ok(pending.outcome().await)
     }
 
     /// Sends the answers written so far.

@@ -251,10 +251,6 @@ pub(crate) const USERS_FILE_BYTES_MAX: u64 = 16 << 20;
 /// seconds. Further requests are turned away, or whoever tries passwords would keep everybody else waiting for ever.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
 
-/// How often a request looks whether its password has been checked, which takes 20 to 300 ms: nobody notices this much
-/// more, and it costs no way for another thread to wake a task.
-pub(crate) const PASSWORD_LOOK: Duration = Duration::from_millis(2);
-
 /// Logins that a core remembers for each route, 32 KiB: the users of a few seconds. One that is forgotten is checked
 /// again.
 pub(crate) const LOGINS_MAX: usize = 1024;

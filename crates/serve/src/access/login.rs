@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use onrush_engine::Instant;
+use onrush_engine::{Core, Instant};
 use onrush_http::basic_auth::{self, Credentials};
 use onrush_http::limits::BASIC_CREDENTIALS_BYTES_MAX;
 use onrush_http::request::RequestHead;
@@ -58,8 +58,9 @@ impl Login {
         &self,
         head: &RequestHead<'_, '_>,
         checked: Option<Outcome>,
-        now: Instant,
+        core: &Core,
     ) -> Step {
+        let now = core.now();
         let mut room = [0; BASIC_CREDENTIALS_BYTES_MAX];
         let Some(credentials) = basic_auth::credentials(head.headers, &mut room) else {
             return Step::Ask;
@@ -73,7 +74,7 @@ impl Login {
             Some(Outcome::Wrong) => Step::Ask,
             Some(Outcome::Unknown) => Step::Busy,
             None if self.known.contains(mark, now) => Step::LetIn,
-            None => match self.verifier.submit(&self.users, credentials) {
+            None => match self.verifier.submit(core, &self.users, credentials) {
                 Some(pending) => Step::Wait(pending),
                 None => Step::Busy,
             },

@@ -3,16 +3,14 @@
 //! One for the server, whatever it has of CPUs: whoever tries passwords gets no more of the machine than that.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU8, fence};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::{io, thread};
 
-use onrush_engine::Core;
+use onrush_engine::{Core, Promise, Reply};
 use onrush_http::basic_auth::Credentials;
 
 use super::users::Users;
-use crate::limits::{PASSWORD_LOOK, PASSWORDS_WAITING_MAX};
+use crate::limits::PASSWORDS_WAITING_MAX;
 
 /// A handle of the thread. It ends with the last of them.
 #[derive(Clone, Debug)]
@@ -24,15 +22,8 @@ struct Job {
     users: Arc<Users>,
     user: Box<[u8]>,
     password: Box<[u8]>,
-    slot: Slot,
+    outcome: Promise<Outcome>,
 }
-
-/// Where the outcome is put: [`WAITING`] until then.
-type Slot = Arc<AtomicU8>;
-
-const WAITING: u8 = 0;
-const RIGHT: u8 = 1;
-const WRONG: u8 = 2;
 
 /// What came of a password.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,9 +34,9 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
-/// A password that is being checked.
+/// A password that is being checked. Dropping this gives it up.
 #[derive(Debug)]
-pub(crate) struct Pending(Slot);
+pub(crate) struct Pending(Reply<Outcome>);
 
 impl Verifier {
     /// # Errors
@@ -58,50 +49,42 @@ impl Verifier {
         Ok(Self { jobs })
     }
 
-    /// Has a password checked; `None` when too many wait for that.
+    /// Has a password checked for a task of `core`; `None` when too many wait for that.
     pub(super) fn submit(
         &self,
+        core: &Core,
         users: &Arc<Users>,
         credentials: Credentials<'_>,
     ) -> Option<Pending> {
-        let slot = Slot::new(AtomicU8::new(WAITING));
+        let (outcome, reply) = core.promise();
         let job = Job {
             users: Arc::clone(users),
             user: credentials.user.into(),
             password: credentials.password.into(),
-            slot: Arc::clone(&slot),
+            outcome,
         };
-        self.jobs.try_send(job).ok().map(|()| Pending(slot))
+        self.jobs.try_send(job).ok().map(|()| Pending(reply))
     }
 }
 
 fn run(queue: impl Iterator<Item = Job>) {
     for job in queue {
         // Whoever asked may have gone meanwhile.
-        if Arc::strong_count(&job.slot) > 1 {
-            let outcome = match job.users.verify(&job.user, &job.password) {
-                true => RIGHT,
-                false => WRONG,
-            };
-            job.slot.store(outcome, Release);
+        if !job.outcome.is_wanted() {
+            continue;
         }
+        job.outcome
+            .keep(match job.users.verify(&job.user, &job.password) {
+                true => Outcome::Right,
+                false => Outcome::Wrong,
+            });
     }
 }
 
 impl Pending {
-    /// What came of it. Dropping this gives it up.
-    pub(crate) async fn outcome(&self, core: &Core) -> Outcome {
-        loop {
-            let is_dropped = Arc::strong_count(&self.0) == 1;
-            // What was stored before the job was dropped is seen below.
-            fence(Acquire);
-            match self.0.load(Relaxed) {
-                RIGHT => return Outcome::Right,
-                WRONG => return Outcome::Wrong,
-                _ if is_dropped => return Outcome::Unknown,
-                _ => core.sleep(PASSWORD_LOOK).await,
-            }
-        }
+    /// What came of it.
+    pub(crate) async fn outcome(&mut self) -> Outcome {
+        (&mut self.0).await.unwrap_or(Outcome::Unknown)
     }
 }
 
@@ -125,15 +108,20 @@ mod tests {
         password: b"open sesame",
     };
 
+    fn simulated() -> Core {
+        Core::simulated(onrush_engine::Simulation::with_seed(1))
+    }
+
     #[test]
     fn no_more_passwords_wait_than_may() {
         // Nobody takes them.
         let (jobs, queue) = sync_channel(PASSWORDS_WAITING_MAX);
-        let (verifier, users) = (Verifier { jobs }, users());
+        let (verifier, users, core) = (Verifier { jobs }, users(), simulated());
+        let submit = || verifier.submit(&core, &users, ALI);
         let waiting: Vec<_> = (0..PASSWORDS_WAITING_MAX)
-            .map(|_| verifier.submit(&users, ALI).expect("there is room"))
+            .map(|_| submit().expect("there is room"))
             .collect();
-        assert!(verifier.submit(&users, ALI).is_none());
+        assert!(submit().is_none());
         drop(queue);
         drop(waiting);
     }
@@ -141,23 +129,22 @@ mod tests {
     #[test]
     fn passwords_are_checked_and_a_thread_that_has_gone_checks_none() {
         let (jobs, queue) = sync_channel(3);
-        let (verifier, users) = (Verifier { jobs }, users());
+        let (verifier, users, core) = (Verifier { jobs }, users(), simulated());
         let wrong = Credentials {
             password: b"close sesame",
             ..ALI
         };
-        let pending = [ALI, wrong, ALI].map(|shown| verifier.submit(&users, shown).expect("room"));
+        let mut pending =
+            [ALI, wrong, ALI].map(|shown| verifier.submit(&core, &users, shown).expect("room"));
         run(queue.iter().take(2));
         drop(queue);
-        let core = Core::simulated(onrush_engine::Simulation::with_seed(1));
-        let on_core = core.clone();
         core.spawn(async move {
             for (pending, outcome) in
                 pending
-                    .iter()
+                    .iter_mut()
                     .zip([Outcome::Right, Outcome::Wrong, Outcome::Unknown])
             {
-                assert_eq!(pending.outcome(&on_core).await, outcome);
+                assert_eq!(pending.outcome().await, outcome);
             }
         });
         assert_eq!(core.run(), 0);
