@@ -3,12 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use onrush_engine::{Core, Instant};
 
-use crate::limits::{LOOK_EVERY, START_DELAY, START_SETTLED};
+use crate::limits::{START_DELAY, START_SETTLED};
 use crate::wall_clock::WallTime;
 
 /// Shared by all cores of a run.
@@ -20,6 +21,8 @@ pub(crate) struct Gate {
     begin: AtomicU64,
     /// The same by the wall clock; 0 before that is known.
     began: AtomicU64,
+    /// Cores that are ready and wait for the others.
+    waiting: Mutex<Vec<Waker>>,
     /// From the last core's readiness to the beginning.
     delay: Duration,
     /// The moment before which it does not begin.
@@ -37,6 +40,7 @@ impl Gate {
             missing: AtomicUsize::new(cores),
             begin: AtomicU64::new(0),
             began: AtomicU64::new(0),
+            waiting: Mutex::default(),
             delay,
             start_at,
         }
@@ -58,14 +62,22 @@ impl Gate {
             }
             self.decide(core);
         }
-        loop {
-            let begin = self.begin.load(Ordering::Acquire);
-            if begin > 0 {
-                let begin = Instant::from_nanoseconds(begin);
-                core.sleep_until(begin).await;
-                return begin;
+        let begin = poll_fn(|context| self.poll_begin(context.waker())).await;
+        core.sleep_until(begin).await;
+        begin
+    }
+
+    fn poll_begin(&self, waker: &Waker) -> Poll<Instant> {
+        // Under the lock: who decides takes the list behind storing the moment.
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.begin.load(Ordering::Acquire) {
+            0 => {
+                if !waiting.iter().any(|known| known.will_wake(waker)) {
+                    waiting.push(waker.clone());
+                }
+                Poll::Pending
             }
-            core.sleep(LOOK_EVERY).await;
+            begin => Poll::Ready(Instant::from_nanoseconds(begin)),
         }
     }
 
@@ -78,6 +90,8 @@ impl Gate {
         self.began.store(began, Ordering::Release);
         self.begin
             .store((now + wait).nanoseconds(), Ordering::Release);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.drain(..).for_each(Waker::wake);
     }
 }
 
