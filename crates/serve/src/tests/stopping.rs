@@ -134,7 +134,8 @@ fn a_request_that_is_in_flight_is_answered_and_its_connection_ends() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
-            Step::Wait(Duration::from_millis(20)),
+            // Long enough for the stop to come first on a busy machine.
+            Step::Wait(Duration::from_millis(300)),
             send(OK),
             Step::WaitForEnd,
         ]]);
