@@ -121,7 +121,7 @@ pub struct Report {
     /// What speaks against the figures, in sentences.
     pub warnings: Vec<String>,
     /// The requests of each kind, where there are several and not too many: at most
-    /// [`KINDS_SHOWN_MAX`](crate::limits::KINDS_SHOWN_MAX).
+    /// [`KINDS_SHOWN_MAX`].
     #[serde(default)]
     pub by_request: Vec<RequestRow>,
     /// When the run began, in seconds since 1970-01-01T00:00:00Z by this machine's clock; none in results of versions
