@@ -312,3 +312,23 @@ fn a_name_is_resolved_and_one_that_is_not_is_a_server_that_is_down() {
     let totals = balancer.serve.stop();
     assert!(totals.line.contains("(1 no server)"), "{totals:?}");
 }
+
+#[test]
+fn a_server_behind_a_name_is_logged_with_its_address() {
+    let server = Serve::start(&["--respond", "200:hello"]);
+    let address = server.address.clone();
+    let (_, port) = address.rsplit_once(':').expect("it has a port");
+    let named = format!("localhost:{port}");
+    // The name may have an address where nobody listens.
+    let balancer = Balancer::start(&[&named], "eject = false", "auto");
+    let answer = balancer.serve.connect().exchange(GET);
+    assert!(answer.ends_with("hello"), "{answer}");
+    server.stop();
+    let answer = balancer.serve.connect().exchange(GET);
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    let log = balancer.serve.program.err.wait_for("the client got 502");
+    let both = format!("server {named} (127.0.0.1:{port}): ");
+    let other = format!("server {named} ([::1]:{port}): ");
+    assert!(log.contains(&both) || log.contains(&other), "{log}");
+    balancer.serve.stop();
+}

@@ -16,6 +16,8 @@ use crate::program::{Finished, Program, Serve, drivers, onrush, until};
 #[derive(Clone, Copy)]
 enum Fault {
     Answer,
+    /// It answers 5 ms later.
+    Slow,
     /// It has read it, and closes without a word.
     Close,
     /// Never anything more.
@@ -48,8 +50,12 @@ fn answer(
 ) {
     let mut request = [0; 4096];
     while let Ok(1..) = stream.read(&mut request) {
-        match fault(seen.fetch_add(1, Ordering::Relaxed)) {
-            Fault::Answer => {
+        let fault = fault(seen.fetch_add(1, Ordering::Relaxed));
+        match fault {
+            Fault::Answer | Fault::Slow => {
+                if matches!(fault, Fault::Slow) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
                 let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
                 if stream.write_all(answer).is_err() {
                     return;
@@ -198,5 +204,35 @@ fn a_generator_that_was_frozen_says_so() {
         if pace == "-R200" {
             is_told(&finished, &result, 5, "generator's own part");
         }
+    }
+}
+
+#[test]
+fn a_generator_that_is_stopped_again_and_again_for_less_than_a_stall_says_so_in_a_closed_loop() {
+    let slice = Duration::from_millis(12);
+    for io in drivers() {
+        let url = server(|_| Fault::Slow);
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("result.json");
+        let path = file.display().to_string();
+        let words = [
+            "load", &url, "-q", "-c", "4", "-d", "2s", "--io", io, "--json", &path,
+        ];
+        let mut program = Program::start(&mut onrush(&words));
+        // The rhythm is the fault; nothing is waited for by it.
+        while program.is_running() {
+            program.signal(Signal::STOP);
+            std::thread::sleep(slice);
+            program.signal(Signal::CONT);
+            std::thread::sleep(slice);
+        }
+        let finished = program.finish();
+        let text = std::fs::read_to_string(&file).expect("a result");
+        let result: Value = serde_json::from_str(&text).expect("JSON");
+        let code = match result["verdict"]["state"].as_str() {
+            Some("invalid") => 5,
+            _ => 0,
+        };
+        is_told(&finished, &result, code, "generator's own part");
     }
 }

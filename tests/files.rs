@@ -246,10 +246,15 @@ fn standard_output_that_cannot_be_written_is_exit_code_1_and_a_sentence() {
         format!("load merge {a}"),
         format!("load compare {a} {a}"),
     ] {
-        let finished = shell(&format!("onrush {words} > /dev/full"));
-        assert_eq!(finished.code, Some(1), "{words}: {finished:?}");
-        let said = "onrush: standard output cannot be written: No space left on device";
-        assert!(finished.err.contains(said), "{words}: {finished:?}");
+        for (into, why) in [
+            ("> /dev/full", "No space left on device"),
+            (">&-", "Bad file descriptor"),
+        ] {
+            let finished = shell(&format!("onrush {words} {into}"));
+            assert_eq!(finished.code, Some(1), "{words}: {finished:?}");
+            let said = format!("onrush: standard output cannot be written: {why}");
+            assert!(finished.err.contains(&said), "{words}: {finished:?}");
+        }
         // Somebody who has seen enough is no failure.
         let finished = shell(&format!("set -o pipefail; onrush {words} | head -c 1"));
         assert_eq!(finished.code, Some(0), "{words}: {finished:?}");

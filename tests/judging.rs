@@ -2,6 +2,7 @@
 //! the search for the highest rate.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 
 use serde_json::Value;
@@ -250,4 +251,48 @@ fn a_trial_that_is_too_short_for_its_condition_is_refused() {
         finished.err.contains("make trials longer (-d)"),
         "{finished:?}"
     );
+}
+
+/// A server that takes connections and answers nothing; its URL.
+fn silent() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    (listener, url)
+}
+
+#[test]
+fn what_nobody_answers_ends_a_run_by_its_waits() {
+    for pace in [
+        &["-c", "100"][..],
+        &["-c", "2", "-R", "1000"],
+        &["-c", "2", "--rate-per-connection", "500"],
+    ] {
+        // The kernel makes the connections, no more than fit in the queue of one listener.
+        let (_listener, url) = silent();
+        let words = [
+            &url,
+            "-d",
+            "10m",
+            "--timeout",
+            "9m",
+            "--stop-if",
+            "p50 > 900ms",
+        ];
+        let finished = load(&[&words[..], pace].concat());
+        assert_eq!(finished.code, Some(5), "{finished:?}");
+        let said = "ended early: p50 > 900ms holds (at least ";
+        assert!(finished.out.contains(said), "{finished:?}");
+    }
+}
+
+#[test]
+fn seconds_in_which_nothing_is_answered_are_rows() {
+    let (_listener, url) = silent();
+    let finished = load(&[&url, "-d", "2500ms", "-R", "10", "-q", "--json", "-"]);
+    assert_eq!(finished.code, Some(5), "{finished:?}");
+    let result: Value = serde_json::from_str(&finished.out).expect("JSON");
+    let rows = result["seconds"].as_array().expect("a list");
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    assert!(rows.iter().all(|row| row["requests"] == 0), "{rows:?}");
+    assert_eq!(rows[2]["t"], result["duration_s"]);
 }

@@ -164,7 +164,7 @@ fn what_cannot_be_served_is_refused() {
         ),
         (
             &["--respond", "200", "--cpus", "1000"],
-            "CPU 1000 may not be used",
+            "this machine has no CPU 1000",
         ),
         (&["--respond", "200", "--cpus", "a"], "not a list of CPUs"),
         (

@@ -1,4 +1,4 @@
-//! The end: on SIGINT and SIGTERM alike what is in flight is finished, nothing is lost, and the exit code is 0.
+//! The end: on SIGINT, SIGTERM and SIGQUIT alike what is in flight is finished, nothing is lost, and the exit code is 0.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -64,7 +64,7 @@ fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
 #[test]
 fn a_server_that_stops_under_load_loses_no_answer() {
     for io in drivers() {
-        for signal in [Signal::INT, Signal::TERM] {
+        for signal in [Signal::INT, Signal::TERM, Signal::QUIT] {
             let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
             let (totals, counted) = stop_under_load(serve, signal);
             assert_eq!(totals.requests(), counted, "{totals:?}");
@@ -179,6 +179,23 @@ fn while_a_server_finishes_its_unix_socket_is_free_for_the_next_one() {
 }
 
 #[test]
+fn signals_that_other_servers_know_end_nothing() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    for (signal, name) in [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::USR2, "SIGUSR2"),
+    ] {
+        serve.program.signal(signal);
+        let log = serve.program.err.wait_for(name);
+        assert!(log.contains("has no meaning here"), "{log}");
+        let answer = serve.connect().exchange(GET);
+        assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+    }
+    assert_eq!(serve.stop().requests(), 3);
+}
+
+#[test]
 fn idle_clients_do_not_delay_the_end() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
@@ -228,13 +245,15 @@ fn a_request_in_flight_is_answered_before_the_end() {
 
 #[test]
 fn a_second_signal_ends_what_the_first_one_waits_for() {
-    for io in drivers() {
+    // Connections to servers that requests share are no client's, and are not counted with those that are cut off.
+    let kinds = ["", "pipeline = 8"];
+    for (io, kind) in drivers().iter().flat_map(|io| kinds.map(|kind| (io, kind))) {
         let directory = tempfile::tempdir().expect("a directory");
         let (listener, address) = silent_server();
         let path = directory.path().join("onrush.toml");
         // Without the second signal this would take longer than the test waits.
         let text = format!(
-            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"http://{address}\"\n[timeouts]\ndrain = \"1h\"\nupstream_first_byte = \"1h\"\n"
+            "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"{address}\"]\n{kind}\n[timeouts]\ndrain = \"1h\"\nupstream_first_byte = \"1h\"\n"
         );
         std::fs::write(&path, text).expect("it is ours");
         let serve = Serve::start(&["--config", &path.display().to_string()]);

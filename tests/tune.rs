@@ -4,7 +4,9 @@
 mod machine;
 #[path = "../crates/tune/tests/namespace/mod.rs"]
 mod namespace;
+mod tune_lasting;
 mod tune_live;
+mod tune_output;
 mod tune_process;
 
 use std::fs;

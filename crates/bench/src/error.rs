@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use onrush_file::Unreadable;
 
+use crate::limits::RESULT_BYTES_MIN;
 use crate::scenario::Mistake;
 
 /// Why an experiment did not run, or its results could not be written.
@@ -17,6 +18,10 @@ pub enum Error {
     Read(PathBuf, Unreadable),
     /// A file or directory could not be written.
     Write(PathBuf, io::Error),
+    /// What is to be the directory of the results is something else.
+    NoDirectory(PathBuf),
+    /// There is no room for the results in their directory.
+    NoRoom(PathBuf, io::Error),
     /// Programs the experiment needs are not installed; each with what to do about it.
     Missing(Vec<String>),
     /// The system refused something basic.
@@ -29,6 +34,17 @@ impl fmt::Display for Error {
             Error::Experiment(mistake) => mistake.fmt(f),
             Error::Read(path, _) => write!(f, "cannot read {}", path.display()),
             Error::Write(path, _) => write!(f, "cannot write {}", path.display()),
+            Error::NoDirectory(path) => {
+                let path = path.display();
+                write!(f, "{path} is no directory: expected one, or a new name")
+            }
+            Error::NoRoom(path, _) => {
+                let (path, bytes) = (path.display(), RESULT_BYTES_MIN >> 20);
+                write!(
+                    f,
+                    "results need {bytes} MiB and {path} has no room for them"
+                )
+            }
             Error::Missing(programs) => {
                 write!(
                     f,
@@ -45,8 +61,10 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Read(_, source) => Some(source),
-            Error::Write(_, source) | Error::System(_, source) => Some(source),
-            Error::Experiment(_) | Error::Missing(_) => None,
+            Error::Write(_, source) | Error::NoRoom(_, source) | Error::System(_, source) => {
+                Some(source)
+            }
+            Error::Experiment(_) | Error::NoDirectory(_) | Error::Missing(_) => None,
         }
     }
 }

@@ -34,6 +34,8 @@ pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// What is read of a program's output, or of the file it reports in: reports have kilobytes, ours with an hour of seconds
 /// 3 MB.
 pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+/// Room that there has to be for a result before anything is measured: the largest of ours has 0.3 MB.
+pub const RESULT_BYTES_MIN: u64 = 1 << 20;
 /// What is read of a program's output when it failed.
 pub const OUTPUT_TAIL_BYTES: usize = 2_000;
 /// A version command that prints nothing by then is given up.

@@ -8,12 +8,11 @@ mod reach;
 mod requests;
 mod results;
 mod search;
+mod signals;
 
 use std::io::Write;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread;
 use std::time::Duration;
 
 use onrush_config::value;
@@ -22,13 +21,10 @@ use onrush_load::limits::TIMEOUT_DEFAULT;
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::{Options, Plan};
-use onrush_load::run::Stopper;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
 use onrush_load::threshold::Threshold;
 use onrush_load::{Io, run, selftest};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::terminal::{Out, say};
 use output::{EXIT_ERRORS, Length, Output};
@@ -50,7 +46,8 @@ Every second one line: time, connections open, connections attempted, requests f
 far; connections, requests, bytes and bits per second; mean time to the first byte and to the last. Ctrl-C ends the \
 run early and reports what was measured.
 
-A request that the server has not seen because it closed a kept-alive connection is sent again and is no error. \
+A request is sent again and is no error when the server ended a kept-alive TCP connection in good order and its last \
+segment says that nothing of the request had arrived; a reset is an error, for the server may have read the request. \
 Latencies are those of answers, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
@@ -254,14 +251,8 @@ fn io_driver(text: &str) -> Result<Io, String> {
 }
 
 impl Args {
-    /// The files that are read.
-    fn inputs(&self) -> Vec<PathBuf> {
-        let files = self.asked.files().into_iter();
-        files.chain(self.reach.files().cloned()).collect()
-    }
-
-    /// Options for `urls`, and notes on what was left out of files.
-    fn options(self, urls: &[Target]) -> Result<(Options, Vec<String>), Error> {
+    /// Options for `urls`, and what was found in files.
+    fn options(self, urls: &[Target]) -> Result<(Options, requests::Found), Error> {
         let paced = self.pace.paced().map_err(Error::Invalid)?;
         let after = match (self.duration, self.count) {
             (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
@@ -292,10 +283,11 @@ impl Args {
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
             ..Options::new(urls[0].clone())
         };
-        let notes = self
+        let mut found = self
             .asked
             .apply(urls, &mut options)
             .map_err(Error::Invalid)?;
+        found.files.extend(self.reach.files().cloned());
         let reach = self.reach.reach(&options.target);
         options.reach = reach.map_err(Error::Invalid)?;
         if let Pace::Open(ArrivalPlan::Listed(times)) = &options.pace {
@@ -303,7 +295,7 @@ impl Args {
             options.stop.after = self.duration;
             options.stop.count = Some(self.count.unwrap_or(times.len() as u64));
         }
-        Ok((options, notes))
+        Ok((options, found))
     }
 }
 
@@ -341,13 +333,11 @@ fn load(mut args: Args) -> Result<u8, Error> {
     let urls = std::mem::take(&mut args.urls);
     let output = std::mem::take(&mut args.output);
     let condition = args.find_max.take();
-    let inputs = args.inputs();
-    let (options, notes) = args.options(&urls)?;
-    notes
-        .iter()
-        .for_each(|note| say(format_args!("onrush load: {note}")));
+    let (options, found) = args.options(&urls)?;
+    let notes = found.notes.iter();
+    notes.for_each(|note| say(format_args!("onrush load: {note}")));
     if let Some(condition) = condition {
-        return search::run(&condition, &options, &output, &inputs);
+        return search::run(&condition, &options, &output, &found.files);
     }
     let after = options.stop.after;
     let plan = Plan::new(options)?;
@@ -355,37 +345,12 @@ fn load(mut args: Args) -> Result<u8, Error> {
         after,
         count: plan.count(),
     };
-    let files = output.open(&inputs)?;
+    let files = output.open(&found.files)?;
     let running = run::start(plan)?;
-    stop_on_signal(running.stopper())?;
+    signals::stop_on_signal(running.stopper())?;
     let report = output.watch(running, length)?;
     files.write_report(&report)?;
     Ok(output.exit_code(&report))
-}
-
-fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
-    on_signal(move || stopper.stop())
-}
-
-/// The first SIGINT or SIGTERM does what `end` says, a second one ends the program.
-fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Error::Invalid(format!("signals cannot be caught: {error}")))?;
-    let wait = move || {
-        let mut signals = signals.forever();
-        signals.next();
-        end();
-        signals.next();
-        live::give_back();
-        std::process::exit(EXIT_ERRORS.into());
-    };
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(wait)
-        .map(drop)
-        .map_err(|error| {
-            Error::Invalid(format!("the system refuses a thread for signals: {error}"))
-        })
 }
 
 #[cfg(test)]
@@ -493,6 +458,8 @@ mod tests {
             ("http://a/ --io kqueue", "unknown driver"),
             ("http://a/ --cpus x", "is not a list of CPUs"),
             ("http://a/ -H x", "is not a header"),
+            ("http://a/ --weights 0", "expected a whole number from 1"),
+            ("http://a/ --burst 10/0s", "again after more than no time"),
             ("ftp://a/", "does not begin with http://"),
             ("/a", "does not begin with http://"),
         ] {

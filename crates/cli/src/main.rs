@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             return if error.use_stderr() {
                 ExitCode::from(1)
             } else {
-                terminal::note(printed);
+                terminal::note(printed.and(terminal::opened()));
                 terminal::ended(ExitCode::SUCCESS)
             };
         }

@@ -1,10 +1,11 @@
 //! `onrush serve`: a plan from a file or from one-liners, a start-up line, and a clean end on a signal.
 
+mod signals;
+
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -16,11 +17,10 @@ use onrush_config::plan::{
 use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
 use onrush_config::{Diagnostic, Findings};
 use onrush_serve::{Checked, Server, Unusable};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
 use crate::terminal::{Out, say};
+use signals::Signals;
 
 /// What to serve comes from a directory, one of the one-liners, or a configuration file.
 #[derive(clap::Args)]
@@ -82,7 +82,7 @@ pub(crate) enum IoArg {
     IoUring,
 }
 
-/// Serves until SIGINT or SIGTERM.
+/// Serves until SIGINT, SIGTERM or SIGQUIT.
 pub(crate) fn run(args: Args) -> ExitCode {
     // Whoever reads standard error may have stopped: lines that do not fit are lost and counted, and no core waits.
     let (log, _flushed_at_the_end) = NonBlockingBuilder::default()
@@ -109,32 +109,17 @@ fn serve(args: Args, mut log: NonBlocking) -> anyhow::Result<()> {
     let written = args.config.as_deref().map(Written::read).transpose()?;
     let plan = plan(&args, written.as_ref())?;
     // Before the cores start, so that a signal cannot fall between.
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
+    let mut signals = Signals::new().context("cannot wait for signals")?;
     let what = describe(&plan);
     let server = Server::start(checked(plan, written.as_ref())?)?;
     announce(&server, &what);
-    let signal = signals.forever().next();
-    let name = if signal == Some(SIGINT) {
-        "SIGINT"
-    } else {
-        "SIGTERM"
-    };
+    let name = signals.wait_for_end();
     let said = format!(
         "{name}: accepting no more, finishing what is in flight (once more to stop at once)\n"
     );
     // In the log's own order, and as patient as it is.
     let _ = log.write_all(said.as_bytes());
-    let handles = server.handles();
-    // Without it a second signal does nothing, and the server still ends.
-    let _ = std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            if signals.forever().next().is_some() {
-                handles
-                    .iter()
-                    .for_each(|handle| handle.stop(Duration::ZERO));
-            }
-        });
+    signals.hasten(server.handles());
     let totals = server.stop();
     let lost = log.error_counter().dropped_lines();
     if lost > 0 {

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use rustix::io::Errno;
+
 /// Characters of a line that are shown: ten lines of a wide terminal. Longer ones are names from files that nobody reads to
 /// their end.
 const LINE_MAX: usize = 2000;
@@ -96,7 +98,18 @@ fn harmless(letter: char) -> char {
 
 /// Writes to standard output what is for a program, such as JSON.
 pub(crate) fn write_raw(bytes: &[u8]) {
-    note(io::stdout().write_all(bytes));
+    note(opened().and_then(|()| io::stdout().write_all(bytes)));
+}
+
+/// Whether there was a standard output when the program began.
+///
+/// # Errors
+/// When there was none: what is written goes nowhere, and nothing else says so.
+pub(crate) fn opened() -> io::Result<()> {
+    match onrush_engine::was_output_closed() {
+        true => Err(Errno::BADF.into()),
+        false => Ok(()),
+    }
 }
 
 /// Keeps what standard output said.

@@ -2,16 +2,19 @@
 
 mod arguments;
 mod change;
+mod guard;
 mod search;
 mod session;
 mod wait;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use onrush_file::Output;
 use onrush_tune::advise;
 use onrush_tune::diagnose::{self, Confidence};
 use onrush_tune::facts::{self, Counts};
@@ -20,9 +23,11 @@ use onrush_tune::show::{self, View};
 use onrush_tune::tree::{self, Tree};
 
 pub(crate) use arguments::Args;
-use arguments::{Diagnose, Plan, Show, Snapshot, Verb};
+use arguments::{Diagnose, Place, Plan, Show, Snapshot, Verb};
 use session::Session;
 use wait::{Stop, wait_for_process};
+
+use crate::terminal;
 
 /// Something was refused, is in conflict, or is not in force.
 const PARTLY: u8 = 3;
@@ -48,14 +53,40 @@ pub(crate) fn run(args: Args) -> ExitCode {
 
 fn snapshot(args: &Snapshot) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
+    let file = output("-o", &args.output, &args.place)?;
+    check_process(&tree, args.pid)?;
     tree.record();
     facts::read(&tree, args.pid)?;
-    tree::write_snapshot(&tree.recorded(), &args.output)?;
+    tree::write_snapshot(&tree.recorded(), file)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file that a flag names, which is looked at before the work and is not what that reads.
+fn output(flag: &str, path: &Path, place: &Place) -> anyhow::Result<Output> {
+    let file =
+        Output::new(path).with_context(|| format!("{} cannot be written", path.display()))?;
+    if file.is_same(&place.root) {
+        anyhow::bail!(
+            "{flag} would overwrite {}, which is read: name another file",
+            place.root.display()
+        );
+    }
+    Ok(file)
+}
+
+/// Whether there is a process whose limits are asked for: every one has some (proc_pid_limits(5)).
+fn check_process(tree: &Tree, process: Option<u32>) -> anyhow::Result<()> {
+    match process {
+        Some(number) if tree.text(&format!("/proc/{number}/limits")).is_none() => {
+            anyhow::bail!("there is no process {number} here")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
+    check_process(&tree, args.pid)?;
     let facts = facts::read(&tree, args.pid)?;
     let mut plan = advise::plan(&facts, &args.wish.request())?;
     plan.notes.extend(Session::of(&tree, &facts).note());
@@ -66,12 +97,10 @@ fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints to standard output. A reader that has seen enough (`| head`) is no failure.
+/// Prints to standard output. What cannot be written there is an exit code at the end, and keeps nothing from being done.
 fn print(text: &str) -> anyhow::Result<ExitCode> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    terminal::write_raw(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints lines for people: names of a machine tell a terminal nothing.
@@ -102,6 +131,9 @@ fn columns() -> Option<usize> {
 
 fn show(args: &Show) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
+    let file = args.svg.as_ref();
+    let file = file.map(|path| output("--svg", path, &args.place));
+    let file = file.transpose()?;
     let facts = facts::read(&tree, None)?;
     let (before, after) = readings(&tree, args.time, args.pid)?;
     let view = match args.planned {
@@ -109,12 +141,13 @@ fn show(args: &Show) -> anyhow::Result<ExitCode> {
         false => View::now(&facts, after.process.as_ref()),
     };
     let loads = diagnose::loads(&before, &after);
-    let Some(file) = &args.svg else {
+    let Some(file) = file else {
         let columns = columns().unwrap_or(usize::MAX);
         return print(&show::text(&facts, &view, &loads, columns));
     };
-    std::fs::write(file, show::svg(&facts, &view, &loads))
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    let path = file.path().to_owned();
+    file.write(|out| out.write_all(show::svg(&facts, &view, &loads).as_bytes()))
+        .with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 

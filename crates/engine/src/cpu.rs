@@ -1,5 +1,7 @@
 //! Which CPUs this process may use, and pinning a thread to one.
 
+use std::path::Path;
+
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -14,6 +16,36 @@ pub fn allowed() -> Vec<usize> {
         .collect()
 }
 
+/// Whether all of `cpus` may be used.
+///
+/// # Errors
+/// A sentence that names the first that may not, whether the machine has it, and those that may.
+pub fn check(cpus: &[usize]) -> Result<(), String> {
+    let allowed = allowed();
+    let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) else {
+        return Ok(());
+    };
+    let is_there = Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
+    let why = match is_there {
+        true => format!(
+            "this process may not use CPU {cpu} (taskset, a cpuset or a container keeps it away)"
+        ),
+        false => format!("this machine has no CPU {cpu}"),
+    };
+    Err(format!("{why}: choose of {}", list(&allowed)))
+}
+
+/// Numbers in ascending order as a list of ranges, such as `0,2-3`.
+fn list(cpus: &[usize]) -> String {
+    let ranges = cpus.chunk_by(|before, after| before + 1 == *after);
+    let range = |range: &[usize]| match range {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+    };
+    ranges.map(range).collect::<Vec<_>>().join(",")
+}
+
 /// Pins the calling thread to one CPU.
 ///
 /// # Errors
@@ -25,4 +57,32 @@ pub fn pin(cpu: usize) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cpus_is_short() {
+        for (cpus, text) in [
+            (&[0][..], "0"),
+            (&[0, 1], "0-1"),
+            (&[0, 2, 3, 4, 7], "0,2-4,7"),
+            (&[], ""),
+        ] {
+            assert_eq!(list(cpus), text);
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_named_with_those_that_are() {
+        assert_eq!(check(&allowed()), Ok(()));
+        let said = check(&[CpuSet::MAX_CPU - 1]).expect_err("no machine has so many");
+        let beginning = format!(
+            "this machine has no CPU {}: choose of ",
+            CpuSet::MAX_CPU - 1
+        );
+        assert_eq!(said, beginning + &list(&allowed()));
+    }
 }

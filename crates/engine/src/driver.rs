@@ -2,6 +2,7 @@
 
 pub(crate) mod epoll;
 pub(crate) mod simulated;
+pub(crate) mod simulation;
 pub(crate) mod uring;
 
 use std::fmt;
@@ -10,7 +11,8 @@ use std::fs;
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::socket::Key;
+use crate::limits::{DEFERRED_WORK_PER_ENTER, EVENTS_PER_WAIT};
+use crate::socket::{Ended, Key};
 
 use epoll::Epoll;
 use simulated::Simulated;
@@ -121,11 +123,32 @@ pub(crate) enum Driver {
     Simulated(Box<Simulated>),
 }
 
+/// How much of what had happened a look at the kernel has brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Look {
+    /// All of it.
+    Whole,
+    /// As much as one look may; there may be more.
+    Filled,
+    /// Perhaps not all of it: a signal ended the wait, and a look without a wait came behind it. A process that was stopped
+    /// and goes on ends it so, too, without a handler (signal(7), "Interruption of system calls and library functions by
+    /// stop signals").
+    Interrupted,
+}
+
 impl Driver {
     pub(crate) fn new(io: Io) -> Result<Self, Error> {
         match io {
             Io::Auto | Io::Epoll => Ok(Driver::Epoll(Epoll::new()?)),
             Io::IoUring => Ok(Driver::Uring(Box::new(Ring::new()?))),
+        }
+    }
+
+    /// Events that one look brings at least where there are as many.
+    pub(crate) fn events_per_look(&self) -> usize {
+        match self {
+            Driver::Epoll(_) | Driver::Simulated(_) => EVENTS_PER_WAIT,
+            Driver::Uring(_) => DEFERRED_WORK_PER_ENTER,
         }
     }
 }
@@ -134,14 +157,18 @@ impl Driver {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// Readiness of a socket (epoll, simulated).
-    Ready {
-        key: Key,
-        readable: bool,
-        writable: bool,
-        ended: bool,
-        /// There are urgent bytes.
-        urgent: bool,
-    },
+    Ready(Readiness),
     /// Another thread wants the core's attention.
     Wake,
+}
+
+/// What may be tried on a socket, and whether its connection has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Readiness {
+    pub(crate) key: Key,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    pub(crate) ended: Ended,
+    /// There are urgent bytes.
+    pub(crate) urgent: bool,
 }

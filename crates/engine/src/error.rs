@@ -84,6 +84,16 @@ impl Error {
         )
     }
 
+    /// Whether a connection came to its end by it, in whatever way; and not something of this side that there is not enough
+    /// of.
+    pub fn is_end_of_connection(&self) -> bool {
+        matches!(self.op, Op::Recv | Op::Send | Op::SendFile)
+            && !matches!(
+                self.kind,
+                Kind::FileTooShort | Kind::NoBuffers | Kind::Stopping
+            )
+    }
+
     /// Whether the process or the system has no file descriptors left.
     pub fn is_out_of_descriptors(&self) -> bool {
         matches!(self.kind, Kind::Os(Errno::MFILE | Errno::NFILE))

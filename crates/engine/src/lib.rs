@@ -9,6 +9,7 @@
 mod limits;
 
 mod core;
+mod cores;
 mod mailbox;
 mod task;
 
@@ -41,14 +42,16 @@ mod driver_counters;
 mod error;
 mod network_namespace;
 pub mod random;
+mod standard_output;
 
 pub use address::{Address, Source};
 pub use allowance::Allowance;
 pub use block::InBlock;
 pub use buffer::{Buffer, Pool};
 pub use clock::Instant;
-pub use core::{Core, Cores, Handle, Setup, Sleep, Stopped, start};
-pub use driver::simulated::Simulation;
+pub use core::{Core, Handle, Sleep, Stopped};
+pub use cores::{Cores, Setup, start};
+pub use driver::simulation::Simulation;
 pub use driver::{Choice, Io, choose};
 pub use driver_counters::driver_counters;
 pub use error::{Error, Kind, Op, alert_name};
@@ -63,5 +66,6 @@ pub use outgoing::Part;
 pub use relay::Relay;
 pub use reply::{Promise, Reply};
 pub use rustix::io::Errno;
+pub use standard_output::was_output_closed;
 pub use stream::Stream;
 pub use tcp_info::TcpInfo;

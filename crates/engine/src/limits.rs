@@ -33,6 +33,10 @@ pub(crate) const COMPLETION_ENTRIES: u32 = 8192;
 /// Events taken by one epoll_wait. With more the first connections of a batch would wait for the last.
 pub(crate) const EVENTS_PER_WAIT: usize = 256;
 
+/// Sockets that io_uring_enter(2) looks after at least before it returns, where it has to: `IO_LOCAL_TW_DEFAULT_MAX` of Linux
+/// 6.14 and later; before that there is no such bound.
+pub(crate) const DEFERRED_WORK_PER_ENTER: usize = 20;
+
 /// Bytes after which a multishot receive ends: with the first full buffer, which is what bulk begins with. Of requests
 /// with 100 bytes it takes 164 until it is armed again.
 pub(crate) const MULTISHOT_BYTES: u32 = BUFFER_BYTES as u32;
@@ -114,6 +118,10 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A turn that sees what has happened later than this is a stall: a turn with hundreds of messages takes 1 ms, and a
 /// scheduler's slice is a few.
 pub const STALL_MIN: Duration = Duration::from_millis(20);
+
+/// Stalls that a core remembers. Who asks has waited for seconds, and more stalls than this in that time add up to what no
+/// bound depends on.
+pub(crate) const STALLS_KEPT: usize = 8;
 
 /// How long a stopping core lets its tasks finish unless the caller says otherwise.
 pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);

@@ -5,6 +5,7 @@ pub(crate) mod arrived;
 pub(crate) mod close;
 pub(crate) mod connect;
 pub(crate) mod deadline;
+pub(crate) mod hangup;
 pub(crate) mod recv;
 pub(crate) mod send;
 pub(crate) mod sendfile;

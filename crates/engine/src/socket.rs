@@ -20,6 +20,16 @@ use crate::timer::TimerId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key(pub(crate) u32);
 
+/// How much of a connection is over, as far as the kernel has said so.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Ended {
+    No,
+    /// The peer sends no more; it may go on reading.
+    PeerSide,
+    /// Both directions: it was reset, it failed, or both ends have ended theirs (poll(2): POLLERR, POLLHUP).
+    HungUp,
+}
+
 pub(crate) struct Socket {
     /// `None` for simulated sockets and unused slots.
     pub(crate) descriptor: Option<OwnedFd>,
@@ -27,8 +37,8 @@ pub(crate) struct Socket {
     /// right after a call: a receive that filled its buffer has left the socket readable.
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// The peer has ended or the socket failed: a short receive does not mean that nothing follows.
-    pub(crate) ended: bool,
+    /// As last reported: once it has, a short receive does not mean that nothing follows.
+    pub(crate) ended: Ended,
     /// Urgent bytes have come, as to hardly any socket: a receive ends before one although more has arrived, and a splice
     /// gets no further (tcp(7)).
     pub(crate) urgent: bool,
@@ -44,6 +54,7 @@ pub(crate) struct Socket {
     pub(crate) resets: bool,
     pub(crate) recv_waiter: TaskId,
     pub(crate) send_waiter: TaskId,
+    pub(crate) hangup_waiter: TaskId,
     pub(crate) deadline: Option<Instant>,
     /// Milliseconds by which every progress of a send moves the deadline; 0 when the deadline stands.
     pub(crate) patience: u32,
@@ -69,7 +80,7 @@ impl Socket {
             descriptor,
             readable: false,
             writable: false,
-            ended: false,
+            ended: Ended::No,
             urgent: false,
             timed_out: false,
             interruptible: false,
@@ -78,6 +89,7 @@ impl Socket {
             resets: false,
             recv_waiter: TaskId::NONE,
             send_waiter: TaskId::NONE,
+            hangup_waiter: TaskId::NONE,
             deadline: None,
             patience: 0,
             timer: None,
@@ -162,6 +174,11 @@ impl Sockets {
         *slot = Socket::new(None);
         slot.next_unused = unused;
         self.unused = key.0;
+    }
+
+    /// Slots, unused ones among them: there are no more sockets than that.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.len()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Socket> {

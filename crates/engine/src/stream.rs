@@ -18,7 +18,7 @@ use crate::input::Input;
 use crate::op::send::Follows;
 use crate::op::sendfile::Stretch;
 use crate::outgoing::Part;
-use crate::socket::{Key, Socket};
+use crate::socket::{Ended, Key, Socket};
 use crate::tcp_info::TcpInfo;
 
 /// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still
@@ -118,6 +118,20 @@ impl Stream {
             .state
             .borrow_mut()
             .poll_recv(self.key, input, inner.tasks.current())
+    }
+
+    /// Waits until the connection is of no more use to anybody: the peer has reset it, a Unix socket's peer has closed it,
+    /// or it has failed. The task that asks is the one that is woken; bytes that arrive do not wake it, and no deadline
+    /// ends this wait.
+    ///
+    /// A peer that has ended its side may still be reading, and one that has closed a TCP connection looks the same until
+    /// it is sent something. Where both sides were ended by [`Stream::shutdown`] that counts as of no use, too.
+    pub fn poll_hung_up(&self) -> Poll<Error> {
+        let inner = self.core.inner();
+        inner
+            .state
+            .borrow_mut()
+            .poll_hung_up(self.key, inner.tasks.current())
     }
 
     /// Appends what has arrived to `input`, without a wait: `None` when nothing has.
@@ -341,7 +355,7 @@ impl Stream {
         let socket = &state.sockets[self.key];
         match state.driver {
             _ if socket.send_failed.is_some() => true,
-            Driver::Epoll(_) => socket.ended || socket.readable,
+            Driver::Epoll(_) => socket.ended != Ended::No || socket.readable,
             Driver::Uring(_) => {
                 socket.ring.is_spent()
                     || (!socket.ring.armed || socket.ring.cancelling) && has_arrived(socket)

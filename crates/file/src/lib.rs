@@ -4,10 +4,13 @@
 //! refused with one sentence and without a wait, and no file takes more memory than its reader has room for.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod input;
 mod output;
+mod pipe;
 
 pub mod limits;
 
+pub use beside::Beside;
 pub use input::{Input, Unreadable, read, read_text};
 pub use output::Output;

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::limits::NAMES_TRIED_MAX;
+use crate::beside::Beside;
+use crate::pipe::Pipe;
 
 /// A file that is going to be written. It is looked at before the work whose result it takes, so that a name that cannot
 /// be written costs no work.
@@ -13,6 +14,8 @@ use crate::limits::NAMES_TRIED_MAX;
 /// A file comes to be whole or not at all: what is written goes beside it and takes its place at the end. What stood there
 /// stays until then, and stays when writing fails, or the program is killed. Only where that cannot be done (a device, a
 /// pipe, a file with several names or of another owner, a directory that takes no file) is it written in its place.
+///
+/// A pipe is open from the look on: it has a reader then, which sees no end before what is written.
 #[derive(Debug)]
 pub struct Output {
     /// As it was named.
@@ -20,6 +23,8 @@ pub struct Output {
     /// Where it is, behind all links.
     place: PathBuf,
     how: How,
+    /// The permissions of a new file, of which the process's umask takes some away.
+    mode: u32,
 }
 
 #[derive(Debug)]
@@ -28,13 +33,16 @@ enum How {
     Beside(Option<Permissions>),
     /// In its place.
     Within,
+    /// Open already.
+    Pipe(Pipe),
 }
 
 impl Output {
-    /// Looks whether the file at `path` can be written. Nothing of it changes yet.
+    /// Looks whether the file at `path` can be written. Nothing of it changes yet. The reader of a pipe is waited for, but
+    /// not for ever.
     ///
     /// # Errors
-    /// Those of the system, and one for a directory.
+    /// Those of the system, and one for a directory, for a socket and for a pipe that nobody reads.
     pub fn new(path: &Path) -> io::Result<Output> {
         // What /dev/stdout leads to is open already, and another file in its place would not be.
         let is_open = ["/dev", "/proc"]
@@ -48,10 +56,15 @@ impl Output {
             Ok(found) if found.is_dir() => {
                 return Err(io::Error::from(io::ErrorKind::IsADirectory));
             }
+            Ok(found) if found.file_type().is_fifo() => How::Pipe(Pipe::open(&place)?),
+            Ok(found) if found.file_type().is_socket() => {
+                let what = "it is a socket: expected a file or a pipe";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            }
             Ok(_) if is_open => How::Within,
             Ok(found) => how_to_replace(&place, &found)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                drop(Beside::create(&place)?);
+                drop(Beside::create(&place, OWNER)?);
                 How::Beside(None)
             }
             Err(error) => return Err(error),
@@ -60,12 +73,30 @@ impl Output {
             path: path.to_owned(),
             place,
             how,
+            mode: EVERYBODY,
         })
+    }
+
+    /// When it is new, nobody but its owner may read it. A file that was there keeps its permissions.
+    #[must_use]
+    pub fn for_owner(mut self) -> Output {
+        self.mode = OWNER;
+        self
     }
 
     /// As it was named.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether writing it can take as long as somebody at its other end likes: it is a pipe or a device, such as a
+    /// terminal.
+    pub fn may_wait(&self) -> bool {
+        match self.how {
+            How::Pipe(_) => true,
+            How::Beside(_) => false,
+            How::Within => fs::metadata(&self.place).is_ok_and(|found| !found.is_file()),
+        }
     }
 
     /// Whether the file at `other` is the same, under whatever name. What is no file, such as `/dev/null`, takes what
@@ -83,19 +114,23 @@ impl Output {
     /// Writes it with `fill`.
     ///
     /// # Errors
-    /// Those of `fill` and the system. What stood there then still does; a file that had to be written in its place is
-    /// empty.
+    /// Those of `fill` and the system, and one for a pipe whose reader takes nothing. What stood there then still does; a
+    /// file that had to be written in its place is empty.
     pub fn write(self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        let Output { place, how, .. } = self;
+        let Output {
+            place, how, mode, ..
+        } = self;
         match how {
             How::Beside(permissions) => {
-                let beside = Beside::create(&place)?;
-                filled(&beside.file, fill)?;
+                // Under its other name, too, nobody reads it who may not.
+                let mode = permissions.as_ref().map_or(mode, PermissionsExt::mode);
+                let beside = Beside::create(&place, mode & EVERYBODY)?;
+                filled(beside.file(), fill)?;
                 if let Some(permissions) = permissions {
-                    beside.file.set_permissions(permissions)?;
+                    beside.file().set_permissions(permissions)?;
                 }
-                settled(&beside.file)?;
-                beside.take_place_of(&place)
+                settled(beside.file())?;
+                beside.take_place_of(&place).map(drop)
             }
             How::Within => {
                 let file = OpenOptions::new()
@@ -110,23 +145,29 @@ impl Output {
                 }
                 outcome
             }
+            How::Pipe(pipe) => filled(&pipe, fill),
         }
     }
 }
 
 fn how_to_replace(place: &Path, found: &Metadata) -> io::Result<How> {
     if !found.is_file() {
-        // Not opened: a pipe would wait for its reader, and a device may do something.
+        // Not opened: a device may do something.
         return Ok(How::Within);
     }
     drop(OpenOptions::new().write(true).open(place)?);
     // Another file in its place would belong to us, and its other names would lead to the old one.
     let is_only_ours = found.uid() == rustix::process::geteuid().as_raw() && found.nlink() == 1;
-    if is_only_ours && Beside::create(place).is_ok() {
+    if is_only_ours && Beside::create(place, OWNER).is_ok() {
         return Ok(How::Beside(Some(found.permissions())));
     }
     Ok(How::Within)
 }
+
+/// The permissions of a file for all, before the umask.
+const EVERYBODY: u32 = 0o666;
+/// The permissions of a file for its owner.
+const OWNER: u32 = 0o600;
 
 /// The name itself is a link in none of its parts but perhaps those above.
 fn name_of(path: &Path) -> Option<PathBuf> {
@@ -137,7 +178,7 @@ fn name_of(path: &Path) -> Option<PathBuf> {
     Some(fs::canonicalize(above).ok()?.join(path.file_name()?))
 }
 
-fn filled(file: &File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn filled(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut writer = BufWriter::new(file);
     fill(&mut writer)?;
     writer.flush()
@@ -156,63 +197,6 @@ fn settled(file: &File) -> io::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// A new file beside another; it goes when it has not taken the place of that.
-struct Beside {
-    file: File,
-    path: PathBuf,
-}
-
-impl Beside {
-    fn create(place: &Path) -> io::Result<Beside> {
-        let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let process = std::process::id();
-        let mut number = 0;
-        loop {
-            let own = format!(".{process}.{number}.part");
-            // A name of 255 bytes leaves no room for more.
-            let kept = name.len().min(NAME_BYTES_MAX - own.len());
-            let mut beside = std::ffi::OsString::new();
-            beside.push(".");
-            beside.push(prefix(name, kept - 1));
-            beside.push(own);
-            let path = place.with_file_name(beside);
-            match OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o666)
-                .open(&path)
-            {
-                Ok(file) => return Ok(Beside { file, path }),
-                Err(error)
-                    if error.kind() == io::ErrorKind::AlreadyExists && number < NAMES_TRIED_MAX =>
-                {
-                    number += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn take_place_of(self, place: &Path) -> io::Result<()> {
-        fs::rename(&self.path, place)
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // Gone already when it has taken its place.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// The bytes of a file's name that Linux's file systems take (NAME_MAX, limits.h).
-const NAME_BYTES_MAX: usize = 255;
-
-fn prefix(name: &std::ffi::OsStr, length: usize) -> &std::ffi::OsStr {
-    use std::os::unix::ffi::OsStrExt;
-    std::ffi::OsStr::from_bytes(&name.as_bytes()[..length.min(name.len())])
 }
 
 #[cfg(test)]
@@ -329,6 +313,46 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_without_a_reader_is_said_and_one_with_a_slow_reader_is_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("fifo");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a pipe");
+        let error = Output::new(&path).expect_err("nobody reads it");
+        assert_eq!(
+            error.to_string(),
+            "it is a pipe that nobody reads: expected a file, or a pipe with its reader"
+        );
+        // An end to write, too, so that it waits for what is written.
+        let both = OpenOptions::new().read(true).write(true).open(&path);
+        let mut end = both.expect("a pipe");
+        let output = Output::new(&path).expect("a pipe");
+        // More than a pipe holds, so that the writer meets it full.
+        let sent = vec![b'y'; 300_000];
+        let bytes = sent.clone();
+        let writer = std::thread::spawn(move || output.write(|out| out.write_all(&bytes)));
+        let mut read = vec![0; sent.len()];
+        io::Read::read_exact(&mut end, &mut read).expect("read");
+        writer.join().expect("no panic").expect("written");
+        assert!(read == sent);
+    }
+
+    #[test]
+    fn a_new_file_for_its_owner_is_read_by_nobody_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        let write = |fill: fn(&mut dyn Write) -> io::Result<()>| {
+            let file = Output::new(&path).expect("writable").for_owner();
+            file.write(fill).expect("written");
+            fs::metadata(&path).expect("it is there").mode() & 0o777
+        };
+        assert_eq!(write(whole), 0o600);
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("ours");
+        assert_eq!(write(whole), 0o640);
+    }
+
+    #[test]
     fn one_file_under_two_names_is_the_same() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
@@ -349,7 +373,7 @@ mod tests {
     #[test]
     fn the_longest_names_can_be_written() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("x".repeat(NAME_BYTES_MAX));
+        let path = directory.path().join("x".repeat(255));
         Output::new(&path)
             .expect("writable")
             .write(whole)

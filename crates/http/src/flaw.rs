@@ -17,6 +17,9 @@ pub(crate) enum LineEnd {
 #[cold]
 pub(crate) fn of_tokenizer(input: &[u8], line_end: LineEnd, error: httparse::Error) -> Refusal {
     let refusal = field::refusal_of(error);
+    if is_tls(input) {
+        return unless_tls(input, refusal);
+    }
     match error {
         // No single line.
         httparse::Error::TooManyHeaders => refusal,
@@ -30,6 +33,24 @@ pub(crate) fn of_tokenizer(input: &[u8], line_end: LineEnd, error: httparse::Err
             of_lines(input, line_end, refusal)
         }
     }
+}
+
+/// `refusal` of the first line, or what `input` is instead of HTTP.
+#[cold]
+pub(crate) fn unless_tls(input: &[u8], refusal: Refusal) -> Refusal {
+    if !is_tls(input) {
+        return refusal;
+    }
+    Refusal {
+        reason: "it looks like TLS, and plain HTTP is spoken here",
+        place: Place::Unknown,
+        ..refusal
+    }
+}
+
+/// Whether `input` begins with a record of a TLS handshake, or with an alert (RFC 8446 5.1).
+fn is_tls(input: &[u8]) -> bool {
+    matches!(input, [21 | 22, 3, 0..=4, ..])
 }
 
 /// `refusal` with the place and the flaw of the first line that has one, if one has.

@@ -60,6 +60,15 @@ pub fn connection_names<'h, 'b>(
         .flat_map(|header| token_list(header.value))
 }
 
+/// [`connection_names`] that are fields: all but those that say how the connection goes on (RFC 9112 9.3).
+pub fn connection_fields<'h, 'b>(
+    headers: &'h [Header<'b>],
+) -> impl Iterator<Item = &'b [u8]> + use<'h, 'b> {
+    connection_names(headers).filter(|name| {
+        !name.eq_ignore_ascii_case(b"close") && !name.eq_ignore_ascii_case(b"keep-alive")
+    })
+}
+
 /// Whether the client takes trailers and keeps them (RFC 9110 10.1.4). TE is for one connection only, so a proxy that
 /// passes trailers on says so again; some servers send none without it.
 pub fn accepts_trailers(headers: &[Header<'_>]) -> bool {
@@ -112,6 +121,8 @@ mod tests {
         ];
         let names: Vec<_> = connection_names(&headers).collect();
         assert_eq!(names, [b"close".as_slice(), b"X-One", b"x-two"]);
+        let fields: Vec<_> = connection_fields(&headers).collect();
+        assert_eq!(fields, [b"X-One".as_slice(), b"x-two"]);
     }
 
     #[test]

@@ -45,4 +45,5 @@ pub use limits::Limits;
 pub use method::Method;
 pub use refusal::{Parsed, Place, Refusal};
 pub use status::reason;
+pub use target::is_authority;
 pub use version::Version;

@@ -103,7 +103,7 @@ fn parse_newer<'h, 'b>(
     match version::judge_unknown(head) {
         Parsed::Complete(()) => {}
         Parsed::Partial => return Parsed::Partial,
-        Parsed::Refused(refusal) => return Parsed::Refused(refusal),
+        Parsed::Refused(refusal) => return Parsed::Refused(flaw::unless_tls(head, refusal)),
     }
     let Some(line_feed) = memchr::memchr(b'\n', head) else {
         return Parsed::Partial;

@@ -155,6 +155,11 @@ impl Authority {
     }
 }
 
+/// Whether `text` is `host[:port]`, with a host and without user information.
+pub fn is_authority(text: &[u8]) -> bool {
+    Authority::parse(text).is_some_and(|authority| authority.host_bytes > 0)
+}
+
 /// `[2001:db8::1]`; the address itself is not judged, only its characters.
 #[cold]
 fn ip_literal_bytes(text: &[u8]) -> Option<usize> {

@@ -65,6 +65,10 @@ fn a_refused_answer_is_told_by_its_line() {
     }
     for (head, wanted) in [
         (
+            "\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{32}",
+            "it looks like TLS, and plain HTTP is spoken here",
+        ),
+        (
             "SSH-2.0-x\r\n\r\n",
             "malformed HTTP version (line 1 of the head)",
         ),
@@ -88,6 +92,10 @@ fn a_refused_answer_is_told_by_its_line() {
 #[test]
 fn a_refused_request_is_told_by_its_line() {
     for (head, wanted) in [
+        (
+            "\u{16}\u{3}\u{1}\u{1}\0\u{1}\0\0\u{7f}\u{3}\u{3}",
+            "it looks like TLS, and plain HTTP is spoken here",
+        ),
         (
             "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
             "a line ends without CR (line 2 of the head)",

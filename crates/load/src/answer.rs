@@ -39,6 +39,8 @@ pub(crate) enum Lost {
     Ended,
     /// The peer ended the connection within the answer.
     Cut,
+    /// Bytes came behind an answer that nobody had asked for; what is due was not written.
+    Unasked,
     /// It is no answer to the request.
     Refused(&'static str),
 }

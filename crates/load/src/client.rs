@@ -1,5 +1,7 @@
 //! What the connections of one core share: the requests to send, what may still be sent, and what has come of it.
 
+mod outstanding;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -250,10 +252,16 @@ impl Client {
             return end;
         }
         let now = self.core.now_exact();
+        if now < self.measured_from.get() {
+            // Nothing was measured: no rate is of what came until now.
+            self.begin_measuring();
+        }
         let over = self.budget.get().end().map_or(now, |end| end.min(now));
+        // Before the rest, which is no part of the run.
+        let elapsed = self.elapsed();
         self.miss_all(over);
         let end = End {
-            elapsed: self.elapsed(),
+            elapsed,
             time: ThreadTime::now().since(self.time_before.get()),
             worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
             busy_max: self.core.take_busy_max(),
@@ -264,54 +272,11 @@ impl Client {
         end
     }
 
-    /// Whether answers are still due.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.in_flight.get() > 0
-    }
-
-    /// All that was due before `over` and never sent is missed.
-    fn miss_all(&self, over: Instant) {
-        if let Source::Open(dispatch) = &self.source {
-            dispatch.end(over);
-            let waits = dispatch.waits();
-            self.record.borrow_mut().unanswered.response.merge(&waits);
-            return;
-        }
-        let mut left = self.budget.get().left().unwrap_or(u64::MAX);
-        for schedule in &self.schedules {
-            let mut next = schedule.get();
-            while next.peek() < over && left > 0 {
-                let count = self.turn.min(left);
-                left -= count;
-                self.missed.set(self.missed.get() + count);
-                let wait = over.nanoseconds_since(next.peek());
-                let mut record = self.record.borrow_mut();
-                record.unanswered.response.record_many(wait, count);
-                next.next();
-            }
-        }
-    }
-
     /// Requests that were due and never sent.
     pub(crate) fn missed(&self) -> u64 {
         match &self.source {
             Source::Open(dispatch) => dispatch.missed(),
             Source::Closed | Source::Think(..) | Source::Own => self.missed.get(),
-        }
-    }
-
-    /// Nobody waits for answers any more: what is known of those that have not come is how long they have not.
-    pub(crate) fn give_up(&self) {
-        let now = self.core.now_exact();
-        let mut record = self.record.borrow_mut();
-        for waiting in &self.waiting {
-            let Waiting {
-                start,
-                ready,
-                count,
-            } = waiting.take();
-            let [response, service] = [start, ready].map(|since| now.nanoseconds_since(since));
-            record.unanswered.record(response, service, count);
         }
     }
 
@@ -555,7 +520,7 @@ impl Client {
         let in_flight = self.in_flight.get() - requests;
         self.in_flight.set(in_flight);
         // Connections that wait for their next turn need not find out one by one.
-        if in_flight == 0 && self.budget.get().is_spent() {
+        if in_flight == 0 && (self.budget.get().is_spent() || self.end.get().is_some()) {
             self.core.stop(Duration::ZERO);
         }
     }
@@ -564,6 +529,9 @@ impl Client {
     fn leave(&self, work: &mut Work) {
         let left = std::mem::take(&mut work.due) + std::mem::take(&mut work.rest);
         self.in_flight.set(self.in_flight.get() - left);
+        if self.in_flight.get() == 0 && self.end.get().is_some() {
+            self.core.stop(Duration::ZERO);
+        }
     }
 
     pub(crate) async fn connect(&self) -> Result<Transport, NotConnected> {
@@ -722,6 +690,8 @@ impl Client {
             Ok(()) if work.due == 0 => return,
             // Nothing had been written that could be lost.
             Err(Lost::Unwritten) => return,
+            // The same, and the answer before had more bytes than it should have.
+            Err(Lost::Unasked) => return record.unasked(),
             _ if self.may_repeat(stream, work, &end) => {
                 record.resent += work.due;
                 return;
@@ -764,7 +734,9 @@ impl Client {
                 let has_ended = error.kind == Kind::Os(Errno::PIPE);
                 work.is_kept() && has_ended && work.is_unread(stream)
             }
-            Err(Lost::Unwritten | Lost::Broken(_) | Lost::Cut | Lost::Refused(_)) => false,
+            Err(
+                Lost::Unwritten | Lost::Unasked | Lost::Broken(_) | Lost::Cut | Lost::Refused(_),
+            ) => false,
         };
         let mix = &self.plan.mix;
         let mut numbers = work.number..work.number + work.due;

@@ -111,7 +111,7 @@ fn exchange(
                 }
             }
             if !input.is_empty() {
-                return Err(Lost::Refused("more bytes than the answers have"));
+                return Err(Lost::Unasked);
             }
             client.sample_once(stream, work);
             if last == Last::Yes {
@@ -128,7 +128,7 @@ async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
     match found {
         Poll::Pending => Ok(()),
         Poll::Ready(Ok(0) | Err(_)) => Err(Lost::Unwritten),
-        Poll::Ready(Ok(_)) => Err(Lost::Refused("bytes came that nobody had asked for")),
+        Poll::Ready(Ok(_)) => Err(Lost::Unasked),
     }
 }
 

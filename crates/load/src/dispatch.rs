@@ -11,6 +11,7 @@ use std::time::Duration;
 use onrush_engine::{Core, Instant};
 use onrush_measure::histogram::Histogram;
 
+use crate::backlog::{Backlog, NEVER};
 use crate::pace::arrivals::Arrivals;
 use crate::stop::Budget;
 
@@ -30,22 +31,10 @@ pub(crate) struct Turn {
     pub(crate) was_awaited: bool,
 }
 
-/// When there are no more arrivals.
-const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
-
 struct State {
-    arrivals: Arrivals,
-    begin: Instant,
-    /// No arrival counts from then on.
-    end: Option<Instant>,
-    /// Requests of a turn.
-    turn: u64,
-    /// Requests that are still to come, those that are missed among them; `None` without a bound.
-    left: Option<u64>,
+    backlog: Backlog,
     /// What was due until then was released late, though connections were free.
     late_until: Instant,
-    /// When the next arrival is due, or `NEVER`.
-    due: Instant,
     /// Connections that wait, the one that has waited longest first.
     idle: VecDeque<(u32, Waker)>,
     /// For each connection, the turn it was given and has not taken.
@@ -70,13 +59,8 @@ impl Dispatch {
         catch_up: Option<Duration>,
     ) -> Dispatch {
         Dispatch(RefCell::new(State {
-            arrivals,
-            turn,
-            left: None,
+            backlog: Backlog::new(arrivals, turn),
             late_until: Instant::default(),
-            begin: Instant::default(),
-            end: None,
-            due: NEVER,
             idle: VecDeque::with_capacity(connections),
             given: vec![None; connections].into(),
             catch_up,
@@ -89,9 +73,7 @@ impl Dispatch {
 
     /// The run begins, and has this budget.
     pub(crate) fn begin(&self, begin: Instant, budget: Budget) {
-        let state = &mut *self.0.borrow_mut();
-        (state.begin, state.end, state.left) = (begin, budget.end(), budget.left());
-        state.look();
+        self.0.borrow_mut().backlog.begin(begin, budget);
     }
 
     /// Waits until connection `index` has requests to make, whose intended start may have passed; `None` when the run is
@@ -112,7 +94,7 @@ impl Dispatch {
             let now = core.now_exact();
             state.release(now);
             state.leave_out(now);
-            if state.due <= now {
+            if state.backlog.due() <= now {
                 return Poll::Ready(Some(state.next()));
             }
             if state.is_over {
@@ -144,8 +126,9 @@ impl Dispatch {
             if state.is_over {
                 return Poll::Ready(None);
             }
-            if !state.idle.is_empty() && state.due != NEVER {
-                return Poll::Ready(Some(state.due));
+            let due = state.backlog.due();
+            if !state.idle.is_empty() && due != NEVER {
+                return Poll::Ready(Some(due));
             }
             state.runner = Some(context.waker().clone());
             Poll::Pending
@@ -161,10 +144,7 @@ impl Dispatch {
                 state.miss(turn, now);
             }
         }
-        while state.due < now {
-            let turn = state.next();
-            state.miss(turn, now);
-        }
+        state.miss_late(Duration::ZERO, now);
         state.close();
     }
 
@@ -173,9 +153,18 @@ impl Dispatch {
         self.0.borrow_mut().miss(turn, now);
     }
 
-    /// For how long what was missed had been due, in nanoseconds.
-    pub(crate) fn waits(&self) -> Histogram {
-        self.0.borrow().waits.clone()
+    /// Adds to `waits` for how long what was missed had been due, and what is due at `now` has been, in nanoseconds.
+    pub(crate) fn add_waits(&self, now: Instant, waits: &mut Histogram) {
+        let state = self.0.borrow();
+        if state.missed > 0 {
+            waits.merge(&state.waits);
+        }
+        if !state.is_over && state.backlog.due() < now {
+            let mut backlog = state.backlog.clone();
+            backlog.take_late(Duration::ZERO, now, |wait, count| {
+                waits.record_many(wait.as_nanos() as u64, count);
+            });
+        }
     }
 
     /// Requests that were due and nobody made.
@@ -189,7 +178,7 @@ impl State {
     fn release(&mut self, now: Instant) {
         while !self.idle.is_empty() {
             self.leave_out(now);
-            if self.due > now {
+            if self.backlog.due() > now {
                 return;
             }
             self.late_until = now;
@@ -204,10 +193,24 @@ impl State {
         let Some(catch_up) = self.catch_up else {
             return;
         };
-        while self.due != NEVER && self.due + catch_up < now {
-            let turn = self.next();
-            self.miss(turn, now);
+        self.miss_late(catch_up, now);
+        if self.backlog.is_spent() {
+            self.close();
         }
+    }
+
+    /// Leaves out what has been due for longer than `late`.
+    fn miss_late(&mut self, late: Duration, now: Instant) {
+        let State {
+            backlog,
+            missed,
+            waits,
+            ..
+        } = self;
+        backlog.take_late(late, now, |wait, count| {
+            *missed += count;
+            waits.record_many(wait.as_nanos() as u64, count);
+        });
     }
 
     fn miss(&mut self, turn: Turn, now: Instant) {
@@ -218,36 +221,22 @@ impl State {
 
     /// Takes the next arrival, whenever it is due.
     fn next(&mut self) -> Turn {
-        let count = self.left.map_or(self.turn, |left| left.min(self.turn));
-        let turn = Turn {
-            start: self.due,
-            number: self.arrivals.number(),
-            count,
-            was_awaited: self.due <= self.late_until,
-        };
-        self.left = self.left.map(|left| left - count);
-        self.arrivals.advance();
-        self.look();
-        if self.arrivals.peek().is_none() || self.left == Some(0) {
+        let taken = self.backlog.next();
+        if self.backlog.is_spent() {
             self.close();
         }
-        turn
+        Turn {
+            start: taken.start,
+            number: taken.number,
+            count: taken.count,
+            was_awaited: taken.start <= self.late_until,
+        }
     }
 
     fn close(&mut self) {
         self.is_over = true;
         self.runner.take().into_iter().for_each(Waker::wake);
         self.idle.drain(..).for_each(|(_, waker)| waker.wake());
-    }
-
-    fn look(&mut self) {
-        let due = self
-            .arrivals
-            .peek()
-            .map(|after| self.begin + Duration::from_nanos(after));
-        let is_left = self.left != Some(0);
-        let within = due.filter(|due| is_left && self.end.is_none_or(|end| *due < end));
-        self.due = within.unwrap_or(NEVER);
     }
 }
 

@@ -40,6 +40,10 @@ pub struct Evidence {
     pub requests_sent: u64,
     /// Answers received.
     pub answers: u64,
+    /// Answers whose times were measured, late ones among them: those behind ramp and warm-up. None while more may come, and
+    /// in results of versions that did not say.
+    #[serde(default)]
+    pub measured: Option<u64>,
     /// Requests that failed.
     pub failures: u64,
     /// Requests whose answer had not come when the run ended.
@@ -51,6 +55,9 @@ pub struct Evidence {
     pub resent: u64,
     /// Requests that failed because nothing arrived in time.
     pub timeouts: u64,
+    /// Answers behind which bytes came that nobody had asked for.
+    #[serde(default)]
+    pub unasked: u64,
     /// Whether requests = answers + failures + unfinished, and every histogram holds as many values as it should.
     pub is_count_consistent: bool,
     /// The time from intended start to written that 99 of 100 requests did not exceed; none without requests.

@@ -99,7 +99,7 @@ pub struct Figures {
     pub unexpected: u64,
     /// Of these, requests for whose answer nothing arrived in time.
     pub timeouts: u64,
-    /// How long requests without an answer had waited; of a run under way none.
+    /// How long requests without an answer had waited; of a run under way, those that are still open among them.
     pub unanswered: Unanswered,
     /// Requests without an answer at the end.
     pub unfinished: u64,

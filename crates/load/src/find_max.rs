@@ -16,8 +16,8 @@ use onrush_measure::units;
 use serde::Serialize;
 
 use crate::limits::{
-    FIND_CONFIRM_MAX, FIND_PRECISION, FIND_RATE_START, FIND_TRIALS_MAX, FIND_TRIALS_PER_RATE,
-    RATE_MAX,
+    FIND_CONFIRM_MAX, FIND_PRECISION, FIND_RATE_KEPT, FIND_RATE_START, FIND_TRIALS_MAX,
+    FIND_TRIALS_PER_RATE, RATE_MAX,
 };
 use crate::report::Report;
 
@@ -36,6 +36,19 @@ pub enum Held {
     RateNotKept,
     /// Nothing can be said of the target: the generator was the limit.
     GeneratorLimit,
+}
+
+/// Whether the target kept up with the rate of the trial `report`: it answered as large a share of what was due as it has
+/// to. Answers that came shortly behind the end count, and so do requests without an answer at the end, as far as a target
+/// that keeps up has them: rate times mean response time are under way at any moment (Little's law), give or take two
+/// standard deviations of a Poisson distribution. Those beyond are a queue that grew.
+pub fn keeps_up(report: &Report) -> bool {
+    let due = report.asked_for() as f64;
+    let mean_s = report.latency_us.mean.unwrap_or_default() / 1e6;
+    let under_way = due / report.duration_s.max(f64::MIN_POSITIVE) * mean_s;
+    let usual = (under_way + 2.0 * under_way.sqrt() + 1.0).floor();
+    let open = (report.unfinished as f64).min(usual);
+    report.requests as f64 + open >= due * FIND_RATE_KEPT
 }
 
 /// One trial, for the table and for the curve.
@@ -525,6 +538,33 @@ mod tests {
             }
             Answer::Never { .. } | Answer::Unsteady { .. } => panic!("{answer}"),
         }
+    }
+
+    #[test]
+    fn a_target_keeps_up_when_no_more_is_open_at_the_end_than_at_any_moment() {
+        let kept = |requests: u64, unfinished: u64, mean_ms: f64, missed: u64, failures: u64| {
+            let mut report = Report {
+                duration_s: 5.0,
+                requests,
+                unfinished,
+                missed,
+                ..Report::default()
+            };
+            report.latency_us.mean = Some(mean_ms * 1000.0);
+            report.evidence.failures = failures;
+            keeps_up(&report)
+        };
+        // 100 per second at a constant 60 ms, and 20 per second at half a second each.
+        assert!(kept(494, 6, 60.0, 0, 0));
+        assert!(kept(90, 10, 500.0, 0, 0));
+        assert!(kept(5000, 0, 1.0, 0, 0));
+        // The same left open where answers take 1 ms.
+        assert!(!kept(480, 20, 1.0, 0, 0));
+        // 950 of 1,000 per second: the queue grows, to twice the mean wait.
+        assert!(!kept(4750, 250, 125.0, 0, 0));
+        // Never sent, and failed.
+        assert!(!kept(4900, 0, 60.0, 100, 0));
+        assert!(!kept(4900, 0, 60.0, 0, 100));
     }
 
     #[test]

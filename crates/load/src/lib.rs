@@ -19,9 +19,11 @@ pub mod pace;
 pub mod stop;
 
 pub mod run;
+mod seconds;
 
 pub mod requests;
 
+mod backlog;
 mod connection;
 mod dispatch;
 mod gate;

@@ -77,6 +77,10 @@ pub const LOST_AFTER: Duration = Duration::from_secs(10);
 /// Seconds of a run that are kept one by one: an hour, 1.2 MB. Of a longer run each entry is two, four, ... seconds.
 pub const HISTORY_ENTRIES: usize = 3600;
 
+/// What is left behind the last whole second and is a row though nothing happened in it: a tenth of it. A shorter rest is how
+/// late the end was, and would look like a fall to nothing.
+pub const LAST_ROW_MIN: Duration = Duration::from_millis(100);
+
 /// Memory for the latencies of these seconds, taken at the start. A second takes about 4 KB on loopback, 15 KB with all
 /// magnitudes from microseconds to seconds; when it is full, seconds are joined as with [`HISTORY_ENTRIES`].
 pub const HISTORY_BYTES: usize = 4 * 1024 * 1024;
@@ -96,9 +100,6 @@ pub const START_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long answers are waited for at the end, which are then counted as late and not measured: h1load's. A target that
 /// was not given this time would see its last answers fail.
 pub const SOFT_STOP: Duration = Duration::from_millis(500);
-
-/// How often a core looks whether the last answers are there, or the other cores ready: not noticed by anybody.
-pub const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Between the moment at which the last of several cores is ready and the start: time for the others to learn of it.
 pub const START_DELAY: Duration = Duration::from_millis(3);
@@ -247,7 +248,7 @@ pub const FIND_RATE_START: u64 = 1000;
 /// about as much.
 pub const FIND_PRECISION: f64 = 1.05;
 
-/// A trial whose target answered less than this share of the rate did not keep up with it.
+/// A trial whose target answered less than this share of what was due, or usually has it under way, did not keep up with it.
 pub const FIND_RATE_KEPT: f64 = 0.99;
 
 /// Trials of a rate on the way, of which the majority decides.

@@ -8,6 +8,8 @@
 //!  distribution              │ percentiles
 //! ```
 
+mod percentiles;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use onrush_measure::units;
@@ -25,6 +27,7 @@ use crate::figures::{Figures, Kind};
 use crate::limits::LIVE_ROWS_MAX;
 use crate::report::SecondRow;
 use crate::verdict::{State, Verdict};
+use percentiles::{draw_percentiles, in_short};
 
 /// Everything the view knows.
 #[derive(Clone, Debug, Default)]
@@ -187,32 +190,6 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             frame.render_widget(gauge, progress);
         }
     }
-}
-
-/// The response times that everybody asks for, in 36 columns.
-fn in_short(live: &Live) -> Line<'static> {
-    let response = live.figures.times.of(Kind::Response);
-    if response.count() == 0 {
-        return Line::from(" no answers yet").dark_gray();
-    }
-    let time = |ns: u64| units::nanoseconds(ns as f64).replace(' ', "");
-    let supported = |percentile: f64| {
-        onrush_measure::percentile::supported(response.count()).any(|of| of == percentile)
-    };
-    let figure = |percentile: f64| match supported(percentile) {
-        true => time(response.value_at(percentile)),
-        false => "-".to_owned(),
-    };
-    let parts = [
-        (" p50 ", figure(50.0), Color::Green),
-        ("  p99 ", figure(99.0), Color::Yellow),
-        ("  max ", time(response.max()), Color::Reset),
-    ];
-    let spans = parts.into_iter().flat_map(|(name, value, colour)| {
-        let value = Span::styled(value, Style::new().fg(colour).bold());
-        [Span::raw(name).dark_gray(), value]
-    });
-    spans.collect()
 }
 
 fn block(title: impl Into<Line<'static>>) -> Block<'static> {
@@ -401,44 +378,6 @@ fn draw_statuses(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(table, area);
 }
 
-/// The percentiles that so many values support, as many as there is room for: those go first that are asked for least.
-fn shown_percentiles(count: u64, room: usize) -> Vec<f64> {
-    let mut shown: Vec<f64> = onrush_measure::percentile::supported(count).collect();
-    for least in [75.0, 95.0, 90.0] {
-        if shown.len() > room {
-            shown.retain(|percentile| *percentile != least);
-        }
-    }
-    shown
-}
-
-fn draw_percentiles(frame: &mut Frame<'_>, area: Rect, live: &Live) {
-    let kinds = [Kind::Response, Kind::Service, Kind::SendLag];
-    let times = &live.figures.times;
-    let count = times.of(Kind::Response).count();
-    // Borders and names aside.
-    let room = usize::from(area.height.saturating_sub(3));
-    let rows: Vec<Row<'_>> = shown_percentiles(count, room)
-        .into_iter()
-        .map(|percentile| {
-            let value = |kind| units::nanoseconds(times.of(kind).value_at(percentile) as f64);
-            let name = format!("{} %", units::percentile(percentile));
-            Row::new(std::iter::once(name).chain(kinds.map(value)))
-        })
-        .collect();
-    let head = Row::new(["", "response", "service", "send lag"]).dark_gray();
-    let widths = [
-        Constraint::Length(10),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Min(8),
-    ];
-    let table = Table::new(rows, widths)
-        .header(head)
-        .block(block(" percentiles so far "));
-    frame.render_widget(table, area);
-}
-
 #[cfg(test)]
 mod tests {
     use ratatui::Terminal;
@@ -514,6 +453,23 @@ mod tests {
             assert!(screen.contains(part), "{part} in\n{screen}");
         }
         assert!(!screen.contains("timeout"), "none happened:\n{screen}");
+    }
+
+    #[test]
+    fn what_is_not_answered_shows_in_the_percentiles_that_it_may_change() {
+        let mut live = live(30);
+        for _ in 0..9_000 {
+            live.figures
+                .unanswered
+                .record(2_000_000_000, 3_000_000_000, 1);
+        }
+        let screen = drawn(&live, 120, 40);
+        assert!(screen.contains("p50 9.50ms  p99 >2s  max >2s"), "{screen}");
+        assert!(screen.contains(">3s"), "service times, too: {screen}");
+        // Nothing was answered at all.
+        live.figures.times = crate::times::Times::default();
+        let screen = drawn(&live, 120, 40);
+        assert!(screen.contains("p50 >2s  p99 >2s  max >2s"), "{screen}");
     }
 
     #[test]

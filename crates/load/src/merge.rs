@@ -3,10 +3,9 @@
 //! Histograms, counts and seconds add; percentiles come from the added histograms, since those of parts cannot be
 //! averaged. What would not add up to one run is refused.
 
+mod members;
 mod rates;
 mod rows;
-
-use std::collections::BTreeMap;
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
@@ -15,7 +14,7 @@ use self::rates::Measured;
 use crate::evidence::{Evidence, OwnPart};
 use crate::figures::Kind;
 use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
-use crate::report::{Asked, Histograms, Latency, Report, RequestRow, ShardRow, TlsRow};
+use crate::report::{Asked, Histograms, Latency, PartRow, Report, RequestRow, TlsRow};
 use crate::standing::response_mean_us;
 use crate::times::Times;
 use crate::unanswered::Unanswered;
@@ -42,15 +41,14 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for other in others {
         check_same(first, other)?;
     }
-    check_parts(parts)?;
-    check_distinct(parts)?;
+    let members = members::of(parts)?;
     let span = Span::of(parts)?;
     let times = sum_times(parts)?;
     let unanswered = sum_unanswered(parts)?;
     let sum = |count: fn(&Report) -> u64| parts.iter().map(|part| count(&part.report)).sum();
     let requests: u64 = sum(|report| report.requests);
     let bytes: u64 = sum(|report| report.bytes);
-    let verdict = verdict(parts, &span);
+    let verdict = verdict(parts, &members, &span);
     let seconds = rows::sum(parts, &span)?;
     let measured = Measured::of(parts, &seconds, &span);
     let none = Histogram::new();
@@ -91,6 +89,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         began_unix_s: Some(span.began),
         clock: clock(parts, &span),
         histograms: Some(Histograms::of(&times, &unanswered)),
+        parts: members,
         verdict,
         times,
         unanswered,
@@ -163,11 +162,13 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
         no_local_port: sum(|evidence| evidence.no_local_port),
         requests_sent: sum(|evidence| evidence.requests_sent),
         answers: sum(|evidence| evidence.answers),
+        measured: Some(times.of(Kind::Response).count()),
         failures: sum(|evidence| evidence.failures),
         unfinished: sum(|evidence| evidence.unfinished),
         late: sum(|evidence| evidence.late),
         resent: sum(|evidence| evidence.resent),
         timeouts: sum(|evidence| evidence.timeouts),
+        unasked: sum(|evidence| evidence.unasked),
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
         duration_s: thousandths(span.length()),
@@ -264,62 +265,6 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
         return differ("pipelines", pipeline(one), pipeline(two));
     }
     Ok(())
-}
-
-/// Refuses a result that is there twice, as the same file or as a copy: it would count twice. No two generators measure
-/// the same to the last digit, and begin in the same microsecond.
-fn check_distinct(parts: &[Part]) -> Result<(), String> {
-    let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    for Part { name, report } in parts {
-        if let Some(other) = known.insert(report.to_json(), name) {
-            return Err(format!(
-                "{other} and {name} cannot be merged: they are the same result, which would count twice; name each generator's once"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses generators of which two made the same part of a run, or that divided it differently.
-fn check_parts(parts: &[Part]) -> Result<(), String> {
-    let mut made: BTreeMap<ShardRow, &str> = BTreeMap::new();
-    for part in parts {
-        let Some(shard) = part.report.options.shard else {
-            continue;
-        };
-        let (name, ShardRow { part, of }) = (&part.name, shard);
-        if let Some((other, other_name)) = made.iter().find(|(other, _)| other.of != of) {
-            return Err(format!(
-                "{other_name} and {name} cannot be merged: one is a part of {}, the other of {of}",
-                other.of
-            ));
-        }
-        if let Some(other_name) = made.insert(shard, name) {
-            return Err(format!(
-                "{other_name} and {name} cannot be merged: both are part {part} of {of}, which was so made twice"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// The parts of the run that are not there, where all that are say which they are.
-fn missing(parts: &[Part]) -> Option<Reason> {
-    let shards = parts.iter().map(|part| part.report.options.shard);
-    let shards: Vec<ShardRow> = shards.collect::<Option<_>>()?;
-    let of = shards.first()?.of;
-    let is_missing = |part: &u64| shards.iter().all(|shard| shard.part != *part);
-    // One name is enough: there may be as many as somebody could type.
-    let first = (1..=of).find(is_missing)?;
-    Some(Reason {
-        state: State::Suspect,
-        what: "parts of the run are missing".to_owned(),
-        measured: format!("{} of {of}", of - shards.len() as u64),
-        bound: "none".to_owned(),
-        remedy: format!(
-            "the load was smaller than it was to be, or its results are: name the files of all parts, such as that of --shard {first}/{of}"
-        ),
-    })
 }
 
 /// What is known of all clocks: as much as of the worst.
@@ -442,10 +387,11 @@ pub fn times_of(report: &Report) -> Result<Times, String> {
         let latency = report.latency_of(kind);
         if let (Some(mean), Some(max)) = (latency.mean, latency.max) {
             let bins = std::mem::take(times.of_mut(kind));
-            // That of a request without an answer is not one of theirs.
+            let max = (max * 1000.0).round() as u64;
             let max = match latency.is_at_least("max") {
-                true => bins.max(),
-                false => (max * 1000.0).round() as u64,
+                // That of a request without an answer, which had waited longer, is not one of theirs.
+                true => max.min(bins.max()),
+                false => max,
             };
             *times.of_mut(kind) = bins.with_exact(mean * 1000.0, max);
         }
@@ -500,7 +446,7 @@ fn sum_tls(one: TlsRow, other: TlsRow) -> TlsRow {
 }
 
 /// The worst of all, and whether they really ran together.
-fn verdict(parts: &[Part], span: &Span) -> Verdict {
+fn verdict(parts: &[Part], members: &[PartRow], span: &Span) -> Verdict {
     let of_part = |part: &Part| -> Vec<Reason> {
         let named = |reason: &Reason| Reason {
             what: format!("{}: {}", part.name, reason.what),
@@ -509,7 +455,7 @@ fn verdict(parts: &[Part], span: &Span) -> Verdict {
         part.report.verdict.reasons.iter().map(named).collect()
     };
     let mut reasons: Vec<Reason> = parts.iter().flat_map(of_part).collect();
-    reasons.extend(missing(parts));
+    reasons.extend(members::missing(members));
     reasons.extend(unsynchronized(parts, span));
     let apart = 1.0 - span.together / span.length();
     if apart > MERGE_SKEW_SHARE_MAX {
@@ -537,7 +483,7 @@ pub fn headline(parts: &[Part], merged: &Report) -> String {
     format!(
         "{}: {} generators ({}), {} connections over {} threads",
         merged.target,
-        parts.len(),
+        merged.parts.len(),
         names.join(", "),
         units::count(merged.options.connections as u64),
         units::count(merged.options.threads as u64),
@@ -546,7 +492,7 @@ pub fn headline(parts: &[Part], merged: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::SecondRow;
+    use crate::report::{SecondRow, ShardRow};
 
     use super::*;
 
@@ -615,6 +561,25 @@ mod tests {
             report: Report::from_json(&one.report.to_json()).expect("what was written"),
         };
         let other = part("c", 1000.2, 1..=100);
+        let sum = merge(&[one.clone(), other.clone()]).expect("they are two");
+        assert_eq!(sum.parts.len(), 2);
+        let sum = Part {
+            name: "sum".to_owned(),
+            report: Report::from_json(&sum.to_json()).expect("what was written"),
+        };
+        let third = part("d", 1000.3, 1..=100);
+        for same in [&one, &other] {
+            let said = refusal(&[third.clone(), sum.clone(), same.clone()]);
+            let begins = format!("sum and {} cannot be merged: they are the same", same.name);
+            assert!(said.starts_with(&begins), "{said}");
+        }
+        let all = merge(&[sum.clone(), third.clone()]).expect("each is there once");
+        assert_eq!((all.parts.len(), all.requests), (3, 300));
+        let again = Part {
+            name: "all".to_owned(),
+            report: all,
+        };
+        assert!(refusal(&[again, sum]).contains("have one in common"));
         let said = refusal(&[one.clone(), other.clone(), copy]);
         assert!(
             said.starts_with("a and b cannot be merged: they are the same"),
@@ -691,7 +656,7 @@ mod tests {
 
     #[test]
     fn the_worst_verdict_counts_and_its_reasons_name_their_generator() {
-        let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.0, 1..=300)];
+        let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.1, 1..=300)];
         parts[1].report.verdict = Verdict::from(vec![Reason {
             state: State::Invalid,
             what: "something".to_owned(),
@@ -736,7 +701,22 @@ mod tests {
             "{reason}"
         );
         let twice = of_run(&[(1, 3), (1, 3)]).unwrap_err();
-        assert!(twice.contains("both are part 1 of 3"), "{twice}");
+        assert!(twice.contains("have part 1 of 3"), "{twice}");
+        // A sum has the parts that it was made of.
+        let pair = Part {
+            name: "pair".to_owned(),
+            report: of_run(&[(1, 3), (3, 3)]).unwrap(),
+        };
+        let with = |number| {
+            let mut part = part("x", 1000.1, 1..=300);
+            part.report.options.shard = Some(ShardRow {
+                part: number,
+                of: 3,
+            });
+            merge(&[pair.clone(), part])
+        };
+        assert_eq!(with(2).unwrap().parts.len(), 3);
+        assert!(with(3).unwrap_err().contains("have part 3 of 3"));
         let different = of_run(&[(1, 3), (2, 2)]).unwrap_err();
         assert!(
             different.contains("a part of 3, the other of 2"),

@@ -163,6 +163,19 @@ impl Schedule {
         self.begin + Duration::from_nanos(u64::try_from(after).unwrap_or(u64::MAX))
     }
 
+    /// How many turns the connection has before `moment`.
+    pub(crate) fn turns_before(&self, moment: Instant) -> u64 {
+        let after = u128::from(moment.nanoseconds_since(self.begin));
+        let requests = (after * self.rate).div_ceil(1_000_000_000);
+        let requests = requests.saturating_sub(u128::from(self.next));
+        u64::try_from(requests.div_ceil(u128::from(self.step))).unwrap_or(u64::MAX)
+    }
+
+    /// Passes over so many turns.
+    pub(crate) fn skip(&mut self, turns: u64) {
+        self.next += self.step * turns;
+    }
+
     /// The same, and goes on to the turn behind it.
     pub(crate) fn next(&mut self) -> Instant {
         let start = self.peek();

@@ -45,13 +45,15 @@ pub(crate) enum Failure {
     UnexpectedStatus,
     /// The body of an answer did not have what was expected.
     UnexpectedBody,
+    /// Bytes came behind an answer that nobody had asked for.
+    UnexpectedBytes,
     /// Anything else the kernel said.
     Other,
 }
 
 impl Failure {
     /// All kinds, in the order of reports.
-    pub(crate) const ALL: [Failure; 15] = [
+    pub(crate) const ALL: [Failure; 16] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
         Failure::ConnectNoPort,
@@ -66,6 +68,7 @@ impl Failure {
         Failure::Protocol,
         Failure::UnexpectedStatus,
         Failure::UnexpectedBody,
+        Failure::UnexpectedBytes,
         Failure::Other,
     ];
 
@@ -86,6 +89,7 @@ impl Failure {
             Failure::Protocol => "protocol",
             Failure::UnexpectedStatus => "unexpected_status",
             Failure::UnexpectedBody => "unexpected_body",
+            Failure::UnexpectedBytes => "unexpected_bytes",
             Failure::Other => "other",
         }
     }
@@ -279,6 +283,14 @@ impl Record {
         if let Some(kind) = self.kinds.get_mut(kind) {
             kind.unexpected += 1;
         }
+    }
+
+    /// Bytes came behind an answer that nobody had asked for. The answer has been counted, and no request is lost by it.
+    pub(crate) fn unasked(&mut self) {
+        self.count(Failure::UnexpectedBytes, 1);
+        self.tally.unexpected += 1;
+        self.unexpected
+            .get_or_insert_with(|| "bytes behind it that nobody had asked for".to_owned());
     }
 
     /// A connection is ready for requests, so many nanoseconds after its first packet.

@@ -56,7 +56,7 @@ pub struct Report {
     /// Answers per second, of [`measured_s`](Self::measured_s).
     pub rps: f64,
     /// How long the part of the run took that rates are of: without ramp and warm-up, and without the time in which the
-    /// target was dead.
+    /// target was dead; at a set rate only without that at the end.
     #[serde(default)]
     pub measured_s: f64,
     /// Bytes received, heads and bodies.
@@ -134,6 +134,9 @@ pub struct Report {
     /// Every time that was measured, for [`merge`](crate::merge) and [`compare`](crate::compare).
     #[serde(default)]
     pub histograms: Option<Histograms>,
+    /// Of a sum, the results that it is made of; empty in others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartRow>,
     /// Whether the run may be believed.
     #[serde(default)]
     pub verdict: Verdict,
@@ -275,6 +278,15 @@ pub struct ShardRow {
     pub part: u64,
     /// How many there are.
     pub of: u64,
+}
+
+/// One result that a sum is made of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartRow {
+    /// A name for what it measured: equal for copies of one result.
+    pub digest: String,
+    /// Which part of the run it was.
+    pub shard: Option<ShardRow>,
 }
 
 /// Latencies in microseconds; none without answers.
@@ -428,7 +440,11 @@ impl Report {
             .map(|(core, outcome)| busy(plan.cpu_of(core), outcome))
             .collect();
         let silence = silence(&found, &record, elapsed);
-        let window = Window::of(outcomes, &silence, elapsed);
+        let window = Window::of(
+            outcomes,
+            silence.left_out(plan.due_within(elapsed)),
+            elapsed,
+        );
         let evidence = evidence(&found, &record, elapsed, &silence);
         let times = found.times;
         let blocks = Blocks::of(&found.history);
@@ -471,6 +487,7 @@ impl Report {
             histograms: Some(Histograms::of(&times, &record.unanswered)),
             verdict: Verdict::of(&evidence),
             evidence,
+            parts: Vec::new(),
             times,
             unanswered: record.unanswered.clone(),
             history: found.history,
@@ -519,9 +536,14 @@ impl Report {
         self.requests + self.errors - self.unexpected()
     }
 
+    /// All requests that were to be made: answered, failed, unfinished or never sent.
+    pub fn asked_for(&self) -> u64 {
+        self.requests + self.evidence.failures + self.unfinished + self.missed
+    }
+
     /// Of the errors, answers that were other than expected.
     fn unexpected(&self) -> u64 {
-        let kinds = ["unexpected_status", "unexpected_body"];
+        let kinds = ["unexpected_status", "unexpected_body", "unexpected_bytes"];
         let counts = kinds
             .iter()
             .filter_map(|kind| self.errors_by_kind.get(*kind));
@@ -651,10 +673,9 @@ impl Latency {
             figures.intervals.retain(|(of, _)| of != name);
             figures.at_least.push(name.clone());
         }
-        if waits.max() > latency.max() {
-            figures.max = Some(units::microseconds(waits.max()));
-            figures.at_least.push("max".to_owned());
-        }
+        // Each of them may take longer than all that were answered, whatever it had waited so far.
+        figures.max = Some(units::microseconds(waits.max().max(latency.max())));
+        figures.at_least.push("max".to_owned());
         figures
     }
 
@@ -769,9 +790,8 @@ struct Window {
 }
 
 impl Window {
-    fn of(outcomes: &[Outcome], silence: &Silence, elapsed: Duration) -> Window {
+    fn of(outcomes: &[Outcome], dead: Duration, elapsed: Duration) -> Window {
         let from = outcomes.iter().map(|core| core.before.1).max();
-        let dead = silence.at_end + silence.within;
         Window {
             before: outcomes.iter().map(|core| core.before.0).sum(),
             time: elapsed.saturating_sub(from.unwrap_or_default() + dead),
@@ -811,11 +831,13 @@ fn evidence(found: &Found<'_>, record: &Record, elapsed: Duration, silence: &Sil
         no_local_port: record.failures_of(Failure::ConnectNoPort),
         requests_sent: record.sent,
         answers: record.answers(),
+        measured: Some(times.response.count()),
         failures,
         unfinished,
         late: record.late,
         resent: record.resent,
         timeouts: record.failures_of(Failure::Timeout),
+        unasked: record.failures_of(Failure::UnexpectedBytes),
         is_count_consistent: record.sent == accounted
             && times.is_consistent(measured + record.late - record.late_unmeasured),
         send_lag_p99_us: (measured > 0).then(|| units::microseconds(times.send_lag.value_at(99.0))),

@@ -120,8 +120,11 @@ impl Statuses {
     /// # Errors
     /// A sentence that says what was expected.
     pub fn parse(text: &str) -> Result<Statuses, String> {
-        let expected =
-            || format!("{text:?} is no status: expected one such as 204, or a class such as 2xx");
+        let expected = || {
+            format!(
+                "{text:?} is no status of an answer: expected one such as 204, or a class such as 2xx, from 200 to 999"
+            )
+        };
         let class = text.strip_suffix("xx").or(text.strip_suffix("XX"));
         let (from, to) = match class {
             Some(digit) => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onrush_measure::second::{Second, Tally};
 
+use crate::limits::LAST_ROW_MIN;
 use crate::standing::Standing;
 use crate::stop::Progress;
 
@@ -107,11 +108,14 @@ impl Rows {
         Some(self.row(&readings))
     }
 
-    /// What happened after the last whole second, once all cores have ended and all rows were taken.
+    /// What happened after the last whole second, once all cores have ended and all rows were taken: a time in which nothing
+    /// did is told, too, unless it is but the rest of a turn.
     pub(crate) fn last(&mut self) -> Option<Row> {
         let readings: Vec<Reading> = self.cores.iter().filter_map(|core| core.end).collect();
         let now: Tally = readings.iter().map(|reading| reading.tally).sum();
-        (now != self.before).then(|| self.row(&readings))
+        let elapsed = readings.iter().map(|reading| reading.elapsed).max()?;
+        let is_row = now != self.before || elapsed >= self.elapsed_before + LAST_ROW_MIN;
+        is_row.then(|| self.row(&readings))
     }
 
     /// What each core did in the row that was taken last.
@@ -209,5 +213,23 @@ mod tests {
         let row = rows.last().unwrap();
         assert_eq!((row.before.requests, row.now.requests), (10, 12));
         assert!(rows.last().is_none(), "nothing came after it");
+    }
+
+    #[test]
+    fn a_dead_time_at_the_end_is_a_row_and_the_rest_of_a_turn_is_none() {
+        for (end, is_row) in [(2000, true), (1100, true), (1099, false), (1000, false)] {
+            let mut rows = Rows::new(2);
+            for core in 0..2 {
+                rows.read(core, reading(1000, 10));
+                rows.ended(core, reading(end, 10));
+            }
+            rows.next().unwrap();
+            let last = rows.last();
+            assert_eq!(last.is_some(), is_row, "{end}");
+            if let Some(row) = last {
+                assert_eq!(row.elapsed, Duration::from_millis(end));
+                assert_eq!(row.second().rps, 0.0);
+            }
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! A run from its start to its report: one core per thread, and one thread that waits for what they tell it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use onrush_engine::{Address, Choice, Core, Cores, Handle, Io, Setup, descriptors};
+use onrush_engine::{Address, Choice, Core, Cores, Handle, Io, Setup, cpu, descriptors};
 use onrush_measure::second::{Second, Tally};
 
 use crate::client::{Client, End};
@@ -16,14 +16,14 @@ use crate::gate::Gate;
 use crate::history::History;
 use crate::host::HostTime;
 use crate::limits::{
-    BEAT, DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, LOOK_EVERY, SOFT_STOP, SPARE_SECONDS,
-    START_AHEAD_MAX,
+    BEAT, DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, SOFT_STOP, SPARE_SECONDS, START_AHEAD_MAX,
 };
 use crate::plan::Plan;
 use crate::reach;
 use crate::record::{Failure, Record};
 use crate::report::{Report, SecondRow};
 use crate::rows::{Reading, Row, Rows};
+use crate::seconds::{Measured, Seconds, Told};
 use crate::standing::{Thread, View};
 use crate::stop::{Patience, Progress, Prospect};
 use crate::times::Times;
@@ -39,6 +39,7 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     let options = &plan.options;
     check_start(options.start_at)?;
     check_descriptors(plan.connections() as u64, options.threads as u64)?;
+    cpu::check(&options.cpus).map_err(Error::Invalid)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
     let address = options.reach.resolve(&options.target)?;
     reach::check_host(&plan, &address)?;
@@ -62,11 +63,8 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
             &sender,
         )
     };
-    let cores = onrush_engine::start(&setup, main).map_err(|error| {
-        Error::Invalid(format!(
-            "the threads cannot be started ({error}): check that the CPUs in --cpus exist and may be used"
-        ))
-    })?;
+    let cores = onrush_engine::start(&setup, main)
+        .map_err(|error| Error::Invalid(format!("the threads cannot be started: {error}")))?;
     Ok(Running {
         cores,
         messages,
@@ -135,12 +133,12 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Ends the run now.
+    /// Ends the run now: no further request is sent. Answers that are on their way have as long to arrive as at the end of
+    /// a run's time.
     pub fn stop(&self) {
-        // Whatever is in flight would only tell what happened after the end.
         self.handles
             .iter()
-            .for_each(|handle| handle.stop(Duration::ZERO));
+            .for_each(|handle| handle.stop(SOFT_STOP));
     }
 
     /// Ends the run now because of `reason`, a clause such as "p99 is above 5 ms for good", which the report then has; the
@@ -201,7 +199,10 @@ impl Running {
                     rows.read(core, reading);
                     seconds.add(core, measured);
                 }
-                Message::Ended(core, reading) => rows.ended(core, reading),
+                Message::Ended(core, reading, unanswered) => {
+                    rows.ended(core, reading);
+                    seconds.ended(core, unanswered);
+                }
             }
             while let Some(row) = rows.next() {
                 seconds.next();
@@ -280,7 +281,9 @@ pub struct Moment<'a> {
     pub statuses: [u64; 5],
     /// All that was measured since the start.
     pub times: &'a Times,
-    view: View<'a>,
+    /// For how long what has no answer has waited.
+    pub unanswered: &'a Unanswered,
+    pub(crate) view: View<'a>,
 }
 
 impl Moment<'_> {
@@ -309,7 +312,7 @@ impl Moment<'_> {
             errors: self.errors,
             unexpected: self.unexpected,
             timeouts: standing.failures_of(Failure::Timeout),
-            unanswered: Unanswered::default(),
+            unanswered: self.unanswered.clone(),
             // They may yet be answered.
             unfinished: 0,
             resent: standing.resent,
@@ -335,66 +338,6 @@ pub(crate) struct Found<'a> {
     pub(crate) prospect: Prospect,
     /// Why the caller ended it.
     pub(crate) reason: Option<String>,
-}
-
-/// What the cores measured, second by second, and altogether.
-struct Seconds {
-    /// Of each core, what is not part of a row yet.
-    cores: Vec<VecDeque<Option<Measured>>>,
-    /// Of the present row.
-    second: Times,
-    whole: Times,
-}
-
-impl Seconds {
-    fn new(cores: usize) -> Seconds {
-        Seconds {
-            cores: (0..cores).map(|_| VecDeque::new()).collect(),
-            second: Times::default(),
-            whole: Times::default(),
-        }
-    }
-
-    /// The second that `row` counts, which is the last that was taken.
-    fn moment<'a>(&'a self, row: &Row, cores: &'a [Second], view: View<'a>) -> Moment<'a> {
-        Moment {
-            second: row.second(),
-            cores,
-            row: SecondRow::of(row, &self.second.response, &self.second.service),
-            answers: row.now.last_bytes,
-            errors: row.now.errors,
-            unexpected: row.now.unexpected,
-            connect_failures: row.progress.connect_failures,
-            statuses: row.now.statuses,
-            times: &self.whole,
-            view,
-        }
-    }
-
-    fn add(&mut self, core: usize, measured: Option<Measured>) {
-        self.cores[core].push_back(measured);
-    }
-
-    /// Takes the next second, once each core that still runs has added its own.
-    fn next(&mut self) {
-        self.second.clear();
-        for core in &mut self.cores {
-            if let Some(Some(Measured { mut times, back })) = core.pop_front() {
-                self.second.merge(&times);
-                times.clear();
-                // A core that has ended needs it no more.
-                let _ = back.send(times);
-            }
-        }
-        self.whole.merge(&self.second);
-    }
-
-    /// Takes what the cores had measured since their last whole second.
-    fn last<'a>(&mut self, times: impl Iterator<Item = &'a mut Box<Times>>) {
-        self.second.clear();
-        times.for_each(|times| self.second.merge(times));
-        self.whole.merge(&self.second);
-    }
 }
 
 pub(crate) fn plural(count: u64, noun: &str) -> String {
@@ -436,15 +379,8 @@ pub(crate) enum Message {
     Began(Thread),
     /// A second has passed.
     Second(usize, Reading, Option<Measured>),
-    /// It has ended.
-    Ended(usize, Reading),
-}
-
-/// What a core measured in a second.
-pub(crate) struct Measured {
-    pub(crate) times: Box<Times>,
-    /// Where to send it when it is empty again, so that the core needs no new memory.
-    back: Sender<Box<Times>>,
+    /// It has ended; for how long what has no answer has waited.
+    Ended(usize, Reading, Box<Unanswered>),
 }
 
 /// What one core comes to.
@@ -478,10 +414,13 @@ pub(crate) fn run_core(
         Arc::clone(gate),
         messages.clone(),
     ));
+    core.spawn(end_early(core.clone(), Rc::clone(&client)));
     core.run();
     let end = client.finish();
     // Whoever does not listen any more does not want to know.
-    let _ = messages.send(Message::Ended(core.id(), client.read()));
+    let mut unanswered = Box::<Unanswered>::default();
+    client.unanswered(&mut unanswered);
+    let _ = messages.send(Message::Ended(core.id(), client.read(), unanswered));
     client.give_up();
     let mut record = client.record.replace(Record::new());
     client.samples().for_each(|info| record.add_tcp(info));
@@ -523,13 +462,18 @@ async fn lead(core: Core, client: Rc<Client>, gate: Arc<Gate>, messages: Sender<
             return stop_softly(&core, &client).await;
         }
         core.sleep_until(next).await;
+        if core.is_stopping() {
+            // The last row ends with the run, not with the answers that are late.
+            return;
+        }
         let reading = client.read();
         client.next_second();
         // None has come back when the waiting thread has had no CPU for seconds: this one is then joined with the next,
         // so that the run's memory does not grow.
-        let measured = empty.try_recv().ok().map(|empty| Measured {
-            times: client.take_times(empty),
-            back: back.clone(),
+        let measured = empty.try_recv().ok().map(|mut empty: Box<Told>| {
+            client.unanswered(&mut empty.unanswered);
+            empty.times = client.take_times(empty.times);
+            Measured::new(empty, back.clone())
         });
         let _ = messages.send(Message::Second(core.id(), reading, measured));
     }
@@ -542,12 +486,16 @@ async fn beat(core: Core) {
     }
 }
 
-/// Gives answers that are on their way some time to arrive.
+/// Ends the core's part of the run when somebody asks for it.
+async fn end_early(core: Core, client: Rc<Client>) {
+    core.stopped().await;
+    stop_softly(&core, &client).await;
+}
+
+/// Gives answers that are on their way some time to arrive; with the last one the client stops the core.
 async fn stop_softly(core: &Core, client: &Client) {
-    client.finish();
-    let deadline = core.now_exact() + SOFT_STOP;
-    while client.is_waiting() && core.now_exact() < deadline {
-        core.sleep(LOOK_EVERY).await;
+    if client.finish().unfinished > 0 {
+        core.sleep(SOFT_STOP).await;
     }
     core.stop(Duration::ZERO);
 }

@@ -1,4 +1,4 @@
-//! The seconds in which a target answered nothing though it was asked: it was dead, and no rate is of that time. Pure.
+//! The seconds in which a target answered nothing though it was asked: it was dead. Pure.
 
 use std::time::Duration;
 
@@ -46,6 +46,16 @@ impl Silence {
         }
         silence
     }
+
+    /// The time that no rate is of, where so many requests were due by the clock; none in a closed loop. What is due while
+    /// a target answers nothing is sent when it answers again, and counts: without that time the rate would be higher
+    /// than what was asked for.
+    pub(crate) fn left_out(&self, due: Option<f64>) -> Duration {
+        match due {
+            Some(_) => self.at_end,
+            None => self.at_end + self.within,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +98,16 @@ mod tests {
         assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 0, 10), [0.0, 0.0]);
         assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 1, 2000), [0.0, 0.0]);
         assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 1, 10), [2.5, 0.0]);
+    }
+
+    #[test]
+    fn a_pause_is_in_the_rate_where_what_was_due_in_it_is_sent_afterwards() {
+        let silence = Silence {
+            at_end: Duration::from_secs(1),
+            within: Duration::from_secs(2),
+        };
+        assert_eq!(silence.left_out(None), Duration::from_secs(3));
+        assert_eq!(silence.left_out(Some(999.0)), Duration::from_secs(1));
     }
 
     #[test]

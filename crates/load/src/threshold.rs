@@ -10,15 +10,17 @@
 //! value     := a time (5ms), a share (0.1%) or a number (10, 2k)
 //! ```
 
+mod statistic;
+
 use std::fmt;
 
-use onrush_measure::histogram::Histogram;
-use onrush_measure::{percentile, units};
+use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Kind};
 use crate::limits::{HOPELESS_ANSWERS_MIN, RATE_GROWTH_MAX};
-use crate::unanswered::{self, Bounds};
+use crate::unanswered::Bounds;
+use statistic::Statistic;
 
 /// A condition under which the run fails.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,14 +38,6 @@ enum Metric {
     Time(Kind, Statistic),
     Counted(Counted, Unit),
     Rate,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Statistic {
-    Percentile(f64),
-    Mean,
-    Min,
-    Max,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -264,6 +258,7 @@ impl Threshold {
                 })
             }
             Metric::Time(kind, Statistic::Percentile(percentile)) => {
+                // What still waits may yet fail in another way, and is then no part of the times.
                 let times = so_far.times.of(kind);
                 let above = times.count() - times.count_up_to(self.value as u64);
                 // Connections and handshakes are fewer than requests, by how many is not known.
@@ -279,15 +274,8 @@ impl Threshold {
     fn measured(&self, figures: &Figures) -> Result<Bounds, String> {
         let exact = match self.metric {
             Metric::Time(kind, statistic) => {
-                let times = figures.times.of(kind);
-                let exact = statistic.of(times, kind)?;
-                return Ok(match figures.unanswered.of(kind) {
-                    Some(waits) if waits.count() > 0 => statistic.bounds(times, waits, exact),
-                    _ => Bounds {
-                        low: exact,
-                        high: exact,
-                    },
-                });
+                let waits = figures.unanswered.of(kind);
+                return statistic.of(figures.times.of(kind), waits, kind);
             }
             Metric::Rate => figures.rps,
             Metric::Counted(counted, Unit::Number) => counted.of(figures) as f64,
@@ -376,7 +364,7 @@ impl Metric {
         }
         if let Some(status) = name.strip_prefix("status.") {
             return counted(Counted::status(status).ok_or_else(|| {
-                format!("{status} is no status: use one such as 404, or a class such as 5xx")
+                format!("{status} is no status of an answer: use one from 200 to 999 such as 404, or a class such as 5xx")
             })?);
         }
         let (kind, statistic) = name.split_once('.').map_or((None, name), |(kind, rest)| {
@@ -417,91 +405,14 @@ fn kind_of(name: &str) -> Option<Kind> {
     }
 }
 
-impl Statistic {
-    /// `None` when it is none; an error when it is one that cannot be.
-    fn parse(name: &str) -> Option<Result<Statistic, String>> {
-        match name {
-            "mean" => return Some(Ok(Statistic::Mean)),
-            "min" => return Some(Ok(Statistic::Min)),
-            "max" => return Some(Ok(Statistic::Max)),
-            _ => {}
-        }
-        let percentile: f64 = name.strip_prefix('p')?.parse().ok()?;
-        let is_between = percentile > 0.0 && percentile < 100.0;
-        Some(if is_between {
-            Ok(Statistic::Percentile(percentile))
-        } else {
-            Err("a percentile lies between p0 and p100; those two are min and max".to_owned())
-        })
-    }
-
-    fn of(self, times: &Histogram, kind: Kind) -> Result<f64, String> {
-        if times.count() == 0 {
-            return Err(format!(
-                "there was nothing to measure a {} of",
-                kind.title()
-            ));
-        }
-        Ok(match self {
-            Statistic::Mean => times.mean(),
-            Statistic::Min => times.min() as f64,
-            Statistic::Max => times.max() as f64,
-            Statistic::Percentile(percentile) => {
-                let needed = percentile::count_for(percentile);
-                if times.count() < needed {
-                    return Err(format!(
-                        "this percentile needs {} values and there were {}",
-                        units::count(needed),
-                        units::count(times.count())
-                    ));
-                }
-                times.value_at(percentile) as f64
-            }
-        })
-    }
-}
-
-impl Statistic {
-    /// Where it lies when requests without an answer had waited for `waits`, and the answers alone come to `exact`.
-    fn bounds(self, times: &Histogram, waits: &Histogram, exact: f64) -> Bounds {
-        let low = match self {
-            Statistic::Percentile(percentile) => {
-                let bounds = unanswered::bounds(times, waits, percentile);
-                return match bounds.is_known() {
-                    true => Bounds {
-                        low: exact,
-                        high: exact,
-                    },
-                    false => bounds,
-                };
-            }
-            Statistic::Min => {
-                return Bounds {
-                    low: exact,
-                    high: exact,
-                };
-            }
-            Statistic::Max => exact.max(waits.max() as f64),
-            Statistic::Mean => {
-                let sum = exact * times.count() as f64 + waits.mean() * waits.count() as f64;
-                sum / (times.count() + waits.count()) as f64
-            }
-        };
-        Bounds {
-            low,
-            high: f64::INFINITY,
-        }
-    }
-}
-
 impl Counted {
     fn status(text: &str) -> Option<Counted> {
-        let class = |digit: &str| digit.parse().ok().filter(|class| (1..=9).contains(class));
+        let class = |digit: &str| digit.parse().ok().filter(|class| (2..=9).contains(class));
         if let Some(digit) = text.strip_suffix("xx") {
             return class(digit).map(Counted::Class);
         }
         let status = text.parse().ok()?;
-        (100..1000)
+        (200..1000)
             .contains(&status)
             .then_some(Counted::Status(status))
     }
@@ -691,7 +602,13 @@ mod tests {
             ("errors > -1", 10, "-1 is no number"),
             ("errors > nan", 10, "nan is no number"),
             ("missed > 1%", 10, "missed is a count"),
-            ("status.99 > 1", 1, "99 is no status"),
+            (
+                "status.99 > 1",
+                1,
+                "99 is no status of an answer: use one from 200 to 999",
+            ),
+            ("status.1xx > 1", 1, "1xx is no status of an answer"),
+            ("status.1000 > 1", 1, "1000 is no status of an answer"),
             ("status.0xx > 1", 1, "0xx is no status"),
         ] {
             let mistake = Threshold::parse(text).expect_err(text);

@@ -23,6 +23,12 @@ impl Unanswered {
         self.service.record_many(service, count);
     }
 
+    /// Forgets everything, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.response.clear();
+        self.service.clear();
+    }
+
     /// Adds what others have waited.
     pub fn merge(&mut self, other: &Unanswered) {
         for (sum, more) in [
@@ -67,8 +73,8 @@ impl Bounds {
 /// Where `percentile` of all requests lies, those with an answer after `times` and those without, that have waited for
 /// `waits`.
 pub fn bounds(times: &Histogram, waits: &Histogram, percentile: f64) -> Bounds {
-    let answered = times.value_at(percentile) as f64;
     if waits.count() == 0 {
+        let answered = times.value_at(percentile) as f64;
         return Bounds {
             low: answered,
             high: answered,
@@ -146,6 +152,16 @@ mod tests {
         assert!(found.iter().any(|(_, bounds)| !bounds.is_known()));
         let known = curve(&times, &Histogram::new());
         assert!(known.iter().all(|(_, bounds)| bounds.is_known()));
+    }
+
+    #[test]
+    fn any_request_without_an_answer_may_be_the_slowest() {
+        let (times, waits) = (histogram(1..=10_000), histogram([5]));
+        let bounded = crate::report::Latency::bounded(&times, &waits);
+        assert!(bounded.is_at_least("max") && !bounded.is_at_least("50"));
+        assert_eq!(bounded.max, Some(10.0));
+        let known = crate::report::Latency::bounded(&times, &Histogram::new());
+        assert!(!known.is_at_least("max"));
     }
 
     #[test]

@@ -93,8 +93,10 @@ impl Verdict {
         let found = [
             counts(evidence),
             answers(evidence),
+            measured(evidence),
             silence(evidence),
             failures(evidence),
+            unasked(evidence),
             unanswered(evidence),
             resent(evidence),
             start(evidence),
@@ -354,6 +356,24 @@ fn answers(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
+/// A run may be over before anything was asked, or anything counts.
+fn measured(evidence: &Evidence) -> Option<Reason> {
+    let has_reason = evidence.answers == 0 && evidence.requests_sent > 0;
+    (evidence.measured == Some(0) && !has_reason).then(|| {
+        invalid(
+            "nothing was measured",
+            format!(
+                "{} sent, {} answered, all of them before the measurement began",
+                units::count(evidence.requests_sent),
+                units::count(evidence.answers)
+            ),
+            "at least one answer behind ramp and warm-up, beside first ones that are left out"
+                .to_owned(),
+            "run for longer (-d), ask for more (-n), or warm up for a shorter time",
+        )
+    })
+}
+
 /// A target that stops answering before the end has no rate and no latency from then on.
 fn silence(evidence: &Evidence) -> Option<Reason> {
     let duration = evidence.duration_s;
@@ -370,7 +390,10 @@ fn silence(evidence: &Evidence) -> Option<Reason> {
             "the target answered nothing for a while",
             format!("only errors for {:.0} s of {duration:.0} s", evidence.silent_s),
             "answers in every second".to_owned(),
-            "that time is not in the rate, and closed loops asked for nothing meanwhile: look at what became of the target",
+            match evidence.rate_asked {
+                None => "that time is not in the rate, and closed loops asked for nothing meanwhile: look at what became of the target",
+                Some(_) => "what was due meanwhile was sent late or failed: look at what became of the target",
+            },
         )
     })
 }
@@ -386,6 +409,25 @@ fn failures(evidence: &Evidence) -> Option<Reason> {
         FAILED_SHARE_INVALID,
         "they are in no percentile: see the errors by kind",
     )
+}
+
+/// Whoever sends more than it says may have sent it as the answer to another request: which answer is whose is not known.
+fn unasked(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.unasked as f64 / evidence.answers.max(1) as f64;
+    let (judge, bound): (Judge, String) = match evidence.unasked {
+        0 => return None,
+        _ if share > FAILED_SHARE_INVALID => {
+            let bound = format!("at most {}", per_cent(FAILED_SHARE_INVALID));
+            (invalid, bound)
+        }
+        _ => (suspect, "none".to_owned()),
+    };
+    Some(judge(
+        "answers with more bytes than they should have",
+        format!("{} ({})", units::count(evidence.unasked), per_cent(share)),
+        bound,
+        "such bytes may have been taken for the answer to the next request: look at the target's Content-Length and chunks (curl -v)",
+    ))
 }
 
 fn unanswered(evidence: &Evidence) -> Option<Reason> {
@@ -549,6 +591,38 @@ mod tests {
         assert_eq!(verdict.reasons.len(), 1, "{verdict}");
         assert_eq!(verdict.state, verdict.reasons[0].state);
         (verdict.state, verdict.reasons[0].what.clone())
+    }
+
+    #[test]
+    fn answers_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_spoil_the_run() {
+        for (unasked, state) in [
+            (1, State::Suspect),
+            (500, State::Suspect),
+            (501, State::Invalid),
+        ] {
+            let found = only_reason(&Evidence { unasked, ..good() });
+            assert_eq!(found.0, state, "{unasked}");
+            assert!(found.1.contains("more bytes"), "{}", found.1);
+        }
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_is_invalid_whatever_it_was_answered() {
+        for count in [0, 5] {
+            let found = only_reason(&Evidence {
+                requests_sent: count,
+                answers: count,
+                measured: Some(0),
+                response_mean_us: None,
+                ..good()
+            });
+            assert_eq!(found, (State::Invalid, "nothing was measured".to_owned()));
+        }
+        let under_way = Evidence {
+            response_mean_us: None,
+            ..good()
+        };
+        assert_eq!(Verdict::of(&under_way).state, State::Valid);
     }
 
     #[test]

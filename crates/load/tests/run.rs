@@ -1,5 +1,8 @@
 //! Whole runs with real threads and a real server, from options to JSON.
 
+#[path = "run/schema.rs"]
+mod schema;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -18,7 +21,6 @@ use onrush_load::run::start;
 use onrush_load::stop::Stop;
 use onrush_load::target::{Place, Target};
 use onrush_load::verdict::State;
-use serde_json::{Map, Value};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -136,6 +138,54 @@ fn a_target_where_nobody_listens_is_unreachable_in_one_sentence() {
 }
 
 #[test]
+fn a_run_that_is_stopped_takes_the_answers_that_are_on_their_way() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut options = options(&format!("http://{}/", listener.local_addr().unwrap()), 1);
+    options.stop.count = None;
+    let running = start(Plan::new(options).unwrap()).unwrap();
+    let stopper = running.stopper();
+    std::thread::spawn(move || {
+        // All four connections have had an answer when their second requests come, which are answered behind the stop.
+        let mut streams: Vec<_> = listener.incoming().take(4).flatten().collect();
+        let mut request = [0; 4096];
+        for reply in [true, false] {
+            for stream in &mut streams {
+                assert!(stream.read(&mut request).unwrap() > 0);
+                if reply {
+                    stream.write_all(ANSWER).unwrap();
+                }
+            }
+        }
+        stopper.stop();
+        for mut stream in streams {
+            std::thread::spawn(move || {
+                stream.write_all(ANSWER).unwrap();
+                answer_all(stream);
+            });
+        }
+    });
+    let report = running.finish(|_| ()).unwrap();
+    // Which side of the stop an answer falls on is chance; none is lost.
+    let answered = report.requests + report.late;
+    assert!(answered >= 8, "{report}");
+    assert_eq!(report.unfinished, report.late, "{report}");
+}
+
+#[test]
+fn a_run_that_ends_within_its_warm_up_has_measured_nothing() {
+    let mut options = options(&server(), 20);
+    options.warm_up = Duration::from_secs(3600);
+    let report = run(options);
+    assert_eq!(
+        (report.requests, report.rps, report.measured_s),
+        (20, 0.0, 0.0)
+    );
+    assert_eq!(report.verdict.state, State::Invalid);
+    let reason = &report.verdict.reasons[0].what;
+    assert_eq!(reason, "nothing was measured");
+}
+
+#[test]
 fn a_run_that_is_stopped_reports_what_it_has_and_says_so() {
     let mut options = options(&server(), 1);
     options.stop = Stop {
@@ -147,107 +197,6 @@ fn a_run_that_is_stopped_reports_what_it_has_and_says_so() {
     let report = running.finish(|_| ()).unwrap();
     let ended = |text: &String| text.starts_with("ended early");
     assert!(report.warnings.iter().any(ended), "{:?}", report.warnings);
-}
-
-#[test]
-fn the_json_of_a_run_is_what_the_schema_says() {
-    let schema = include_str!("../../../docs/load-result.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let mut without_answers = options(&server(), 1);
-    without_answers.stop.after = Some(Duration::from_nanos(1));
-    for options in [options(&server(), 3000), without_answers] {
-        let json: Value = serde_json::from_str(&run(options).to_json()).unwrap();
-        check(&json, &schema, "result");
-    }
-}
-
-#[test]
-fn the_check_against_the_schema_finds_what_is_wrong() {
-    let schema: Value = serde_json::from_str(
-        r#"{"type": "object", "required": ["a"], "additionalProperties": false,
-            "properties": {"a": {"type": ["integer", "null"], "minimum": 0}, "b": {"enum": ["c"]}}}"#,
-    )
-    .unwrap();
-    let is_right = |json: &str| {
-        let json: Value = serde_json::from_str(json).unwrap();
-        let schema = schema.clone();
-        std::panic::catch_unwind(move || check(&json, &schema, "test")).is_ok()
-    };
-    assert!(is_right(r#"{"a": 1, "b": "c"}"#) && is_right(r#"{"a": null}"#));
-    for wrong in [
-        "[]",
-        "{}",
-        r#"{"a": 1.5}"#,
-        r#"{"a": -1}"#,
-        r#"{"a": 1, "b": "d"}"#,
-        r#"{"a": 1, "x": 1}"#,
-    ] {
-        assert!(!is_right(wrong), "{wrong}");
-    }
-}
-
-/// Checks `value` against the parts of JSON Schema that ours is made of; panics where it differs.
-#[track_caller]
-fn check(value: &Value, schema: &Value, place: &str) {
-    let types = match &schema["type"] {
-        Value::Array(types) => types.clone(),
-        Value::Null => Vec::new(),
-        single => vec![single.clone()],
-    };
-    assert!(
-        types.is_empty() || types.iter().any(|wanted| is_of_type(value, wanted)),
-        "{place} is {value}, expected {types:?}"
-    );
-    if let Some(allowed) = schema["enum"].as_array() {
-        assert!(allowed.contains(value), "{place} is {value}");
-    }
-    if let (Some(minimum), Some(number)) = (schema["minimum"].as_f64(), value.as_f64()) {
-        assert!(number >= minimum, "{place} is {number}");
-    }
-    if let Some(items) = value.as_array() {
-        for (at, item) in items.iter().enumerate() {
-            check(item, &schema["items"], &format!("{place}[{at}]"));
-        }
-    }
-    if let Some(object) = value.as_object() {
-        check_object(object, schema, place);
-    }
-}
-
-fn is_of_type(value: &Value, wanted: &Value) -> bool {
-    match wanted.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        other => panic!("the check does not know the type {other}"),
-    }
-}
-
-fn check_object(object: &Map<String, Value>, schema: &Value, place: &str) {
-    for required in schema["required"].as_array().into_iter().flatten() {
-        let required = required.as_str().unwrap();
-        assert!(object.contains_key(required), "{place} lacks {required}");
-    }
-    for (key, value) in object {
-        let place = format!("{place}.{key}");
-        let known = &schema["properties"][key];
-        if !known.is_null() {
-            check(value, known, &place);
-            continue;
-        }
-        // Keys that are numbers: the one pattern stands for all of them.
-        let patterns = schema["patternProperties"].as_object();
-        let pattern = patterns.and_then(|patterns| patterns.values().next());
-        let is_number = key.parse::<f64>().is_ok();
-        let Some(pattern) = pattern.filter(|_| is_number) else {
-            panic!("{place} is not in the schema");
-        };
-        check(value, pattern, &place);
-    }
 }
 
 /// A server that notes where each connection comes from, and what stands before its first request. Returns its address.

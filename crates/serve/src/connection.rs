@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
-use onrush_http::hop::via_count;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
@@ -13,7 +12,7 @@ use onrush_tls::Transport;
 use crate::access::{Denial, Halt, Outcome, Pending};
 use crate::client::Client;
 use crate::ending::Behind;
-use crate::limits::{HOPS_MAX, LINGER_BYTES};
+use crate::limits::LINGER_BYTES;
 use crate::output::Output;
 use crate::passage::{Asker, Passage, TooLong};
 use crate::path;
@@ -82,8 +81,8 @@ pub(crate) fn serve(
     worker.meter.connection();
     let mut connection = Connection::new(stream, input, client, worker);
     async move {
-        // Why a client went away is its own business; what it was answered has been counted.
-        let _: Result<(), Error> = connection.run().await;
+        let end = connection.run().await;
+        connection.passage.end_with_client(end, &connection.worker);
     }
 }
 
@@ -214,6 +213,7 @@ impl Connection {
                 self.refuse_and_close(refusal)?;
                 return Ok(Some(Next::Close));
             }
+            passage.keep_connection_fields(head.headers, worker);
         }
         let has_body = head.framing != Framing::None;
         // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
@@ -533,9 +533,6 @@ fn choose<'w, 'b>(
         Answer::Fixed(fixed) => Chosen::Fixed(fixed),
         Answer::Synthetic => Chosen::Synthetic,
         Answer::Redirect(redirect) => Chosen::Redirect(redirect),
-        Answer::Forward(_) if via_count(head.headers, rewrite::PSEUDONYM) > HOPS_MAX => {
-            Chosen::Refuse(508, "it has come by too often")
-        }
         Answer::Forward(_) => {
             let asker = Asker {
                 worker,
@@ -543,9 +540,9 @@ fn choose<'w, 'b>(
                 stream,
                 passage,
             };
-            match rewrite::request_fits(head, &target.rules, asker)? {
-                true => Chosen::Forward(passage.group()),
-                false => Chosen::Refuse(431, "no room is left for what is added to its head"),
+            match rewrite::objection(head, &target.rules, asker)? {
+                None => Chosen::Forward(passage.group()),
+                Some(refusal) => Chosen::Refuse(refusal.status, refusal.reason),
             }
         }
         Answer::Files(files) => Chosen::Files(files, without_prefix(path, route.prefix())),

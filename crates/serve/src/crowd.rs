@@ -60,7 +60,7 @@ pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
     crowd.note_waiting(worker);
     if !crowd.is_short.swap(true, Ordering::Relaxed) {
         tell(worker, error);
-        worker.core.spawn(tell_of_the_end(Rc::clone(worker)));
+        worker.spawn_aside(tell_of_the_end(Rc::clone(worker)));
     }
     worker.core.end_idle(IDLE_ENDED_PER_LOOK);
     if error.kind != Kind::Full {

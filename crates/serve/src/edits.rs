@@ -8,6 +8,7 @@ use onrush_http::write::HeadWriter;
 
 use crate::compress::head::is_about_coding;
 use crate::limits::ANSWER_LINES_BYTES_MAX;
+use crate::location::Location;
 use crate::variables::{Facts, SERVER_TO_COME};
 
 /// The edits of one kind of message.
@@ -114,6 +115,15 @@ impl Edits {
         (dropped, template)
     }
 
+    /// Takes the places out that depend on the request: fields called Location. They still go by these edits.
+    fn take_locations(&mut self) -> Vec<Location> {
+        let is_place = |(name, template): &mut (String, Template)| {
+            name.eq_ignore_ascii_case("location") && template.as_text().is_none()
+        };
+        let taken = self.written.extract_if(.., is_place);
+        taken.map(|(_, place)| Location::new(&place)).collect()
+    }
+
     /// How many variables stand in the fields that come, and how many bytes the rest of them has.
     pub(crate) fn extent(&self) -> (usize, usize) {
         let (mut variables, mut bytes) = (0, 0);
@@ -202,6 +212,8 @@ impl Edits {
 pub(crate) struct AnswerEdits {
     edits: Edits,
     on: AnswersEdited,
+    /// Places that come: a client must not choose their host.
+    locations: Vec<Location>,
     /// The fields that come, if they are always the same.
     text: Option<Vec<u8>>,
     /// Whether fields go that we write ourselves.
@@ -236,11 +248,13 @@ impl AnswerEdits {
         if plan.response.is_empty() {
             return None;
         }
-        let edits = Edits::new(&plan.response, Spelling::Loose);
-        let text = edits.text();
+        let mut edits = Edits::new(&plan.response, Spelling::Loose);
+        let locations = edits.take_locations();
+        let text = edits.text().filter(|_| locations.is_empty());
         let length = text.as_ref().map_or(0, Vec::len);
         assert!(length <= ANSWER_LINES_BYTES_MAX, "a plan bounds its texts");
         Some(Self {
+            locations,
             text,
             drops_ours: edits.drops_one_of(&OURS),
             on: plan.response_on.clone(),
@@ -270,10 +284,18 @@ impl AnswerEdits {
         self.text.is_none()
     }
 
-    /// Appends the fields that come to `lines`, with [`SERVER_TO_COME`] for the server.
+    /// Appends the fields that come to `lines`, with [`SERVER_TO_COME`] for the server. A place that cannot be said is
+    /// left out.
     pub(crate) fn render(&self, facts: &Facts<'_>, lines: &mut Vec<u8>) {
         self.edits
             .render(facts, &mut |bytes| lines.extend_from_slice(bytes));
+        for place in self
+            .locations
+            .iter()
+            .filter_map(|place| place.render(facts).ok())
+        {
+            lines.extend_from_slice(format!("Location: {place}\r\n").as_bytes());
+        }
     }
 
     /// For one answer: `rendered` are the lines from [`AnswerEdits::render`] when the edits vary.

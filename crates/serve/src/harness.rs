@@ -1,6 +1,7 @@
 //! For tests: a server made of a plan, on a core of its own together with its clients and the servers behind it; the
 //! same test on every driver. Nothing here asserts what is answered.
 
+mod calm;
 mod script;
 
 use std::cell::{Cell, RefCell};
@@ -17,6 +18,7 @@ use crate::descriptors::Shares;
 use crate::server::{self, Shared};
 use crate::worker::Worker;
 
+pub(crate) use calm::on_calm_cores;
 pub(crate) use script::{Outcome, Step, Upstream, forward, forward_calmly, forward_with, send};
 
 /// Seeds of the simulated networks; each has its own short reads, delays and reordering.
@@ -91,16 +93,6 @@ impl Ground {
 /// A core of every driver.
 fn cores() -> impl Iterator<Item = Ground> {
     kernel_cores().chain(simulated_cores())
-}
-
-/// The same without networks that dribble.
-fn calm_cores() -> impl Iterator<Item = Ground> {
-    let simulation = Simulation {
-        short: 0,
-        not_yet: 0,
-        ..Simulation::with_seed(0)
-    };
-    kernel_cores().chain([Ground::simulated(simulation)])
 }
 
 fn kernel_cores() -> impl Iterator<Item = Ground> {

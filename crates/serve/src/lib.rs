@@ -16,6 +16,7 @@ mod tls;
 mod client;
 mod connection;
 mod ending;
+mod hangup;
 mod output;
 mod passage;
 mod path;
@@ -25,6 +26,8 @@ mod access;
 mod admit;
 
 mod edits;
+mod hop;
+mod location;
 mod variables;
 
 pub mod compress;

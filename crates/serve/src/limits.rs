@@ -212,6 +212,10 @@ pub(crate) const SERVERS_TRIED_MAX: usize = 16;
 /// How often the time a server is out may double: 65,536 times any time is above any limit on it.
 pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 
+/// A server that does not answer in time is not blamed when this core was held up for one part in so many of that time. A core
+/// that is held up so much goes on to see servers that refuse connections or answer with failures.
+pub(crate) const HELD_UP_SHARE: u32 = 10;
+
 /// A server is no outlier when it is slower than its peers by less than this, whatever the proportion: nobody notices,
 /// and a busy machine's scheduler alone makes such differences.
 pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);
@@ -292,9 +296,6 @@ pub(crate) const RESOLVE_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Denials of a name in a row with which its addresses are given up: with the pauses between them it has been gone for
 /// three seconds at least, longer than a zone takes to be loaded again.
 pub(crate) const DENIALS_MAX: u32 = 3;
-
-/// How long a request in a queue waits before it looks whether other cores have made room. On its own core it is told.
-pub(crate) const QUEUE_LOOK: Duration = Duration::from_millis(5);
 
 /// How long a latency counts in what is known of a server: Finagle's default for peak EWMA.
 pub(crate) const LATENCY_MEMORY: Duration = Duration::from_secs(10);

@@ -14,6 +14,7 @@ pub(crate) struct Meter {
     /// By the first digit of the status; 0 is unused.
     statuses: [Cell<u64>; 6],
     refused: Cell<u64>,
+    given_up: Cell<u64>,
     /// By [`Class`].
     failures: [Cell<u64>; Class::ALL.len()],
     retried: Cell<u64>,
@@ -95,6 +96,11 @@ impl Meter {
         add(&self.refused);
     }
 
+    /// A client was gone before all of its answer had been sent.
+    pub(crate) fn given_up(&self) {
+        add(&self.given_up);
+    }
+
     /// No server could answer the request.
     pub(crate) fn failure(&self, class: Class) {
         add(&self.failures[class as usize]);
@@ -117,6 +123,7 @@ impl Meter {
             requests: self.requests.get(),
             statuses: std::array::from_fn(|class| self.statuses[class].get()),
             refused: self.refused.get(),
+            given_up: self.given_up.get(),
             failures: std::array::from_fn(|class| self.failures[class].get()),
             retried: self.retried.get(),
             tunnels: self.tunnels.get(),
@@ -138,6 +145,9 @@ pub struct Totals {
     pub statuses: [u64; 6],
     /// Of `requests`: input that was not a valid request.
     pub refused: u64,
+    /// Requests whose client was gone before all of the answer had been sent. Where the answer had begun they are among
+    /// `requests` and `statuses`, too.
+    pub given_up: u64,
     /// Of `requests`: forwarded requests that no server answered, in the order of [`Class::ALL`].
     pub failures: [u64; Class::ALL.len()],
     /// Requests that were sent again on another connection.
@@ -169,6 +179,7 @@ impl AddAssign for Totals {
             *sum += more;
         }
         self.refused += other.refused;
+        self.given_up += other.given_up;
         for (sum, more) in self.failures.iter_mut().zip(other.failures) {
             *sum += more;
         }
@@ -212,6 +223,7 @@ impl fmt::Display for Totals {
         also(f, self.handshakes_failed, "TLS handshakes failed")?;
         also(f, self.tunnels, "tunnels")?;
         also(f, self.refused, "refused")?;
+        also(f, self.given_up, "given up by clients")?;
         also(f, self.failed(), "failed upstream")?;
         let mut separator = " (";
         for class in Class::ALL
@@ -246,13 +258,14 @@ mod tests {
             "3 requests on 1 connections: 2xx 2, 4xx 1"
         );
         meter.refusal();
+        meter.given_up();
         meter.tunnel();
         meter.failure(Class::Reset);
         meter.failure(Class::Timeout);
         let sum: Totals = [meter.totals(), meter.totals()].into_iter().sum();
         assert_eq!(
             sum.to_string(),
-            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 tunnels; 2 refused; 4 failed upstream (2 timeout, 2 reset)"
+            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 tunnels; 2 refused; 2 given up by clients; 4 failed upstream (2 timeout, 2 reset)"
         );
     }
 }

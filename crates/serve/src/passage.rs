@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use onrush_engine::Error;
 use onrush_http::Header;
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::Origin;
@@ -15,6 +16,7 @@ use crate::admit::concurrency::Ticket;
 use crate::client::Client;
 use crate::compress::Offer;
 use crate::edits::Applied;
+use crate::hop::ConnectionFields;
 use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
 use crate::route::Whence;
 use crate::variables::{Facts, SERVER_TO_COME};
@@ -48,6 +50,8 @@ pub(crate) struct Kept {
     request_id: [u8; REQUEST_ID_BYTES],
     /// The fields that its route adds to the answer, rendered.
     lines: Vec<u8>,
+    /// What of its trailers is for its connection only.
+    connection_fields: ConnectionFields,
     /// Counts for the request in a limit.
     ticket: Option<Ticket>,
     /// What came of its password, between the moment that is known and the second look at the request.
@@ -59,6 +63,7 @@ impl Default for Kept {
         Self {
             request_id: [b'0'; REQUEST_ID_BYTES],
             lines: Vec::new(),
+            connection_fields: ConnectionFields::default(),
             ticket: None,
             verified: None,
         }
@@ -79,6 +84,7 @@ impl SpareKept {
     }
 
     fn put(&self, mut kept: Box<Kept>) {
+        kept.connection_fields = ConnectionFields::default();
         kept.ticket = None;
         kept.verified = None;
         kept.lines.clear();
@@ -122,6 +128,21 @@ impl Passage {
         self.route = NONE;
         if let Some(kept) = self.kept.take() {
             worker.spare_kept.put(kept);
+        }
+    }
+
+    /// The request is answered, and goes on counting in its limit: as a tunnel.
+    pub(crate) fn become_tunnel(&mut self) {
+        self.route = NONE;
+    }
+
+    /// The client's connection has come to this end. When that left a request without all of its answer, it is counted.
+    pub(crate) fn end_with_client(&mut self, end: Result<(), Error>, worker: &Worker) {
+        if let Err(error) = end
+            && error.is_end_of_connection()
+            && self.route != NONE
+        {
+            worker.meter.given_up();
         }
     }
 
@@ -170,6 +191,15 @@ impl Passage {
         if too_long { Err(TooLong) } else { Ok(()) }
     }
 
+    /// Keeps which of its trailers are for its connection only, if any can be.
+    pub(crate) fn keep_connection_fields(&mut self, headers: &[Header<'_>], worker: &Worker) {
+        let fields = ConnectionFields::of(headers);
+        if !fields.is_empty() {
+            let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+            kept.connection_fields = fields;
+        }
+    }
+
     /// Keeps what counts for the request in a limit until it is answered.
     pub(crate) fn hold(&mut self, ticket: Option<Ticket>, worker: &Worker) {
         if let Some(ticket) = ticket {
@@ -195,8 +225,11 @@ impl Passage {
 
     /// Whether a trailer of this name passes to its server.
     pub(crate) fn request_keeps(&self, trailer: &[u8], worker: &Worker) -> bool {
-        self.target(worker)
-            .is_none_or(|target| target.rules.pass_trailer(trailer))
+        let kept = self.kept.as_ref();
+        !kept.is_some_and(|kept| kept.connection_fields.contain(trailer))
+            && self
+                .target(worker)
+                .is_none_or(|target| target.rules.pass_trailer(trailer))
     }
 
     /// Whether a trailer of this name passes to the client, where the route's edits are applied.

@@ -5,8 +5,10 @@ pub(crate) mod forward;
 mod download;
 mod encode;
 mod failure;
+mod host;
 pub(crate) mod mirror;
 mod portion;
+mod progress;
 mod relay;
 pub(crate) mod rewrite;
 mod tunnel;
@@ -29,6 +31,7 @@ mod recheck;
 mod window;
 
 pub(crate) mod kept;
+mod line;
 mod pool;
 mod queue;
 pub(crate) mod split;

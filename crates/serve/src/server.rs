@@ -51,12 +51,7 @@ pub enum StartError {
     /// The driver that was asked for is refused here.
     Driver(String),
     /// CPUs were asked for that this process may not use.
-    Cpus {
-        /// The first of them.
-        cpu: usize,
-        /// Those it may use.
-        allowed: Vec<usize>,
-    },
+    Cpus(String),
     /// An address cannot be listened on.
     Listen(Address, Error),
     /// There is no thread to check passwords with.
@@ -79,13 +74,7 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Driver(why) => f.write_str(why),
-            StartError::Cpus { cpu, allowed } => {
-                write!(
-                    f,
-                    "CPU {cpu} may not be used by this process; it may use {allowed:?}"
-                )
-            }
+            StartError::Driver(why) | StartError::Cpus(why) => f.write_str(why),
             StartError::Listen(address, error) => {
                 write!(f, "cannot listen on {address}: ")?;
                 match why_not_listening(address, error) {
@@ -175,8 +164,7 @@ impl Server {
                 Ok(worker) => {
                     // The receiver waits for as many reports as there are cores.
                     let _ = ready.send(Ok(()));
-                    // Listeners may wait for handshakes to the end.
-                    let cut_off = (core.run() - worker.listening.get()) as u64;
+                    let cut_off = worker.clients_among(core.run()) as u64;
                     Totals {
                         cut_off,
                         ..worker.meter.totals()
@@ -260,9 +248,7 @@ fn io(io: PlanIo) -> Io {
 fn placement(plan: &Plan) -> Result<Vec<Option<usize>>, StartError> {
     let allowed = cpu::allowed();
     let cpus = plan.cpus.clone().unwrap_or_else(|| allowed.clone());
-    if let Some(&cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        return Err(StartError::Cpus { cpu, allowed });
-    }
+    cpu::check(&cpus).map_err(StartError::Cpus)?;
     let count = cores(plan, &allowed);
     // With fewer cores than CPUs and no wish for particular ones, the kernel knows better where there is room.
     let is_pinned = plan.cpus.is_some() || count >= cpus.len();
@@ -356,26 +342,27 @@ pub(crate) fn prepare(
         let place = Place::new(listen, acceptor.as_ref());
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
-        core.spawn(accept(listener, place, Rc::clone(&worker)));
+        worker.spawn_aside(accept(listener, place, Rc::clone(&worker)));
     }
     for group in &worker.groups {
-        core.spawn(Rc::clone(group).look_after(core.clone(), worker.timeouts.upstream_idle));
+        worker
+            .spawn_aside(Rc::clone(group).look_after(core.clone(), worker.timeouts.upstream_idle));
         if group.plan.connections_ready > 0 {
-            core.spawn(Rc::clone(group).keep_ready(Rc::clone(&worker)));
+            worker.spawn_aside(Rc::clone(group).keep_ready(Rc::clone(&worker)));
         }
         // One core's checks are for all.
         if core.id() == 0 && group.plan.health.is_some() {
             for server in 0..group.servers().len() as u32 {
-                core.spawn(watch(Rc::clone(group), server, Rc::clone(&worker)));
+                worker.spawn_aside(watch(Rc::clone(group), server, Rc::clone(&worker)));
             }
         }
     }
     // On one core whoever has no room makes it.
     if core.id() > 0 {
-        core.spawn(help_others(Rc::clone(&worker)));
+        worker.spawn_aside(help_others(Rc::clone(&worker)));
     }
     let stopping = Rc::clone(&worker);
-    core.spawn(async move {
+    worker.spawn_aside(async move {
         stopping.core.stopped().await;
         stopping.has_to_stop();
         stopping.groups.iter().for_each(|group| group.clear());
@@ -384,10 +371,8 @@ pub(crate) fn prepare(
 }
 
 async fn accept(listener: Listener, place: Rc<Place>, worker: Rc<Worker>) {
-    worker.listening.set(worker.listening.get() + 1);
     accept_until_stopping(&listener, &place, &worker).await;
     accept_last(&listener, &place, &worker).await;
-    worker.listening.set(worker.listening.get() - 1);
 }
 
 async fn accept_until_stopping(listener: &Listener, place: &Rc<Place>, worker: &Rc<Worker>) {

@@ -142,7 +142,8 @@ fn server_setup(tls: &Tls) -> ServerSetup {
             ClientCertificates::Optional(file) => Clients::Optional(file.to_path_buf()),
             ClientCertificates::Required(file) => Clients::Required(file.to_path_buf()),
         },
-        protocols: vec!["http/1.1"],
+        // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
+        protocols: vec!["http/1.1", "http/1.0"],
     }
 }
 

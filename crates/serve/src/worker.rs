@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{self, Action, FieldEdits, Mirror, Piece, Timeouts, Variable};
@@ -16,7 +17,7 @@ use crate::client::Trust;
 use crate::compress::{self, Offer};
 use crate::crowd::Crowd;
 use crate::edits::AnswerEdits;
-use crate::limits::DATE_LAG;
+use crate::limits::{DATE_LAG, HELD_UP_SHARE};
 use crate::log::Log;
 use crate::meter::Meter;
 use crate::passage::SpareKept;
@@ -73,8 +74,8 @@ pub(crate) struct Worker {
     pub(crate) stopping: Cell<bool>,
     /// When that was.
     pub(crate) stop_began: Cell<Instant>,
-    /// Listeners whose tasks have not ended: no connections are cut off with them.
-    pub(crate) listening: Cell<usize>,
+    /// Tasks of [`Worker::spawn_aside`] that have not ended.
+    aside: Cell<usize>,
     /// Whether there is room for all clients.
     pub(crate) crowd: Arc<Crowd>,
     /// Bounds idle connections to servers.
@@ -133,7 +134,7 @@ impl Worker {
             log: Log::default(),
             stopping: Cell::new(false),
             stop_began: Cell::new(core.now()),
-            listening: Cell::new(0),
+            aside: Cell::new(0),
             crowd: Arc::clone(&shared.crowd),
             kept: Kept::new(shared.crowd.shares.kept()),
             date: Cell::new(date::format(core.unix_seconds())),
@@ -169,9 +170,31 @@ impl Worker {
         connections + files > 0
     }
 
+    /// Whether this core was held up for a good part of `patience`, which has just passed: who did not answer within it had
+    /// no time to.
+    pub(crate) fn was_held_up(&self, patience: Duration) -> bool {
+        let begin = self.core.now().before(patience);
+        self.core.stalled_since(begin) >= patience / HELD_UP_SHARE
+    }
+
     /// A handle of its own, for tasks that outlive the request which needs them.
     pub(crate) fn myself(&self) -> Rc<Self> {
         self.myself.upgrade().expect("whoever asks has one")
+    }
+
+    /// Gives a task to the core that is no client's: no client is cut off when the core ends before it.
+    pub(crate) fn spawn_aside(&self, task: impl Future<Output = ()> + 'static) {
+        let worker = self.myself();
+        self.aside.set(self.aside.get() + 1);
+        self.core.spawn(async move {
+            task.await;
+            worker.aside.set(worker.aside.get() - 1);
+        });
+    }
+
+    /// How many of the core's tasks that had not ended when it did were clients' connections.
+    pub(crate) fn clients_among(&self, tasks: usize) -> usize {
+        tasks - self.aside.get()
     }
 
     /// The value of `Date` for an answer made now.
@@ -260,7 +283,7 @@ impl Answer {
             }
             Action::Synthetic => Answer::Synthetic,
             Action::Redirect { status, location } => {
-                Answer::Redirect(Redirect::new(*status, location.clone()))
+                Answer::Redirect(Redirect::new(*status, location))
             }
             Action::Forward { split, mirror: _ } => Answer::Forward(Split::new(split)),
         })

@@ -15,9 +15,10 @@ use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use crate::certificate::{self, Certified, Identity};
+use crate::decrypter;
 use crate::error::{Subject, Trouble};
 use crate::heard;
-use crate::limits::TICKETS;
+use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
 use crate::ticketer::Ticketer;
 use crate::verify::Watchful;
 use crate::watch::Stamps;
@@ -95,7 +96,10 @@ impl Acceptor {
     /// # Errors
     /// All that is wrong with the files.
     pub fn new(setup: ServerSetup) -> Result<(Acceptor, Vec<Trouble>), Vec<Trouble>> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(CryptoProvider {
+            cipher_suites: decrypter::suites(),
+            ..aws_lc_rs::default_provider()
+        });
         let stamps = Stamps::of(files(&setup));
         let mut warnings = Vec::new();
         let built = build(&setup, &provider, None, &mut warnings)?;
@@ -184,7 +188,8 @@ fn build(
     config.ticketer = ticketer;
     config.send_tls13_tickets = TICKETS;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.max_early_data_size = 0;
+    // How much is skipped. None is taken, nor do tickets allow any: rustls does neither with tickets that hold the session.
+    config.max_early_data_size = EARLY_DATA_BYTES_MAX as u32;
     // All that is offered is good; AES first, which CPUs have instructions for. A scanner takes the client's order for the
     // lack of one.
     config.ignore_client_order = true;
@@ -290,6 +295,8 @@ impl ResolvesServerCert for Names {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let asked: Option<Box<str>> = hello
             .server_name()
+            // The dot at the end of an absolute name is no part of it (RFC 6066 3); some clients send it all the same.
+            .map(|name| name.strip_suffix('.').unwrap_or(name))
             .map(|name| name.to_ascii_lowercase().into());
         let found = match &asked {
             Some(name) => self.find(name),

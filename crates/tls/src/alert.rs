@@ -13,10 +13,13 @@ impl Alert {
     pub(crate) const UNEXPECTED_MESSAGE: Alert = Alert(10);
     pub(crate) const BAD_RECORD_MAC: Alert = Alert(20);
     pub(crate) const RECORD_OVERFLOW: Alert = Alert(22);
+    pub(crate) const HANDSHAKE_FAILURE: Alert = Alert(40);
     pub(crate) const ILLEGAL_PARAMETER: Alert = Alert(47);
     pub(crate) const DECODE_ERROR: Alert = Alert(50);
+    pub(crate) const PROTOCOL_VERSION: Alert = Alert(70);
     pub(crate) const USER_CANCELED: Alert = Alert(90);
     pub(crate) const NO_RENEGOTIATION: Alert = Alert(100);
+    pub(crate) const MISSING_EXTENSION: Alert = Alert(109);
 
     /// The two bytes of the message. All are fatal but for the end of a connection and the refusal of a new handshake
     /// (RFC 5246 7.2.2).

@@ -187,7 +187,12 @@ fn private_key(file: &Path, index: usize) -> Result<PrivateKeyDer<'static>, Trou
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    onrush_file::read(file, PEM_BYTES_MAX).map_err(|error| format!("it cannot be read: {error}"))
+    let text = onrush_file::read(file, PEM_BYTES_MAX)
+        .map_err(|error| format!("it cannot be read: {error}"))?;
+    match pem::why_not_marked(&text) {
+        Some(said) => Err(said.into()),
+        None => Ok(text),
+    }
 }
 
 /// Why a certificate should not be relied on today.

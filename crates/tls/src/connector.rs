@@ -296,11 +296,8 @@ fn build(
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
         }
     };
-    config.alpn_protocols = setup
-        .protocols
-        .iter()
-        .map(|name| name.as_bytes().to_vec())
-        .collect();
+    let protocols = setup.protocols.iter();
+    config.alpn_protocols = protocols.map(|name| name.as_bytes().to_vec()).collect();
     config.resumption = match setup.resume {
         Resume::Yes => Resumption::in_memory_sessions(SESSIONS_MAX),
         Resume::No => Resumption::disabled(),
@@ -430,7 +427,8 @@ impl ServerCertVerifier for Believer {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+        let verified = verify_tls12_signature(message, certificate, signature, &self.algorithms);
+        verify::noting_weakness(verified, certificate)
     }
 
     fn verify_tls13_signature(
@@ -439,7 +437,8 @@ impl ServerCertVerifier for Believer {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+        let verified = verify_tls13_signature(message, certificate, signature, &self.algorithms);
+        verify::noting_weakness(verified, certificate)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use onrush_engine::{Error, Kind};
-use rustls::{AlertDescription, PeerIncompatible};
+use rustls::{AlertDescription, PeerIncompatible, PeerMisbehaved};
 
 use crate::alert::Alert;
 
@@ -77,6 +77,21 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         rustls::Error::PeerIncompatible(PeerIncompatible::NoKxGroupsInCommon) => {
             f.write_str("no key exchange in common")
         }
+        rustls::Error::PeerIncompatible(PeerIncompatible::NullCompressionRequired) => {
+            f.write_str("the client wants TLS with compression, which is not spoken here")
+        }
+        rustls::Error::PeerIncompatible(PeerIncompatible::KeyShareExtensionRequired) => {
+            f.write_str("the client offers TLS 1.3 without a key share (the extension key_share)")
+        }
+        rustls::Error::PeerMisbehaved(PeerMisbehaved::ServerNameMustContainOneHostName) => {
+            f.write_str("the client asks for a server (SNI) by what is no name of a host")
+        }
+        rustls::Error::NoApplicationProtocol => f.write_str(
+            "the client offers (ALPN) none of the protocols that are spoken here, such as HTTP/1.1",
+        ),
+        rustls::Error::DecryptError => f.write_str(
+            "a record cannot be decrypted, or a client sends more early data than is skipped",
+        ),
         rustls::Error::InvalidMessage(_) => f.write_str("what was received is no TLS handshake"),
         rustls::Error::NoCertificatesPresented => f.write_str("the client shows no certificate"),
         rustls::Error::AlertReceived(AlertDescription::UnknownCA) => {

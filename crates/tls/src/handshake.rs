@@ -1,5 +1,7 @@
 //! From a connection to a session: rustls speaks, this carries its words to and fro.
 
+mod refusal;
+
 use std::sync::Arc;
 
 use onrush_engine::{BUFFER_BYTES, Buffer, Core, Error, Input, Stream};
@@ -12,20 +14,14 @@ use rustls::{ClientConfig, CommonState, ExtractedSecrets, ProtocolVersion, Serve
 use crate::error::HandshakeError;
 use crate::heard::Heard;
 use crate::info::{self, Info};
-use crate::limits::{HANDSHAKE_BYTES_MAX, REFUSAL_LINGER, REFUSAL_LINGER_BYTES};
+use crate::limits::{EARLY_RECORD_BYTES_MAX, HANDSHAKE_BYTES_MAX};
 use crate::record::{self, Opener, Sealer};
 use crate::session::{Keeper, Session};
 
 /// The first byte of a handshake's record (RFC 8446 5.1).
 const HANDSHAKE_RECORD: u8 = 22;
-
-/// What a client is told that speaks HTTP where TLS is spoken.
-const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
-    Content-Type: text/plain\r\n\
-    Content-Length: 37\r\n\
-    Connection: close\r\n\
-    \r\n\
-    this port speaks TLS: try https://...";
+/// Where the first record has the version of its hello: behind the header of the record, the type and the length.
+const HELLO_VERSION: std::ops::Range<usize> = 9..11;
 
 /// Shakes hands with a client, of whom `received` has come already, by the stream's deadline.
 ///
@@ -64,12 +60,16 @@ async fn shake(
     };
     let mut outbox = Outbox::new(stream);
     if side.is_plain_http(incoming.bytes()) {
-        refuse_plain_http(stream).await?;
+        refusal::refuse_plain_http(stream).await?;
         return Err(HandshakeError::PlainHttp);
     }
     let mut heard = Heard::default();
     loop {
-        match heard.during(|| side.step(&mut incoming, &mut outbox))? {
+        let step = heard.during(|| side.step(&mut incoming, &mut outbox))?;
+        if std::mem::take(&mut heard.is_unopened) {
+            incoming.skip_early_data()?;
+        }
+        match step {
             Step::Done => break,
             Step::Again => {}
             Step::Blocked if incoming.show_next_record() => {}
@@ -80,12 +80,16 @@ async fn shake(
                     return Err(HandshakeError::Ended);
                 }
                 if is_first && side.is_plain_http(incoming.bytes()) {
-                    refuse_plain_http(stream).await?;
+                    refusal::refuse_plain_http(stream).await?;
                     return Err(HandshakeError::PlainHttp);
                 }
             }
             Step::Failed(error) => {
-                say_why(stream, &mut side, &mut incoming, &mut outbox).await;
+                let (own, error) = refusal::of(error, &side, &incoming);
+                match own {
+                    Some(alert) => refusal::say(stream, alert, &mut outbox).await,
+                    None => refusal::say_why(stream, &mut side, &mut incoming, &mut outbox).await,
+                }
                 return Err(match heard.refused {
                     Some(why) => HandshakeError::Certificate(why),
                     None => HandshakeError::Tls(error),
@@ -231,6 +235,10 @@ struct Incoming {
     long: Vec<u8>,
     /// The bytes that rustls may look at: whole records, and none behind the one that completes the handshake.
     shown: usize,
+    /// What the first record's hello says of its version (RFC 8446 4.1.2).
+    hello_version: Option<[u8; 2]>,
+    /// Bytes of early data that were skipped.
+    skipped: usize,
 }
 
 impl Incoming {
@@ -253,6 +261,9 @@ impl Incoming {
 
     /// Shows one more record, if it is there; what is none is shown as it is, so that rustls refuses it.
     fn show_next_record(&mut self) -> bool {
+        if self.hello_version.is_none() {
+            self.hello_version = self.bytes().get(HELLO_VERSION).map(|two| [two[0], two[1]]);
+        }
         let hidden = &self.bytes()[self.shown..];
         let more = match record::length(hidden) {
             // Nobody has a version other than 3.x: what claims one is no record, and rustls is to say so at once.
@@ -272,6 +283,17 @@ impl Incoming {
         } else if count > 0 {
             self.input.consume(count);
         }
+    }
+
+    /// Drops the record that was shown and could not be opened: early data, of which rustls skips a record without an end
+    /// of its own, and would look at it again with the next one (RFC 8446 4.2.10).
+    fn skip_early_data(&mut self) -> Result<(), HandshakeError> {
+        self.skipped += self.shown;
+        self.consume(self.shown);
+        if self.skipped > EARLY_RECORD_BYTES_MAX {
+            return Err(HandshakeError::TooLong);
+        }
+        Ok(())
     }
 
     /// What is left for the session.
@@ -347,48 +369,4 @@ impl<'s> Outbox<'s> {
         self.queue();
         self.stream.flush().await
     }
-}
-
-/// Sends the alert that says what went wrong, if there is one, and waits until it may have arrived.
-async fn say_why(
-    stream: &Stream,
-    side: &mut Side,
-    incoming: &mut Incoming,
-    outbox: &mut Outbox<'_>,
-) {
-    // No further than that: what failed would fail again.
-    while side.state().wants_write() {
-        if side.step(incoming, outbox).is_err() {
-            return;
-        }
-    }
-    // Who does not want to hear it has closed already.
-    let _ = async {
-        outbox.flush().await?;
-        linger(stream).await
-    }
-    .await;
-}
-
-async fn refuse_plain_http(stream: &Stream) -> Result<(), Error> {
-    stream.queue(PLAIN_HTTP_ANSWER);
-    stream.flush().await?;
-    linger(stream).await
-}
-
-/// Ends our side and reads what the peer is still sending: closing with bytes unread would take back what we have said
-/// (RFC 9112 9.6).
-async fn linger(stream: &Stream) -> Result<(), Error> {
-    stream.shutdown().await?;
-    stream.set_deadline(Some(stream.core().now() + REFUSAL_LINGER));
-    let mut input = Input::default();
-    let mut discarded = 0;
-    while discarded < REFUSAL_LINGER_BYTES {
-        match stream.recv(&mut input).await? {
-            0 => return Ok(()),
-            count => discarded += count,
-        }
-        input.consume(input.bytes().len());
-    }
-    Ok(())
 }

@@ -14,6 +14,8 @@ pub(crate) struct Heard {
     pub(crate) ends: Option<u64>,
     /// Why the peer's certificate was refused, in a sentence.
     pub(crate) refused: Option<Box<str>>,
+    /// Whether the record in hand could not be opened.
+    pub(crate) is_unopened: bool,
 }
 
 thread_local! {

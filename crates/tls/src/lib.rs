@@ -22,6 +22,7 @@ mod verify;
 
 mod certificate;
 mod cipher;
+mod decrypter;
 mod pem;
 mod watch;
 

@@ -1,5 +1,6 @@
 //! Every bound of this crate, each with its reason.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Bytes of a record's plaintext (RFC 8446 5.1).
@@ -19,6 +20,13 @@ pub(crate) const GCM_RECORDS_MAX: u64 = 1 << 24;
 /// Bytes of handshake messages that may arrive before they are complete: rustls refuses longer ones, and a chain of ten
 /// large certificates has half of it.
 pub(crate) const HANDSHAKE_BYTES_MAX: usize = 64 * 1024 + 4;
+
+/// Bytes of early data that are skipped, encrypted (RFC 8446 4.2.10): a client may hold a ticket of another server that
+/// takes early data. OpenSSL and nginx let their clients send 16 KiB before encryption, in as many records as they like.
+pub(crate) const EARLY_DATA_BYTES_MAX: usize = 32 * 1024;
+
+/// The same with the headers of the records: bounds those that are nothing else.
+pub(crate) const EARLY_RECORD_BYTES_MAX: usize = 2 * EARLY_DATA_BYTES_MAX;
 
 /// Bytes of a message behind the handshake: a ticket, which a server may fill with a whole session and a client's
 /// certificates. One buffer is what the largest of ours needs and more than any of OpenSSL's.
@@ -48,6 +56,9 @@ pub(crate) const SESSION_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Servers whose tickets a connector remembers: more than any group has, 2 KB each.
 pub(crate) const SESSIONS_MAX: usize = 1024;
+
+/// Bits of an RSA key, as aws-lc takes them.
+pub(crate) const RSA_BITS_TAKEN: RangeInclusive<usize> = 2048..=8192;
 
 /// Characters of a name in a certificate that are written about: distinguished names of real ones have up to 150.
 pub(crate) const NAME_CHARS_MAX: usize = 200;

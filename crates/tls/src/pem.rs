@@ -68,6 +68,14 @@ pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> St
     }
 }
 
+/// That a byte order mark stands before the text, when it does. What begins on its line would be passed over, and the
+/// second certificate of a chain be taken for the first.
+pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
+    bytes.starts_with("\u{feff}".as_bytes()).then_some(
+        "a byte order mark (BOM) stands before its first line: save the file as UTF-8 without one, or take it out: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE",
+    )
+}
+
 /// Keys that are taken, and how to come by one.
 const TAKEN: &str = "taken are RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
 

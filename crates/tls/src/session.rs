@@ -116,8 +116,15 @@ impl Session {
                     return Ok(count);
                 }
             }
-            if self.has_had_its_turn() || !self.open_next()? {
+            if self.has_had_its_turn() {
                 return Ok(count);
+            }
+            match self.open_next() {
+                Ok(true) => {}
+                Ok(false) => return Ok(count),
+                // What came before it is good, and may be all that was wanted. The next call fails.
+                Err(_) if count > 0 => return Ok(count),
+                Err(error) => return Err(error),
             }
         }
     }

@@ -145,13 +145,25 @@ impl Transport {
 
     /// See [`Stream::poll_recv`].
     pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
+        self.poll_recv_by(Stream::poll_recv, input)
+    }
+
+    #[inline]
+    fn poll_recv_by(
+        &self,
+        receive: impl Fn(&Stream, &mut Input) -> Poll<Result<usize, Error>>,
+        input: &mut Input,
+    ) -> Poll<Result<usize, Error>> {
         match &self.tls {
-            None => self.stream.poll_recv(input),
-            Some(tls) => {
-                let receive = Stream::poll_recv;
-                tls.borrow_mut().poll_recv(&self.stream, input, receive)
-            }
+            None => receive(&self.stream, input),
+            Some(tls) => tls.borrow_mut().poll_recv(&self.stream, input, receive),
         }
+    }
+
+    /// See [`Stream::poll_hung_up`].
+    #[inline]
+    pub fn poll_hung_up(&self) -> Poll<Error> {
+        self.stream.poll_hung_up()
     }
 
     /// See [`Stream::recv_unless_stopping`].
@@ -162,13 +174,7 @@ impl Transport {
         &self,
         input: &mut Input,
     ) -> impl Future<Output = Result<usize, Error>> {
-        poll_fn(move |_| match &self.tls {
-            None => self.stream.poll_recv_unless_stopping(input),
-            Some(tls) => {
-                let receive = Stream::poll_recv_unless_stopping;
-                tls.borrow_mut().poll_recv(&self.stream, input, receive)
-            }
-        })
+        poll_fn(move |_| self.poll_recv_by(Stream::poll_recv_unless_stopping, input))
     }
 
     /// See [`Stream::recv_arrived`]. A record that has come in part has not arrived.
@@ -176,13 +182,7 @@ impl Transport {
     /// # Errors
     /// As there; with TLS also [`Kind::Truncated`] and [`Kind::Alert`].
     pub fn recv_arrived(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
-        poll_fn(move |_| match &self.tls {
-            None => self.stream.poll_recv_arrived(input),
-            Some(tls) => {
-                let receive = Stream::poll_recv_arrived;
-                tls.borrow_mut().poll_recv(&self.stream, input, receive)
-            }
-        })
+        poll_fn(move |_| self.poll_recv_by(Stream::poll_recv_arrived, input))
     }
 
     /// See [`Stream::queue`].

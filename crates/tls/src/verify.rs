@@ -10,11 +10,13 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
 
 use crate::certificate;
 use crate::heard;
-use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX};
+use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_TAKEN};
+use crate::pem;
 
 /// Judges clients as another does, and notes what came of it: until when the session may be resumed, or why it is none.
 #[derive(Debug)]
@@ -56,8 +58,10 @@ impl ClientCertVerifier for Watchful {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
-            .verify_tls12_signature(message, certificate, signature)
+        let verified = self
+            .0
+            .verify_tls12_signature(message, certificate, signature);
+        noting_weakness(verified, certificate)
     }
 
     fn verify_tls13_signature(
@@ -66,8 +70,10 @@ impl ClientCertVerifier for Watchful {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
-            .verify_tls13_signature(message, certificate, signature)
+        let verified = self
+            .0
+            .verify_tls13_signature(message, certificate, signature);
+        noting_weakness(verified, certificate)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -86,6 +92,34 @@ pub(crate) fn note_refusal(
     heard::note(|heard| heard.refused = Some(why.into()));
 }
 
+/// What came of a proof that the peer has the key of its certificate; notes when it is refused for the size of the key,
+/// which rustls calls a wrong signature.
+pub(crate) fn noting_weakness(
+    verified: Result<HandshakeSignatureValid, Error>,
+    certificate: &CertificateDer<'_>,
+) -> Result<HandshakeSignatureValid, Error> {
+    if verified.is_err()
+        && let Ok((_, parsed)) = X509Certificate::from_der(certificate)
+        && let Some(size) = size_not_taken(&parsed)
+    {
+        let why = format!("the certificate of {} {size}", shown_subject(&parsed));
+        heard::note(|heard| heard.refused = Some(why.into()));
+    }
+    verified
+}
+
+/// What is wrong with the size of a certificate's key, if that is RSA: aws-lc takes no other sizes.
+fn size_not_taken(certificate: &X509Certificate<'_>) -> Option<String> {
+    let Ok(PublicKey::RSA(key)) = certificate.public_key().parsed() else {
+        return None;
+    };
+    let bits = key.key_size();
+    (!RSA_BITS_TAKEN.contains(&bits)).then(|| {
+        let (least, most) = RSA_BITS_TAKEN.into_inner();
+        format!("has an RSA key of {bits} bits: taken are {least} to {most}")
+    })
+}
+
 fn refusal(
     error: &Error,
     certificate: &CertificateDer<'_>,
@@ -98,7 +132,10 @@ fn refusal(
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
         return format!("the certificate cannot be understood: {why}");
     };
-    let subject = shown(&parsed.subject().to_string());
+    let subject = shown_subject(&parsed);
+    if let Some(why) = pem::why_not_version(parsed.version().0) {
+        return format!("{why} (it is the certificate of {subject})");
+    }
     match why {
         CertificateError::UnknownIssuer => format!(
             "the certificate of {subject} is signed by an authority that is not trusted here: {}",
@@ -133,6 +170,17 @@ fn refusal(
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             format!("the certificate of {subject} has signed itself and is not trusted here")
         }
+        CertificateError::Other(other) if other.to_string().contains("UnsupportedCertVersion") => {
+            format!(
+                "a certificate above that of {subject} is not of X.509 version 3, and not taken"
+            )
+        }
+        // webpki has no other error for the size of a key.
+        CertificateError::BadSignature => format!(
+            "a certificate above that of {subject} has not signed what it should have, or with a key that is not taken: RSA of {} to {} bits are",
+            RSA_BITS_TAKEN.start(),
+            RSA_BITS_TAKEN.end()
+        ),
         why => format!(
             "the certificate of {subject} is refused: {}",
             shown(&why.to_string())
@@ -193,6 +241,10 @@ fn date(time: &UnixTime) -> String {
         .map_or_else(|_| time.as_secs().to_string(), |time| time.to_string())
 }
 
+fn shown_subject(certificate: &X509Certificate<'_>) -> String {
+    shown(&certificate.subject().to_string())
+}
+
 /// What a peer calls itself, fit for a line of a log: it may be whatever it likes.
 fn shown(name: &str) -> String {
     let mut shown: String = name
@@ -210,14 +262,4 @@ fn shown(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_shown_on_one_line_and_cut() {
-        assert_eq!(shown("CN=a\nb\u{1b}[2J"), "CN=a\u{fffd}b\u{fffd}[2J");
-        let long = "x".repeat(NAME_CHARS_MAX);
-        assert_eq!(shown(&long), long);
-        assert_eq!(shown(&format!("{long}y")), format!("{long}…"));
-    }
-}
+mod tests;

@@ -303,7 +303,8 @@ fn a_snapshot_says_the_same_as_the_machine() {
         live.record();
         let facts = facts::read(&live, None).expect("facts");
         let file = root.path().join("snapshot.json");
-        tree::write_snapshot(&live.recorded(), &file).expect("written");
+        let output = onrush_file::Output::new(&file).expect("a place");
+        tree::write_snapshot(&live.recorded(), output).expect("written");
         assert_eq!(format!("{:?}", read(&file)), format!("{facts:?}"), "{name}");
     }
 }

@@ -23,7 +23,7 @@ const EDGES: [(&str, &[&str]); 13] = [
         "load",
         &["engine", "file", "tls", "http", "measure", "chart"],
     ),
-    ("tune", &[]),
+    ("tune", &["file"]),
     // Starts serve and load as child processes and never links them.
     ("bench", &["file", "measure", "chart", "tune"]),
     ("top", &["measure"]),

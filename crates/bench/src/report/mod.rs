@@ -6,16 +6,34 @@ mod page;
 mod summary;
 mod table;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use onrush_file::Output;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use crate::Error;
+use crate::limits::RESULT_BYTES_MIN;
 use crate::run::Measured;
 
-/// Makes the output directory: the one that was asked for, where an earlier result is replaced, or a new one.
+/// The files of a result.
+const NAMES: [&str; 6] = [
+    "result.json",
+    "environment.json",
+    "raw.csv",
+    "samples.csv",
+    "summary.md",
+    "report.html",
+];
+
+/// Makes the output directory: the one that was asked for, where an earlier result is replaced, or a new one. Looks
+/// whether the files of the result can be written there, and have room: nobody measures for an hour in vain.
+///
+/// # Errors
+/// When one cannot be written, or there is no room.
 pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Error> {
     let path = match asked {
         Some(path) => path.to_owned(),
@@ -25,8 +43,29 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
             PathBuf::from(format!("onrush-bench-{name}-{stamp}"))
         }
     };
+    if fs::metadata(&path).is_ok_and(|found| !found.is_dir()) {
+        return Err(Error::NoDirectory(path));
+    }
     fs::create_dir_all(&path).map_err(|source| Error::Write(path.clone(), source))?;
+    for name in NAMES {
+        let file = path.join(name);
+        Output::new(&file).map_err(|source| Error::Write(file, source))?;
+    }
+    check_room(&path).map_err(|source| Error::NoRoom(path.clone(), source))?;
     Ok(path)
+}
+
+/// Reserves room for a result in a file that is gone at once.
+fn check_room(directory: &Path) -> io::Result<()> {
+    let path = directory.join(format!(".room.{}", std::process::id()));
+    let file = File::create_new(&path)?;
+    let reserved = fallocate(&file, FallocateFlags::empty(), 0, RESULT_BYTES_MIN);
+    fs::remove_file(&path)?;
+    match reserved {
+        // A file system that reserves nothing says at the end what it has.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+        reserved => Ok(reserved?),
+    }
 }
 
 /// Writes every file, each of them whole or not at all; the table for a terminal, and where the report is.
@@ -36,6 +75,7 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
 pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
     let outcome = &measured.outcome;
     let write = |name: &str, text: String| {
+        debug_assert!(NAMES.contains(&name), "{name} was looked at before");
         let path = out.join(name);
         let file = Output::new(&path);
         let written = file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())));

@@ -17,7 +17,8 @@ use onrush_load::report::Report;
 use onrush_load::run::{self, Moment};
 use onrush_load::verdict::{State, Verdict};
 
-use super::{Args, stop_on_signal};
+use super::Args;
+use super::signals::stop_on_signal;
 use crate::terminal::{Out, say};
 
 /// What a command line of another tool comes to.

@@ -11,7 +11,7 @@ use onrush_load::threshold::{Extent, Fate, Threshold};
 use onrush_load::verdict::State;
 use onrush_load::{csv, hdr, html};
 
-use super::live;
+use super::{live, signals};
 use crate::terminal::{self, Out};
 
 /// There were errors during the run.
@@ -25,8 +25,8 @@ const EXIT_INVALID: u8 = 5;
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Results")]
 pub(super) struct Output {
-    /// Write the result to a file as JSON (docs/load-result.schema.json); - is standard output, and what people read then
-    /// goes to standard error
+    /// Write the result to a file as JSON (docs/load-result.schema.json; with --find-max condition, answer and trials); - is
+    /// standard output, and what people read then goes to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -240,10 +240,15 @@ impl Files {
                 opened.push((flag, Place::Standard, form));
                 continue;
             }
-            let file = onrush_file::Output::new(path).map_err(|error| unwritable(path, &error))?;
+            let file = onrush_file::Output::new(path)
+                .map_err(|error| Error::Invalid(unwritable(path, &error)))?;
             if let Some(input) = inputs.iter().find(|input| file.is_same(input)) {
+                let named = match input == path {
+                    true => String::new(),
+                    false => format!(" {} is the same file:", path.display()),
+                };
                 return Err(Error::Invalid(format!(
-                    "{flag} would overwrite {}, which is read: name another file",
+                    "{flag} would overwrite {}, which is read:{named} name another file",
                     input.display()
                 )));
             }
@@ -276,32 +281,49 @@ impl Files {
         })
     }
 
-    /// Writes what `content` has for each of them. One that fails does not keep the others from being written.
+    /// Writes what `content` has for each of them, those last that may wait for a reader: a signal then ends the program. One
+    /// that fails does not keep the others from being written.
     ///
     /// # Errors
-    /// The first failure.
+    /// All failures, in one sentence.
     pub(super) fn write(
         self,
         content: impl Fn(Form, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let mut outcome = Ok(());
-        for (place, form) in self.0 {
-            let written = match place {
-                Place::Standard => {
-                    let mut bytes = Vec::new();
-                    let written = content(form, &mut bytes);
-                    terminal::write_raw(&bytes);
-                    written.map_err(|error| unwritable(Path::new("-"), &error))
-                }
-                Place::File(file) => {
-                    let path = file.path().to_owned();
-                    let written = file.write(|writer| content(form, writer));
-                    written.map_err(|error| unwritable(&path, &error))
-                }
-            };
-            outcome = outcome.and(written);
+        let (waiting, files): (Vec<_>, Vec<_>) =
+            self.0.into_iter().partition(|(place, _)| place.may_wait());
+        let write = |(place, form): (Place, Form)| place.write(|writer| content(form, writer));
+        let mut failures: Vec<String> = files.into_iter().filter_map(write).collect();
+        signals::end_at_once();
+        failures.extend(waiting.into_iter().filter_map(write));
+        match failures.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Invalid(failures.join("; "))),
         }
-        outcome
+    }
+}
+
+impl Place {
+    /// Whether writing it may wait for a reader.
+    fn may_wait(&self) -> bool {
+        match self {
+            Place::Standard => true,
+            Place::File(file) => file.may_wait(),
+        }
+    }
+
+    /// Writes it; why it cannot be written, if so.
+    fn write(self, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Option<String> {
+        let (path, written) = match self {
+            Place::Standard => {
+                let mut bytes = Vec::new();
+                let written = content(&mut bytes);
+                terminal::write_raw(&bytes);
+                (PathBuf::from("-"), written)
+            }
+            Place::File(file) => (file.path().to_owned(), file.write(content)),
+        };
+        written.err().map(|error| unwritable(&path, &error))
     }
 }
 
@@ -338,6 +360,6 @@ impl Length {
     }
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Error {
-    Error::Invalid(format!("{} cannot be written: {error}", shown(path)))
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("{} cannot be written: {error}", shown(path))
 }

@@ -141,10 +141,13 @@ fn burst(text: &str) -> Result<Burst, String> {
     let (size, every) = text
         .split_once('/')
         .ok_or_else(|| format!("{text:?} is not a burst: expected COUNT/TIME such as 100/10ms"))?;
-    Ok(Burst {
-        size: count(size)?,
-        every: duration(every)?,
-    })
+    let (size, every) = (count(size)?, duration(every)?);
+    if size == 0 || every.is_zero() {
+        return Err(format!(
+            "{text:?} is no burst: expected one request or more, again after more than no time, such as 100/10ms"
+        ));
+    }
+    Ok(Burst { size, every })
 }
 
 /// As h1load has it, a bare number is milliseconds.

@@ -34,7 +34,7 @@ pub(super) struct RequestArgs {
     body_file: Option<PathBuf>,
 
     /// How often each URL is asked for, beside the others, in their order, such as 8,1,1
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["requests_file", "har", "replay"])]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = weight, conflicts_with_all = ["requests_file", "har", "replay"])]
     weights: Vec<NonZeroU32>,
 
     /// Requests to send, a JSON object in each line: url, method, headers, body or body_file, weight, expect
@@ -87,6 +87,20 @@ pub(super) struct RequestArgs {
     expect_body: Option<String>,
 }
 
+/// What was found in files.
+pub(super) struct Found {
+    /// All that were read, those that are named in others among them.
+    pub(super) files: Vec<PathBuf>,
+    /// What was left out of them.
+    pub(super) notes: Vec<String>,
+}
+
+fn weight(text: &str) -> Result<NonZeroU32, String> {
+    let most = u32::MAX;
+    let expected = |_| format!("{text:?} is no weight: expected a whole number from 1 to {most}");
+    text.parse().map_err(expected)
+}
+
 fn speed(text: &str) -> Result<f64, String> {
     let expected = || format!("{text:?} is no speed: expected a factor above 0 such as 10 or 0.5");
     let factor: f64 = text.parse().map_err(|_| expected())?;
@@ -98,8 +112,8 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl RequestArgs {
-    /// The files that are read.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
+    /// The files that are named here.
+    fn files(&self) -> Vec<PathBuf> {
         let body = self.body.as_deref().and_then(|body| body.strip_prefix('@'));
         let named = [
             &self.body_file,
@@ -112,13 +126,10 @@ impl RequestArgs {
         named.chain(body.map(PathBuf::from)).collect()
     }
 
-    /// Fills in what is sent to the servers of `urls`, of which there is at least one; says what was left out of files.
-    pub(super) fn apply(
-        self,
-        urls: &[Target],
-        options: &mut Options,
-    ) -> Result<Vec<String>, String> {
+    /// Fills in what is sent to the servers of `urls`, of which there is at least one.
+    pub(super) fn apply(self, urls: &[Target], options: &mut Options) -> Result<Found, String> {
         let mut notes = Vec::new();
+        let mut files = self.files();
         options.headers.clone_from(&self.headers);
         options.headers.extend(self.authorization()?);
         options.asks = Asks {
@@ -134,7 +145,9 @@ impl RequestArgs {
         options.asks.requests = match (&self.requests_file, &self.har, &self.replay) {
             (Some(path), ..) => {
                 only_one(urls, "--requests-file")?;
-                lines::parse(&read(path, REQUESTS_BYTES_MAX)?, path, &urls[0])?
+                let lines = lines::parse(&read(path, REQUESTS_BYTES_MAX)?, path, &urls[0])?;
+                files.extend(lines.files);
+                lines.requests
             }
             (_, Some(path), _) => {
                 only_one(urls, "--har")?;
@@ -163,7 +176,7 @@ impl RequestArgs {
                 request.expect.body.clone_from(&self.expect_body);
             }
         }
-        Ok(notes)
+        Ok(Found { files, notes })
     }
 
     fn authorization(&self) -> Result<Option<(String, String)>, String> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use onrush_load::error::Error;
 use onrush_load::find_max::{self, Answer, COLUMNS, Held, Search, Step, Trial};
 use onrush_load::html::search_page;
-use onrush_load::limits::{CPU_SHARE_INVALID, FIND_RATE_KEPT};
+use onrush_load::limits::CPU_SHARE_INVALID;
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::pace::profile::Profile;
@@ -20,6 +20,7 @@ use onrush_load::run::Stopper;
 use onrush_load::threshold::{Fate, Threshold};
 
 use super::output::{Form, Output};
+use super::signals::on_signal;
 
 /// A search that was ended before its time, or found no rate.
 const EXIT_NOT_FOUND: u8 = 4;
@@ -125,7 +126,7 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Result<Trial, Er
     }
     let mut threads = report.evidence.threads.iter();
     let is_full = threads.any(|thread| thread.cpu_share >= CPU_SHARE_INVALID);
-    let is_behind = report.rps < rate as f64 * FIND_RATE_KEPT;
+    let is_behind = !find_max::keeps_up(report);
     let held = match outcome.fate {
         _ if is_full => Held::GeneratorLimit,
         // The condition is what is to be: a threshold that holds.
@@ -149,7 +150,7 @@ impl End {
             stopper: Arc::default(),
         };
         let (is_over, stopper) = (Arc::clone(&end.is_over), Arc::clone(&end.stopper));
-        super::on_signal(move || {
+        on_signal(move || {
             is_over.store(true, Ordering::Relaxed);
             let stopper = stopper.lock().map(|stopper| stopper.clone());
             if let Ok(Some(stopper)) = stopper {

@@ -23,7 +23,8 @@ use onrush_tune::tree::Tree;
   onrush tune diagnose --for 10s              while load runs: what is full, and what would help
   onrush tune search --measure ./measure.sh   try what matters, keep what is better
 
-Exit codes: 0 done, 1 nothing could be done, 3 something was refused, is in conflict or is not in force.")]
+Exit codes: 0 done, 1 nothing could be done, 3 something was refused, is in conflict or is not in force,
+4 what was to be undone was, as far as it could be, but the journal could not be read or changed.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) verb: Verb,
@@ -153,7 +154,7 @@ pub(super) struct Apply {
     #[command(flatten)]
     pub(super) wish: Wish,
     /// Undo it after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "during")]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "during")]
     pub(super) confirm_within: Option<Duration>,
     /// Undo it after this time (1h), when this process ends (4711), or run this command and undo it when that ends
     #[arg(long = "for", id = "during", value_name = "TIME|PID|COMMAND", value_parser = Lasts::parse)]
@@ -188,21 +189,33 @@ impl Lasts {
         }
         match parse_duration(text) {
             Ok(time) => Ok(Lasts::Time(time)),
-            Err(_) if text.is_empty() => Err("expected a time, a process or a command".to_owned()),
+            Err(_) if text.is_empty() => Err(format!("it is empty: expected {LASTS}")),
             // What looks like a time and is none is no command either.
-            Err(error) if looks_like_time(text) => Err(error.to_string()),
+            Err(error) if looks_like_number(text) => Err(format!("{error}; or {LASTS}")),
             Err(_) => Ok(Lasts::Command(text.to_owned())),
         }
     }
 }
 
-/// Digits and a short word: `90min`, `1.5h`.
-fn looks_like_time(text: &str) -> bool {
-    let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let unit = unit.trim_start();
-    unit.len() < text.len()
-        && unit.len() <= "minutes".len()
-        && unit.bytes().all(|byte| byte.is_ascii_alphabetic())
+/// What changes may last for.
+const LASTS: &str = "a time with its unit (1h), the number of a process (4711), or a command (one whose name begins with a digit: `env 7z …`)";
+
+/// A word that begins with a digit: `90min`, `1.5h`, `1e3s`, `7z`; or words of which the first is a number or a time, or each
+/// begins with a digit: `1 2`, `5 min`, `1h 30m`. A command with arguments may be called `7z` or `2to3`.
+fn looks_like_number(text: &str) -> bool {
+    let begins = |word: &str| {
+        let word = word.strip_prefix(['-', '+']).unwrap_or(word);
+        let word = word.strip_prefix('.').unwrap_or(word);
+        word.starts_with(|letter: char| letter.is_ascii_digit())
+    };
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_amount = first.parse::<f64>().is_ok() || parse_duration(first).is_ok();
+    begins(first) && (first == text || is_amount || text.split_whitespace().all(begins))
+}
+
+/// A time, as everywhere; blanks around it are none of it.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    parse_duration(text.trim()).map_err(|error| error.to_string())
 }
 
 #[derive(clap::Args)]
@@ -242,7 +255,7 @@ pub(super) struct Show {
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// How long to look at the load
-    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub(super) time: Duration,
     /// Mark the CPUs that the threads of this process run on
     #[arg(long, value_name = "PID", conflicts_with = "planned")]
@@ -254,7 +267,7 @@ pub(super) struct Diagnose {
     #[command(flatten)]
     pub(super) place: Place,
     /// How long to look
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     pub(super) time: Duration,
     /// Look at this process, too: its threads and CPUs, files and sockets; until it ends, if that is sooner
     #[arg(long, value_name = "PID")]
@@ -302,6 +315,19 @@ mod tests {
             ("99999999999", Err("no number of a process")),
             ("90min", Err("is not a duration")),
             ("1.5h", Err("is not a duration")),
+            (" 1h ", Ok(Lasts::Time(Duration::from_secs(3_600)))),
+            ("2to3 file", Ok(Lasts::Command("2to3 file".to_owned()))),
+            (
+                "1e3s",
+                Err("or a time with its unit (1h), the number of a process (4711), or a command"),
+            ),
+            ("1 2", Err("is not a duration")),
+            ("5 min", Err("is not a duration")),
+            ("1h 30m", Err("is not a duration")),
+            ("7z", Err("begins with a digit: `env 7z …`")),
+            ("-5s", Err("is not a duration")),
+            (".5h", Err("is not a duration")),
+            ("99999999999999999h", Err("4711")),
             ("", Err("expected a time")),
         ] {
             match (Lasts::parse(text), expected) {

@@ -1,22 +1,21 @@
 //! What changes a machine, and what tells of it: `apply`, `confirm`, `revert`, `status`.
 
+use std::path::Path;
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use onrush_tune::advise;
 use onrush_tune::apply::{
-    self, Applied, Awake, Back, Force, Journal, Life, Machine, Outcome, Reverted, Root, Run,
-    Stopped, User,
+    self, Applied, Back, Force, Journal, Life, Lost, Machine, Outcome, Reverted, Root, Stopped,
+    User,
 };
-use onrush_tune::facts::Facts;
 use onrush_tune::report;
 
 use super::arguments::{Apply, Lasts, Place, Revert, Status};
+use super::guard::Made;
 use super::session::Session;
-use super::wait::{LOOK_EVERY, Stop, check_process, wait_for};
-use super::{PARTLY, code, print, print_lines, say};
+use super::wait::{Stop, check_process};
+use super::{PARTLY, code, guard, print, print_lines, say};
 
 pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
@@ -52,9 +51,11 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         }
     };
     let stop = Stop::listen(is_guarded)?;
+    let earlier = journal.last_run();
     let made = apply::apply(&mut machine, &request, &mut journal);
     if is_guarded {
-        return until_undone(args, machine, &facts, journal, made, &stop);
+        let made = Made { earlier, made };
+        return guard::until_undone(args, machine, &facts, journal, made, &stop);
     }
     let (applied, stopped) = split(made);
     let is_done = told(args, &applied)?;
@@ -79,74 +80,17 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
 }
 
 /// What was done, and why not more.
-fn split(made: Result<Vec<Applied>, Stopped>) -> (Vec<Applied>, Option<onrush_tune::Error>) {
+pub(super) fn split(
+    made: Result<Vec<Applied>, Stopped>,
+) -> (Vec<Applied>, Option<onrush_tune::Error>) {
     match made {
         Ok(applied) => (applied, None),
         Err(Stopped { applied, cause }) => (applied, Some(cause)),
     }
 }
 
-/// Lets what was changed be, for as long as it is to last, and undoes it unless it was confirmed. Nothing may end this
-/// before: no reader that has left, no full disk.
-fn until_undone(
-    args: &Apply,
-    mut machine: Root,
-    facts: &Facts,
-    mut journal: Journal,
-    made: Result<Vec<Applied>, Stopped>,
-    stop: &Stop,
-) -> anyhow::Result<ExitCode> {
-    let run = journal
-        .last_run()
-        .filter(|run| !journal.changes_since(*run).is_empty());
-    let noted = match (&made, args.confirm_within, run) {
-        (Ok(_), Some(_), Some(_)) => journal.wait(),
-        _ => Ok(()),
-    };
-    let noted = noted.and(journal.remove_if_undone());
-    let outcome = (|| {
-        let (applied, stopped) = split(made);
-        let is_done = told(args, &applied)?;
-        if let Some(cause) = stopped {
-            return Err(with_remedy(cause));
-        }
-        noted.map_err(with_remedy)?;
-        match (&args.during, args.confirm_within, run) {
-            (Some(during), ..) => last(during, stop, || {
-                apply::stay_awake(&machine, facts, &args.wish.request())
-            }),
-            (None, Some(time), Some(run)) => {
-                say(&format!(
-                    "undone in {time:?} unless you run `onrush tune confirm`"
-                ));
-                wait_for_confirmation(&machine, run, time, stop)?;
-                Ok(code(is_done))
-            }
-            _ => Ok(code(is_done)),
-        }
-    })();
-    let Some(run) = run else {
-        return outcome;
-    };
-    match undo_run(&mut machine, run)? {
-        Undone::Confirmed => {
-            say("confirmed");
-            outcome
-        }
-        Undone::All if args.during.is_some() => outcome,
-        Undone::All => outcome.map(|_| ExitCode::from(PARTLY)),
-        Undone::Partly => {
-            if let Err(error) = outcome {
-                say(&format!("onrush tune: {error:#}"));
-            }
-            say("what is left stands; `onrush tune revert` tries again");
-            Ok(ExitCode::from(PARTLY))
-        }
-    }
-}
-
 /// Prints what became of each change; whether all were made.
-fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<bool> {
+pub(super) fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<bool> {
     match args.json {
         true => print(&format!("{}\n", serde_json::to_string_pretty(applied)?))?,
         false => print_lines(&applied.iter().map(applied_line).collect::<String>())?,
@@ -155,91 +99,25 @@ fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<bool> {
     Ok(!applied.iter().any(is_refused))
 }
 
-/// Waits for a program, with CPUs kept awake meanwhile where that is wished for.
-fn last(
-    during: &Lasts,
-    stop: &Stop,
-    stay_awake: impl FnOnce() -> Option<Result<Awake, String>>,
-) -> anyhow::Result<ExitCode> {
-    let awake = stay_awake();
-    match &awake {
-        Some(Ok(awake)) => say(&format!(
-            "CPUs wake up within {} us until it ends (/dev/cpu_dma_latency)",
-            awake.limit
-        )),
-        Some(Err(why)) => say(&format!("CPUs may sleep deeply: {why}")),
-        None => {}
-    }
-    wait_for(during, stop)
-}
-
-/// How it ended with a run that was to be undone.
-enum Undone {
-    All,
-    /// Something is left, which was said.
-    Partly,
-    /// It was confirmed in time, and stays.
-    Confirmed,
-}
-
-/// Undoes what one run has changed, unless it was confirmed. What others have changed stays.
-fn undo_run(machine: &mut Root, run: Run) -> anyhow::Result<Undone> {
-    let Some(journal) = known_journal(machine)? else {
-        return Ok(Undone::All); // somebody has undone everything
-    };
-    if journal.changes_since(run).is_empty() {
-        return Ok(Undone::All);
-    }
-    if journal.last_run() != Some(run) {
-        say(
-            "another onrush tune came after this one and builds on it: nothing is undone until `onrush tune revert`",
-        );
-        return Ok(Undone::Partly);
-    }
-    // Under the lock: who confirms later is told that there is nothing to confirm.
-    if journal.is_confirmed() {
-        return Ok(Undone::Confirmed);
-    }
-    if journal.is_waiting() {
-        say("not confirmed: undoing");
-    }
-    let reverted = apply::revert_since(machine, journal, run, Force::Leave).map_err(with_remedy)?;
-    // It is done, whether anybody reads of it or not.
-    let _ = print_lines(&reverted.iter().map(reverted_line).collect::<String>());
-    Ok(match reverted.iter().all(Reverted::is_settled) {
-        true => Undone::All,
-        false => Undone::Partly,
-    })
-}
-
-/// Waits until a run is confirmed, the time is over, or we are told to stop; or until somebody else has undone it.
-fn wait_for_confirmation(
-    machine: &Root,
-    run: Run,
-    time: Duration,
-    stop: &Stop,
-) -> anyhow::Result<()> {
-    let deadline = Instant::now() + time;
-    let path = Journal::path_below(machine.path())?;
-    let is_waiting = || -> anyhow::Result<bool> {
-        let glance = Journal::glance(&path, life(machine))?;
-        Ok(glance.is_some_and(|glance| glance.waiting == Some(run)))
-    };
-    while Instant::now() < deadline && !stop.is_asked() && is_waiting()? {
-        thread::sleep(LOOK_EVERY);
-    }
-    Ok(())
-}
-
 pub(super) fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
     let path = Journal::path_below(machine.path())?;
-    let waits = || {
-        say(&format!(
-            "waiting for another onrush tune, which has the journal {}",
-            path.display()
-        ));
-    };
-    Journal::open_telling(&path, life(machine), waits).map_err(with_remedy)
+    let journal = Journal::open_telling(&path, life(machine), || say_waiting(&path));
+    let journal = journal.map_err(with_remedy)?;
+    for lost in journal.lost() {
+        say_lost(&lost, &path);
+    }
+    Ok(journal)
+}
+
+/// Says what of a journal cannot be read.
+fn say_lost(lost: &Lost, path: &Path) {
+    say(&format!(
+        "line {} of the journal {} cannot be read: whether what it says is in force is not known, and `onrush tune revert` \
+         does not undo it: {}",
+        lost.number,
+        path.display(),
+        lost.text
+    ));
 }
 
 /// An error of the journal, and what to do about it.
@@ -254,16 +132,21 @@ pub(super) fn with_remedy(error: onrush_tune::Error) -> anyhow::Error {
     }
 }
 
-fn life(machine: &Root) -> Life {
+pub(super) fn life(machine: &Root) -> Life {
     Life::of(machine, onrush_engine::network_namespace_cookie)
 }
 
-/// The journal, if anything is applied.
-fn known_journal(machine: &Root) -> anyhow::Result<Option<Journal>> {
-    match Journal::exists(&Journal::path_below(machine.path())?) {
-        true => open_journal(machine).map(Some),
-        false => Ok(None),
-    }
+/// The journal to undo what it says, if anything is applied.
+pub(super) fn known_journal(machine: &Root) -> anyhow::Result<Option<Journal>> {
+    let path = Journal::path_below(machine.path())?;
+    Journal::open_to_undo(&path, life(machine), || say_waiting(&path)).map_err(with_remedy)
+}
+
+fn say_waiting(path: &Path) {
+    say(&format!(
+        "waiting for another onrush tune, which has the journal {}",
+        path.display()
+    ));
 }
 
 fn applied_line(change: &Applied) -> String {
@@ -312,25 +195,31 @@ pub(super) fn confirm(place: &Place) -> anyhow::Result<ExitCode> {
 
 pub(super) fn revert(args: &Revert) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
-    if args.persist {
-        for path in apply::unpersist(machine.path())? {
-            print(&format!("removed  {}\n", path.display()))?;
-        }
-    }
     let force = if args.force {
         Force::Overwrite
     } else {
         Force::Leave
     };
-    undo(&mut machine, force, args.json).map(code)
+    // Neither keeps the other from being done.
+    let removed = match args.persist {
+        true => apply::unpersist(machine.path()).map_err(anyhow::Error::from),
+        false => Ok(Vec::new()),
+    };
+    let undone = undo(&mut machine, force, args.json);
+    for path in removed.iter().flatten().filter(|_| !args.json) {
+        print(&format!("removed  {}\n", path.display()))?;
+    }
+    if let (Err(error), Err(_)) = (&removed, &undone) {
+        say(&format!("onrush tune: {error:#}"));
+    }
+    let is_undone = undone?;
+    removed.map(|_| code(is_undone))
 }
 
 /// Undoes what the journal says, and prints how it went; whether nothing is left to undo.
 fn undo(machine: &mut Root, force: Force, json: bool) -> anyhow::Result<bool> {
     let Some(journal) = known_journal(machine)? else {
-        if !json {
-            print("nothing is applied\n")?;
-        }
+        print(if json { "[]\n" } else { "nothing is applied\n" })?;
         return Ok(true);
     };
     let reverted = apply::revert(machine, journal, force).map_err(with_remedy)?;
@@ -344,7 +233,7 @@ fn undo(machine: &mut Root, force: Force, json: bool) -> anyhow::Result<bool> {
     Ok(reverted.iter().all(Reverted::is_settled))
 }
 
-fn reverted_line(change: &Reverted) -> String {
+pub(super) fn reverted_line(change: &Reverted) -> String {
     let target = change.target.to_string();
     match &change.outcome {
         Back::Restored => format!("restored {target}\n"),
@@ -356,6 +245,9 @@ fn reverted_line(change: &Reverted) -> String {
             )
         }
         Back::Refused(why) => format!("refused  {target}: {why}\n"),
+        Back::Remains(why) => {
+            format!("remains  {target}: what it says is undone, and it cannot be changed: {why}\n")
+        }
         Back::Lost(text) => format!(
             "lost     {target} cannot be read, and what it said is not undone; the file is kept: {text}\n"
         ),
@@ -373,13 +265,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
             }
             for lost in &glance.lost {
                 is_whole = false;
-                say(&format!(
-                    "line {} of the journal {} cannot be read: whether what it says is in force is not known, and `onrush tune \
-                     revert` does not undo it: {}",
-                    lost.number,
-                    path.display(),
-                    lost.text
-                ));
+                say_lost(lost, &path);
             }
             apply::standing(&machine, glance.changes(&machine.facts()?))?
         }

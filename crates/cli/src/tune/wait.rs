@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,9 @@ pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
     let mut is_told = false;
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
-            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            // As a shell has it for a command that a signal ended.
+            let code = status.code().or_else(|| Some(128 + status.signal()?));
+            let code = code.and_then(|code| u8::try_from(code).ok());
             return Ok(ExitCode::from(code.unwrap_or(1)));
         }
         if stop.is_asked() && !is_told {

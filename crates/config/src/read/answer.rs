@@ -184,6 +184,7 @@ fn parse_location(text: &str) -> Result<Template, Invalid> {
             "{text:?} is not a place to go to: expected one such as \"https://{{host}}{{uri}}\" or \"/new\""
         )));
     }
+    check_host_of_location(text, &template)?;
     for nobody in [Variable::Upstream, Variable::Server] {
         if template.0.contains(&Piece::Variable(nobody)) {
             return Err(Invalid::new(format!(
@@ -192,6 +193,26 @@ fn parse_location(text: &str) -> Result<Template, Invalid> {
         }
     }
     Ok(template)
+}
+
+/// That the host, where there is one, is not a variable that never is one.
+fn check_host_of_location(text: &str, template: &Template) -> Result<(), Invalid> {
+    let has_none = template.0.windows(2).any(|pair| match pair {
+        [Piece::Text(before), Piece::Variable(variable)] => {
+            (before == "//" || before.ends_with("://") && !before.contains(['?', '#']))
+                && matches!(
+                    variable,
+                    Variable::Path | Variable::PathRest | Variable::Query | Variable::Uri
+                )
+        }
+        _ => false,
+    });
+    if has_none {
+        return Err(Invalid::new(format!(
+            "{text:?} would let clients choose the host: expected one before the path, such as \"https://{{host}}{{uri}}\""
+        )));
+    }
+    Ok(())
 }
 
 fn read_files(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<Action> {

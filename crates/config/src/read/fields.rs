@@ -59,6 +59,44 @@ fn check_server_unknown(template: &Template) -> Result<(), Invalid> {
     Ok(())
 }
 
+/// That a template is a Host (RFC 3986, section 3.2), or can become one: what variables make of it is seen with each
+/// request.
+fn check_host(text: &str, template: &Template) -> Result<(), Invalid> {
+    let can_be_host = match template.as_text() {
+        Some(text) => is_host(text),
+        None => template.0.iter().all(|piece| match piece {
+            Piece::Text(text) => text.chars().all(is_of_host),
+            Piece::Variable(_) => true,
+        }),
+    };
+    if !can_be_host {
+        return Err(Invalid::new(format!(
+            "{text:?} is not a Host: expected a host name or an address, with or without a port, such as \"app.internal:8080\" or \"{{host}}\""
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a letter may stand in a host or its port.
+fn is_of_host(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:[]".contains(letter)
+}
+
+fn is_host(text: &str) -> bool {
+    let end = match text.find(']') {
+        Some(bracket) => bracket + 1,
+        None => text.find(':').unwrap_or(text.len()),
+    };
+    let (host, port) = text.split_at(end);
+    let is_literal = host.starts_with('[') && host.ends_with(']') && host.len() > 3;
+    let is_name = !host.is_empty() && !host.contains(['[', ']']);
+    let is_port = port.is_empty()
+        || port
+            .strip_prefix(':')
+            .is_some_and(|port| port.parse::<u16>().is_ok());
+    host.chars().all(is_of_host) && (is_literal || is_name) && is_port
+}
+
 const NAME: Kind<String> = Kind {
     expected: "the name of a header, or a list of them",
     parse: |name| value::check_field(name).map(|()| name.to_owned()),
@@ -96,6 +134,7 @@ fn read_field_edits(
         return FieldEdits::default();
     };
     let remove = section.read_list("remove", NAME, findings);
+    check_set_once(&section, remove.as_deref().unwrap_or_default(), findings);
     let edits = FieldEdits {
         remove: remove.unwrap_or_default(),
         set: read_templates(&section, "set", message, findings),
@@ -114,6 +153,35 @@ fn read_field_edits(
         );
     }
     edits
+}
+
+/// That a field is set once, and warns of one that is removed as well.
+fn check_set_once(edits: &Section<'_, '_>, remove: &[String], findings: &mut Findings<'_>) {
+    let Some(set) = edits.value("set").and_then(|set| set.get_ref().as_table()) else {
+        return;
+    };
+    let mut before: Vec<Spanned<String>> = Vec::new();
+    for (name, _) in in_order(set) {
+        let is_it = |other: &str| other.eq_ignore_ascii_case(name.get_ref());
+        if let Some(first) = before.iter().find(|before| is_it(before.get_ref())) {
+            let message = format!(
+                "header {:?} is set twice, here and as {:?} in line {}: leave one of them out",
+                name.get_ref(),
+                first.get_ref(),
+                findings.line_of(&first.span()),
+            );
+            findings.error(name.span(), message);
+        }
+        if remove.iter().any(|removed| is_it(removed)) {
+            let message = format!(
+                "header {:?} is set here and removed in line {}: it is set, since set takes what was there; take it out of remove, or out of set",
+                name.get_ref(),
+                findings.line_of(&edits.place("remove")),
+            );
+            findings.warning(name.span(), message);
+        }
+        before.push(name);
+    }
 }
 
 fn read_templates(
@@ -158,6 +226,12 @@ fn read_template(
         value::check_field_value(name, text)?;
         let template = value::parse_template(text.trim())?;
         (message.check)(&template)?;
+        if message
+            .only
+            .is_some_and(|only| name.eq_ignore_ascii_case(only))
+        {
+            check_host(text, &template)?;
+        }
         Ok(template)
     };
     parsed(text, parse, findings)

@@ -4,7 +4,7 @@ use super::group::Groups;
 use super::{access, answer, compress, condition, fields, is_false, is_true, reach};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
-use crate::plan::{Action, Compress, PathEdit, PathMatch, Route, Scheme, When};
+use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, Scheme, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::Invalid;
 
@@ -90,6 +90,7 @@ fn read_route(
     let edits = fields::read_edits(section, findings);
     let path_edit = read_path_edit(section, &when, findings);
     let compress = compress::read_of_route(section, default, findings);
+    warn_of_two_codings(section, &edits, compress.as_ref(), findings);
     let action = answer::read_action(section, groups, findings)?;
     if !matches!(action, Action::Forward { .. }) {
         let reason = "on a route that does not forward";
@@ -103,6 +104,25 @@ fn read_route(
         compress,
         action,
     })
+}
+
+/// A route that says how its answers are encoded encodes none: they would be encoded twice, and say so in the wrong order
+/// (RFC 9110, section 8.4).
+fn warn_of_two_codings(
+    route: &Section<'_, '_>,
+    edits: &Edits,
+    compress: Option<&Compress>,
+    findings: &mut Findings<'_>,
+) {
+    let mut written = edits.response.set.iter().chain(&edits.response.add);
+    let says_coding = written.any(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
+    if says_coding && compress.is_some() && route.has("compress") {
+        let message = format!(
+            "compress has no effect on this route: its response_headers, in line {}, say Content-Encoding, and the answer would have two; leave one of them out",
+            findings.line_of(&route.place("response_headers")),
+        );
+        findings.warning(route.place("compress"), message);
+    }
 }
 
 const PREFIX: Kind<String> = Kind {

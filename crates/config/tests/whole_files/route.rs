@@ -508,6 +508,32 @@ const BAD: &Sentences = &[
             "2:41: status 200 is not that of a redirect: expected 301, 302, 303, 307 or 308",
         ],
     ),
+    (
+        "[[route]]\nredirect = \"https://{path.rest}\"",
+        &[
+            "2:12: \"https://{path.rest}\" would let clients choose the host: expected one before the path, such as \"https://{host}{uri}\"",
+        ],
+    ),
+    (
+        "[[route]]\nredirect = \"//{query}\"",
+        &[
+            "2:12: \"//{query}\" would let clients choose the host: expected one before the path, such as \"https://{host}{uri}\"",
+        ],
+    ),
+    // Fields that are set.
+    (
+        "[[route]]\nforward = \"http://a:1\"\n[route.request_headers.set]\nX-One = \"1\"\nx-one = \"2\"\nHost = \"a/b\"",
+        &[
+            "5:1: header \"x-one\" is set twice, here and as \"X-One\" in line 4: leave one of them out",
+            "6:8: \"a/b\" is not a Host: expected a host name or an address, with or without a port, such as \"app.internal:8080\" or \"{host}\"",
+        ],
+    ),
+    (
+        "[[route]]\nforward = \"http://a:1\"\nrequest_headers = { set = { host = \"\" } }",
+        &[
+            "3:36: \"\" is not a Host: expected a host name or an address, with or without a port, such as \"app.internal:8080\" or \"{host}\"",
+        ],
+    ),
     // Several groups.
     (
         "[[route]]\nforward = [{ to = \"app\", weight = 0 }, { to = \"app\" }, { weight = 1 }, \"apt\", 1]\n[upstream.app]\nservers = [\"a:1\"]",
@@ -547,6 +573,27 @@ fn what_has_no_effect_in_a_route_is_warned_of() {
 }
 
 const IDLE: &Sentences = &[
+    (
+        "[[route]]\npath = \"/a\"\nforward = \"app\"\n[route.request_headers]\nset = { X-One = \"1\", X-Two = \"2\" }\nremove = [\"x-two\"]\n[route.response_headers]\nremove = \"Server\"\nadd = { X-Two = \"2\" }\nset = { server = \"a\" }\n[upstream.app]\nservers = [\"a:1\"]",
+        &[
+            "5:22: header \"X-Two\" is set here and removed in line 6: it is set, since set takes what was there; take it out of remove, or out of set",
+            "10:9: header \"server\" is set here and removed in line 8: it is set, since set takes what was there; take it out of remove, or out of set",
+        ],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nsynthetic = true\nresponse_headers = { remove = [\"X-A\"], add = { X-A = \"1\" } }",
+        &[],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nsynthetic = true\ncompress = true\nresponse_headers = { set = { Content-Encoding = \"{header:X-Coding}\" } }",
+        &[
+            "4:1: compress has no effect on this route: its response_headers, in line 5, say Content-Encoding, and the answer would have two; leave one of them out",
+        ],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nsynthetic = true\ncompress = false\nresponse_headers = { add = { Content-Encoding = \"gzip\" } }",
+        &[],
+    ),
     (
         "[[route]]\npath = \"/a\"\nsynthetic = true\nrequest_headers = { remove = \"Cookie\" }\nstrip_prefix = true\nresponse_headers = { remove = \"Server\" }",
         &[

@@ -8,10 +8,10 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use super::Event;
+use super::{Event, Look, Readiness};
 use crate::error::{Error, Op};
 use crate::limits::EVENTS_PER_WAIT;
-use crate::socket::Key;
+use crate::socket::{Ended, Key};
 
 pub(crate) struct Epoll {
     epoll: OwnedFd,
@@ -74,15 +74,36 @@ impl Epoll {
         let _ = epoll::delete(&self.epoll, descriptor);
     }
 
-    /// Waits until something happens or `timeout` has passed (`None`: for ever).
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) {
-        let timeout = timeout.map(|timeout| timespec(self.wait_below_millisecond(timeout)));
+    /// Waits until something happens or `timeout` has passed (`None`: for ever). When a signal ends the wait, what has
+    /// happened until then is there, too.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Look {
+        let (timeout, waited) = match timeout {
+            Some(timeout) => self.wait_below_millisecond(timeout),
+            None => (None, Look::Whole),
+        };
+        let look = self.look(timeout, events);
+        if look == Look::Interrupted {
+            // Without a wait, no signal ends it.
+            self.look(Some(Duration::ZERO), events);
+        }
+        match waited {
+            Look::Interrupted => Look::Interrupted,
+            Look::Whole | Look::Filled => look,
+        }
+    }
+
+    fn look(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Look {
+        let timeout = timeout.map(timespec);
         let mut list = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_PER_WAIT];
         let ready = match epoll::wait(&self.epoll, &mut list[..], timeout.as_ref()) {
             Ok((ready, _)) => ready,
-            Err(Errno::INTR) => return,
+            Err(Errno::INTR) => return Look::Interrupted,
             // The descriptor is ours and the list is valid; nothing else is documented in epoll_wait(2).
             Err(errno) => panic!("epoll_wait: {errno}"),
+        };
+        let look = match ready.len() {
+            EVENTS_PER_WAIT => Look::Filled,
+            _ => Look::Whole,
         };
         for event in ready {
             let flags = event.flags;
@@ -91,28 +112,44 @@ impl Epoll {
                 events.push(Event::Wake);
                 continue;
             }
-            let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-            events.push(Event::Ready {
+            let ended = how_ended(flags);
+            let is_ready = |direction| ended != Ended::No || flags.contains(direction);
+            events.push(Event::Ready(Readiness {
                 key: Key(data as u32),
-                readable: ended || flags.contains(EventFlags::IN),
-                writable: ended || flags.contains(EventFlags::OUT),
+                readable: is_ready(EventFlags::IN),
+                writable: is_ready(EventFlags::OUT),
                 ended,
                 urgent: flags.contains(EventFlags::PRI),
-            });
+            }));
         }
+        look
     }
 
     /// Waits until something happens when `timeout` is shorter than epoll_wait(2) can wait, which is whole milliseconds,
     /// rounded up; epoll_pwait2(2) is finer but needs Linux 5.11. What is left to wait is of whole milliseconds, and
     /// the core looks again when they have passed: a timer is late by what its wake-up takes, not by a millisecond.
-    fn wait_below_millisecond(&self, timeout: Duration) -> Duration {
+    fn wait_below_millisecond(&self, timeout: Duration) -> (Option<Duration>, Look) {
         let milliseconds = Duration::from_millis(timeout.as_millis() as u64);
+        let mut look = Look::Whole;
         if milliseconds.is_zero() && !timeout.is_zero() {
             let mut descriptors = [PollFd::new(&self.epoll, PollFlags::IN)];
             // Woken, timed out or interrupted: the events are looked at in each case.
-            let _ = poll(&mut descriptors, Some(&timespec(timeout)));
+            if poll(&mut descriptors, Some(&timespec(timeout))) == Err(Errno::INTR) {
+                look = Look::Interrupted;
+            }
         }
-        milliseconds
+        (Some(milliseconds), look)
+    }
+}
+
+/// HUP and ERR are reported without having been asked for (epoll_ctl(2)): for TCP both come with a reset.
+fn how_ended(flags: EventFlags) -> Ended {
+    if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+        Ended::HungUp
+    } else if flags.contains(EventFlags::RDHUP) {
+        Ended::PeerSide
+    } else {
+        Ended::No
     }
 }
 

@@ -12,43 +12,13 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::Event;
+use super::simulation::Simulation;
+use super::{Event, Look, Readiness};
 use crate::address::Address;
 use crate::clock::Instant;
 use crate::limits::EVENTS_PER_WAIT;
 use crate::random::Random;
-use crate::socket::{Key, Socket, Sockets};
-
-/// What the simulated network does. Shares are per thousand.
-#[derive(Clone, Debug)]
-pub struct Simulation {
-    /// Decides everything; print it when a test fails.
-    pub seed: u64,
-    /// Receives and sends that move fewer bytes than they could.
-    pub short: u32,
-    /// Operations that say "not yet" although they could go on.
-    pub not_yet: u32,
-    /// Sends that end in a reset of the connection.
-    pub reset: u32,
-    /// Longest time that bytes travel.
-    pub delay_max: Duration,
-    /// Bytes a direction holds before a sender has to wait.
-    pub capacity: usize,
-}
-
-impl Simulation {
-    /// Everything goes wrong now and then, but no connection is reset.
-    pub fn with_seed(seed: u64) -> Self {
-        Self {
-            seed,
-            short: 300,
-            not_yet: 200,
-            reset: 0,
-            delay_max: Duration::from_micros(500),
-            capacity: 64 * 1024,
-        }
-    }
-}
+use crate::socket::{Ended, Key, Socket, Sockets};
 
 /// One end of a simulated connection.
 #[derive(Default)]
@@ -106,6 +76,8 @@ pub(crate) struct Simulated {
     agenda: BinaryHeap<Reverse<Entry>>,
     order: u64,
     connections: u64,
+    /// How long the process is stopped at the next look.
+    stop: Duration,
 }
 
 impl Simulated {
@@ -119,6 +91,7 @@ impl Simulated {
             agenda: BinaryHeap::new(),
             order: 0,
             connections: 0,
+            stop: Duration::ZERO,
         }
     }
 
@@ -320,9 +293,7 @@ impl Simulated {
 
     /// Schedules behind everything that already travels to this end.
     fn deliver(&mut self, to: Key, sockets: &mut Sockets, what: Happening) {
-        let delay = self
-            .random
-            .below(self.options.delay_max.as_nanos() as u64 + 1);
+        let delay = self.delay().as_nanos() as u64;
         let end = peer(sockets, to);
         end.last_arrival = end.last_arrival.max(self.clock.get() + delay);
         let (time, id) = (end.last_arrival, end.id);
@@ -332,13 +303,16 @@ impl Simulated {
     }
 
     fn schedule(&mut self, key: Key, id: u64, what: Happening) {
-        let time = self.clock.get()
-            + self
-                .random
-                .below(self.options.delay_max.as_nanos() as u64 + 1);
+        let time = self.clock.get() + self.delay().as_nanos() as u64;
         self.order += 1;
         self.agenda
             .push(Reverse((time, self.order, key.0, id, what)));
+    }
+
+    /// Stops the process for `duration` while it looks the next time, as SIGSTOP and SIGCONT do: time goes on, what is on
+    /// its way arrives, and the look is interrupted.
+    pub(crate) fn stop_process(&mut self, duration: Duration) {
+        self.stop = duration;
     }
 
     /// Moves the clock to the next thing that happens, at most to `until`, and lets it happen.
@@ -350,7 +324,12 @@ impl Simulated {
         until: Option<Instant>,
         sockets: &mut Sockets,
         events: &mut Vec<Event>,
-    ) {
+    ) -> Look {
+        if !self.stop.is_zero() {
+            let stop = std::mem::take(&mut self.stop);
+            self.clock.set(self.clock.get() + stop.as_nanos() as u64);
+            return Look::Interrupted;
+        }
         let next = self.agenda.peek().map(|Reverse((time, ..))| *time);
         let now = match (next, until.map(Instant::nanoseconds)) {
             (Some(next), Some(until)) => next.min(until),
@@ -364,11 +343,12 @@ impl Simulated {
         for _ in 0..EVENTS_PER_WAIT {
             match self.agenda.peek() {
                 Some(Reverse((time, ..))) if *time <= self.clock.get() => {}
-                _ => return,
+                _ => return Look::Whole,
             }
             let Reverse((_, _, index, id, what)) = self.agenda.pop().expect("peeked");
             self.happen(Key(index), id, what, sockets, events);
         }
+        Look::Filled
     }
 
     fn happen(
@@ -379,13 +359,16 @@ impl Simulated {
         sockets: &mut Sockets,
         events: &mut Vec<Event>,
     ) {
-        let both = Event::Ready {
+        let both = Event::Ready(Readiness {
             key,
             readable: true,
             writable: true,
-            ended: false,
+            ended: match what {
+                Happening::Reset => Ended::HungUp,
+                _ => Ended::No,
+            },
             urgent: false,
-        };
+        });
         let Some(end) = sockets[key]
             .simulated
             .as_deref_mut()

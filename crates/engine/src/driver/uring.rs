@@ -8,29 +8,30 @@
 //! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+mod provided;
+
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use super::Event;
-use crate::buffer::{Buffer, Memory, Pool};
+use super::{Event, Look};
+use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Instant};
 use crate::error::{Error, Kind, Op};
 use crate::limits::{
     BUFFER_BYTES, BULK_ENDS_AFTER, COMPLETION_ENTRIES, MULTISHOT_BYTES, PARTS_PER_SEND,
-    RECEIVED_MAX, RING_BUFFERS, SEND_BYTES_MAX, SUBMISSION_ENTRIES,
+    RECEIVED_MAX, SEND_BYTES_MAX, SUBMISSION_ENTRIES,
 };
 use crate::outgoing::{Part, Queue};
 use crate::socket::{Key, Socket, Sockets};
 use crate::task::Tasks;
+
+use provided::Provided;
 
 /// What one socket has in flight, and what came back for it.
 #[derive(Default)]
@@ -51,6 +52,8 @@ pub(crate) struct InFlight {
     pub(crate) polling: bool,
     /// A wait for readability is in flight.
     pub(crate) polling_readable: bool,
+    /// A multishot wait for the end of both directions is in flight.
+    pub(crate) polling_hangup: bool,
     pub(crate) received: Queue<Buffer>,
     /// The peer has ended its side, or the receive failed.
     pub(crate) end: Option<Result<(), Errno>>,
@@ -68,6 +71,11 @@ impl InFlight {
         } else {
             self.bulk.saturating_sub(1)
         };
+    }
+
+    /// Whether an operation is in flight that a reset completes.
+    pub(crate) fn hears_of_end(&self) -> bool {
+        self.polling_hangup || (self.armed && !self.cancelling)
     }
 
     /// Whether the connection has ended, failed, or received something unasked.
@@ -100,6 +108,7 @@ enum Operation {
     Cancel = 5,
     Wake = 6,
     PollReadable = 7,
+    PollHangup = 8,
 }
 
 fn user_data(operation: Operation, key: Key) -> u64 {
@@ -115,6 +124,7 @@ fn split(user_data: u64) -> (Operation, Key) {
         5 => Operation::Cancel,
         6 => Operation::Wake,
         7 => Operation::PollReadable,
+        8 => Operation::PollHangup,
         other => unreachable!("no operation has the number {other}"),
     };
     (operation, Key(user_data as u32))
@@ -286,6 +296,17 @@ impl Ring {
         socket.ring.operations += 1;
     }
 
+    /// Waits for the end of both directions, as often as the kernel has something to say about it: a half-close, too,
+    /// which it reports whether asked or not.
+    pub(crate) fn poll_hangup(&mut self, key: Key, socket: &mut Socket) {
+        let entry = opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), 0)
+            .multi(true)
+            .build();
+        self.push(entry.user_data(user_data(Operation::PollHangup, key)));
+        socket.ring.polling_hangup = true;
+        socket.ring.operations += 1;
+    }
+
     /// Sends what stands in `outgoing`, which must not be empty nor be in flight already.
     pub(crate) fn send(&mut self, key: Key, socket: &mut Socket) {
         debug_assert!(!socket.ring.sending && !socket.outgoing.is_empty());
@@ -341,6 +362,7 @@ impl Ring {
             (ring.armed, Operation::Accept),
             (ring.polling, Operation::PollWritable),
             (ring.polling_readable, Operation::PollReadable),
+            (ring.polling_hangup, Operation::PollHangup),
         ] {
             if in_flight {
                 self.cancel(operation, key);
@@ -366,10 +388,14 @@ impl Ring {
         tasks: &Tasks,
         pool: &Rc<Pool>,
         events: &mut Vec<Event>,
-    ) {
+    ) -> Look {
         self.buffers.replenish(pool);
         self.entered = now;
-        self.enter(timeout);
+        let look = self.enter(timeout);
+        if look == Look::Interrupted {
+            // What has happened until then is asked for without a wait.
+            self.enter(Some(Duration::ZERO));
+        }
         let mut reaped = std::mem::take(&mut self.reaped);
         let completions = self.ring.completion();
         reaped.extend(completions.map(|entry| (entry.user_data(), entry.result(), entry.flags())));
@@ -391,9 +417,10 @@ impl Ring {
         }
         reaped.clear();
         self.reaped = reaped;
+        look
     }
 
-    fn enter(&mut self, timeout: Option<Duration>) {
+    fn enter(&mut self, timeout: Option<Duration>) -> Look {
         let (want, timeout) = match timeout {
             Some(Duration::ZERO) => (0, Some(Duration::ZERO)),
             timeout => (1, timeout),
@@ -411,13 +438,19 @@ impl Ring {
         match outcome {
             Ok(_) => {}
             Err(error) => match errno(error) {
-                // Nothing came in time, a signal, the kernel wants its completions reaped first, or it has no memory for
-                // more requests: what is queued stays so, in its order.
-                Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN => {}
+                Errno::INTR => return Look::Interrupted,
+                // Nothing came in time, the kernel wants its completions reaped first, or it has no memory for more
+                // requests: what is queued stays so, in its order.
+                Errno::TIME | Errno::BUSY | Errno::AGAIN => {}
                 // EBADR among them: the queue of completions was full and there was no memory to keep one
                 // (io_uring_enter(2)). Which operation has ended is not known then, and its memory would never be.
                 errno => panic!("io_uring_enter: {errno}"),
             },
+        }
+        let submission = self.ring.submission();
+        match submission.taskrun() || submission.cq_overflow() {
+            true => Look::Filled,
+            false => Look::Whole,
         }
     }
 
@@ -489,6 +522,10 @@ impl Ring {
                 socket.urgent |= outcome(result).is_ok_and(|events| events & urgent != 0);
                 tasks.wake_once(&mut socket.recv_waiter);
             }
+            Operation::PollHangup => {
+                socket.ring.polling_hangup = cqueue::more(flags);
+                socket.hear_of_end(outcome(result), tasks);
+            }
             Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),
         }
         if sockets[key].closing && sockets[key].ring.operations == 0 {
@@ -528,6 +565,10 @@ impl Ring {
             (Err(errno), _) => socket.ring.end = Some(Err(errno)),
         }
         tasks.wake_once(&mut socket.recv_waiter);
+        if !socket.ring.armed {
+            // It has failed, or hears of nothing any more.
+            tasks.wake_once(&mut socket.hangup_waiter);
+        }
     }
 
     /// Ends all operations and waits until the kernel has let go of all memory. The tasks are gone already.
@@ -599,105 +640,6 @@ impl Message {
         self.header.msg_iov = self.vector.as_mut_ptr();
         self.header.msg_iovlen = count;
         &raw const self.header
-    }
-}
-
-/// The ring of buffers from which the kernel takes one for each receive (io_uring_register_buf_ring(3)).
-struct Provided {
-    entries: NonNull<BufRingEntry>,
-    /// Memory lent under each buffer id. Invariant: `lent[id]` is `Some` exactly while the kernel may write to it.
-    lent: Vec<Option<Memory>>,
-    missing: Vec<u16>,
-    tail: u16,
-}
-
-impl Provided {
-    const GROUP: u16 = 0;
-
-    /// The kernel wants the ring aligned to a page; 4 KiB is the page of every machine with io_uring that we know,
-    /// and 64 KiB covers arm64's largest.
-    fn layout() -> Layout {
-        Layout::array::<BufRingEntry>(RING_BUFFERS.into())
-            .and_then(|layout| layout.align_to(64 * 1024))
-            .expect("a few KiB")
-    }
-
-    fn register(ring: &IoUring) -> Result<Self, Errno> {
-        // SAFETY: the layout is not of size zero.
-        let memory = unsafe { alloc_zeroed(Self::layout()) };
-        let Some(entries) = NonNull::new(memory.cast::<BufRingEntry>()) else {
-            handle_alloc_error(Self::layout());
-        };
-        let provided = Self {
-            entries,
-            lent: (0..RING_BUFFERS).map(|_| None).collect(),
-            missing: (0..RING_BUFFERS).collect(),
-            tail: 0,
-        };
-        let address = entries.as_ptr() as u64;
-        // SAFETY: the memory is page-aligned, large enough for the entries, and freed only after the ring: `Ring`
-        // declares `ring` before `buffers`, so the ring is dropped first.
-        unsafe {
-            ring.submitter()
-                .register_buf_ring_with_flags(address, RING_BUFFERS, Self::GROUP, 0)
-        }
-        .map_err(errno)?;
-        Ok(provided)
-    }
-
-    /// Whether the kernel has a buffer for what arrives, or gets one with the next turn.
-    fn can_take(&self, pool: &Pool) -> bool {
-        self.missing.len() < usize::from(RING_BUFFERS) || !pool.is_exhausted()
-    }
-
-    /// Takes back the memory that the kernel has filled.
-    fn take(&mut self, id: u16, pool: &Rc<Pool>) -> Buffer {
-        let memory = self.lent[usize::from(id)]
-            .take()
-            .expect("the kernel returns only what it was lent");
-        self.missing.push(id);
-        pool.adopt(memory)
-    }
-
-    /// Lends a buffer for each that was taken.
-    fn replenish(&mut self, pool: &Rc<Pool>) {
-        let before = self.tail;
-        while let Some(&id) = self.missing.last() {
-            let Some(memory) = pool.take_memory() else {
-                break;
-            };
-            self.missing.pop();
-            let index = usize::from(self.tail % RING_BUFFERS);
-            // SAFETY: `index` is below the number of entries that were allocated.
-            let entry = unsafe { self.entries.add(index) };
-            // SAFETY: initialised memory that nobody else refers to: the kernel reads an entry only after the tail has
-            // passed it.
-            let entry = unsafe { &mut *entry.as_ptr() };
-            entry.set_addr(memory.address() as u64);
-            entry.set_len(BUFFER_BYTES as u32);
-            entry.set_bid(id);
-            self.lent[usize::from(id)] = Some(memory);
-            self.tail = self.tail.wrapping_add(1);
-        }
-        if self.tail != before {
-            self.publish();
-        }
-    }
-
-    /// Makes the entries before `tail` visible to the kernel.
-    fn publish(&self) {
-        // SAFETY: `entries` is the base of the ring that was registered.
-        let tail = unsafe { BufRingEntry::tail(self.entries.as_ptr()) };
-        // SAFETY: aligned, valid for the ring's life, and written by this thread only; the kernel reads it atomically.
-        let tail = unsafe { AtomicU16::from_ptr(tail.cast_mut()) };
-        tail.store(self.tail, Ordering::Release);
-    }
-}
-
-impl Drop for Provided {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `register` with the same layout; the ring is closed already.
-        unsafe { dealloc(self.entries.as_ptr().cast(), Self::layout()) };
     }
 }
 

@@ -55,6 +55,7 @@ impl State {
         let socket = &mut sockets[key];
         socket.recv_waiter = TaskId::NONE;
         socket.send_waiter = TaskId::NONE;
+        socket.hangup_waiter = TaskId::NONE;
         let timer = socket.timer.take();
         if let Some((timer, _)) = timer {
             timers.cancel(timer);

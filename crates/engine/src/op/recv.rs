@@ -11,7 +11,7 @@ use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Kind, Op};
 use crate::input::Input;
-use crate::socket::{Key, Socket};
+use crate::socket::{Ended, Key, Socket};
 use crate::task::TaskId;
 
 impl State {
@@ -143,7 +143,7 @@ fn receive(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<us
                 // A short receive has emptied the socket and the next edge is still to come, unless the end of
                 // the stream stands behind the bytes, or an urgent one, where it ended: its edge may have been reported
                 // together with theirs.
-                socket.readable = count == room || socket.ended || socket.urgent;
+                socket.readable = count == room || socket.ended != Ended::No || socket.urgent;
                 buffer.fill(count);
                 return Ok(count);
             }
@@ -162,7 +162,7 @@ mod tests {
     use crate::address::Address;
     use crate::core::Core;
     use crate::driver::Io;
-    use crate::driver::simulated::Simulation;
+    use crate::driver::simulation::Simulation;
     use crate::listener::{Claim, Listener};
     use crate::stream::Stream;
 

@@ -148,6 +148,7 @@ impl State {
         {
             socket.send_failed = Some(errno);
             tasks.wake_once(&mut socket.recv_waiter);
+            tasks.wake_once(&mut socket.hangup_waiter);
         }
         tasks.wake_once(&mut socket.send_waiter);
         if socket.closing {

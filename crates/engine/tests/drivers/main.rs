@@ -9,6 +9,7 @@ mod connecting;
 mod deadlines;
 mod endings;
 mod files;
+mod hangups;
 mod mail;
 mod stopping;
 mod streams;

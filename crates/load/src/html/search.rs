@@ -146,13 +146,13 @@ fn table(body: &mut String, trials: &[Trial]) {
             index + 1,
             units::count(trial.rate),
             units::count(trial.rps.round() as u64),
-            escape(&trial.measured),
+            escape(&trial.measured).replace(" us", " µs"),
         )
     };
     let rows: String = trials.iter().enumerate().map(row).collect();
     let _ = write!(
         body,
-        "<section>\n<h2>Trials</h2>\n<div class=\"scroll\"><table class=\"figures\"><thead><tr><th scope=\"col\"></th>\
+        "<section>\n<h2>Trials</h2>\n<div class=\"scroll\"><table class=\"figures numbered\"><thead><tr><th scope=\"col\"></th>\
          <th scope=\"col\">asked for /s</th><th scope=\"col\">answered /s</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th>\
          <th scope=\"col\">p99.9</th><th scope=\"col\">condition</th><th scope=\"col\"></th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );

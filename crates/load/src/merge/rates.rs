@@ -5,8 +5,8 @@ use crate::report::{Report, SecondRow};
 
 /// What the parts measured together.
 pub(super) struct Measured {
-    /// For how long, in seconds: from the first beginning of a part's rates to the last end of one, without what
-    /// [`silent_s`](Self::silent_s) says.
+    /// For how long, in seconds: from the first beginning of a part's rates to the last end of one, in a closed loop
+    /// without what [`silent_s`](Self::silent_s) says.
     pub(super) time_s: f64,
     /// Answers per second of it.
     pub(super) rps: f64,
@@ -22,7 +22,7 @@ pub(super) struct Measured {
 struct Window {
     from: f64,
     to: f64,
-    /// Its length, without the time in which the target was dead for this part.
+    /// Its length, without the time that the rates of the part leave out.
     time_s: f64,
 }
 
@@ -36,7 +36,7 @@ impl Window {
             0.0 if report.rps > 0.0 => report.duration_s,
             measured => measured,
         };
-        let from = (to - evidence.silent_s - time_s).max(0.0);
+        let from = (to - left_out_s(report, evidence.silent_s) - time_s).max(0.0);
         Window {
             from: began + from,
             to: began + to,
@@ -68,7 +68,11 @@ impl Measured {
         let to = measured().map(|window| window.to).reduce(f64::max);
         let silent_s = silent_s(parts, rows);
         let time_s = match (from, to) {
-            (Some(from), Some(to)) => (to - from - silent_s).max(0.0),
+            (Some(from), Some(to)) => {
+                // All are of one pace.
+                let left_out = left_out_s(&parts[0].report, silent_s);
+                (to - from - left_out).max(0.0)
+            }
             _ => 0.0,
         };
         let per_second = |count: f64| match time_s > 0.0 {
@@ -82,6 +86,15 @@ impl Measured {
             answered_until_s: answered_until_s(parts, &all, span),
             silent_s,
         }
+    }
+}
+
+/// Of the time in which the target was dead before its last answer, what no rate is of: at a set rate none, as what was due
+/// then was sent afterwards.
+fn left_out_s(report: &Report, silent_s: f64) -> f64 {
+    match report.evidence.rate_asked {
+        Some(_) => 0.0,
+        None => silent_s,
     }
 }
 
@@ -207,6 +220,14 @@ mod tests {
                 .into();
         }
         assert_eq!(rates(&parts), [2.0, 200.0, 1000.0]);
+        // At a set rate they are in the rates of the parts, too.
+        let mut paced = parts.clone();
+        for part in &mut paced {
+            part.report.evidence.rate_asked = Some(50.0);
+            (part.report.measured_s, part.report.rps) = (4.0, 50.0);
+            part.report.bytes_per_s = 250.0;
+        }
+        assert_eq!(rates(&paced), [4.0, 100.0, 500.0]);
         // One that was answered meanwhile: the target was not dead.
         parts[1].report.evidence.silent_s = 0.0;
         parts[1].report.measured_s = 4.0;

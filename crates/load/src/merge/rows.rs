@@ -1,7 +1,7 @@
 //! The seconds of several generators as those of one. Pure.
 
 use super::{Part, Span, thousandths};
-use crate::limits::MERGE_ROWS_MAX;
+use crate::limits::{LAST_ROW_MIN, MERGE_ROWS_MAX};
 use crate::report::SecondRow;
 
 /// The rows of all parts on one clock. A row counts to the row of the sum in which its middle lies, so that nothing is
@@ -11,7 +11,10 @@ pub(super) fn sum(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String>
         .iter()
         .map(|part| step(&part.report.seconds))
         .fold(1.0, f64::max);
-    let count = (span.length() / step).ceil();
+    // A last row of less would be but how much later one part began, and look like a fall to nothing.
+    let count = (span.length() / step - LAST_ROW_MIN.as_secs_f64())
+        .ceil()
+        .max(1.0);
     if count > MERGE_ROWS_MAX as f64 {
         return Err(format!(
             "these cannot be merged: from the first start to the last end are {:.0} s, so the clocks of their machines differ",
@@ -42,7 +45,8 @@ pub(super) fn sum(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String>
         .enumerate()
         .map(|(at, sum)| {
             let begin = at as f64 * step;
-            let end = (begin + step).min(span.length());
+            let is_last = at + 1 == rows.len();
+            let end = if is_last { span.length() } else { begin + step };
             sum.row(begin, end)
         })
         .collect())

@@ -146,10 +146,43 @@ impl Arrivals {
         })
     }
 
-    /// Goes on to the turn behind the next.
-    pub fn advance(&mut self) {
-        self.next += self.share.stride;
-        self.draw_gap();
+    /// Goes on by so many turns. Of independent gaps many at once come to their mean.
+    pub fn skip(&mut self, turns: u64) {
+        self.next += self.share.stride * turns;
+        if turns == 1 {
+            self.draw_gap();
+        } else if let ArrivalPlan::Spaced {
+            spacing: Spacing::Exponential,
+            ..
+        } = self.plan
+        {
+            let requests = u128::from(turns) * u128::from(self.share.stride * self.turn);
+            self.due += requests * u128::from(BILLION);
+        }
+    }
+
+    /// How many turns come before `after` has passed since the beginning; of random ones about so many.
+    pub fn turns_before(&self, after: Duration) -> u64 {
+        let time = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        let requests = match &self.plan {
+            ArrivalPlan::Spaced {
+                profile,
+                spacing: Spacing::Exponential,
+                ..
+            } => {
+                let due = (self.due / u128::from(BILLION)) as u64;
+                let requests = profile.count_before(after).saturating_sub(due);
+                return requests / (self.share.stride * self.turn);
+            }
+            ArrivalPlan::Spaced { profile, .. } => profile.count_before(after),
+            ArrivalPlan::Bursts { size, every } => {
+                let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+                time.div_ceil(every.max(1)).saturating_mul(*size)
+            }
+            ArrivalPlan::Listed(times) => times.partition_point(|&at| at < time) as u64,
+        };
+        let turns = requests.div_ceil(self.turn);
+        turns.saturating_sub(self.next).div_ceil(self.share.stride)
     }
 
     /// The core makes one of `stride` equal parts of the run's requests: its gaps are so many times as long.
@@ -185,7 +218,7 @@ mod tests {
         (0..turns)
             .map(|_| {
                 let at = arrivals.peek().unwrap();
-                arrivals.advance();
+                arrivals.skip(1);
                 at
             })
             .collect()

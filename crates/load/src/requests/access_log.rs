@@ -116,8 +116,9 @@ impl Kind<'_> {
     fn request(&self, target: &Target) -> Request {
         let fields = [("Referer", self.referer), ("User-Agent", self.agent)];
         let headers = fields.into_iter().filter_map(|(name, value)| {
-            let value = value.filter(|value| check_header(name, value).is_ok())?;
-            Some((name.to_owned(), literal(value)))
+            let value = unescaped(value?)?;
+            check_header(name, &value).ok()?;
+            Some((name.to_owned(), literal(&value)))
         });
         Request {
             method: self.method.to_owned(),
@@ -144,8 +145,12 @@ fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
     if !is_request || !can_be_asked {
         return None;
     }
-    let mut quoted = rest.split('"').skip(1).step_by(2);
-    let mut next = || quoted.next().filter(|value| !matches!(*value, "-" | ""));
+    let mut rest = rest;
+    let mut next = || {
+        let (value, behind) = quoted(rest)?;
+        rest = behind;
+        Some(value).filter(|value| !matches!(*value, "-" | ""))
+    };
     let (referer, agent) = (next(), next());
     let kind = Kind {
         method,
@@ -154,6 +159,42 @@ fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
         agent,
     };
     Some((unix_seconds(date)?, kind))
+}
+
+/// What stands between the next quotes, still escaped, and what is behind them.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let (_, text) = text.split_once('"')?;
+    let mut is_escaped = false;
+    let end = text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })?;
+    Some((&text[..end], &text[end + 1..]))
+}
+
+/// What was escaped for the log: `\"`, `\\` and `\xhh` (Apache's mod_log_config, nginx's log_format), and C's letters for
+/// control characters. `None` when it is no UTF-8.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    loop {
+        let (byte, behind) = match rest {
+            [] => return String::from_utf8(bytes).ok(),
+            [b'\\', b'x', high, low, behind @ ..]
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or_default() as u8;
+                (digit(*high) * 16 + digit(*low), behind)
+            }
+            [b'\\', letter @ (b'"' | b'\\'), behind @ ..] => (*letter, behind),
+            [b'\\', b't', behind @ ..] => (b'\t', behind),
+            [b'\\', b'n' | b'r' | b'v' | b'b' | b'f', behind @ ..] => (b'\n', behind),
+            [byte, behind @ ..] => (*byte, behind),
+        };
+        bytes.push(byte);
+        rest = behind;
+    }
 }
 
 /// Seconds since 1970 of `10/Oct/2026:13:55:36 +0200`.
@@ -188,6 +229,29 @@ mod tests {
             &Target::parse("http://a/").unwrap(),
             speed,
         )
+    }
+
+    #[test]
+    fn what_a_log_escapes_is_sent_as_it_was() {
+        for (logged, sent) in [
+            (r#"UA \"q\" 3"#, Some(r#"UA "q" 3"#)),
+            (r"a\\b", Some(r"a\b")),
+            (r"a\x22b\xc3\xa4", Some("a\"bä")),
+            (r"a\zb\x2", Some(r"a\zb\x2")),
+            // What no header may have is left out.
+            (r"a\nb", None),
+            (r"a\x00b", None),
+            (r"a\xff", None),
+        ] {
+            let line = format!(
+                "h - - [10/Oct/2026:13:55:37 +0000] \"GET / HTTP/1.1\" 200 5 \"http://h/\" \"{logged}\"\n"
+            );
+            let replay = parsed(&line, 1.0).unwrap();
+            let headers = &replay.requests[0].headers;
+            assert_eq!(headers[0].1, "http://h/", "{logged}");
+            let agent = headers.get(1).map(|(_, value)| value.as_str());
+            assert_eq!(agent, sent, "{logged}");
+        }
     }
 
     #[test]

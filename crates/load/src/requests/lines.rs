@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -63,36 +63,50 @@ impl<T> OneOrMore<T> {
     }
 }
 
+/// What came of a file of requests.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Lines {
+    /// In the order of the file.
+    pub requests: Vec<Request>,
+    /// The files of bodies that were read.
+    pub files: Vec<PathBuf>,
+}
+
 /// Reads the requests in `text`, the content of the file at `path`; empty lines are skipped. Files of bodies are looked
 /// for beside it. `target` says where connections go.
 ///
 /// # Errors
 /// A sentence with the file and the line.
-pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Vec<Request>, String> {
-    let mut requests = Vec::new();
+pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Lines, String> {
+    let mut lines = Lines::default();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
-        let request = parse_line(line, path, target);
-        requests.push(request.map_err(|(column, why)| {
+        let request = parse_line(line, path, target, &mut lines.files);
+        lines.requests.push(request.map_err(|(column, why)| {
             let column = column.map_or(String::new(), |column| format!(":{column}"));
             format!("{}:{}{column}: {why}", path.display(), index + 1)
         })?);
     }
-    if requests.is_empty() {
+    if lines.requests.is_empty() {
         return Err(format!(
             "{}: there are no requests: expected a JSON object in each line, such as {{\"url\": \"/\"}}",
             path.display()
         ));
     }
-    Ok(requests)
+    Ok(lines)
 }
 
 /// The column, where it is known, and what is wrong there.
 type Wrong = (Option<usize>, String);
 
-fn parse_line(line: &str, path: &Path, target: &Target) -> Result<Request, Wrong> {
+fn parse_line(
+    line: &str,
+    path: &Path,
+    target: &Target,
+    files: &mut Vec<PathBuf>,
+) -> Result<Request, Wrong> {
     let line: Line = serde_json::from_str(line).map_err(|error| {
         if let Some(mistyped) = mistyped(line) {
             return (Some(error.column()), mistyped);
@@ -115,6 +129,7 @@ fn parse_line(line: &str, path: &Path, target: &Target) -> Result<Request, Wrong
             let file = path.with_file_name(file);
             let bytes = onrush_file::read(&file, BODY_BYTES_MAX as u64)
                 .map_err(|error| wrong(format!("{}: {error}", file.display())))?;
+            files.push(file);
             Body::Bytes(bytes.into())
         }
         (None, None) => Body::None,
@@ -256,6 +271,7 @@ mod tests {
             Path::new("/nowhere/r.jsonl"),
             &Target::parse("http://a:81/").unwrap(),
         )
+        .map(|lines| lines.requests)
     }
 
     #[test]

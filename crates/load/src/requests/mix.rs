@@ -199,7 +199,10 @@ impl Recipe {
     fn new(request: &Request, common: &[(String, String)], asks: &Asks) -> Result<Recipe, String> {
         let data = asks.data.as_ref();
         if !onrush_http::is_token(request.method.as_bytes()) {
-            return Err(format!("{:?} is not a method", request.method));
+            return Err(format!(
+                "{:?} is not a method: expected letters, digits and any of !#$%&'*+-.^_`|~, such as GET (RFC 9110 5.6.2)",
+                request.method
+            ));
         }
         let has = |fields: &[(String, String)], wanted: &str| {
             let mut names = fields.iter().map(|(name, _)| name);

@@ -10,15 +10,21 @@ use super::offer::Change;
 pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 
 impl Change {
-    /// Whether a field does not pass: the length and the ranges of an encoded answer are not known, and the tag is
-    /// written anew.
+    /// Whether a field does not pass: the length and the ranges of an encoded answer are not known, the tag is written
+    /// anew, and a coding that was said before was that of none, `identity`.
     pub(crate) fn drops(self, name: &str) -> bool {
         match self {
             Change::Nothing | Change::Vary => false,
             Change::Weaken => header_is(name, "etag"),
-            Change::Encode(_) => ["etag", "content-length", "accept-ranges"]
-                .iter()
-                .any(|dropped| header_is(name, dropped)),
+            Change::Encode(_) => {
+                let dropped = [
+                    "etag",
+                    "content-length",
+                    "accept-ranges",
+                    "content-encoding",
+                ];
+                dropped.iter().any(|dropped| header_is(name, dropped))
+            }
         }
     }
 

@@ -38,7 +38,11 @@ impl Offer {
         let has_strong_tag = headers
             .iter()
             .any(|header| header_is(header.name, "etag") && !header.value.starts_with(b"W/"));
-        if must_stay(&headers) || has_strong_tag {
+        // Whatever it says: a second line would be a second coding (RFC 9110 8.4).
+        let has_coding = headers
+            .iter()
+            .any(|header| header_is(header.name, "content-encoding"));
+        if must_stay(&headers) || has_strong_tag || has_coding {
             return None;
         }
         Some(Self {

@@ -291,7 +291,7 @@ pub(crate) fn forward_with(
 
 /// The same where what is sent at once arrives at once.
 pub(crate) fn forward_calmly(scripts: &[&[Step]], requests: &str) -> Outcome {
-    forward_on(super::calm_cores(), &|_| {}, scripts, requests)
+    forward_on(super::calm::calm_cores(), &|_| {}, scripts, requests)
 }
 
 fn forward_on(

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use onrush_config::plan::{Check, Pattern};
-use onrush_engine::{Address, Error, Input, Instant, Kind};
+use onrush_engine::{Address, Input, Instant};
 use onrush_http::body::BodyReader;
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
@@ -44,12 +44,18 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
         let outcome = match check(&group, server, &address, &worker).await {
             Ok(()) => Outcome::Passed,
             Err(_) if core.is_stopping() => return,
+            // The server is asked again at once: its time was spent by us.
+            Err(Fault::Exchange(failure))
+                if failure.is_timeout() && worker.was_held_up(rules.timeout) =>
+            {
+                continue;
+            }
             Err(fault) => Outcome::Failed(fault),
         };
         let now = core.now_exact();
         if let Some(transition) = health.observe(outcome, now) {
             let is_up = transition.state == State::Up;
-            let name = &group.server(server).name;
+            let name = group.server(server).label();
             if is_up {
                 tracing::info!("server {name} of {} is {transition}", group.plan.name);
             } else {
@@ -156,10 +162,6 @@ async fn ask(
         }
         if is_over {
             return Err(Failure::BadAnswer("it is too long for a check".into()));
-        }
-        if worker.core.now() > until {
-            let late = Error::new(onrush_engine::Op::Recv, Kind::TimedOut);
-            return Err(Failure::Unanswered(late));
         }
     }
 }

@@ -5,10 +5,13 @@ use onrush_http::{Framing, HeaderSlots, Parsed, Version, response};
 use onrush_tls::Transport;
 
 use super::failure::Failure;
-use super::forward::{Forward, Progress};
+use super::forward::Forward;
 use super::group::Group;
+use super::progress::Progress;
 use super::relay::{Relay, Trailers};
 use super::rewrite::{self, Afterwards, GROWTH_MAX, Onward, TooLarge};
+use crate::hangup::unless_hung_up;
+use crate::hop::ConnectionFields;
 use crate::limits::INTERIM_ANSWERS_MAX;
 use crate::output::Output;
 use crate::passage::Passage;
@@ -52,7 +55,9 @@ impl<'a> Download<'a> {
         let wait = self.worker.timeouts.upstream_first_byte;
         let deadline = self.forward.deadline(&self.worker.core, wait);
         self.server().set_deadline(Some(deadline));
-        self.server().flush().await.map_err(Failure::Unanswered)?;
+        let flushed = unless_hung_up(self.client, self.server().flush());
+        let flushed = flushed.await.map_err(Failure::Client)?;
+        flushed.map_err(Failure::Unanswered)?;
         self.progress.request_is_sent.set(true);
         self.run().await
     }
@@ -63,7 +68,7 @@ impl<'a> Download<'a> {
         if relay.is_encoding() {
             return Box::pin(self.run_encoding(relay, done)).await;
         }
-        let keeps = self.trailer_filter(&relay);
+        let keeps = self.trailer_filter(&mut relay);
         loop {
             relay.advance(
                 self.server_input,
@@ -77,22 +82,33 @@ impl<'a> Download<'a> {
             }
             self.flush().await.map_err(Failure::Client)?;
             self.set_body_deadline();
-            let received = self.server().recv(self.server_input).await;
+            let received = self.receive().await?;
             self.body_received(received, &mut relay)?;
         }
         Ok(done)
     }
 
     /// Says by its name whether a trailer passes.
-    pub(super) fn trailer_filter(&self, relay: &Relay) -> impl Fn(&[u8]) -> bool + use<'a> {
+    pub(super) fn trailer_filter(&self, relay: &mut Relay) -> impl Fn(&[u8]) -> bool + use<'a> {
         let (trailers, passage, worker) = (relay.trailers(), self.passage, self.worker);
-        move |name| trailers == Trailers::Pass || passage.answer_keeps(name, worker)
+        let of_connection = relay.take_connection_fields();
+        move |name| {
+            !of_connection.contain(name)
+                && (trailers == Trailers::Pass || passage.answer_keeps(name, worker))
+        }
     }
 
     pub(super) fn set_body_deadline(&self) {
         let wait = self.worker.timeouts.upstream_body;
         let deadline = self.forward.deadline(&self.worker.core, wait);
         self.server().set_deadline(Some(deadline));
+    }
+
+    /// Waits for more of the answer, as long as there is somebody to get it.
+    pub(super) async fn receive(&mut self) -> Result<Result<usize, Error>, Failure> {
+        let received = self.server().recv(self.server_input);
+        let received = unless_hung_up(self.client, received).await;
+        received.map_err(Failure::Client)
     }
 
     pub(super) fn body_received(
@@ -129,7 +145,7 @@ impl<'a> Download<'a> {
                 Begun::Nothing => {}
             }
             let nothing_yet = self.server_input.is_empty();
-            match self.server().recv(self.server_input).await {
+            match self.receive().await? {
                 Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
                 Ok(0) => return Err(Failure::BadAnswer("it ended within its head".into())),
                 Ok(_) => self.progress.server_has_spoken.set(true),
@@ -164,11 +180,12 @@ impl<'a> Download<'a> {
         if head.status < 200 && !is_tunnel {
             // HTTP/1.0 clients know no interim answers (RFC 9110 15.2).
             if version == Version::Http11 {
+                let edits = self.passage.answer_edits(self.worker, "");
                 let buffer = self
                     .output
                     .room(self.client, consumed + GROWTH_MAX)
                     .map_err(Failure::Client)?;
-                rewrite::interim(&head, buffer);
+                rewrite::interim(&head, edits.as_ref(), buffer);
                 self.progress.client_is_told.set(true);
                 if head.status == 100 {
                     self.progress.body_will_come.set(true);
@@ -224,9 +241,13 @@ impl<'a> Download<'a> {
             .output
             .room(self.client, room)
             .map_err(Failure::Client)?;
-        rewrite::response(&head, onward, self.worker, edits, buffer).map_err(|TooLarge| {
-            Failure::BadAnswer("its head leaves no room for what is added".into())
-        })?;
+        let names_fields =
+            rewrite::response(&head, onward, self.worker, edits, buffer).map_err(|TooLarge| {
+                Failure::BadAnswer("its head leaves no room for what is added".into())
+            })?;
+        if names_fields && head.framing == Framing::Chunked {
+            relay.set_connection_fields(ConnectionFields::of(head.headers));
+        }
         self.worker.meter.answer(head.status);
         self.progress.client_is_told.set(true);
         self.progress.answer_has_begun.set(true);

@@ -42,7 +42,7 @@ impl Download<'_> {
         done: Done,
     ) -> Result<Done, Failure> {
         let mut in_a_turn = 0;
-        let keeps = self.trailer_filter(&relay);
+        let keeps = self.trailer_filter(&mut relay);
         loop {
             in_a_turn += self.server_input.bytes().len();
             relay.advance(
@@ -72,7 +72,7 @@ impl Download<'_> {
                     relay.catch_up(self.output, self.client)?;
                     self.flush().await.map_err(Failure::Client)?;
                     self.set_body_deadline();
-                    self.server().recv(self.server_input).await
+                    self.receive().await?
                 }
             };
             self.body_received(received, &mut relay)?;

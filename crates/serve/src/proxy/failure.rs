@@ -5,6 +5,7 @@ use std::fmt;
 use onrush_config::plan::EjectOn;
 use onrush_engine::{Errno, Error, Kind};
 use onrush_http::{Place, Refusal};
+use onrush_tls::Transport;
 
 use super::eject::Outcome;
 use super::group::Unplaced;
@@ -80,6 +81,20 @@ impl Failure {
         }
     }
 
+    /// Whether the server took longer than it may to be connected to or to begin its answer.
+    pub(crate) fn is_timeout(&self) -> bool {
+        match self {
+            Failure::Connect(error) | Failure::Unanswered(error) => error.kind == Kind::TimedOut,
+            Failure::ClosedUnanswered
+            | Failure::Unplaced(_)
+            | Failure::BadAnswer(_)
+            | Failure::Status(_)
+            | Failure::Cut(_)
+            | Failure::BadRequest(_)
+            | Failure::Client(_) => false,
+        }
+    }
+
     /// The status for the client (RFC 9110 15.6.3, 15.6.5); `None` when it can have none any more.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
@@ -101,6 +116,14 @@ impl Failure {
 }
 
 impl Failure {
+    /// Says on the connection to the server what has become of the request. Nobody waits for the answer of a client that is
+    /// gone, which an orderly end would not say: it might be the end of our side only.
+    pub(crate) fn tell(&self, server: &Transport) {
+        if let Failure::Client(_) = self {
+            server.reset_when_dropped();
+        }
+    }
+
     /// What it says about the server to who counts failures `on` these; `None` when nothing.
     pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {

@@ -27,12 +27,14 @@ use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{Errand, FOREVER, Group, Place, Reach, Server, Unplaced};
 use super::portion;
+use super::progress::Progress;
 use super::rewrite::{self, Afterwards};
 use super::trunk;
 use super::tunnel::{self, Tunnel};
 use super::upload::{Stopped, Upload};
 use crate::compress::Wish;
 use crate::connection::Connection;
+use crate::hangup::unless_hung_up;
 use crate::limits::{SERVERS_TRIED_MAX, UNREAD_REST_MAX};
 use crate::passage::Asker;
 use crate::respond::Context;
@@ -92,36 +94,6 @@ enum SentOn {
     Pooled(Transport, Queued),
     /// A connection that it shares.
     Trunk(trunk::Ticket),
-}
-
-/// How far an exchange has come; both directions look at it.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// All of the request has been sent.
-    pub(crate) request_is_sent: Cell<bool>,
-    /// The server has sent something: it has seen the request.
-    pub(crate) server_has_spoken: Cell<bool>,
-    /// Something has been written for the client, be it an interim answer.
-    pub(crate) client_is_told: Cell<bool>,
-    /// The head of the answer has been written for the client.
-    pub(crate) answer_has_begun: Cell<bool>,
-    /// The client knows the end of the answer by the end of the connection, and by nothing else.
-    pub(crate) ends_by_closing: Cell<bool>,
-    /// The client sends the body, whatever it is answered: it does not wait, or not any more, to be told so.
-    pub(crate) body_will_come: Cell<bool>,
-    /// How many bytes of the body are still to come from the client, if that is known.
-    pub(crate) body_left: Cell<Option<u64>>,
-}
-
-impl Progress {
-    /// Whether so little of the body is missing that the client's connection is worth it.
-    pub(crate) fn rest_is_short(&self) -> bool {
-        self.body_will_come.get()
-            && self
-                .body_left
-                .get()
-                .is_none_or(|left| left <= UNREAD_REST_MAX)
-    }
 }
 
 /// Where a request comes from and where it goes.
@@ -392,7 +364,7 @@ impl Forward {
     /// The answer's head has come.
     pub(crate) fn is_answered_now(&self, server: u32, group: &Group, worker: &Worker, status: u16) {
         if group.measures(self.errand) {
-            let latency = worker.core.now().since(self.sent.get());
+            let latency = worker.core.time_without_stalls(self.sent.get());
             group.answered((server, self.errand), status, latency, worker);
         }
     }
@@ -432,14 +404,17 @@ pub(crate) async fn exchange(
         let place = match forward.place.take() {
             Some(place) => place,
             // Boxed: only who has to wait pays for waiting.
-            None => match Box::pin(find_place(forward, &group, &worker)).await {
-                Ok(place) => place,
-                Err(unplaced) => {
-                    let failure = Failure::Unplaced(unplaced);
-                    fail(forward, client, &group.plan.name, &progress, failure)?;
-                    return Ok(None);
+            None => {
+                let found = Box::pin(find_place(forward, &group, &worker));
+                match unless_hung_up(&client.stream, found).await? {
+                    Ok(place) => place,
+                    Err(unplaced) => {
+                        let failure = Failure::Unplaced(unplaced);
+                        fail(forward, client, &group.plan.name, &progress, failure)?;
+                        return Ok(None);
+                    }
                 }
-            },
+            }
         };
         forward.errand = place.errand();
         let failure = match try_on(&place, forward, client, &group, &progress).await {
@@ -455,8 +430,8 @@ pub(crate) async fn exchange(
             group.failed(&place, &failure, &worker);
         }
         if !forward.takes_again(&failure, &group, place.index(), &progress, now) {
-            let name = &place.server().name;
-            fail(forward, client, name, &progress, failure)?;
+            let name = place.server().label();
+            fail(forward, client, &name, &progress, failure)?;
             return Ok(None);
         }
         worker.meter.retry();
@@ -513,10 +488,10 @@ async fn try_on(
             }
             None => {
                 let origin = origin(group, client);
-                let transport = group
-                    .connect(server, &origin, &client.worker, forward.until)
-                    .await
-                    .map_err(Failure::Connect)?;
+                let connected = pin!(group.connect(server, &origin, &client.worker, forward.until));
+                let connected = unless_hung_up(&client.stream, connected).await;
+                let connected = connected.map_err(Failure::Client)?;
+                let transport = connected.map_err(Failure::Connect)?;
                 let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
                 (transport, queued)
             }
@@ -542,7 +517,10 @@ async fn try_on(
             Err(failure) if is_reused && forward.survives(&failure, progress) => {
                 client.worker.meter.retry();
             }
-            Err(failure) => return Err(failure),
+            Err(failure) => {
+                failure.tell(&link.transport);
+                return Err(failure);
+            }
         }
     }
 }
@@ -556,7 +534,8 @@ async fn on_trunk(
     progress: &Progress,
 ) -> Result<(), Failure> {
     forward.is_sent_now(&client.worker.core);
-    let (transport, mut input) = match ticket.answer().await? {
+    let answer = unless_hung_up(&client.stream, ticket.answer()).await;
+    let (transport, mut input) = match answer.map_err(Failure::Client)?? {
         trunk::Answer::Whole(input) => (None, input),
         trunk::Answer::Handed(transport, input) => (Some(transport), input),
     };
@@ -573,7 +552,9 @@ async fn on_trunk(
         output: &mut client.output,
         progress,
     };
-    let done = download.run().await?;
+    let done = download.run().await.inspect_err(|failure| {
+        transport.iter().for_each(|server| failure.tell(server));
+    })?;
     forward.consume(client, forward.head_bytes);
     client.closing |= done.afterwards == Afterwards::End;
     Ok(())

@@ -2,13 +2,14 @@
 
 mod choice;
 mod evidence;
+mod server;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_config::plan::{self, Balance, HashKey, ProxyVersion, ServerAddress, Upstream};
+use onrush_config::plan::{Balance, HashKey, ProxyVersion, Upstream};
 use onrush_engine::random::Random;
 use onrush_engine::{Address, Core, Errno, Error, Instant, Kind, Op, Stream};
 use onrush_http::forwarded::Scheme;
@@ -20,40 +21,21 @@ use onrush_tls::{Connector, Transport};
 
 use super::balance::{Balancer, Member, Policy, hash};
 use super::budget::Budget;
-use super::ewma::{Decay, Ewma};
+use super::ewma::Decay;
 use super::kept::Kept;
-use super::pool::Pool;
 use super::queue::Queue;
 use super::roster::{At, Presence, Roster, Seat, Standing};
 use super::slow_start::SlowStart;
-use super::trunk::Trunks;
 use crate::limits::{LATENCY_MEMORY, POOL_SWEEP};
 use crate::passage::Asker;
 use crate::tls;
 use crate::worker::Worker;
 
 pub(crate) use choice::{Errand, Place, Reach, Unplaced};
+pub(crate) use server::Server;
 
 use evidence::Ejection;
-
-/// One server of a group, or the place for one.
-#[derive(Debug)]
-pub(crate) struct Server {
-    /// As it was written, for people.
-    pub(crate) name: String,
-    /// Its Host for requests that have none (HTTP/1.0).
-    pub(crate) authority: String,
-    /// The name that its certificate is for.
-    host: String,
-    pub(crate) pool: Pool,
-    pub(crate) trunks: Trunks,
-    at: RefCell<Option<At>>,
-    /// What a sticky cookie says for it: it changes when the address does.
-    identity: Cell<u64>,
-    in_flight: Cell<u32>,
-    /// How fast it has answered; kept only where somebody wants to know.
-    latency: RefCell<Ewma>,
-}
+use server::identity;
 
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -122,7 +104,7 @@ impl Group {
         let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
         let group = Self {
             plan: upstream.clone(),
-            queue: Queue::new(upstream.queue_max),
+            queue: Queue::new(upstream.queue_max, roster),
             seen: Cell::new(0),
             servers,
             balancer: RefCell::new(balancer),
@@ -428,11 +410,6 @@ fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
 /// The longest header that we write: version 2 with the paths of Unix sockets has 232 bytes.
 const INTRODUCTION_BYTES_MAX: usize = 256;
 
-/// The same on every core and after every restart.
-fn identity(address: &Address) -> u64 {
-    hash::key(address.to_string().as_bytes())
-}
-
 fn key(by: &HashKey, head: &RequestHead<'_, '_>, asker: Asker<'_>) -> u64 {
     let field = |name: &str| {
         let header = head
@@ -446,53 +423,5 @@ fn key(by: &HashKey, head: &RequestHead<'_, '_>, asker: Asker<'_>) -> u64 {
         HashKey::Path => hash::key(head.path.as_bytes()),
         HashKey::Header(name) => hash::key(field(name)),
         HashKey::Cookie(name) => hash::key(cookie::find(head.headers, name).unwrap_or_default()),
-    }
-}
-
-impl Server {
-    fn new(server: &plan::Server, upstream: &Upstream) -> Self {
-        Self {
-            name: server.address.to_string(),
-            authority: match &server.address {
-                // A path is no host.
-                ServerAddress::Unix(_) => "localhost".to_owned(),
-                address => address.to_string(),
-            },
-            host: match &server.address {
-                ServerAddress::Ip(address) => address.ip().to_string(),
-                ServerAddress::Name { host, .. } => host.clone(),
-                // Not the target, which whoever forges the record chooses: the domain behind `_service._proto.` (RFC 6125).
-                ServerAddress::Srv(name) => {
-                    let labels = name.split('.');
-                    let domain: Vec<&str> =
-                        labels.skip_while(|label| label.starts_with('_')).collect();
-                    domain.join(".")
-                }
-                ServerAddress::Unix(_) => "localhost".to_owned(),
-            },
-            pool: Pool::new(upstream.connections_idle_max),
-            trunks: Trunks::default(),
-            at: RefCell::default(),
-            identity: Cell::new(0),
-            in_flight: Cell::new(0),
-            latency: RefCell::new(Ewma::default()),
-        }
-    }
-
-    /// Where it is now; `None` when the place is vacant.
-    pub(crate) fn address(&self) -> Option<Address> {
-        self.at.borrow().as_ref().map(|at| at.address.clone())
-    }
-
-    /// What used to be here is somewhere else, or nowhere.
-    fn move_to(&self, at: Option<At>) {
-        let address = at.as_ref().map(|at| &at.address);
-        if self.at.borrow().as_ref().map(|at| &at.address) != address {
-            self.pool.drain();
-            self.trunks.close();
-            self.identity.set(address.map_or(0, identity));
-            self.latency.take();
-        }
-        self.at.replace(at);
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn duplicate(
         method: head.method,
         origin: asker.origin(head.headers),
     };
-    worker.core.spawn(duplicate.run());
+    worker.spawn_aside(duplicate.run());
 }
 
 /// Whether `share` of 10,000 requests are chosen, by 64 even bits.
@@ -142,7 +142,7 @@ impl Duplicate {
                 _ => None,
             };
             let Some(next) = next else {
-                let name = &self.place.server().name;
+                let name = self.place.server().label();
                 let what = format_args!("server {name}: {failure}; it had a copy of a request");
                 return self.worker.log.failure(core, what);
             };

@@ -4,18 +4,26 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use onrush_engine::{Core, Instant};
 
-use crate::limits::QUEUE_LOOK;
+use super::line::Stand;
+use super::roster::Roster;
 
-/// The requests of one core that wait for one group.
+/// The requests of one core that wait for one group. The first of them stands in the line of all cores.
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: RefCell<VecDeque<Waiter>>,
     length_max: usize,
     next: Cell<u64>,
+    roster: Arc<Roster>,
+    /// Its name in the line.
+    number: u64,
+    stand: Cell<Stand>,
+    /// See [`Line::stand`](super::line::Line::stand).
+    passed: Cell<u64>,
 }
 
 #[derive(Debug)]
@@ -30,14 +38,21 @@ struct Waiter {
 pub(crate) struct Ticket<'q> {
     queue: &'q Queue,
     number: u64,
+    /// Whether it stands in the line for its queue and was not woken since.
+    stands: Cell<bool>,
+    has_room: Cell<bool>,
 }
 
 impl Queue {
-    pub(crate) fn new(length_max: usize) -> Self {
+    pub(crate) fn new(length_max: usize, roster: &Arc<Roster>) -> Self {
         Self {
             waiting: RefCell::default(),
             length_max,
             next: Cell::new(0),
+            roster: Arc::clone(roster),
+            number: roster.line().enroll(),
+            stand: Cell::new(Stand::Away),
+            passed: Cell::new(0),
         }
     }
 
@@ -62,33 +77,72 @@ impl Queue {
             Poll::Ready(Some(Ticket {
                 queue: self,
                 number,
+                stands: Cell::new(false),
+                has_room: Cell::new(false),
             }))
         })
         .await
     }
 
-    /// There is room for one request: the first in the queue may look.
-    pub(crate) fn call(&self) {
+    /// The first in the queue may look.
+    fn call(&self) {
         if let Some(first) = self.waiting.borrow_mut().front_mut() {
             first.called = true;
             first.waker.wake_by_ref();
         }
     }
+
+    /// Leaves the line. What it was called for is for the next, if there is room.
+    fn leave_line(&self) {
+        if self.stand.replace(Stand::Away) == Stand::Away {
+            return;
+        }
+        if !self.roster.line().leave(self.number) && self.roster.has_room() {
+            self.roster.line().call(|| ());
+        }
+    }
 }
 
 impl Ticket<'_> {
-    /// Waits until it is worth looking for room again: it was this request's turn, or other cores may have made room,
-    /// which nobody tells us; or `until` has passed.
-    pub(crate) async fn turn(&self, core: &Core, until: Instant) {
-        let look = (core.now_exact() + QUEUE_LOOK).min(until);
-        let mut sleep = pin!(core.sleep_until(look));
+    /// Sees to it that room which is made from now on wakes this request, the first of its queue; `false` when it does so
+    /// already. What was made before is found by looking again.
+    pub(crate) async fn stand_in_line(&self) -> bool {
+        if self.stands.replace(true) {
+            return false;
+        }
         poll_fn(|context| {
-            if self.is_called() {
-                return Poll::Ready(());
-            }
-            sleep.as_mut().poll(context)
+            let queue = self.queue;
+            let before = queue.stand.replace(Stand::InLine);
+            let state = (before, queue.passed.get());
+            let passed = queue
+                .roster
+                .stand_in_line(queue.number, context.waker(), state);
+            queue.passed.set(passed);
+            Poll::Ready(true)
         })
         .await
+    }
+
+    /// Room was found.
+    pub(crate) fn finish(&self) {
+        self.has_room.set(true);
+    }
+
+    /// Waits until it is worth looking for room again: it was this request's turn, in its queue or in the line of all
+    /// cores; or `until` has passed.
+    pub(crate) async fn turn(&self, core: &Core, until: Instant) {
+        let mut sleep = pin!(core.sleep_until(until));
+        let mut waits = false;
+        poll_fn(|context| {
+            // Who stands in the line is woken for nothing else.
+            if self.is_called() || (waits && self.stands.get()) {
+                return Poll::Ready(());
+            }
+            waits = true;
+            sleep.as_mut().poll(context)
+        })
+        .await;
+        self.stands.set(false);
     }
 
     /// Whether nobody has waited for longer.
@@ -116,7 +170,11 @@ impl Drop for Ticket<'_> {
         {
             waiting.remove(at);
         }
+        let is_last = waiting.is_empty();
         drop(waiting);
+        if is_last || self.has_room.get() {
+            self.queue.leave_line();
+        }
         // If it was called and leaves without having found room, or found room and more is left, the next may look.
         self.queue.call();
     }

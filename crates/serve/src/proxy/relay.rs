@@ -9,6 +9,7 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::portion::{self, Keeps};
 use crate::compress::{Encoding, Then};
+use crate::hop::ConnectionFields;
 use crate::output::Output;
 
 /// What happens to the framing.
@@ -28,13 +29,15 @@ pub(crate) struct Relay {
     body: BodyReader,
     mode: Mode,
     trailers: Trailers,
+    /// What of the trailers is for the server's connection only.
+    connection_fields: ConnectionFields,
     ended: bool,
 }
 
 /// What becomes of trailers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trailers {
-    /// All that may be trailers pass.
+    /// All that are not for the server's connection only pass.
     Pass,
     /// Of those the route's edits take out what they take out of the head.
     Edited,
@@ -56,6 +59,7 @@ impl Relay {
             body,
             mode,
             trailers: Trailers::Pass,
+            connection_fields: ConnectionFields::default(),
         }
     }
 
@@ -65,6 +69,7 @@ impl Relay {
             body: BodyReader::of_response(framing),
             mode: Mode::Encode(Box::new(encoding)),
             trailers: Trailers::Pass,
+            connection_fields: ConnectionFields::default(),
             ended: false,
         }
     }
@@ -75,6 +80,14 @@ impl Relay {
 
     pub(crate) fn set_trailers(&mut self, trailers: Trailers) {
         self.trailers = trailers;
+    }
+
+    pub(crate) fn take_connection_fields(&mut self) -> ConnectionFields {
+        std::mem::take(&mut self.connection_fields)
+    }
+
+    pub(crate) fn set_connection_fields(&mut self, fields: ConnectionFields) {
+        self.connection_fields = fields;
     }
 
     pub(crate) fn is_encoding(&self) -> bool {

@@ -1,21 +1,25 @@
 //! Heads on their way through: what belongs to one connection stays there (RFC 9110 7.6.1), what the route says is
 //! changed, servers are told of the client, and the rest passes unchanged and in its order.
 
-use onrush_config::plan::{self, PathEdit, PathMatch, Template};
+use onrush_config::plan::{self, PathEdit, PathMatch};
 use onrush_engine::{BUFFER_BYTES, Buffer};
 use onrush_http::forwarded::{
     Scheme, Told, is_forwarding_field, write_forwarded, write_x_forwarded,
 };
-use onrush_http::hop::{accepts_trailers, connection_names, is_disguised, is_hop_by_hop};
+use onrush_http::hop::{
+    accepts_trailers, connection_fields, is_disguised, is_hop_by_hop, via_count,
+};
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::write::HeadWriter;
-use onrush_http::{Framing, Header, Version, header_is};
+use onrush_http::{Framing, Header, Refusal, Version, header_is};
 
 use super::group::Group;
+use super::host::{HOST_BYTES_MAX, HostRule};
 use super::tunnel;
 use crate::compress::Change;
 use crate::edits::{Applied, Edits, Spelling};
+use crate::limits::HOPS_MAX;
 use crate::passage::Asker;
 use crate::path;
 use crate::variables::Facts;
@@ -53,18 +57,8 @@ enum PathRule {
     Whole(String),
 }
 
-/// What the server gets to see as Host.
-#[derive(Debug)]
-enum HostRule {
-    /// What the client asked for.
-    Client,
-    /// Its own address.
-    Server,
-    Set(Template),
-}
-
 /// How Via names us, whichever of us it is (RFC 9110 7.6.3).
-pub(crate) const PSEUDONYM: &str = "onrush";
+const PSEUDONYM: &str = "onrush";
 
 /// The fields that are added to a request here.
 const OURS: [&str; 5] = [
@@ -82,20 +76,13 @@ impl Rules {
             false => Spelling::Loose,
         };
         let mut edits = Edits::new(&route.edits.request, spelling);
-        let host = match edits.take("host") {
-            (_, Some(template)) => HostRule::Set(template),
-            (true, None) => HostRule::Server,
-            (false, None) => HostRule::Client,
-        };
+        let host = HostRule::take(&mut edits);
         let path = match &route.path_edit {
             PathEdit::Keep => PathRule::Client,
             PathEdit::ReplacePrefix(by) => PathRule::replacing(&route.when.path, by),
         };
         let (variables, bytes) = edits.extent();
-        let (host_variables, host_bytes) = match &host {
-            HostRule::Set(template) => extent(template),
-            HostRule::Client | HostRule::Server => (0, HOST_BYTES_MAX),
-        };
+        let (host_variables, host_bytes) = host.extent();
         Self {
             x_forwarded: forwarded.x_forwarded,
             forwarded: forwarded.forwarded,
@@ -134,25 +121,12 @@ impl Rules {
 
     /// Whether the request's number is written.
     pub(crate) fn needs_request_id(&self) -> bool {
-        let id = plan::Piece::Variable(plan::Variable::RequestId);
-        self.edits.needs_request_id()
-            || matches!(&self.host, HostRule::Set(template) if template.0.contains(&id))
+        self.edits.needs_request_id() || self.host.needs_request_id()
     }
 }
 
-/// The longest Host that a server has of its own: a host name and a port.
-const HOST_BYTES_MAX: usize = 300;
-
 /// The longest text of a variable that is not part of the head: a group's name, what TLS says.
 pub(crate) const VARIABLE_BYTES_MAX: usize = 512;
-
-fn extent(template: &Template) -> (usize, usize) {
-    let text = |piece: &plan::Piece| match piece {
-        plan::Piece::Text(text) => text.len(),
-        plan::Piece::Variable(_) => 0,
-    };
-    (template.0.len(), template.0.iter().map(text).sum())
-}
 
 impl PathRule {
     /// `by` comes in the place of what `path` matches, where that is a part of it.
@@ -186,12 +160,36 @@ fn via(version: Version) -> &'static [u8] {
     }
 }
 
-/// Whether the request's head and what is added to it fit a buffer.
+/// Why the request may not be forwarded, if it may not: it goes round, its route gives it no host, or its head and what
+/// is added to it do not fit a buffer.
 ///
 /// # Errors
 /// When the core is out of buffers.
 #[inline]
-pub(crate) fn request_fits(
+pub(crate) fn objection(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+) -> Result<Option<Refusal>, onrush_engine::Error> {
+    if via_count(head.headers, PSEUDONYM) > HOPS_MAX {
+        return Ok(Some(Refusal::new(508, "it has come by too often")));
+    }
+    let facts = Facts {
+        asker,
+        head,
+        server: b"",
+    };
+    if !rules.host.is_host(&facts) {
+        let reason = "what its route makes of it as Host is no host";
+        return Ok(Some(Refusal::new(400, reason)));
+    }
+    let fits = request_fits(head, rules, asker)?;
+    let reason = "no room is left for what is added to its head";
+    Ok((!fits).then(|| Refusal::new(431, reason)))
+}
+
+#[inline]
+fn request_fits(
     head: &RequestHead<'_, '_>,
     rules: &Rules,
     asker: Asker<'_>,
@@ -216,7 +214,7 @@ fn request_fits_exactly(
 }
 
 /// Writes the request's head for a server; `authority` is its Host when the request has none. That it fits has been
-/// seen by [`request_fits`].
+/// seen by [`objection`].
 pub(crate) fn request(
     head: &RequestHead<'_, '_>,
     authority: &str,
@@ -262,17 +260,9 @@ fn write_request(
         head,
         server: b"",
     };
-    match &rules.host {
-        HostRule::Client => {
-            writer.raw(head.authority.unwrap_or(authority).as_bytes());
-        }
-        HostRule::Server => {
-            writer.raw(authority.as_bytes());
-        }
-        HostRule::Set(template) => facts.render(template, &mut |bytes| {
-            writer.raw(bytes);
-        }),
-    }
+    rules
+        .host
+        .write(head.authority, authority, &facts, &mut writer);
     writer.raw(b"\r\n");
     let is_trusted = asker.is_trusted();
     // HTTP/1.0 has no expectations, so what stands there was ignored; in HTTP/1.1 it would mean something (RFC 9110 10.1.1).
@@ -424,7 +414,8 @@ pub(crate) fn response_room(bytes: usize, edits: Option<&Applied<'_>>) -> usize 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLarge;
 
-/// Writes the answer's head for the client. `out` has the room that [`response_room`] says.
+/// Writes the answer's head for the client. `out` has the room that [`response_room`] says. Returns whether its
+/// Connection names fields, which trailers may be among.
 ///
 /// # Errors
 /// When that is not enough; then nothing is written.
@@ -434,13 +425,13 @@ pub(crate) fn response(
     worker: &Worker,
     edits: Option<&Applied<'_>>,
     out: &mut Buffer,
-) -> Result<(), TooLarge> {
+) -> Result<bool, TooLarge> {
     let mut writer = HeadWriter::new(out.spare());
     status_line(head, &mut writer);
     let mut is_dated = false;
     let change = onward.change;
     let is_edited = |name: &str| edits.is_some_and(|edits| edits.drops(name));
-    fields(head.headers, &mut writer, |name| {
+    let names_fields = fields(head.headers, &mut writer, |name| {
         is_dated |= header_is(name, "date");
         matches!(head.status, 101 | 204) && is_length(name) || change.drops(name) || is_edited(name)
     });
@@ -469,14 +460,17 @@ pub(crate) fn response(
     }
     let bytes = writer.end().finish().ok_or(TooLarge)?;
     out.fill(bytes);
-    Ok(())
+    Ok(names_fields)
 }
 
-/// Writes an interim answer's head (1xx) for the client.
-pub(crate) fn interim(head: &ResponseHead<'_, '_>, out: &mut Buffer) {
+/// Writes an interim answer's head (1xx) for the client, without what `edits` remove or set: that comes, or does not, with
+/// the final one, whose status is not known yet.
+pub(crate) fn interim(head: &ResponseHead<'_, '_>, edits: Option<&Applied<'_>>, out: &mut Buffer) {
     let mut writer = HeadWriter::new(out.spare());
     status_line(head, &mut writer);
-    fields(head.headers, &mut writer, is_length);
+    fields(head.headers, &mut writer, |name| {
+        is_length(name) || edits.is_some_and(|edits| edits.drops(name))
+    });
     let bytes = writer.end().finish().expect("the caller made room");
     out.fill(bytes);
 }
@@ -503,7 +497,9 @@ fn fields(
     let mut names_more = false;
     for header in headers {
         names_more |= header_is(header.name, "connection")
-            && connection_names(std::slice::from_ref(header)).any(|name| !says_how_to_go_on(name));
+            && connection_fields(std::slice::from_ref(header))
+                .next()
+                .is_some();
     }
     for header in headers {
         if is_hop_by_hop(header.name) || dropped(header.name) {
@@ -517,12 +513,8 @@ fn fields(
     names_more
 }
 
-fn says_how_to_go_on(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"close") || name.eq_ignore_ascii_case(b"keep-alive")
-}
-
 /// Whether Connection says that the field is for this connection only. Framing is never given away by that.
 fn is_named(name: &str, headers: &[Header<'_>]) -> bool {
     !header_is(name, "content-length")
-        && connection_names(headers).any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
+        && connection_fields(headers).any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
 }

@@ -4,6 +4,8 @@
 //! A server of the configuration is one seat, or, when it is a name, as many seats as its name may have addresses; those
 //! that have none at present are vacant.
 
+mod room;
+
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -13,7 +15,9 @@ use onrush_engine::{Address, Instant};
 
 use super::absence::{Absence, Cause, Terms};
 use super::eject::Census;
+use super::line::Line;
 use crate::limits::ADDRESSES_PER_NAME;
+use room::WAITED_FOR;
 
 /// The servers of one group.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Roster {
     ends: Vec<usize>,
     /// Grows with every change that has to do with who may get requests. Cores compare it with what they have seen.
     version: AtomicU64,
+    /// Who waits for room.
+    line: Line,
 }
 
 /// A place for a server.
@@ -40,7 +46,7 @@ pub(crate) struct Seat {
     ejection: Mutex<Ejection>,
     /// Since when it may have requests, or is on trial, in nanoseconds of the clock; 0 for a server that was never away.
     since: AtomicU64,
-    /// Requests in flight of all cores; counted only with a bound.
+    /// Requests in flight of all cores, counted only with a bound, and [`WAITED_FOR`].
     in_flight: AtomicU32,
 }
 
@@ -108,6 +114,7 @@ impl Roster {
             seats,
             ends,
             version: AtomicU64::new(1),
+            line: Line::default(),
         }
     }
 
@@ -130,6 +137,7 @@ impl Roster {
     /// Tells the cores to look again.
     pub(crate) fn changed(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
+        self.line.call_all();
     }
 
     /// Gives the seats of a server to `found`, in that order and as far as they go. An address keeps its seat, so that
@@ -380,21 +388,7 @@ impl Seat {
     /// Requests in flight of all cores, when there is a bound.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed)
-    }
-
-    /// Takes one of the connections it may have, if any is left.
-    pub(crate) fn acquire(&self) -> bool {
-        self.in_flight
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-                (count < self.connections_max).then(|| count + 1)
-            })
-            .is_ok()
-    }
-
-    /// Gives it back.
-    pub(crate) fn release(&self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.in_flight.load(Ordering::Relaxed) & !WAITED_FOR
     }
 }
 

@@ -127,8 +127,8 @@ impl Trunks {
                 });
                 all.push(Rc::clone(&trunk));
                 let worker = asker.worker.myself();
-                let core = asker.worker.core.clone();
-                core.spawn(run(Rc::clone(&trunk), Rc::clone(group), server, worker));
+                let carrier = run(Rc::clone(&trunk), Rc::clone(group), server, worker);
+                asker.worker.spawn_aside(carrier);
                 trunk
             }
         };
@@ -157,7 +157,7 @@ impl fmt::Debug for Trunks {
 
 impl Ticket {
     /// The answer, or why there is none.
-    pub(crate) async fn answer(&self) -> Result<Answer, Failure> {
+    pub(crate) fn answer(&self) -> impl Future<Output = Result<Answer, Failure>> {
         poll_fn(|context| {
             let mut state = self.trunk.state.borrow_mut();
             let request = &mut state.requests[self.request as usize];
@@ -169,7 +169,6 @@ impl Ticket {
                 }
             }
         })
-        .await
     }
 }
 

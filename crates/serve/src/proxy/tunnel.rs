@@ -92,6 +92,7 @@ impl Tunnel {
     /// Those of the end that broke.
     pub(crate) async fn run(mut self: Box<Self>, client: &mut Connection) -> Result<(), Error> {
         client.worker.meter.tunnel();
+        client.passage.become_tunnel();
         let idle_max = client.worker.timeouts.tunnel_idle;
         let sent = client.flush().await;
         let (server, client_stream) = (&self.server, &client.stream);
@@ -119,6 +120,13 @@ impl Tunnel {
             }
             if ended == [true; 2] {
                 return Poll::Ready(Ok(()));
+            }
+            // A direction whose receiver takes nothing does not hear that its sender has gone. Only of a client that has not
+            // been told of the end: behind that, a hang-up may be one in good order. What a server sent before is delivered.
+            if ended == [false; 2]
+                && let Poll::Ready(error) = client_stream.poll_hung_up()
+            {
+                return Poll::Ready(Err(error));
             }
             Poll::Pending
         })

@@ -5,8 +5,9 @@ use onrush_http::body::BodyReader;
 use onrush_tls::Transport;
 
 use super::failure::Failure;
-use super::forward::{Forward, Progress};
+use super::forward::Forward;
 use super::portion;
+use super::progress::Progress;
 use crate::output::Output;
 use crate::passage::Passage;
 use crate::worker::Worker;

@@ -5,8 +5,7 @@ mod query;
 
 use std::time::Duration;
 
-use onrush_engine::random::Random;
-use onrush_engine::{Error, Kind, Part};
+use onrush_engine::{Error, Kind, Part, random::Random};
 use onrush_http::request::RequestHead;
 use onrush_http::write::{HeadWriter, LAST_CHUNK};
 use onrush_http::{Framing, Method, Refusal, Version};
@@ -14,6 +13,7 @@ use onrush_http::{Framing, Method, Refusal, Version};
 use super::refuse::refuse;
 use super::{Context, Writer};
 use crate::connection::Connection;
+use crate::hangup::unless_hung_up;
 use crate::limits::SYNTHETIC_BYTES_PER_TURN;
 use crate::worker::Worker;
 
@@ -382,7 +382,7 @@ async fn wait(time: Duration, connection: &mut Connection) -> Result<Duration, E
     }
     let core = &connection.worker.core;
     let since = core.now_exact();
-    core.sleep(time).await;
+    unless_hung_up(&connection.stream, core.sleep(time)).await?;
     Ok(core.now_exact() - since)
 }
 

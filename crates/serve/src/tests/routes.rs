@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use onrush_config::plan::{
     Action, Network, Networks, OneLiner, PathMatch, Piece, Plan, Route, Scheme, Template, Variable,
 };
+use onrush_config::value::parse_template;
 
-use crate::harness::{Step, exchange_text, on_every_driver, send};
+use crate::harness::{Step, exchange_text, forward_with, on_every_driver, send};
 
 fn respond(status: u16) -> Action {
     Action::Respond {
@@ -74,53 +75,191 @@ fn a_route_may_be_for_some_networks_only() {
     assert_eq!(status(&plan, request), "200");
 }
 
-/// Where a request for `path` is redirected to.
-fn location(path: &str, pieces: Vec<Piece>) -> String {
+/// The answer to a request that is redirected to the place of this template, from below `/old`.
+fn redirected(request: &str, template: &str) -> String {
     let mut route = Route::to(Action::Redirect {
         status: 308,
-        location: Template(pieces),
+        location: parse_template(template).expect(template),
     });
     route.when.path = PathMatch::Prefix("/old".into());
-    let request = format!("GET {path} HTTP/1.1\r\nHost: h.example:80\r\nX-A: a b\u{e9}\r\n\r\n");
-    let answer = exchange_text(&plan(vec![route, Route::to(respond(404))]), &request);
+    exchange_text(&plan(vec![route, Route::to(respond(404))]), request)
+}
+
+/// Where a request for `target` is redirected to.
+fn location(target: &str, template: &str) -> String {
+    let request =
+        format!("GET {target} HTTP/1.1\r\nHost: h.example:80\r\nX-A: a b\u{e9}\tc\r\n\r\n");
+    let answer = redirected(&request, template);
     let line = answer
         .split("\r\n")
         .find_map(|line| line.strip_prefix("Location: "));
     assert!(
         answer.starts_with("HTTP/1.1 308 Permanent Redirect\r\n"),
-        "{answer}"
+        "{template}: {answer}"
     );
     line.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 #[test]
 fn a_redirect_leads_to_what_its_template_says() {
-    let text = |text: &str| Piece::Text(text.to_owned());
-    let https = || {
-        vec![
-            text("https://"),
-            Piece::Variable(Variable::HostName),
-            Piece::Variable(Variable::Uri),
-        ]
-    };
-    assert_eq!(
-        location("/old/a%20b?c", https()),
-        "https://h.example/old/a%20b?c"
-    );
-    let rest = || vec![text("/new"), Piece::Variable(Variable::PathRest)];
-    assert_eq!(location("/old/a%0d%0aX:%20y", rest()), "/new/a%0d%0aX:%20y");
-    let header = vec![text("/"), Piece::Variable(Variable::Header("X-A".into()))];
-    assert_eq!(location("/old", header), "/a%20b%C3%A9");
+    for (target, template, wanted) in [
+        (
+            "/old/a%20b?c",
+            "https://{host.name}{uri}",
+            "https://h.example/old/a%20b?c",
+        ),
+        (
+            "/old/a%0d%0aX:%20y",
+            "/new{path.rest}",
+            "/new/a%0d%0aX:%20y",
+        ),
+        ("/old", "/{header:X-A}", "/a%20b%C3%A9%09c"),
+        (
+            "/old?x",
+            "{scheme}://{host}/new?{query}",
+            "http://h.example:80/new?x",
+        ),
+        ("/old/b", "//cdn.example{path.rest}", "//cdn.example/b"),
+        ("/old", "app+x://{host.name}", "app+x://h.example"),
+        ("/old", "https://a.example", "https://a.example"),
+        ("/old", "https://a.example{path.rest}", "https://a.example"),
+    ] {
+        assert_eq!(location(target, template), wanted, "{target} by {template}");
+    }
 }
 
 #[test]
 fn a_redirect_does_not_lead_to_a_host_that_the_client_chose() {
-    for (path, variable, wanted) in [
-        ("/old//evil.example", Variable::PathRest, "/evil.example"),
-        ("//old/evil.example", Variable::Path, "/old/evil.example"),
-        ("//old/evil.example?x", Variable::Uri, "/old/evil.example?x"),
+    for (target, template, wanted) in [
+        ("/old//evil.example", "{path.rest}", "/evil.example"),
+        ("//old/evil.example", "{path}", "/old/evil.example"),
+        ("//old/evil.example?x", "{uri}", "/old/evil.example?x"),
+        ("/old/evil.example", "/{path.rest}", "/evil.example"),
+        ("/old//evil.example", "/{path.rest}", "/evil.example"),
+        ("/old/\\evil.example", "/{path.rest}", "/evil.example"),
+        ("/old?/evil.example", "/{query}", "/evil.example"),
+        ("/old?\\evil.example", "/{query}", "/evil.example"),
+        ("/old?\\/evil.example", "{query}", "/evil.example"),
+        (
+            "/old?https://evil.example",
+            "{query}",
+            "/https://evil.example",
+        ),
+        (
+            "/old?javascript:alert(1)",
+            "{query}",
+            "/javascript:alert(1)",
+        ),
+        ("/old", "{query}", "/"),
+        (
+            "/old?.evil.example",
+            "https://a.example{query}",
+            "https://a.example/.evil.example",
+        ),
+        (
+            "/old?@evil.example",
+            "https://a.example{query}",
+            "https://a.example/@evil.example",
+        ),
+        (
+            "/old?:80@evil.example",
+            "https://{host}{query}",
+            "https://h.example:80/:80@evil.example",
+        ),
+        (
+            "/old?\\@evil.example",
+            "https://a.example{query}",
+            "https://a.example/\\@evil.example",
+        ),
+        (
+            "/old",
+            "https://a.example{header:X-A}",
+            "https://a.example/a%20b%C3%A9%09c",
+        ),
+        (
+            "/old?.evil.example",
+            "//a.example{query}",
+            "//a.example/.evil.example",
+        ),
     ] {
-        assert_eq!(location(path, vec![Piece::Variable(variable)]), wanted);
+        assert_eq!(location(target, template), wanted, "{target} by {template}");
+    }
+}
+
+#[test]
+fn a_redirect_to_a_host_that_is_none_is_refused() {
+    for (template, fields) in [
+        ("https://{host}{uri}", "Host:\n"),
+        ("https://{host.name}:8443/", "Host:\n"),
+        ("//{host}{uri}", "Host:\n"),
+        ("https://{header:X-A}{uri}", "Host: h\n"),
+        ("https://{header:X-A}{uri}", "Host: h\nX-A: a@b\n"),
+        (
+            "https://{header:X-A}.example/",
+            "Host: h\nX-A: evil.example/\n",
+        ),
+        (
+            "https://{header:X-A}.example/",
+            "Host: h\nX-A: evil.example\\\n",
+        ),
+        (
+            "https://a.example:{header:X-A}/",
+            "Host: h\nX-A: @evil.example\n",
+        ),
+        ("{header:X-A}://{host}/", "Host: h\nX-A: javascript\n"),
+        ("{header:X-A}://{host}/", "Host: h\n"),
+        ("https://{path.rest}", "Host: h\n"),
+    ] {
+        let request = format!("GET /old/x HTTP/1.1\n{fields}\n").replace('\n', "\r\n");
+        let answer = redirected(&request, template);
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{template}: {answer}");
+        assert!(!answer.contains("Location"), "{template}: {answer}");
+    }
+    let request = "GET /old/x HTTP/1.0\r\n\r\n";
+    let answer = redirected(request, "https://{host}{uri}");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    // A proxy in front says what the client has asked by, and whom.
+    let request = "GET /old/x HTTP/1.1\r\nHost: h\r\nX-A: https\r\nX-B: b.example:8\r\n\r\n";
+    let answer = redirected(request, "{header:X-A}://{header:X-B}{uri}");
+    assert!(
+        answer.contains("\r\nLocation: https://b.example:8/old/x\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_place_that_a_route_sets_has_no_host_that_the_client_chose() {
+    for (template, target, wanted) in [
+        ("/{query}", "/?/evil.example", Some("/evil.example")),
+        ("{path}", "//evil.example", Some("/evil.example")),
+        (
+            "https://a.example{query}",
+            "/?.b",
+            Some("https://a.example/.b"),
+        ),
+        ("https://{host}{uri}", "/x", Some("https://h/x")),
+        (
+            "http://{server}{path}?{query}",
+            "/x?y",
+            Some("http://SERVER/x?y"),
+        ),
+        ("https://{header:X-A}/", "/", None),
+    ] {
+        let change = |plan: &mut Plan| {
+            let place = parse_template(template).expect(template);
+            plan.routes[0].edits.response.set = vec![("location".into(), place)];
+        };
+        let answer = "HTTP/1.1 201 Created\r\nLocation: /own\r\nContent-Length: 0\r\n\r\n";
+        let request = format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-A: b@c\r\n\r\n");
+        let got = forward_with(&change, &[&[Step::Read, send(answer)]], &request).answer;
+        let lines = got
+            .lines()
+            .filter_map(|line| line.strip_prefix("Location: "));
+        assert_eq!(
+            lines.collect::<Vec<_>>(),
+            Vec::from_iter(wanted),
+            "{template}: {got}"
+        );
     }
 }
 

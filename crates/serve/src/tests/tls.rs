@@ -1,10 +1,13 @@
 //! TLS on both sides of us: towards the servers that requests are forwarded to, which are ours, too.
 
+use std::time::Duration;
+
 use onrush_config::Plan;
 use onrush_config::plan::{
     Certificate, ClientCertificates, OneLiner, ServerAddress, Sticky, Tls, TlsProfile, Verify,
 };
-use onrush_engine::Address;
+use onrush_engine::{Address, Input, Stream};
+use onrush_tls::{ClientSetup, Connector, Transport};
 
 use crate::harness::{Site, Step, on_every_driver, send};
 
@@ -79,6 +82,39 @@ fn requests_are_forwarded_over_tls_again_and_again() {
             assert!(rest.starts_with("HTTP/1.1 200 "), "{rest}");
             let totals = worker.meter.totals();
             assert_eq!((totals.requests, totals.handshakes_failed), (5, 0));
+        }
+    });
+}
+
+#[test]
+fn old_clients_may_offer_http_1_0_alone() {
+    on_every_driver(|site| async move {
+        for (protocols, agreed) in [
+            (vec!["http/1.0"], "http/1.0"),
+            (vec!["http/1.0", "http/1.1"], "http/1.1"),
+            (vec!["h2", "http/1.1"], "http/1.1"),
+        ] {
+            let behind = site.serve(&server(TlsProfile::Intermediate));
+            let connector = Connector::new(ClientSetup {
+                verify: onrush_tls::Verify::Nothing,
+                protocols,
+                ..ClientSetup::default()
+            });
+            let (connector, _) = connector.expect("no file can be wrong");
+            let core = &site.core;
+            let stream = Stream::connect(core, &behind, None)
+                .await
+                .expect("it listens");
+            let until = core.now_exact() + Duration::from_secs(200);
+            let connected = Transport::connect(stream, &connector, "localhost", until).await;
+            let client = connected.unwrap_or_else(|error| panic!("{agreed}: {error}"));
+            let protocol = client.info().expect("it is TLS").protocol;
+            assert_eq!(protocol.as_deref(), Some(agreed.as_bytes()));
+            client.queue(&b"GET / HTTP/1.0\r\n\r\n"[..]);
+            client.flush().await.expect("it is there");
+            let mut input = Input::default();
+            while client.recv(&mut input).await.expect("an orderly end") > 0 {}
+            assert!(input.bytes().starts_with(b"HTTP/1.1 200 "), "{agreed}");
         }
     });
 }

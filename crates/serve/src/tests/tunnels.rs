@@ -2,13 +2,14 @@
 //! costs nothing while it waits.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{OneLiner, ServerAddress};
-use onrush_engine::{Address, Listener};
+use onrush_engine::{Address, Errno, Kind, Listener};
 
 use crate::harness::{
     Peer, Site, Step, cut_off_on_every_driver, forward, forward_with, on_every_driver,
@@ -282,6 +283,21 @@ fn a_reset_is_one_at_once_whatever_its_tunnel_has_in_flight() {
             assert!(b"ten bytes.".starts_with(&received), "{received:?}");
             assert!(is_reset);
         }
+    });
+}
+
+#[test]
+fn a_client_that_hangs_up_ends_its_tunnel_though_the_server_takes_nothing() {
+    on_every_driver(|site| async move {
+        let (client, server) = Way::new(&site, |_| {}).tunnel().await;
+        // As much as there is room for on the way.
+        let until = site.core.now() + Duration::from_millis(200);
+        client.stream.set_deadline(Some(until));
+        while send_bytes(&client.stream, &bytes(LARGE)).await.is_ok() {}
+        client.stream.reset_when_dropped();
+        drop(client);
+        let ended = poll_fn(|_| server.stream.poll_hung_up()).await;
+        assert_eq!(ended.kind, Kind::Os(Errno::CONNRESET));
     });
 }
 

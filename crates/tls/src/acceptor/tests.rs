@@ -228,3 +228,35 @@ fn files_that_have_changed_are_read_again_and_bad_ones_change_nothing() {
         "tickets stay good"
     );
 }
+
+#[test]
+fn a_byte_order_mark_is_named_in_every_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let marked = |file: &Path| {
+        let text = fs::read_to_string(file).unwrap();
+        // Twice: of a chain, only the first would be passed over.
+        fs::write(file, format!("\u{feff}{text}{text}")).unwrap();
+    };
+    for which in ["certificate", "key", "clients"] {
+        let own = write(directory.path(), "own", &["a.example"], (2000, 2200));
+        let Identity::Files { certificate, key } = &own else {
+            unreachable!("both are files")
+        };
+        let authority = directory.path().join("clients.pem");
+        fs::copy(certificate, &authority).unwrap();
+        let file = match which {
+            "certificate" => certificate,
+            "key" => key,
+            _ => &authority,
+        };
+        marked(file);
+        let mut setup = setup(vec![own.clone()]);
+        setup.clients = Clients::Required(authority.clone());
+        let said = wrong(setup);
+        let expected = format!("{}: a byte order mark (BOM) stands", file.display());
+        assert!(
+            said.len() == 1 && said[0].contains(&expected),
+            "{which}: {said:?}"
+        );
+    }
+}

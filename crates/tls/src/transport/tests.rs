@@ -17,7 +17,9 @@ use crate::{
 };
 
 mod alerts;
+mod refusals;
 mod storms;
+mod strangers;
 mod trust;
 
 const SEEDS: std::ops::Range<u64> = 0..16;

@@ -504,8 +504,8 @@ fn quota(facts: &Facts) -> Option<Note> {
         .filter_map(|group| Some((group.cpus()?, group)))
         .min_by(|one, two| one.0.total_cmp(&two.0))?;
     let text = format!(
-        "may use {cpus:.2} CPUs (cpu.max, or cpu.cfs_quota_us): when that is used up, everything in it stops until the next \
-         period"
+        "may use {cpus:.2} CPUs ({}): when that is used up, everything in it stops until the next period",
+        group.quota_files()
     );
     Some(Note::new(&format!("control group {}", group.path), &text))
 }

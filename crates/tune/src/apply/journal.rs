@@ -2,18 +2,19 @@
 //!
 //! One line of JSON for each event, in a file that dies with the boot as what it describes does. A line is on the disk
 //! before the kernel hears of the change, and one that could not be written whole is taken back: a journal without its
-//! beginning, or with half a line at its end, was damaged, and is kept beside what it was.
+//! beginning, or with half a line at its end, was damaged, and is kept beside what it was. It is never without its first
+//! line, so that an empty one was damaged, too.
 
 mod bearers;
+mod glance;
 mod history;
+mod memory;
+mod place;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags};
-use rustix::io::Errno;
 use serde::Deserialize;
 
 use self::bearers::Bearers;
@@ -24,7 +25,9 @@ use crate::advise::{Request, Target};
 use crate::facts::Facts;
 use crate::tree;
 
+pub use glance::Glance;
 pub use history::{Change, Lost, Run};
+pub use memory::Memory;
 
 /// Version of the format. The first one has no identities of interfaces: they are found by their names.
 const SCHEMA: u32 = 2;
@@ -59,27 +62,6 @@ struct First {
 struct Begun {
     schema: u32,
     version: String,
-}
-
-/// What a journal says to who only wants to know.
-#[derive(Debug)]
-pub struct Glance {
-    lines: Vec<Line>,
-    bearers: Bearers,
-    /// Lines that cannot be read.
-    pub lost: Vec<Lost>,
-    /// The run that waits to be confirmed, if the last one does.
-    pub waiting: Option<Run>,
-    /// Whether somebody has the journal in this moment: the changes are not the last ones.
-    pub is_held: bool,
-}
-
-impl Glance {
-    /// As [`Journal::changes`], by the names that interfaces have now.
-    pub fn changes(mut self, facts: &Facts) -> Vec<Change> {
-        self.bearers.follow(facts, &mut self.lines);
-        changes(&self.lines)
-    }
 }
 
 impl Journal {
@@ -117,40 +99,45 @@ impl Journal {
         if let Some(directory) = directory {
             fs::create_dir(directory).map_err(failed)?;
         }
-        let file = open_locked(path, waits).map_err(failed)?;
         let made = directory.map(Path::to_owned);
-        let mut journal = Journal {
-            path: path.to_owned(),
-            file,
-            lines: Vec::new(),
-            bearers: Bearers::default(),
-            headless: None,
-            is_cut: false,
-            made,
-        };
-        journal.load()?;
-        let is_ours = journal.is_of(&life);
-        if !is_ours {
-            journal.begin(&life).map_err(failed)?;
-        } else if let Some(Line::Begin { made, .. }) = journal.lines.first() {
-            journal.made = journal.made.take().or_else(|| made.clone());
+        let first = life.first_line(made.as_ref()).map_err(failed)?;
+        let file = place::open_or_begin(path, &first, waits).map_err(failed)?;
+        let mut journal = Journal::read(path, file)?;
+        if !journal.is_of(&life) {
+            let file = place::begin_anew(path, &first).map_err(failed)?;
+            journal = Journal::read(path, file)?;
+        }
+        if let Some(Line::Begin { made, .. }) = journal.lines.first() {
+            journal.made = made.clone();
         }
         Ok(journal)
     }
 
-    /// Looks into the journal, and neither waits for who has it nor changes it; none when nothing is applied. It takes
-    /// no right but to read the file.
-    pub fn glance(path: &Path, life: impl Into<Life>) -> Result<Option<Glance>, Error> {
-        let file = match opening().open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(|error| Error::Read(path.to_owned(), error))?,
+    /// Opens the journal to undo what it says; none when there is none that is of this life. Where it cannot be written any
+    /// more it is read: what was changed can be undone all the same.
+    pub fn open_to_undo(
+        path: &Path,
+        life: impl Into<Life>,
+        waits: impl FnOnce(),
+    ) -> Result<Option<Journal>, Error> {
+        let failed = |error: io::Error| Error::Write(path.to_owned(), error);
+        let Some(file) = place::open_to_undo(path, waits).map_err(failed)? else {
+            return Ok(None);
         };
-        // Shared, so that two who look do not take each other for one who changes something; gone with the file.
-        let is_held = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => false,
-            Err(Errno::WOULDBLOCK) => true,
-            Err(error) => return Err(Error::Read(path.to_owned(), error.into())),
-        };
+        let mut journal = Journal::read(path, file)?;
+        if !journal.is_of(&life.into()) {
+            // It says nothing of what is now; who begins a journal does so in its place.
+            let _ = journal.remove();
+            return Ok(None);
+        }
+        if let Some(Line::Begin { made, .. }) = journal.lines.first() {
+            journal.made = made.clone();
+        }
+        Ok(Some(journal))
+    }
+
+    /// What is in an open file.
+    fn read(path: &Path, file: File) -> Result<Journal, Error> {
         let mut journal = Journal {
             path: path.to_owned(),
             file,
@@ -161,22 +148,7 @@ impl Journal {
             made: None,
         };
         journal.load()?;
-        if is_held && journal.is_cut {
-            // It is being written in this moment.
-            journal.lines.pop();
-        }
-        Ok(journal.is_of(&life.into()).then(|| Glance {
-            lost: journal.lost().cloned().collect(),
-            waiting: journal.last_run().filter(|_| journal.is_waiting()),
-            is_held,
-            lines: journal.lines,
-            bearers: journal.bearers,
-        }))
-    }
-
-    /// Whether there is a journal at all.
-    pub fn exists(path: &Path) -> bool {
-        path.exists()
+        Ok(journal)
     }
 
     /// Reads the lines, also of a journal that lacks its beginning or its end.
@@ -214,14 +186,17 @@ impl Journal {
             }
             self.lines.push(line);
         }
-        let is_headed = |line: &Line| matches!(line, Line::Begin { .. } | Line::Lost(_));
-        if self.lines.first().is_some_and(|line| !is_headed(line)) {
-            self.headless = Some(Lost {
-                number: 1,
-                text: "the line that says of which start of the machine it is, and maybe more, is missing before it"
-                    .to_owned(),
-            });
-        }
+        let missing = match self.lines.first() {
+            Some(Line::Begin { .. } | Line::Lost(_)) => return Ok(()),
+            Some(_) => {
+                "the line that says of which start of the machine it is, and maybe more, is missing before it"
+            }
+            None => "the file is empty: its first line, and maybe more, is missing",
+        };
+        self.headless = Some(Lost {
+            number: 1,
+            text: missing.to_owned(),
+        });
         Ok(())
     }
 
@@ -232,28 +207,12 @@ impl Journal {
                 boot, namespace, ..
             }) => life.is_of(boot, *namespace),
             // It cannot be read, or is missing. The file dies with the boot, and has the number of this namespace.
-            Some(_) => true,
-            None => false,
+            Some(_) | None => true,
         }
     }
 
-    fn begin(&mut self, life: &Life) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.lines.clear();
-        self.bearers = Bearers::default();
-        self.is_cut = false;
-        self.add(Line::Begin {
-            schema: SCHEMA,
-            boot: life.boot.clone(),
-            namespace: life.namespace,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            made: self.made.clone(),
-        })
-    }
-
     fn add(&mut self, line: Line) -> io::Result<()> {
-        let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
-        text.push('\n');
+        let mut text = line.text()?;
         if self.is_cut {
             text.insert(0, '\n');
         }
@@ -282,12 +241,11 @@ impl Journal {
     }
 
     /// Lines that cannot be read.
-    pub fn lost(&self) -> impl Iterator<Item = &Lost> {
-        let lines = self.lines.iter().filter_map(|line| match line {
-            Line::Lost(lost) => Some(lost),
-            _ => None,
-        });
-        self.headless.iter().chain(lines)
+    pub fn lost(&self) -> impl Iterator<Item = Lost> {
+        self.headless
+            .clone()
+            .into_iter()
+            .chain(history::lost(&self.lines))
     }
 
     /// Where it is.
@@ -348,14 +306,24 @@ impl Journal {
         beginning.map_or_else(Vec::new, |at| changes(&self.lines[at..]))
     }
 
-    /// Forgets a run and everything after it, which was undone; the whole journal when nothing is left in it.
-    pub fn forget_since(mut self, run: Run) -> Result<(), Error> {
+    /// Whether the journal tells of a run.
+    pub fn knows(&self, run: Run) -> bool {
+        self.beginning(run).is_some()
+    }
+
+    /// Forgets a run and everything after it, which was undone; the whole journal when nothing is left in it. Where lines
+    /// of that cannot be read nothing is forgotten, and these are returned: what they said may be somebody's yet.
+    pub fn forget_since(mut self, run: Run) -> Result<Vec<Lost>, Error> {
         let Some(at) = self.beginning(run) else {
-            return Ok(());
+            return Ok(Vec::new());
         };
+        let lost = history::lost(&self.lines[at..]);
+        if !lost.is_empty() {
+            return Ok(lost);
+        }
         self.lines.truncate(at);
         if self.changes().is_empty() && self.lost().next().is_none() {
-            return self.remove();
+            return self.remove().map(|()| lost);
         }
         let forget = |file: &mut File| -> io::Result<()> {
             let mut bytes = Vec::new();
@@ -366,7 +334,8 @@ impl Journal {
             file.set_len(kept as u64)?;
             file.sync_data()
         };
-        forget(&mut self.file).map_err(|error| Error::Write(self.path.clone(), error))
+        forget(&mut self.file).map_err(|error| Error::Write(self.path.clone(), error))?;
+        Ok(lost)
     }
 
     /// Notes a change that is about to be made.
@@ -461,40 +430,6 @@ impl Journal {
             let _ = fs::remove_dir(made);
         }
         Ok(())
-    }
-}
-
-/// A journal is a file of ours, never a link to one.
-fn opening() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    options
-}
-
-/// Opens the file and waits for those who have it. Whoever had it may have removed it: a file that nobody finds any more
-/// is no journal, so it is opened again.
-fn open_locked(path: &Path, waits: impl FnOnce()) -> io::Result<File> {
-    let mut waits = Some(waits);
-    loop {
-        let file = opening().append(true).create(true).open(path)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => {
-                if let Some(waits) = waits.take() {
-                    waits();
-                }
-                rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
-            }
-            outcome => outcome?,
-        }
-        let is_found = path.metadata().is_ok_and(|found| {
-            file.metadata()
-                .is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino()))
-        });
-        if is_found {
-            return Ok(file);
-        }
     }
 }
 

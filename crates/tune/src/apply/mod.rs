@@ -17,12 +17,14 @@ use std::io;
 use serde::Serialize;
 
 pub use awake::{Awake, stay_awake};
-pub use journal::{Change, Glance, Journal, Lost, Run};
+pub use journal::{Change, Glance, Journal, Lost, Memory, Run};
 pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
 pub use persist::{check_persist, persist, persisted, unpersist};
 pub use remedy::{User, remedy};
-pub use revert::{Back, Force, Reverted, Standing, revert, revert_since, standing, status};
+pub use revert::{
+    Back, Force, Reverted, Standing, revert, revert_remembered, revert_since, standing, status,
+};
 
 use crate::Error;
 use crate::advise::{self, Action, Plan, Request, Spelling, Target};

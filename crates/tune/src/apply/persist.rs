@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onrush_file::Output;
+
 use crate::Error;
 use crate::advise::{Goal, Plan, Queues, Request, Role, Target};
 use crate::tree::place_below;
@@ -103,7 +105,9 @@ fn write(path: &Path, text: &str, written: &mut Vec<PathBuf>) -> Result<(), Erro
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
     }
-    fs::write(path, text).map_err(failed)?;
+    let file = Output::new(path).map_err(failed)?;
+    file.write(|out| out.write_all(text.as_bytes()))
+        .map_err(failed)?;
     written.push(path.to_owned());
     Ok(())
 }

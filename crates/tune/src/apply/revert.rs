@@ -1,8 +1,10 @@
 //! Changing a machine back, and saying what is in force.
 
+use std::path::Path;
+
 use serde::Serialize;
 
-use super::journal::{Change, Journal, Lost, Run};
+use super::journal::{Change, Journal, Lost, Memory, Run};
 use super::machine::{Machine, Place};
 use super::{resets_queues, words};
 use crate::Error;
@@ -46,6 +48,8 @@ pub enum Back {
     Refused(String),
     /// A line of the journal that cannot be read, and how it begins: what it said is not undone.
     Lost(String),
+    /// The journal itself: what it says was undone, but it could not be changed; the sentence says why.
+    Remains(String),
 }
 
 impl Reverted {
@@ -74,7 +78,8 @@ pub struct Standing {
 }
 
 /// Restores what the journal says was changed, and removes the journal when nothing is left; with lines that cannot be read
-/// it is put aside instead, under the path that the last of these says.
+/// it is put aside instead, under the path that the last of these says. A journal that cannot be removed is one of those
+/// outcomes.
 ///
 /// Everything is compared before anything is written, since giving a device its old number of queues changes what there
 /// is to compare. Changes that could not be restored stay in the journal.
@@ -86,23 +91,17 @@ pub fn revert(
     journal.follow(&machine.facts()?);
     let mut reverted = undo(machine, journal.changes(), force)?;
     let is_settled = reverted.iter().all(Reverted::is_settled);
-    let lost: Vec<Lost> = journal.lost().cloned().collect();
+    let lost: Vec<Lost> = journal.lost().collect();
+    let path = journal.path().to_owned();
     let place = match (is_settled, lost.is_empty()) {
-        (true, true) => {
-            journal.remove()?;
-            return Ok(reverted);
-        }
-        (true, false) => journal.put_aside()?,
-        (false, _) => journal.path().to_owned(),
+        (true, true) => journal.remove().map(|()| path.clone()),
+        (true, false) => journal.put_aside(),
+        (false, _) => Ok(path.clone()),
     };
-    reverted.extend(lost.into_iter().map(|lost| {
-        let path = format!("line {} of {}", lost.number, place.display());
-        Reverted {
-            target: Target::File { path: path.clone() },
-            path,
-            outcome: Back::Lost(lost.text),
-        }
-    }));
+    let remains = place.as_ref().err().map(|error| remaining(&path, error));
+    let place = place.unwrap_or(path);
+    reverted.extend(lost.into_iter().map(|lost| unread(&place, lost)));
+    reverted.extend(remains);
     Ok(reverted)
 }
 
@@ -114,11 +113,47 @@ pub fn revert_since(
     force: Force,
 ) -> Result<Vec<Reverted>, Error> {
     journal.follow(&machine.facts()?);
-    let reverted = undo(machine, journal.changes_since(run), force)?;
+    let mut reverted = undo(machine, journal.changes_since(run), force)?;
     if reverted.iter().all(Reverted::is_settled) {
-        journal.forget_since(run)?;
+        let path = journal.path().to_owned();
+        match journal.forget_since(run) {
+            Ok(lost) => reverted.extend(lost.into_iter().map(|lost| unread(&path, lost))),
+            Err(error) => reverted.push(remaining(&path, &error)),
+        }
     }
     Ok(reverted)
+}
+
+/// Restores what a run has changed whose journal has gone, but for targets that others have changed since. Values that are
+/// not ours any more are left alone.
+pub fn revert_remembered(
+    machine: &mut impl Machine,
+    memory: Memory,
+    theirs: &[Target],
+) -> Result<Vec<Reverted>, Error> {
+    let mut changes = memory.changes(&machine.facts()?);
+    changes.retain(|change| !theirs.contains(&change.target));
+    undo(machine, changes, Force::Leave)
+}
+
+fn unread(journal: &Path, lost: Lost) -> Reverted {
+    let path = format!("line {} of {}", lost.number, journal.display());
+    Reverted {
+        target: Target::File { path: path.clone() },
+        path,
+        outcome: Back::Lost(lost.text),
+    }
+}
+
+fn remaining(journal: &Path, error: &Error) -> Reverted {
+    let path = journal.display().to_string();
+    let why = std::error::Error::source(error);
+    let why = why.map_or_else(|| error.to_string(), ToString::to_string);
+    Reverted {
+        target: Target::File { path: path.clone() },
+        path,
+        outcome: Back::Remains(why),
+    }
 }
 
 fn undo(

@@ -86,7 +86,10 @@ impl Case<'_> {
                 "control group {}{may} was stopped in {times} of {periods} periods because its quota of CPU time was used up",
                 group.path
             ),
-            "a larger quota (cpu.max, CPUQuota in its unit, limits.cpu of its pod), or fewer threads",
+            &format!(
+                "a larger quota ({}, CPUQuota in its unit, limits.cpu of its pod), or fewer threads",
+                group.quota_files()
+            ),
         )
     }
 
@@ -193,4 +196,70 @@ impl Case<'_> {
 fn sum(grown: &[(&str, &str, u64)]) -> u64 {
     let by = grown.iter().map(|(.., by)| *by);
     by.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::judge;
+    use crate::facts::cgroup::{Group, Version};
+    use crate::facts::{Counts, Facts};
+
+    #[test]
+    fn a_group_above_the_process_is_named_with_its_quota() {
+        let group = |path: &str, periods: u64, throttled: u64| Group {
+            path: path.to_owned(),
+            quota: Some((50_000, 100_000)),
+            periods,
+            throttled,
+            version: Version::Two,
+        };
+        let counts = |groups: [Group; 2]| Counts {
+            groups: groups.into(),
+            ..Counts::default()
+        };
+        let before = counts([group("/a/b", 100, 1), group("/a", 100, 50)]);
+        let after = counts([group("/a/b", 148, 1), group("/a", 148, 98)]);
+        let findings = judge(&Facts::default(), &before, &after);
+        assert_eq!(
+            (findings[0].confidence, findings[0].evidence.as_str()),
+            (
+                Confidence::High,
+                "control group /a, which may use 0.50 CPUs, was stopped in 48 of 48 periods because its quota of CPU time \
+                 was used up"
+            )
+        );
+        assert_eq!(
+            judge(&Facts::default(), &after, &after)[0].limiter,
+            Limiter::Elsewhere
+        );
+    }
+
+    #[test]
+    fn a_quota_is_called_as_in_the_version_of_its_hierarchy() {
+        for (version, expected) in [
+            (
+                Version::One,
+                "a larger quota (cpu.cfs_quota_us in each cpu.cfs_period_us, CPUQuota in its unit, ",
+            ),
+            (
+                Version::Two,
+                "a larger quota (cpu.max, CPUQuota in its unit, ",
+            ),
+        ] {
+            let group = Group {
+                path: "/a".to_owned(),
+                quota: Some((50_000, 100_000)),
+                periods: 48,
+                throttled: 48,
+                version,
+            };
+            let after = Counts {
+                groups: vec![group],
+                ..Counts::default()
+            };
+            let findings = judge(&Facts::default(), &Counts::default(), &after);
+            assert!(findings[0].remedy.starts_with(expected), "{findings:?}");
+        }
+    }
 }

@@ -466,6 +466,7 @@ mod tests {
                     quota: Some((50_000, 100_000)),
                     periods: 48,
                     throttled: 48,
+                    ..Group::default()
                 }],
                 ..Counts::default()
             },
@@ -670,35 +671,6 @@ mod tests {
             Some("the queue of eth0 is mq over fq_codel"),
         );
         check(&[veth], "fq", Some("the queue of veth7 is noqueue"));
-    }
-
-    #[test]
-    fn a_group_above_the_process_is_named_with_its_quota() {
-        let group = |path: &str, periods: u64, throttled: u64| Group {
-            path: path.to_owned(),
-            quota: Some((50_000, 100_000)),
-            periods,
-            throttled,
-        };
-        let counts = |groups: [Group; 2]| Counts {
-            groups: groups.into(),
-            ..Counts::default()
-        };
-        let before = counts([group("/a/b", 100, 1), group("/a", 100, 50)]);
-        let after = counts([group("/a/b", 148, 1), group("/a", 148, 98)]);
-        let findings = judge(&Facts::default(), &before, &after);
-        assert_eq!(
-            (findings[0].confidence, findings[0].evidence.as_str()),
-            (
-                Confidence::High,
-                "control group /a, which may use 0.50 CPUs, was stopped in 48 of 48 periods because its quota of CPU time \
-                 was used up"
-            )
-        );
-        assert_eq!(
-            judge(&Facts::default(), &after, &after)[0].limiter,
-            Limiter::Elsewhere
-        );
     }
 
     #[test]

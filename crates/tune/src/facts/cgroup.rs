@@ -22,6 +22,8 @@ pub struct Group {
     pub periods: u64,
     /// Periods in which it was stopped, since its quota was used up (`nr_throttled`).
     pub throttled: u64,
+    /// The version of its hierarchy, by which its files are called.
+    pub version: Version,
 }
 
 impl Group {
@@ -29,6 +31,14 @@ impl Group {
     pub fn cpus(&self) -> Option<f64> {
         let (quota, period) = self.quota?;
         Some(quota as f64 / period.max(1) as f64)
+    }
+
+    /// The files that its quota stands in.
+    pub fn quota_files(&self) -> &'static str {
+        match self.version {
+            Version::One => "cpu.cfs_quota_us in each cpu.cfs_period_us",
+            Version::Two => "cpu.max",
+        }
     }
 }
 
@@ -56,6 +66,7 @@ pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
             quota,
             periods: count("nr_periods ").unwrap_or(0),
             throttled: count("nr_throttled ").unwrap_or(0),
+            version: chain.version,
         };
         (group.quota.is_some() || group.periods > 0).then_some(group)
     });
@@ -120,9 +131,14 @@ fn is_in_some(memberships: &str) -> bool {
     path_in(memberships, "cpuset").is_some()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+/// Of the control groups' interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Version {
+    /// A hierarchy for each controller.
     One,
+    /// One for all.
+    #[default]
     Two,
 }
 
@@ -330,10 +346,9 @@ mod tests {
                 "nr_periods 9\nnr_throttled 3\nthrottled_time 77",
             ),
         ]);
-        assert_eq!(
-            told(&of_process(&tree, Some(77))),
-            ["/docker/x 25000/100000 3/9"]
-        );
+        let found = of_process(&tree, Some(77));
+        assert!(found.iter().all(|group| group.version == Version::One));
+        assert_eq!(told(&found), ["/docker/x 25000/100000 3/9"]);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+use onrush_file::Output;
 use rustix::fs::{CWD, Mode, OFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -53,14 +54,13 @@ pub struct Snapshot {
     pub qdiscs: Option<BTreeMap<String, Qdisc>>,
 }
 
-/// Writes a snapshot as one file, readable by its owner only: names of processes and interfaces are in it.
-pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
-    let failed = |error: io::Error| Error::Write(path.to_owned(), error);
-    let text = serde_json::to_string_pretty(snapshot).map_err(|error| failed(error.into()))?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|error| failed(error.into()))?;
-    File::from(file).write_all(text.as_bytes()).map_err(failed)
+/// Writes a snapshot as one file, a new one readable by its owner only: names of processes and interfaces are in it.
+pub fn write_snapshot(snapshot: &Snapshot, file: Output) -> Result<(), Error> {
+    let path = file.path().to_owned();
+    let text = serde_json::to_string_pretty(snapshot).map_err(io::Error::from);
+    let written =
+        text.and_then(|text| file.for_owner().write(|out| out.write_all(text.as_bytes())));
+    written.map_err(|error| Error::Write(path, error))
 }
 
 pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {

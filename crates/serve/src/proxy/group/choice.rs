@@ -222,12 +222,18 @@ impl Group {
             };
             match placed {
                 Err(Unplaced::Full) => {}
-                placed => return placed,
+                placed => {
+                    if let (Ok(_), Some(ticket)) = (&placed, &ticket) {
+                        ticket.finish();
+                    }
+                    return placed;
+                }
             }
             if core.now() >= until {
                 return Err(Unplaced::QueuedTooLong);
             }
             match &ticket {
+                Some(ticket) if ticket.is_first() && ticket.stand_in_line().await => {}
                 Some(ticket) => ticket.turn(core, until).await,
                 None => ticket = Some(self.queue.join().await.ok_or(Unplaced::QueueFull)?),
             }
@@ -256,8 +262,7 @@ impl Drop for Place {
         counter.set(counter.get() - 1);
         self.group.in_flight.set(self.group.in_flight.get() - 1);
         if self.group.is_limited {
-            self.group.roster.seats()[self.server as usize].release();
-            self.group.queue.call();
+            self.group.roster.release(self.server);
         }
         if self.errand == Errand::Trial {
             // Unless it has shown how the server is.

@@ -73,6 +73,7 @@ impl Group {
     pub(crate) fn failed(&self, place: &Place, failure: &Failure, worker: &Worker) {
         if let Some(on) = self.ejects_on()
             && let Some(outcome) = failure.outcome(on)
+            && !is_our_own(failure, worker)
         {
             let at = (place.index(), place.errand());
             self.observe(at, outcome, Some(failure), worker);
@@ -152,7 +153,7 @@ impl Group {
         let Some(out) = self.roster.take_out(server, cause, &ejection.terms, now) else {
             return;
         };
-        let name = &self.server(server).name;
+        let name = self.server(server).label();
         let until = match cause {
             Cause::Unreachable => "until it accepts connections".to_owned(),
             Cause::Unreliable => format!("for {:.0} s", out.wait.as_secs_f64()),
@@ -163,8 +164,7 @@ impl Group {
             .iter()
             .find(|group| std::ptr::eq(&***group, self));
         let group = Rc::clone(this.expect("a group of this core"));
-        let core = &worker.core;
-        core.spawn(recheck::bring_back(group, server, out, worker.myself()));
+        worker.spawn_aside(recheck::bring_back(group, server, out, worker.myself()));
     }
 
     /// Absence `term` of a server that still could not be connected to: how it goes on, unless it has ended.
@@ -175,7 +175,7 @@ impl Group {
     }
 
     pub(crate) fn tell_return(&self, server: u32, why: &str) {
-        let name = &self.server(server).name;
+        let name = self.server(server).label();
         tracing::info!("server {name} of {} is back: {why}", self.plan.name);
     }
 
@@ -188,4 +188,14 @@ impl Group {
             ejection.ejector.borrow_mut().forget(server);
         }
     }
+}
+
+/// Whether a server had no time to answer since this core was held up for a good part of it.
+fn is_our_own(failure: &Failure, worker: &Worker) -> bool {
+    let timeouts = &worker.timeouts;
+    let patience = match failure {
+        Failure::Connect(_) => timeouts.connect,
+        _ => timeouts.upstream_first_byte,
+    };
+    failure.is_timeout() && worker.was_held_up(patience)
 }

@@ -50,7 +50,7 @@ impl Identity {
 }
 
 /// The names in the lines of a journal, and whose they are.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Bearers {
     noted: BTreeMap<String, Identity>,
     /// By the facts of this moment.

@@ -1,12 +1,15 @@
 //! The lines of a journal, and what they say together.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::SCHEMA;
 use super::bearers::Identity;
 use crate::advise::{Request, Target};
+use crate::apply::life::Life;
 use crate::apply::resets_queues;
 
 /// One event.
@@ -50,6 +53,37 @@ pub(super) enum Line {
     Refused { target: Target },
     /// The changes are to stay.
     Confirmed,
+}
+
+impl Line {
+    /// As it stands in the file.
+    pub(super) fn text(&self) -> io::Result<String> {
+        let text = serde_json::to_string(self).map_err(io::Error::other)?;
+        Ok(text + "\n")
+    }
+}
+
+impl Life {
+    /// The first line of a journal of this life.
+    pub(super) fn first_line(&self, made: Option<&PathBuf>) -> io::Result<String> {
+        let line = Line::Begin {
+            schema: SCHEMA,
+            boot: self.boot.clone(),
+            namespace: self.namespace,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            made: made.cloned(),
+        };
+        line.text()
+    }
+}
+
+/// Those of some lines that cannot be read.
+pub(super) fn lost(lines: &[Line]) -> Vec<Lost> {
+    let lost = lines.iter().filter_map(|line| match line {
+        Line::Lost(lost) => Some(lost.clone()),
+        _ => None,
+    });
+    lost.collect()
 }
 
 /// One run of those that a journal tells of: an apply, or a step of a search. Its number is that of the process and where
@@ -156,5 +190,50 @@ fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
     let is_reset = |target: &Target| is_of_it(target) && resets_queues(target);
     if resets_queues(refused) && !changes.keys().any(is_reset) {
         changes.retain(|target, change| change.ours.is_some() || !is_of_it(target));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::apply::Journal;
+
+    fn setting(file: &str) -> Target {
+        Target::Setting {
+            file: file.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_run_with_a_line_that_cannot_be_read_is_not_forgotten() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        let wish = |journal: &mut Journal, file: &str| {
+            journal.wish(&Request::default()).expect("noted");
+            journal.change(&setting(file), "1\n", "2").expect("noted");
+            journal.kept(&setting(file), "2\n").expect("noted");
+            journal.last_run().expect("a run")
+        };
+        let mut journal = Journal::open(&path, "b").expect("open");
+        wish(&mut journal, "first");
+        let run = wish(&mut journal, "second");
+        drop(journal);
+        let whole = fs::read_to_string(&path).expect("read");
+        let lines: Vec<&str> = whole.lines().collect();
+        // Behind its beginning, at its end, and in the run before it: only the last keeps nothing of the run.
+        for (at, lost, kept) in [(5, 1, 7), (6, 1, 7), (2, 0, 4)] {
+            let mut damaged = lines.clone();
+            damaged[at] = "{\"kept\":{\"tar";
+            let text = damaged.join("\n") + "\n";
+            fs::write(&path, &text).expect("written");
+            let journal = Journal::open(&path, "b").expect("open");
+            assert!(journal.knows(run));
+            assert_eq!(journal.forget_since(run).expect("possible").len(), lost);
+            let left = fs::read_to_string(&path).expect("read");
+            let expected: String = text.split_inclusive('\n').take(kept).collect();
+            assert_eq!(left, expected, "damaged at {at}");
+        }
     }
 }

@@ -1,0 +1,54 @@
+//! What SIGINT and SIGTERM do: the first one brings a run to its end, and a later one ends the program.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use onrush_load::error::Error;
+use onrush_load::run::Stopper;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::live;
+use super::output::EXIT_ERRORS;
+
+/// Signals so close behind the first are the same wish; nobody presses Ctrl-C twice as fast.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+/// Whether nothing is left that a signal could bring to its end.
+static IS_FIRST_LAST: AtomicBool = AtomicBool::new(false);
+
+/// From now on the first signal ends the program: only readers are waited for, which may never come.
+pub(super) fn end_at_once() {
+    IS_FIRST_LAST.store(true, Ordering::Relaxed);
+}
+
+/// The first signal ends the run.
+pub(super) fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
+    on_signal(move || stopper.stop())
+}
+
+/// The first signal does what `end` says, a later one ends the program.
+pub(super) fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Error::Invalid(format!("signals cannot be caught: {error}")))?;
+    let wait = move || {
+        let mut signals = signals.forever();
+        signals.next();
+        if !IS_FIRST_LAST.load(Ordering::Relaxed) {
+            let first = Instant::now();
+            end();
+            // timeout(1) sends one to the program and, in the same moment, one to its group.
+            while signals.next().is_some() && first.elapsed() < TOGETHER {}
+        }
+        live::give_back();
+        std::process::exit(EXIT_ERRORS.into());
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(wait)
+        .map(drop)
+        .map_err(|error| {
+            Error::Invalid(format!("the system refuses a thread for signals: {error}"))
+        })
+}

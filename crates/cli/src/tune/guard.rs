@@ -1,0 +1,267 @@
+//! Changes that last for a while: what they wait for, and that they are undone whatever happened meanwhile.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use onrush_tune::advise::Target;
+use onrush_tune::apply::{
+    self, Applied, Awake, Back, Force, Journal, Memory, Reverted, Root, Run, Stopped,
+};
+use onrush_tune::facts::Facts;
+
+use super::arguments::{Apply, Lasts};
+use super::change::{known_journal, life, reverted_line, split, told, with_remedy};
+use super::wait::{LOOK_EVERY, Stop, wait_for};
+use super::{PARTLY, code, print_lines, say};
+
+/// The journal could not be read or changed when its run was to be undone: what it says, and what is, may differ.
+const UNRECORDED: u8 = 4;
+
+/// What an apply has made.
+pub(super) struct Made {
+    /// The run that was the last one before.
+    pub(super) earlier: Option<Run>,
+    pub(super) made: Result<Vec<Applied>, Stopped>,
+}
+
+/// Lets what was changed be, for as long as it is to last, and undoes it unless it was confirmed. Nothing may end this
+/// before: no reader that has left, no full disk.
+pub(super) fn until_undone(
+    args: &Apply,
+    mut machine: Root,
+    facts: &Facts,
+    mut journal: Journal,
+    made: Made,
+    stop: &Stop,
+) -> anyhow::Result<ExitCode> {
+    let Made { earlier, made } = made;
+    // A run that the journal had no room for left an earlier one the last, which is not ours to undo.
+    let own = journal.last_run().filter(|run| Some(*run) != earlier);
+    let run = own.filter(|run| !journal.changes_since(*run).is_empty());
+    let memory = run.map(|run| (run, journal.memory_of(run)));
+    let noted = match (&made, args.confirm_within, run) {
+        (Ok(_), Some(_), Some(_)) => journal.wait(),
+        _ => Ok(()),
+    };
+    let noted = noted.and(journal.remove_if_undone());
+    let outcome = (|| {
+        let (applied, stopped) = split(made);
+        let is_done = told(args, &applied)?;
+        if let Some(cause) = stopped {
+            return Err(with_remedy(cause));
+        }
+        noted.map_err(with_remedy)?;
+        match (&args.during, args.confirm_within, run) {
+            (Some(during), ..) => last(during, stop, || {
+                apply::stay_awake(&machine, facts, &args.wish.request())
+            }),
+            (None, Some(time), Some(run)) => {
+                say(&format!(
+                    "undone in {time:?} unless you run `onrush tune confirm`"
+                ));
+                wait_for_confirmation(&machine, run, time, stop)?;
+                Ok(code(is_done))
+            }
+            _ => Ok(code(is_done)),
+        }
+    })();
+    let Some((run, memory)) = memory else {
+        if let Some(run) = own {
+            forget_unchanged(&machine, run);
+        }
+        return outcome;
+    };
+    let undone = undo_run(args, &mut machine, run, memory);
+    if !matches!(undone, Ok(Undone::All | Undone::Confirmed))
+        && let Err(error) = &outcome
+    {
+        say(&format!("onrush tune: {error:#}"));
+    }
+    match undone {
+        Ok(Undone::Confirmed) => {
+            say("confirmed");
+            outcome
+        }
+        Ok(Undone::All) if args.during.is_some() => outcome,
+        Ok(Undone::All) => outcome.map(|_| ExitCode::from(PARTLY)),
+        Ok(Undone::Partly) => {
+            say("what is left stands; `onrush tune revert` tries again");
+            Ok(ExitCode::from(PARTLY))
+        }
+        Ok(Undone::Unrecorded) => Ok(ExitCode::from(UNRECORDED)),
+        Err(error) => {
+            say(&format!("onrush tune: {error:#}"));
+            say("what this run has changed stands; `onrush tune revert` tries again");
+            Ok(ExitCode::from(UNRECORDED))
+        }
+    }
+}
+
+/// Waits for a program, with CPUs kept awake meanwhile where that is wished for.
+fn last(
+    during: &Lasts,
+    stop: &Stop,
+    stay_awake: impl FnOnce() -> Option<Result<Awake, String>>,
+) -> anyhow::Result<ExitCode> {
+    let awake = stay_awake();
+    match &awake {
+        Some(Ok(awake)) => say(&format!(
+            "CPUs wake up within {} us until it ends (/dev/cpu_dma_latency)",
+            awake.limit
+        )),
+        Some(Err(why)) => say(&format!("CPUs may sleep deeply: {why}")),
+        None => {}
+    }
+    wait_for(during, stop)
+}
+
+/// Makes the journal forget a run that had nothing to change and is over: nothing builds on an earlier run by it. Where that
+/// cannot be, the earlier one says so.
+fn forget_unchanged(machine: &Root, run: Run) {
+    if let Ok(Some(journal)) = known_journal(machine)
+        && journal.last_run() == Some(run)
+        && journal.changes_since(run).is_empty()
+    {
+        let _ = journal.forget_since(run);
+    }
+}
+
+/// How it ended with a run that was to be undone.
+enum Undone {
+    All,
+    /// Something is left, which was said.
+    Partly,
+    /// It was confirmed in time, and stays.
+    Confirmed,
+    /// The journal is not as it was left, or as it should be now, which was said.
+    Unrecorded,
+}
+
+/// Undoes what one run has changed, unless it was confirmed. What others have changed stays. Where the journal does not tell
+/// of it any more, the run itself knows.
+fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyhow::Result<Undone> {
+    let path = memory.path().display().to_string();
+    let journal = match known_journal(machine) {
+        Ok(Some(journal)) => journal,
+        Ok(None) => {
+            return undo_remembered(
+                args,
+                machine,
+                memory,
+                &[],
+                &format!("the journal {path} has gone"),
+            );
+        }
+        Err(error) => {
+            say(&format!("onrush tune: {error:#}"));
+            let what = format!("the journal {path} cannot be read");
+            undo_remembered(args, machine, memory, &[], &what)?;
+            return Ok(Undone::Unrecorded);
+        }
+    };
+    if !journal.knows(run) {
+        let theirs: Vec<Target> = journal
+            .changes()
+            .into_iter()
+            .map(|change| change.target)
+            .collect();
+        let what = format!("the journal {path} is another one by now");
+        return undo_remembered(args, machine, memory, &theirs, &what);
+    }
+    if journal.changes_since(run).is_empty() {
+        return Ok(Undone::All);
+    }
+    if journal.last_run() != Some(run) {
+        say(
+            "another onrush tune came after this one and builds on it: nothing is undone until `onrush tune revert`",
+        );
+        return Ok(Undone::Partly);
+    }
+    // Under the lock: who confirms later is told that there is nothing to confirm.
+    if journal.is_confirmed() {
+        return Ok(Undone::Confirmed);
+    }
+    if journal.is_waiting() {
+        say("not confirmed: undoing");
+    }
+    let reverted = apply::revert_since(machine, journal, run, Force::Leave).map_err(with_remedy)?;
+    tell(args, &reverted);
+    let remains = |change: &&Reverted| matches!(change.outcome, Back::Remains(_));
+    if let Some(journal) = reverted.iter().find(remains) {
+        say(&format!(
+            "{}; `onrush tune revert` does it when it can",
+            reverted_line(journal).trim_end()
+        ));
+        return Ok(Undone::Unrecorded);
+    }
+    Ok(match reverted.iter().all(Reverted::is_settled) {
+        true => Undone::All,
+        false => Undone::Partly,
+    })
+}
+
+/// Undoes what a run has changed as it was when it was made, since the journal cannot say it any more. Targets that others
+/// have changed since are left alone.
+fn undo_remembered(
+    args: &Apply,
+    machine: &mut Root,
+    memory: Memory,
+    theirs: &[Target],
+    what: &str,
+) -> anyhow::Result<Undone> {
+    let reverted = apply::revert_remembered(machine, memory, theirs)?;
+    let is_as_before = |change: &Reverted| matches!(change.outcome, Back::Unchanged | Back::Gone);
+    if reverted.iter().all(is_as_before) {
+        say(&format!(
+            "{what}: what this run has changed was undone by somebody else, such as `onrush tune revert`"
+        ));
+        return Ok(Undone::All);
+    }
+    say(&format!(
+        "{what} while what this run has changed was in force: it is undone all the same, but nothing is known any more of \
+         what was applied before it"
+    ));
+    tell(args, &reverted);
+    let left: String = reverted
+        .iter()
+        .filter(|change| !change.is_settled())
+        .map(reverted_line)
+        .collect();
+    for line in left.lines() {
+        say(line);
+    }
+    Ok(Undone::Unrecorded)
+}
+
+/// It is done, whether anybody reads of it or not.
+fn tell(args: &Apply, reverted: &[Reverted]) {
+    let lines: String = reverted.iter().map(reverted_line).collect();
+    if args.json {
+        // Standard output has one document.
+        for line in lines.lines() {
+            say(line);
+        }
+        return;
+    }
+    let _ = print_lines(&lines);
+}
+
+/// Waits until a run is confirmed, the time is over, or we are told to stop; or until somebody else has undone it.
+fn wait_for_confirmation(
+    machine: &Root,
+    run: Run,
+    time: Duration,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + time;
+    let path = Journal::path_below(machine.path())?;
+    let is_waiting = || -> anyhow::Result<bool> {
+        let glance = Journal::glance(&path, life(machine))?;
+        Ok(glance.is_some_and(|glance| glance.waiting == Some(run)))
+    };
+    while Instant::now() < deadline && !stop.is_asked() && is_waiting()? {
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}

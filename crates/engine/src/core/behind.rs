@@ -1,0 +1,184 @@
+//! What a core that was held up does before its timers: what has arrived comes before its deadline.
+
+use std::time::Duration;
+
+use super::{Core, State};
+use crate::driver::Look;
+use crate::limits::STALL_MIN;
+
+/// What has to come before timers that are due, on a core that was held up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Behind {
+    Nothing,
+    /// So many looks at the kernel have not brought all that has happened.
+    Events {
+        looks: usize,
+    },
+    /// All that has happened has been seen, and its tasks run.
+    Tasks,
+}
+
+impl Core {
+    /// Whether timers that are due wait for the next turn: the core was held up, since its thread was stopped, had no CPU or
+    /// much to do, and what has happened meanwhile has not been seen or its tasks have not run. What has arrived is so
+    /// found before its deadline is, and by whoever waits for both. The bound is one turn over all sockets that are ready,
+    /// which the kernel reports in turn.
+    pub(super) fn timers_wait(
+        &self,
+        look: Look,
+        (busy, overslept): (Duration, Duration),
+        state: &State,
+    ) -> bool {
+        let was_held_up = busy.max(overslept) > STALL_MIN || look == Look::Interrupted;
+        // What came between the look and the read of the clock behind it was not seen.
+        let has_seen_all = look == Look::Whole && overslept <= STALL_MIN;
+        let looks_max = 1 + state.sockets.slots() / state.driver.events_per_look();
+        let is_due = || state.timers.next().is_some_and(|next| next <= state.now);
+        let behind = match self.0.behind.get() {
+            Behind::Nothing if !was_held_up || !is_due() => Behind::Nothing,
+            Behind::Nothing | Behind::Events { .. } if has_seen_all => Behind::Tasks,
+            Behind::Nothing => Behind::Events { looks: 1 },
+            Behind::Events { looks } if looks < looks_max => Behind::Events { looks: looks + 1 },
+            // However slow the turns are, timers come in between.
+            Behind::Events { .. } | Behind::Tasks => Behind::Nothing,
+        };
+        self.0.behind.set(behind);
+        behind != Behind::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{Future, poll_fn};
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::pin::pin;
+    use std::rc::Rc;
+    use std::task::Poll;
+    use std::thread;
+
+    use super::*;
+    use crate::address::Address;
+    use crate::driver::Io;
+    use crate::driver::simulation::Simulation;
+    use crate::error::{Error, Kind};
+    use crate::input::Input;
+    use crate::limits::EVENTS_PER_WAIT;
+    use crate::listener::{Claim, Listener};
+    use crate::stream::Stream;
+
+    /// So long a core waits for bytes, and longer than that it is stopped.
+    const PATIENCE: Duration = Duration::from_millis(100);
+    const STOP: Duration = Duration::from_millis(400);
+
+    /// Receives within [`PATIENCE`].
+    async fn receive(stream: &Stream) -> Result<usize, Error> {
+        stream.set_deadline(Some(stream.core().now_exact() + PATIENCE));
+        stream.recv(&mut Input::default()).await
+    }
+
+    /// Whether something was received before a pause of [`PATIENCE`] was over.
+    async fn is_received_before_a_pause(stream: &Stream) -> bool {
+        let mut input = Input::default();
+        let mut pause = pin!(stream.core().sleep(PATIENCE));
+        poll_fn(|context| {
+            if pause.as_mut().poll(context).is_ready() {
+                return Poll::Ready(false);
+            }
+            stream
+                .poll_recv(&mut input)
+                .map(|received| received == Ok(1))
+        })
+        .await
+    }
+
+    /// Holds a core up while more sockets become readable than one look brings: how many, and from how many it received in
+    /// time.
+    fn hold_up(core: &Core) -> (usize, usize) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap());
+        let (count, received) = (EVENTS_PER_WAIT + 44, Rc::new(Cell::new(0)));
+        let (holding, seen) = (core.clone(), Rc::clone(&received));
+        core.spawn(async move {
+            let mut peers: Vec<TcpStream> = Vec::new();
+            let mut streams = Vec::new();
+            for _ in 0..count {
+                streams.push(Stream::connect(&holding, &address, None).await.unwrap());
+                peers.push(listener.accept().unwrap().0);
+            }
+            for (number, stream) in streams.into_iter().enumerate() {
+                let seen = Rc::clone(&seen);
+                holding.spawn(async move {
+                    let is_received = match number % 2 {
+                        0 => receive(&stream).await == Ok(1),
+                        _ => is_received_before_a_pause(&stream).await,
+                    };
+                    seen.set(seen.get() + usize::from(is_received));
+                });
+            }
+            // All of them wait.
+            holding.sleep(Duration::from_millis(1)).await;
+            for peer in &mut peers {
+                peer.write_all(b"x").unwrap();
+            }
+            thread::sleep(STOP);
+        });
+        core.run();
+        (count, received.get())
+    }
+
+    #[test]
+    fn what_has_arrived_while_the_thread_was_held_up_is_received_although_its_time_has_passed() {
+        for core in [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok()) {
+            let Some(core) = core else { continue };
+            let (count, received) = hold_up(&core);
+            assert_eq!(received, count);
+        }
+    }
+
+    #[test]
+    fn what_has_arrived_while_a_simulated_process_was_stopped_is_received_and_nothing_else() {
+        for seed in 0..50 {
+            // What has arrived is there at once, as it is in a kernel.
+            let core = Core::simulated(Simulation {
+                not_yet: 0,
+                ..Simulation::with_seed(seed)
+            });
+            let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+            let listener = Listener::new(&core, &claim).unwrap();
+            let outcomes: Rc<Cell<usize>> = Rc::default();
+            let (stopping, seen) = (core.clone(), Rc::clone(&outcomes));
+            core.spawn(async move {
+                let address = claim.address();
+                let mut peers = Vec::new();
+                for number in 0..3 {
+                    let stream = Stream::connect(&stopping, address, None).await.unwrap();
+                    peers.push(listener.accept().await.unwrap());
+                    let seen = Rc::clone(&seen);
+                    stopping.spawn(async move {
+                        match number {
+                            0 => assert_eq!(receive(&stream).await, Ok(1)),
+                            1 => assert!(is_received_before_a_pause(&stream).await),
+                            _ => {
+                                let error = receive(&stream).await.unwrap_err();
+                                assert_eq!(error.kind, Kind::TimedOut, "nothing was sent");
+                            }
+                        }
+                        seen.set(seen.get() + 1);
+                    });
+                }
+                for peer in &peers[..2] {
+                    peer.queue(&b"x"[..]);
+                    peer.flush().await.unwrap();
+                }
+                // What was sent is on its way.
+                stopping.pause().await;
+                stopping.stop_process(STOP);
+                stopping.sleep(2 * STOP).await;
+            });
+            core.run();
+            assert_eq!(outcomes.get(), 3, "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Pauses of a task.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::{Core, Timer};
+use crate::clock::Instant;
+use crate::task::TaskId;
+use crate::timer::TimerId;
+
+#[derive(Clone, Copy)]
+pub(super) enum SleepState {
+    Unused,
+    Waiting(TaskId),
+    Over,
+}
+
+impl Core {
+    /// Pauses for at least `duration`.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        self.sleep_until(self.now_exact() + duration)
+    }
+
+    /// Pauses until `when`, at least.
+    pub fn sleep_until(&self, when: Instant) -> Sleep {
+        Sleep {
+            core: self.clone(),
+            when,
+            timer: None,
+        }
+    }
+
+    /// Pauses for at least `duration`, or until the core is asked to stop.
+    pub async fn sleep_unless_stopping(&self, duration: Duration) {
+        let mut sleep = self.sleep(duration);
+        let mut stopped = self.stopped();
+        poll_fn(|context| {
+            if Pin::new(&mut stopped).poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            Pin::new(&mut sleep).poll(context)
+        })
+        .await;
+    }
+}
+
+/// A pause. Dropping it takes its timer back.
+pub struct Sleep {
+    core: Core,
+    when: Instant,
+    timer: Option<(TimerId, u32)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let core = self.core.clone();
+        let state = &mut *core.0.state.borrow_mut();
+        let task = core.0.tasks.current();
+        if let Some((_, index)) = self.timer {
+            return match state.sleeps[index as usize] {
+                // What lies beyond the wheel comes out of it early.
+                SleepState::Over if self.when > state.now => {
+                    state.sleeps[index as usize] = SleepState::Waiting(task);
+                    let timer = state.timers.insert(self.when, Timer::Sleep(index));
+                    self.timer = Some((timer, index));
+                    Poll::Pending
+                }
+                SleepState::Over => Poll::Ready(()),
+                SleepState::Waiting(_) | SleepState::Unused => {
+                    state.sleeps[index as usize] = SleepState::Waiting(task);
+                    Poll::Pending
+                }
+            };
+        }
+        if self.when <= core.0.clock.now() {
+            return Poll::Ready(());
+        }
+        let index = state.sleeps_unused.pop().unwrap_or_else(|| {
+            state.sleeps.push(SleepState::Unused);
+            (state.sleeps.len() - 1) as u32
+        });
+        state.sleeps[index as usize] = SleepState::Waiting(task);
+        self.timer = Some((state.timers.insert(self.when, Timer::Sleep(index)), index));
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let Some((timer, index)) = self.timer else {
+            return;
+        };
+        let state = &mut *self.core.0.state.borrow_mut();
+        if matches!(state.sleeps[index as usize], SleepState::Waiting(_)) {
+            state.timers.cancel(timer);
+        }
+        state.sleeps[index as usize] = SleepState::Unused;
+        state.sleeps_unused.push(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::simulation::Simulation;
+
+    #[test]
+    fn a_sleep_of_months_ends_when_they_have_passed() {
+        let core = Core::simulated(Simulation::with_seed(1));
+        let (sleeping, begun) = (core.clone(), core.now());
+        let (months, for_ever) = (Duration::from_secs(100 * 24 * 3600), Duration::MAX);
+        core.spawn(async move {
+            sleeping.sleep(months).await;
+            assert!(sleeping.now().since(begun) >= months);
+            sleeping.stop(Duration::ZERO);
+        });
+        let sleeping = core.clone();
+        core.spawn(async move { sleeping.sleep(for_ever).await });
+        assert_eq!(core.run(), 1, "one sleeps for ever");
+        assert!(core.now().since(begun) < 2 * months);
+    }
+}

@@ -1,0 +1,76 @@
+//! When a core was held up: what it saw too late says nothing of those it waited for.
+
+use std::time::Duration;
+
+use super::Core;
+use crate::clock::Instant;
+use crate::limits::STALLS_KEPT;
+
+/// The latest stalls of a core.
+#[derive(Default)]
+pub(super) struct Stalls {
+    /// The end and the length of each, in no order.
+    latest: [(Instant, Duration); STALLS_KEPT],
+    /// Where the oldest stands.
+    next: usize,
+    /// The end of the last.
+    end: Instant,
+}
+
+impl Stalls {
+    pub(super) fn note(&mut self, end: Instant, length: Duration) {
+        self.latest[self.next] = (end, length);
+        self.next = (self.next + 1) % STALLS_KEPT;
+        self.end = end;
+    }
+
+    /// How much of the time since `begin` they were.
+    fn since(&self, begin: Instant) -> Duration {
+        if self.end <= begin {
+            return Duration::ZERO;
+        }
+        let part = |(end, length): (Instant, Duration)| length.min(end.since(begin));
+        self.latest.into_iter().map(part).sum()
+    }
+}
+
+impl Core {
+    /// For how long the core was held up since `begin`: the sum of its [latenesses](Core::lateness) of more than
+    /// [`STALL_MIN`](crate::STALL_MIN), of the last 8 at most.
+    pub fn stalled_since(&self, begin: Instant) -> Duration {
+        self.0.stalls.borrow().since(begin)
+    }
+
+    /// How long it is since `begin`, as of this turn and without the time that the core was held up.
+    pub fn time_without_stalls(&self, begin: Instant) -> Duration {
+        let time = self.now().since(begin);
+        time.saturating_sub(self.stalled_since(begin))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanoseconds(milliseconds * 1_000_000)
+    }
+
+    #[test]
+    fn of_the_latest_stalls_counts_what_lies_behind_the_beginning() {
+        let mut stalls = Stalls::default();
+        assert_eq!(stalls.since(at(0)), Duration::ZERO);
+        stalls.note(at(1000), Duration::from_millis(300));
+        stalls.note(at(2000), Duration::from_millis(50));
+        for (begin, expected) in [(0, 350), (700, 350), (900, 150), (1000, 50), (1970, 30)] {
+            let expected = Duration::from_millis(expected);
+            assert_eq!(stalls.since(at(begin)), expected, "since {begin} ms");
+        }
+        assert_eq!(stalls.since(at(2000)), Duration::ZERO);
+        for _ in 0..2 * STALLS_KEPT {
+            stalls.note(at(3000), Duration::from_millis(1));
+        }
+        let kept = Duration::from_millis(STALLS_KEPT as u64);
+        assert_eq!(stalls.since(at(0)), kept, "no more than are kept");
+    }
+}

@@ -1,0 +1,61 @@
+//! Waiting for the end of a core.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::Core;
+use crate::task::TaskId;
+
+impl Core {
+    /// Pauses until the core is asked to stop.
+    pub fn stopped(&self) -> Stopped<'_> {
+        Stopped {
+            core: self,
+            waits: None,
+        }
+    }
+}
+
+/// A wait for the end of a core. Dropping it takes the wish to be woken back.
+pub struct Stopped<'a> {
+    core: &'a Core,
+    /// Who stands in the core's list for it.
+    waits: Option<TaskId>,
+}
+
+impl Stopped<'_> {
+    fn leave(&mut self) {
+        let Some(task) = self.waits.take() else {
+            return;
+        };
+        let waiters = &mut self.core.0.state.borrow_mut().stop_waiters;
+        // Nobody stands there any more when all were woken. Whoever came last often leaves first.
+        if let Some(at) = waiters.iter().rposition(|&waiter| waiter == task) {
+            waiters.swap_remove(at);
+        }
+    }
+}
+
+impl Future for Stopped<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.core.is_stopping() {
+            return Poll::Ready(());
+        }
+        let task = self.core.0.tasks.current();
+        if self.waits != Some(task) {
+            self.leave();
+            self.core.0.state.borrow_mut().stop_waiters.push(task);
+            self.waits = Some(task);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

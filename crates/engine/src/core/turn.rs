@@ -1,0 +1,254 @@
+//! The core's loop: tasks run, the kernel is looked at, what has happened and the timers that are due wake tasks.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::behind::Behind;
+use super::sleep::SleepState;
+use super::{Core, Inner, State, Timer};
+use crate::clock::{Clock, Instant};
+use crate::driver::simulated::Simulated;
+use crate::driver::{Driver, Event, Look};
+use crate::limits::{STALL_MIN, TASKS_PER_TURN, WAIT_MAX};
+use crate::task::Tasks;
+
+impl Core {
+    /// Runs the core until all tasks have ended, or it was asked to stop and the time to finish has passed. Returns the
+    /// number of tasks that were cut off.
+    pub fn run(&self) -> usize {
+        let mut drained_by = None;
+        loop {
+            self.0.tasks.run(TASKS_PER_TURN);
+            let has_work = self.0.tasks.count() > 0 || self.0.shared.mailbox.is_filled();
+            if (!has_work && !self.is_sending())
+                || drained_by.is_some_and(|deadline| self.0.now.get() >= deadline)
+            {
+                break;
+            }
+            self.turn(drained_by);
+            if self.has_mail() {
+                self.run_mail();
+            }
+            let Some(drain) = self.asked_to_stop() else {
+                continue;
+            };
+            if drained_by.is_none() {
+                self.interrupt();
+            }
+            // Asked again with less patience, the core has less; a later look at the same wish changes nothing.
+            let deadline = self.0.now.get() + drain;
+            drained_by =
+                Some(drained_by.map_or(deadline, |earlier: Instant| earlier.min(deadline)));
+        }
+        let cut_off = self.0.tasks.count();
+        self.0.tasks.clear();
+        cut_off
+    }
+
+    /// Whether last answers of closed streams are still on their way.
+    fn is_sending(&self) -> bool {
+        let state = &mut *self.0.state.borrow_mut();
+        state
+            .sockets
+            .iter_mut()
+            .any(|socket| socket.closing && socket.is_sending())
+    }
+
+    /// Sends what the tasks of this turn have left, then one look at the kernel and the clock.
+    fn turn(&self, drained_by: Option<Instant>) {
+        let Inner { tasks, state, .. } = &*self.0;
+        let state = &mut *state.borrow_mut();
+        state.send_due(tasks);
+        let until = earlier(state.timers.next(), drained_by);
+        let now = self.0.clock.now();
+        let busy = now.since(self.0.now.get());
+        let timeout = if tasks.has_ready() || self.0.polls.get() {
+            Some(Duration::ZERO)
+        } else {
+            until.map(|until| until.since(now).min(WAIT_MAX))
+        };
+        let due = until.map(|until| until.max(now));
+        let mut events = std::mem::take(&mut state.events);
+        let look = match &mut state.driver {
+            Driver::Epoll(driver) => driver.wait(timeout, &mut events),
+            Driver::Uring(driver) => driver.turn(
+                now,
+                timeout,
+                &mut state.sockets,
+                tasks,
+                &state.pool,
+                &mut events,
+            ),
+            Driver::Simulated(driver) => {
+                let until = if tasks.has_ready() {
+                    // Running them took time, too.
+                    Some(self.0.clock.now() + Duration::from_micros(1))
+                } else {
+                    until
+                };
+                let until = earlier(until, self.mail_due(driver));
+                // The stop of a simulated core comes from one of its own tasks.
+                let stop_asked =
+                    self.0.shared.stop.load(Ordering::Acquire) != 0 && drained_by.is_none();
+                if stop_asked {
+                    events.push(Event::Wake);
+                    Look::Whole
+                } else {
+                    driver.wait(until, &mut state.sockets, &mut events)
+                }
+            }
+        };
+        state.now = self.0.clock.now();
+        self.0.now.set(state.now);
+        let overslept = match look {
+            // When the thread was stopped is not known; what has happened may have waited since.
+            Look::Interrupted => state.now.since(now),
+            Look::Whole | Look::Filled => due.map_or(Duration::ZERO, |due| state.now.since(due)),
+        };
+        self.note_lateness(busy + overslept);
+        for event in events.drain(..) {
+            state.act(event, tasks);
+        }
+        state.events = events;
+        if !self.timers_wait(look, (busy, overslept), state) {
+            state.expire(tasks);
+        }
+        if self.0.polls.get() {
+            self.note_work(busy, state.now.since(now));
+        }
+    }
+
+    fn note_lateness(&self, lateness: Duration) {
+        let before = match self.0.behind.get() {
+            Behind::Nothing => Duration::ZERO,
+            // What this turn has found may have been there at the look before.
+            Behind::Events { .. } | Behind::Tasks => self.0.lateness.get(),
+        };
+        self.0.lateness.set(before + lateness);
+        self.0.busy_max.set(self.0.busy_max.get().max(lateness));
+        if lateness > STALL_MIN {
+            self.0.stalled.set(self.0.stalled.get() + lateness);
+            let mut stalls = self.0.stalls.borrow_mut();
+            stalls.note(self.0.now.get(), lateness);
+        }
+    }
+
+    /// Whether mail has come and may be looked at.
+    fn has_mail(&self) -> bool {
+        if !self.0.shared.mailbox.is_filled() {
+            return false;
+        }
+        match &self.0.clock {
+            Clock::Real => true,
+            Clock::Virtual(_) => self
+                .0
+                .mail_due
+                .get()
+                .is_some_and(|due| self.0.now.get() >= due),
+        }
+    }
+
+    /// When the mail of a simulated core is delivered, if there is any: the seed decides how long it travels. What real
+    /// threads have promised is waited for first, in real time, so that the run depends on the seed and not on them.
+    fn mail_due(&self, driver: &Simulated) -> Option<Instant> {
+        let mailbox = &self.0.shared.mailbox;
+        mailbox.await_promised(&self.0.shared.wake);
+        if !mailbox.is_filled() {
+            return None;
+        }
+        if self.0.mail_due.get().is_none() {
+            self.0
+                .mail_due
+                .set(Some(self.0.clock.now() + driver.delay()));
+        }
+        self.0.mail_due.get()
+    }
+
+    /// Runs what other threads have posted, and wakes the tasks that they have woken.
+    fn run_mail(&self) {
+        let tasks = &self.0.tasks;
+        self.0.mail_due.set(None);
+        let _here = tasks.are_here();
+        for mail in self.0.shared.mailbox.take(tasks) {
+            mail(self);
+        }
+        tasks.wake_woken();
+    }
+
+    /// A turn has had `busy` to do, and then asked the kernel for `asked`.
+    fn note_work(&self, busy: Duration, asked: Duration) {
+        let mut worked = self.0.worked.get();
+        if self.0.has_work.replace(self.0.tasks.has_ready()) {
+            worked += busy;
+        }
+        // What came of asking was done in asking.
+        if self.0.has_work.get() {
+            worked += asked;
+        }
+        self.0.worked.set(worked);
+    }
+
+    fn asked_to_stop(&self) -> Option<Duration> {
+        match self.0.shared.stop.load(Ordering::Acquire) {
+            0 => None,
+            nanoseconds => Some(Duration::from_nanos(nanoseconds - 1)),
+        }
+    }
+
+    /// Wakes everybody who wants to know that the core is stopping.
+    fn interrupt(&self) {
+        let Inner { tasks, state, .. } = &*self.0;
+        let state = &mut *state.borrow_mut();
+        state.stopping = true;
+        for task in std::mem::take(&mut state.stop_waiters) {
+            tasks.wake(task);
+        }
+        for socket in state
+            .sockets
+            .iter_mut()
+            .filter(|socket| socket.interruptible)
+        {
+            tasks.wake_once(&mut socket.recv_waiter);
+        }
+    }
+}
+
+impl State {
+    fn act(&mut self, event: Event, tasks: &Tasks) {
+        let Event::Ready(ready) = event else {
+            return;
+        };
+        let socket = &mut self.sockets[ready.key];
+        socket.note_end(ready.ended, tasks);
+        socket.urgent |= ready.urgent;
+        if ready.readable {
+            socket.readable = true;
+            tasks.wake_once(&mut socket.recv_waiter);
+        }
+        if ready.writable {
+            self.is_writable_again(ready.key, tasks);
+        }
+    }
+
+    fn expire(&mut self, tasks: &Tasks) {
+        let mut expired = std::mem::take(&mut self.expired);
+        self.timers.expire(self.now, &mut expired);
+        for timer in expired.drain(..) {
+            match timer {
+                Timer::Socket(key) => self.socket_timer_expired(key, tasks),
+                Timer::Sleep(index) => {
+                    let state = &mut self.sleeps[index as usize];
+                    if let SleepState::Waiting(task) = *state {
+                        tasks.wake(task);
+                    }
+                    *state = SleepState::Over;
+                }
+            }
+        }
+        self.expired = expired;
+    }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    [one, other].into_iter().flatten().min()
+}

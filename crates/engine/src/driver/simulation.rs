@@ -1,0 +1,34 @@
+//! What a simulated network is like.
+
+use std::time::Duration;
+
+/// What the simulated network does. Shares are per thousand.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// Decides everything; print it when a test fails.
+    pub seed: u64,
+    /// Receives and sends that move fewer bytes than they could.
+    pub short: u32,
+    /// Operations that say "not yet" although they could go on.
+    pub not_yet: u32,
+    /// Sends that end in a reset of the connection.
+    pub reset: u32,
+    /// Longest time that bytes travel.
+    pub delay_max: Duration,
+    /// Bytes a direction holds before a sender has to wait.
+    pub capacity: usize,
+}
+
+impl Simulation {
+    /// Everything goes wrong now and then, but no connection is reset.
+    pub fn with_seed(seed: u64) -> Self {
+        Self {
+            seed,
+            short: 300,
+            not_yet: 200,
+            reset: 0,
+            delay_max: Duration::from_micros(500),
+            capacity: 64 * 1024,
+        }
+    }
+}

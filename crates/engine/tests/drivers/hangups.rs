@@ -1,0 +1,98 @@
+//! Peers that go away while nobody receives from them.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use onrush_engine::{Address, BUFFER_BYTES, Input, Stream};
+
+use crate::ground::{bytes, on_every_driver, poll_once, receive_all, send};
+
+/// Waits until it is over.
+async fn hung_up(stream: &Stream) {
+    poll_fn(|_| stream.poll_hung_up()).await;
+}
+
+/// Whether it is still good for something, after some turns of the core.
+async fn is_open(stream: &Stream) -> bool {
+    for _ in 0..5 {
+        let mut over = Box::pin(hung_up(stream));
+        if poll_once(&mut over).await.is_ready() {
+            return false;
+        }
+        stream.core().sleep(Duration::from_millis(1)).await;
+    }
+    true
+}
+
+#[test]
+fn a_reset_is_noticed_by_who_does_not_receive() {
+    // Of a small message, and of bulk that stays unread but for its first buffer.
+    for sent in [10, 3 * BUFFER_BYTES] {
+        on_every_driver(move |core, listener, address| async move {
+            let client = Stream::connect(&core, &address, None).await.unwrap();
+            let server = listener.accept().await.unwrap();
+            let sending = core.clone();
+            core.spawn(async move {
+                send(&client, &bytes(sent)).await.unwrap();
+                sending.sleep(Duration::from_millis(5)).await;
+                client.reset_when_dropped();
+            });
+            let mut input = Input::default();
+            server.recv(&mut input).await.unwrap();
+            hung_up(&server).await;
+            assert!(!is_open(&server).await, "it has become whole again");
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_ends_its_side_has_not_hung_up_until_it_does() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        send(&client, b"question").await.unwrap();
+        client.shutdown().await.unwrap();
+        assert!(is_open(&server).await, "while bytes are unread");
+        assert_eq!(receive_all(&server).await.unwrap(), b"question");
+        assert!(is_open(&server).await, "behind the end of one side");
+        send(&server, b"answer").await.unwrap();
+        let mut input = Input::default();
+        client.recv(&mut input).await.unwrap();
+        assert!(input.bytes().starts_with(b"a"), "it still reads");
+        client.reset_when_dropped();
+        drop(client);
+        hung_up(&server).await;
+    });
+}
+
+#[test]
+fn a_unix_socket_that_is_closed_has_hung_up() {
+    on_every_driver(|core, listener, address| async move {
+        if !matches!(address, Address::Unix(_)) {
+            return; // tcp(7): it looks like the end of one side.
+        }
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        send(&client, b"question").await.unwrap();
+        let mut input = Input::default();
+        server.recv(&mut input).await.unwrap();
+        assert!(is_open(&server).await, "it is there");
+        drop(client);
+        hung_up(&server).await;
+    });
+}
+
+#[test]
+fn bytes_do_not_end_the_wait_for_a_hang_up_and_are_not_lost() {
+    on_every_driver(|core, listener, address| async move {
+        let client = Stream::connect(&core, &address, None).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        for _ in 0..20 {
+            assert!(is_open(&server).await, "it is there");
+            send(&client, b"more").await.unwrap();
+        }
+        client.shutdown().await.unwrap();
+        let received = receive_all(&server).await.unwrap();
+        assert_eq!(received, b"more".repeat(20));
+    });
+}

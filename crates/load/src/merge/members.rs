@@ -1,0 +1,117 @@
+//! The results that a sum is made of, each of which counts once: also those of a part that is a sum itself. Pure.
+
+use std::collections::BTreeMap;
+
+use super::Part;
+use crate::report::{PartRow, Report, ShardRow};
+use crate::verdict::{Reason, State};
+
+/// The results of all `parts`, in an order that does not depend on theirs.
+///
+/// # Errors
+/// When one of them is there twice, or was made twice, or two divided the run differently.
+pub(super) fn of(parts: &[Part]) -> Result<Vec<PartRow>, String> {
+    let members = || {
+        let of_part = |part: &Part| -> Vec<(String, PartRow)> {
+            let rows = rows(&part.report).into_iter();
+            rows.map(|row| (part.name.clone(), row)).collect()
+        };
+        parts.iter().flat_map(of_part)
+    };
+    check_shards(members())?;
+    check_distinct(members())?;
+    let mut rows: Vec<PartRow> = members().map(|(_, row)| row).collect();
+    rows.sort_by(|one, other| one.digest.cmp(&other.digest));
+    Ok(rows)
+}
+
+/// The results that `report` is made of: itself, where it is no sum.
+fn rows(report: &Report) -> Vec<PartRow> {
+    match report.parts.is_empty() {
+        true => vec![PartRow {
+            digest: digest(report),
+            shard: report.options.shard,
+        }],
+        false => report.parts.clone(),
+    }
+}
+
+/// A name for what was measured. No two generators begin in the same microsecond and measure the same to the last digit.
+fn digest(report: &Report) -> String {
+    let began_us = report
+        .began_unix_s
+        .map(|began| (began * 1e6).round() as u64);
+    let times = report.histograms.as_ref();
+    let text = format!(
+        "{began_us:?} {:?} {:?} {} {} {} {:?}",
+        report.clock.id,
+        report.options.shard,
+        report.requests,
+        report.errors,
+        report.bytes,
+        times.map(|times| [&times.response, &times.service, &times.send_lag]),
+    );
+    format!("{:016x}", fnv_1a(text.as_bytes()))
+}
+
+/// FNV-1a of 64 bits (Fowler, Noll, Vo): the same in every version and on every machine.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Refuses a result that is there twice, as the same file, as a copy or within a sum: it would count twice.
+fn check_distinct(members: impl Iterator<Item = (String, PartRow)>) -> Result<(), String> {
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    for (name, row) in members {
+        if let Some(other) = known.insert(row.digest, name.clone()) {
+            return Err(format!(
+                "{other} and {name} cannot be merged: they are the same result, or have one in common, which would count twice; name each generator's once, and no sum beside its parts"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses generators of which two made the same part of a run, or that divided it differently.
+fn check_shards(members: impl Iterator<Item = (String, PartRow)>) -> Result<(), String> {
+    let mut made: BTreeMap<ShardRow, String> = BTreeMap::new();
+    for (name, row) in members {
+        let Some(shard) = row.shard else {
+            continue;
+        };
+        let ShardRow { part, of } = shard;
+        if let Some((other, other_name)) = made.iter().find(|(other, _)| other.of != of) {
+            return Err(format!(
+                "{other_name} and {name} cannot be merged: one is a part of {}, the other of {of}",
+                other.of
+            ));
+        }
+        if let Some(other_name) = made.insert(shard, name.clone()) {
+            return Err(format!(
+                "{other_name} and {name} cannot be merged: both are or have part {part} of {of}, which was so made twice"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The parts of the run that are not among `rows`, where all of these say which they are.
+pub(super) fn missing(rows: &[PartRow]) -> Option<Reason> {
+    let shards = rows.iter().map(|row| row.shard);
+    let shards: Vec<ShardRow> = shards.collect::<Option<_>>()?;
+    let of = shards.first()?.of;
+    let is_missing = |part: &u64| shards.iter().all(|shard| shard.part != *part);
+    // One name is enough: there may be as many as somebody could type.
+    let first = (1..=of).find(is_missing)?;
+    Some(Reason {
+        state: State::Suspect,
+        what: "parts of the run are missing".to_owned(),
+        measured: format!("{} of {of}", of - shards.len() as u64),
+        bound: "none".to_owned(),
+        remedy: format!(
+            "the load was smaller than it was to be, or its results are: name the files of all parts, such as that of --shard {first}/{of}"
+        ),
+    })
+}

@@ -1,0 +1,228 @@
+//! The JSON of runs against `docs/load-result.schema.json`.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use onrush_load::merge::{Part, merge};
+use onrush_load::plan::{Options, Shard};
+use onrush_load::report::Report;
+use onrush_load::stop::Stop;
+use serde_json::{Map, Value};
+
+use crate::{answer_all, options, run, server};
+
+/// The JSON of `report`, which is as the schema says.
+#[track_caller]
+fn checked(report: &Report) -> Value {
+    let schema = include_str!("../../../../docs/load-result.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let json: Value = serde_json::from_str(&report.to_json()).unwrap();
+    check(&json, &schema, "result");
+    json
+}
+
+/// What a server does with the requests of a connection.
+#[derive(Clone, Copy)]
+enum Manner {
+    Answer,
+    /// Reads them, and says nothing.
+    Silence,
+    /// Reads one, and ends the connection.
+    Close,
+    /// Answers with what is no HTTP.
+    Nonsense,
+}
+
+/// A server that has these manners, connection by connection in turn. Returns its URL.
+fn server_of(manners: &'static [Manner]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for (stream, manner) in listener.incoming().flatten().zip(manners.iter().cycle()) {
+            thread::spawn(move || serve(stream, *manner));
+        }
+    });
+    url
+}
+
+fn serve(mut stream: TcpStream, manner: Manner) {
+    let mut request = [0; 4096];
+    match manner {
+        Manner::Answer => answer_all(stream),
+        Manner::Silence => while let Ok(1..) = stream.read(&mut request) {},
+        Manner::Close => drop(stream.read(&mut request)),
+        Manner::Nonsense => {
+            if let Ok(1..) = stream.read(&mut request) {
+                let _ = stream.write_all(b"nonsense\r\n\r\n");
+            }
+        }
+    }
+}
+
+/// A run of so many milliseconds.
+fn short(url: &str, milliseconds: u64) -> Options {
+    let mut options = options(url, 1);
+    options.stop = Stop {
+        after: Some(Duration::from_millis(milliseconds)),
+        count: None,
+    };
+    options
+}
+
+#[test]
+fn the_json_of_a_run_is_what_the_schema_says() {
+    let mut without_answers = options(&server(), 1);
+    without_answers.stop.after = Some(Duration::from_nanos(1));
+    for options in [options(&server(), 3000), without_answers] {
+        checked(&run(options));
+    }
+}
+
+#[test]
+fn the_json_of_a_run_with_requests_that_were_never_answered_is_what_the_schema_says() {
+    let url = server_of(&[Manner::Silence, Manner::Answer]);
+    let json = checked(&run(short(&url, 300)));
+    assert_eq!(
+        json["unfinished"].as_u64().unwrap() - json["late"].as_u64().unwrap(),
+        2
+    );
+    for key in ["latency_us", "service_us", "first_byte_us"] {
+        let at_least = json[key]["at_least"].as_array();
+        assert!(
+            at_least.is_some_and(|figures| !figures.is_empty()),
+            "{key}: {json}"
+        );
+    }
+}
+
+#[test]
+fn the_json_of_a_run_with_errors_is_what_the_schema_says() {
+    let manners = &[
+        Manner::Silence,
+        Manner::Close,
+        Manner::Nonsense,
+        Manner::Answer,
+    ];
+    let mut options = short(&server_of(manners), 1000);
+    options.timeout = Duration::from_millis(100);
+    let json = checked(&run(options));
+    for kind in ["timeout", "closed_before_answer", "protocol"] {
+        assert!(
+            json["errors_by_kind"][kind].as_u64() > Some(0),
+            "{kind}: {json}"
+        );
+    }
+}
+
+#[test]
+fn the_json_of_a_sum_is_what_the_schema_says() {
+    let url = &server_of(&[Manner::Silence, Manner::Answer]);
+    // At one time, as parts of a run are.
+    let parts: Vec<Part> = thread::scope(|scope| {
+        let running = [0, 1].map(|index| {
+            scope.spawn(move || {
+                let mut options = short(url, 500);
+                options.shard = Shard { index, count: 2 };
+                let report = run(options);
+                Part {
+                    name: format!("{index}.json"),
+                    report,
+                }
+            })
+        });
+        running.map(|part| part.join().unwrap()).into()
+    });
+    let json = checked(&merge(&parts).unwrap());
+    assert!(json["service_us"]["at_least"].is_array(), "{json}");
+}
+
+#[test]
+fn the_check_against_the_schema_finds_what_is_wrong() {
+    let schema: Value = serde_json::from_str(
+        r#"{"type": "object", "required": ["a"], "additionalProperties": false,
+            "properties": {"a": {"type": ["integer", "null"], "minimum": 0}, "b": {"enum": ["c"]}}}"#,
+    )
+    .unwrap();
+    let is_right = |json: &str| {
+        let json: Value = serde_json::from_str(json).unwrap();
+        let schema = schema.clone();
+        std::panic::catch_unwind(move || check(&json, &schema, "test")).is_ok()
+    };
+    assert!(is_right(r#"{"a": 1, "b": "c"}"#) && is_right(r#"{"a": null}"#));
+    for wrong in [
+        "[]",
+        "{}",
+        r#"{"a": 1.5}"#,
+        r#"{"a": -1}"#,
+        r#"{"a": 1, "b": "d"}"#,
+        r#"{"a": 1, "x": 1}"#,
+    ] {
+        assert!(!is_right(wrong), "{wrong}");
+    }
+}
+
+/// Checks `value` against the parts of JSON Schema that ours is made of; panics where it differs.
+#[track_caller]
+fn check(value: &Value, schema: &Value, place: &str) {
+    let types = match &schema["type"] {
+        Value::Array(types) => types.clone(),
+        Value::Null => Vec::new(),
+        single => vec![single.clone()],
+    };
+    assert!(
+        types.is_empty() || types.iter().any(|wanted| is_of_type(value, wanted)),
+        "{place} is {value}, expected {types:?}"
+    );
+    if let Some(allowed) = schema["enum"].as_array() {
+        assert!(allowed.contains(value), "{place} is {value}");
+    }
+    if let (Some(minimum), Some(number)) = (schema["minimum"].as_f64(), value.as_f64()) {
+        assert!(number >= minimum, "{place} is {number}");
+    }
+    if let Some(items) = value.as_array() {
+        for (at, item) in items.iter().enumerate() {
+            check(item, &schema["items"], &format!("{place}[{at}]"));
+        }
+    }
+    if let Some(object) = value.as_object() {
+        check_object(object, schema, place);
+    }
+}
+
+fn is_of_type(value: &Value, wanted: &Value) -> bool {
+    match wanted.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("the check does not know the type {other}"),
+    }
+}
+
+fn check_object(object: &Map<String, Value>, schema: &Value, place: &str) {
+    for required in schema["required"].as_array().into_iter().flatten() {
+        let required = required.as_str().unwrap();
+        assert!(object.contains_key(required), "{place} lacks {required}");
+    }
+    for (key, value) in object {
+        let place = format!("{place}.{key}");
+        let known = &schema["properties"][key];
+        if !known.is_null() {
+            check(value, known, &place);
+            continue;
+        }
+        // Keys that are numbers: the one pattern stands for all of them.
+        let patterns = schema["patternProperties"].as_object();
+        let pattern = patterns.and_then(|patterns| patterns.values().next());
+        let is_number = key.parse::<f64>().is_ok();
+        let Some(pattern) = pattern.filter(|_| is_number) else {
+            panic!("{place} is not in the schema");
+        };
+        check(value, pattern, &place);
+    }
+}

@@ -1,0 +1,92 @@
+//! One server of a group as one core knows it: its names, its address at present, its idle connections, and what is in flight.
+
+use std::cell::{Cell, RefCell};
+
+use onrush_config::plan::{self, ServerAddress, Upstream};
+use onrush_engine::Address;
+
+use crate::proxy::balance::hash;
+use crate::proxy::ewma::Ewma;
+use crate::proxy::pool::Pool;
+use crate::proxy::roster::At;
+use crate::proxy::trunk::Trunks;
+
+/// One server of a group, or the place for one.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// As it was written, for people.
+    pub(crate) name: String,
+    /// Its Host for requests that have none (HTTP/1.0).
+    pub(crate) authority: String,
+    /// The name that its certificate is for.
+    pub(super) host: String,
+    pub(crate) pool: Pool,
+    pub(crate) trunks: Trunks,
+    pub(super) at: RefCell<Option<At>>,
+    /// What a sticky cookie says for it: it changes when the address does.
+    pub(super) identity: Cell<u64>,
+    pub(super) in_flight: Cell<u32>,
+    /// How fast it has answered; kept only where somebody wants to know.
+    pub(super) latency: RefCell<Ewma>,
+}
+
+impl Server {
+    pub(super) fn new(server: &plan::Server, upstream: &Upstream) -> Self {
+        Self {
+            name: server.address.to_string(),
+            authority: match &server.address {
+                // A path is no host.
+                ServerAddress::Unix(_) => "localhost".to_owned(),
+                address => address.to_string(),
+            },
+            host: match &server.address {
+                ServerAddress::Ip(address) => address.ip().to_string(),
+                ServerAddress::Name { host, .. } => host.clone(),
+                // Not the target, which whoever forges the record chooses: the domain behind `_service._proto.` (RFC 6125).
+                ServerAddress::Srv(name) => {
+                    let labels = name.split('.');
+                    let domain: Vec<&str> =
+                        labels.skip_while(|label| label.starts_with('_')).collect();
+                    domain.join(".")
+                }
+                ServerAddress::Unix(_) => "localhost".to_owned(),
+            },
+            pool: Pool::new(upstream.connections_idle_max),
+            trunks: Trunks::default(),
+            at: RefCell::default(),
+            identity: Cell::new(0),
+            in_flight: Cell::new(0),
+            latency: RefCell::new(Ewma::default()),
+        }
+    }
+
+    /// Where it is now; `None` when the place is vacant.
+    pub(crate) fn address(&self) -> Option<Address> {
+        self.at.borrow().as_ref().map(|at| at.address.clone())
+    }
+
+    /// What used to be here is somewhere else, or nowhere.
+    pub(super) fn move_to(&self, at: Option<At>) {
+        let address = at.as_ref().map(|at| &at.address);
+        if self.at.borrow().as_ref().map(|at| &at.address) != address {
+            self.pool.drain();
+            self.trunks.close();
+            self.identity.set(address.map_or(0, identity));
+            self.latency.take();
+        }
+        self.at.replace(at);
+    }
+
+    /// How the log tells it from others: its name as it was written, and its address where the name may have several.
+    pub(crate) fn label(&self) -> String {
+        match self.address().map(|address| address.to_string()) {
+            Some(address) if address != self.name => format!("{} ({address})", self.name),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+/// The same on every core and after every restart.
+pub(super) fn identity(address: &Address) -> u64 {
+    hash::key(address.to_string().as_bytes())
+}

@@ -1,0 +1,123 @@
+//! Room on the servers of a group, and who waits for it. Whether anybody does stands in the counter that a request changes
+//! anyway: where nobody waits, nothing else is looked at.
+//!
+//! ```text
+//!   who waits:   stands in the line -> marks the seats -> looks for room (and finds what was given back before)
+//!   who leaves:  gives back -> finds the mark (of who found none before) -> calls the first in the line
+//! ```
+
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use super::super::line::{Line, Stand};
+use super::{Roster, Seat, Standing};
+
+/// The bit of a seat's requests in flight that says that somebody may wait for room there.
+pub(super) const WAITED_FOR: u32 = 1 << 31;
+
+impl Roster {
+    /// The queues that wait for room.
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// [`Line::stand`], so that whoever gives a connection back from now on calls.
+    pub(crate) fn stand_in_line(&self, queue: u64, waker: &Waker, state: (Stand, u64)) -> u64 {
+        let passed = self.line.stand(queue, waker, state, || self.has_room());
+        for seat in &self.seats {
+            seat.in_flight.fetch_or(WAITED_FOR, Ordering::AcqRel);
+        }
+        passed
+    }
+
+    /// Whether a server may have one more connection. O(n).
+    pub(crate) fn has_room(&self) -> bool {
+        let has_room = |seat: &Seat| {
+            matches!(seat.standing(), Standing::In { .. })
+                && seat.in_flight() < seat.connections_max
+        };
+        self.seats.iter().any(has_room)
+    }
+
+    /// Gives a connection back that was [acquired](Seat::acquire), and calls who waits for it.
+    pub(crate) fn release(&self, server: u32) {
+        let in_flight = &self.seats[server as usize].in_flight;
+        if in_flight.fetch_sub(1, Ordering::AcqRel) & WAITED_FOR != 0 {
+            self.line.call(|| {
+                // Who stands in the line from here on marks it again.
+                in_flight.fetch_and(!WAITED_FOR, Ordering::AcqRel);
+            });
+        }
+    }
+}
+
+impl Seat {
+    /// Takes one of the connections it may have, if any is left.
+    pub(crate) fn acquire(&self) -> bool {
+        self.in_flight
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+                (count & !WAITED_FOR < self.connections_max).then(|| count + 1)
+            })
+            .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::sync::{Arc, Barrier};
+    use std::time::Duration;
+
+    use onrush_engine::{Core, Io, Setup, start};
+
+    use super::super::super::group::Group;
+    use super::*;
+
+    const ROUNDS: usize = 300;
+    const TASKS: usize = 3;
+
+    /// Tasks of two cores take the only place again and again, and give it back; how many of them had it how often.
+    fn take_turns(io: Io) -> Vec<usize> {
+        let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{ address = \"127.0.0.1:9\", connections_max = 1 }]\nqueue = { max = 10 }\n";
+        let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();
+        let upstream = parsed.plan.upstreams[0].clone();
+        let roster = Arc::new(Roster::new(&upstream));
+        let both = Arc::new(Barrier::new(2));
+        let setup = Setup {
+            io,
+            cpus: vec![None; 2],
+        };
+        let cores = start(&setup, move |core: Core| {
+            let seed = core.id() as u64;
+            let group = Rc::new(Group::new(&upstream, &roster, &None, seed, core.now()));
+            let served: Rc<Cell<usize>> = Rc::default();
+            for _ in 0..TASKS {
+                let (group, core, served) = (Rc::clone(&group), core.clone(), Rc::clone(&served));
+                core.clone().spawn(async move {
+                    for _ in 0..ROUNDS {
+                        let until = core.now_exact() + Duration::from_secs(100);
+                        let place = group.place_patiently(0, &[], &core, until).await;
+                        let place = place.expect("its turn comes");
+                        core.pause().await;
+                        drop(place);
+                        served.set(served.get() + 1);
+                    }
+                });
+            }
+            both.wait();
+            core.run();
+            served.get()
+        });
+        cores.unwrap().join()
+    }
+
+    #[test]
+    fn room_that_is_made_on_one_core_wakes_who_waits_on_another() {
+        for io in [Io::Epoll, Io::IoUring] {
+            if onrush_engine::choose(io).is_ok() {
+                assert_eq!(take_turns(io), [TASKS * ROUNDS; 2]);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What came before a record that breaks the protocol: it is delivered, and the break is told afterwards.
+
+use super::alerts::pair_of;
+use super::*;
+use crate::record::Content;
+
+/// What stands behind the data, and the alert that it deserves.
+#[derive(Clone, Copy, Debug)]
+enum Bad {
+    Bytes(&'static [u8], u8),
+    /// More announcements of new keys than anybody may make.
+    KeyUpdates,
+}
+
+const BAD: &[(Version, Bad)] = &[
+    // An alert without encryption, a record that nobody has sealed, and no record at all.
+    (
+        Version::Tls13,
+        Bad::Bytes(b"\x15\x03\x03\x00\x02\x02\x50", 10),
+    ),
+    (
+        Version::Tls13,
+        Bad::Bytes(b"\x17\x03\x03\x00\x18zzzzzzzzzzzzzzzzzzzzzzzz", 20),
+    ),
+    (
+        Version::Tls13,
+        Bad::Bytes(b"HTTP/1.1 408 Request Timeout\r\n\r\n", 10),
+    ),
+    (Version::Tls13, Bad::KeyUpdates),
+    (
+        Version::Tls12,
+        Bad::Bytes(b"\x15\x03\x03\x00\x02\x02\x50", 20),
+    ),
+    (
+        Version::Tls12,
+        Bad::Bytes(b"\x17\x03\x03\x00\x18zzzzzzzzzzzzzzzzzzzzzzzz", 20),
+    ),
+    (
+        Version::Tls12,
+        Bad::Bytes(b"HTTP/1.1 408 Request Timeout\r\n\r\n", 10),
+    ),
+];
+
+/// Sends `data` and what is bad in one go.
+async fn send_both(from: &Transport, data: &[u8], bad: Bad) {
+    {
+        let session = &mut from.tls.as_ref().unwrap().borrow_mut().session;
+        let core = from.core();
+        from.stream.queue(session.say(Content::Data, data, core));
+        match bad {
+            Bad::Bytes(bytes, _) => from.stream.queue(Rc::<[u8]>::from(bytes)),
+            Bad::KeyUpdates => {
+                for _ in 0..=crate::limits::KEY_UPDATES_MAX {
+                    from.stream.queue(session.ask_for_new_keys(core));
+                }
+            }
+        }
+    }
+    from.stream.flush().await.unwrap();
+}
+
+#[test]
+fn what_came_before_a_bad_record_is_delivered() {
+    on_every_driver(calm, |site| async move {
+        for &(version, bad) in BAD {
+            for to_server in [true, false] {
+                let (server, client) = pair_of(&site, version).await;
+                let (to, from) = match to_server {
+                    true => (server, client),
+                    false => (client, server),
+                };
+                send_both(&from, b"all of it", bad).await;
+                let mut input = Input::default();
+                let mut received = 0;
+                while received < 9 {
+                    let count = to.recv(&mut input).await;
+                    received +=
+                        count.unwrap_or_else(|error| panic!("{version:?} {bad:?}: {error}"));
+                }
+                assert_eq!(input.bytes(), b"all of it");
+                let alert = match bad {
+                    Bad::Bytes(_, alert) => alert,
+                    Bad::KeyUpdates => 10,
+                };
+                let expected = Err(Error::new(Op::Recv, Kind::Alert(alert)));
+                assert_eq!(to.recv(&mut input).await, expected, "{version:?} {bad:?}");
+                // It stays so.
+                assert_eq!(to.recv(&mut input).await, expected, "{version:?} {bad:?}");
+            }
+        }
+    });
+}

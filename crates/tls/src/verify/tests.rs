@@ -1,0 +1,95 @@
+//! What is said of certificates that are not taken, whoever signed them.
+
+use rustls::pki_types::pem::PemObject;
+
+use super::*;
+use crate::heard::Heard;
+
+/// Of X.509 version 1.
+const OLD: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBFzCBvwIUNUQPG278l9tMr9hTXc4TT4k0QmkwCgYIKoZIzj0EAwIwDjEMMAoG
+A1UEAwwDb2xkMCAXDTI2MTEyMjIwNDAyNFoYDzIxMjYxMDI5MjA0MDI0WjAOMQww
+CgYDVQQDDANvbGQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARHGfc3CMaK9GSv
+ecmd4ywTZ8G8L67bq+YkFZ5SUWhAOfVJTCgVx4hJcw04uNPckJ+pZux31If7c2UU
+YJuBn4a4MAoGCCqGSM49BAMCA0cAMEQCIGdcTYsHvDyiEr2kWlOcJRSosPNsSHSN
+G6e8IYAqyqa2AiA0Th8aiYSN49DqrMSy8fBqcl/nODU4HGNpbjmmFxvJ3w==
+-----END CERTIFICATE-----
+";
+
+/// With an RSA key of 1024 bits.
+const SMALL: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIB/jCCAWegAwIBAgIUU42F5ORlNOQ2lx5UZRrwl0biZcwwDQYJKoZIhvcNAQEL
+BQAwEDEOMAwGA1UEAwwFc21hbGwwIBcNMjYxMTIyMjA0MDI1WhgPMjEyNjEwMjky
+MDQwMjVaMBAxDjAMBgNVBAMMBXNtYWxsMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCB
+iQKBgQC64ZbDlRPe4y4BZnkbhwxzeVWV5Ru/SSi/MQGfpf54AxZh1EKlMEjexILX
+IzGLtflyI2DCeGRneiyr2KVyYmkhV5JVauP2oRJJQrhdNf5TVUg8OuAmwEeznlM8
+LfZB6MKig4psA0Pvkbm7Slg+Z8sYswyAgCDmweEcK2M39gf1GwIDAQABo1MwUTAd
+BgNVHQ4EFgQU1Ikm+4ypLI7P8d4alBzK0qPvbqIwHwYDVR0jBBgwFoAU1Ikm+4yp
+LI7P8d4alBzK0qPvbqIwDwYDVR0TAQH/BAUwAwEB/zANBgkqhkiG9w0BAQsFAAOB
+gQCfXXreVzpHaqbaWkSTpbeB14Q/zcYn9u1BkR7JPLaf8eiBBMMK2w1Te1PW/4sO
+n1jPtz4KG2lmxWlpFm9kZv9aoypFrj8R/dTqhK2IWf3zrXKEEQRvBK5A3uicqQpf
+PH0Em/W4aud1vU7M0YPMF99xDVR+ZtEQ9Hxn/VdArAaKsg==
+-----END CERTIFICATE-----
+";
+
+fn certificate(pem: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_name_is_shown_on_one_line_and_cut() {
+    assert_eq!(shown("CN=a\nb\u{1b}[2J"), "CN=a\u{fffd}b\u{fffd}[2J");
+    let long = "x".repeat(NAME_CHARS_MAX);
+    assert_eq!(shown(&long), long);
+    assert_eq!(shown(&format!("{long}y")), format!("{long}…"));
+}
+
+#[test]
+fn an_old_version_of_x509_is_called_by_its_number() {
+    let (old, small) = (certificate(OLD), certificate(SMALL));
+    // As webpki has it for whatever it cannot read.
+    let error = webpki_error(&old);
+    let said = refusal(&error, &old, &[], None);
+    assert!(said.contains("X.509 version 1"), "{said}");
+    assert!(said.contains("CN=old"), "{said}");
+    let said = refusal(&error, &small, std::slice::from_ref(&old), None);
+    assert_eq!(
+        said,
+        "a certificate above that of CN=small is not of X.509 version 3, and not taken"
+    );
+}
+
+/// Why webpki does not read a certificate.
+fn webpki_error(certificate: &CertificateDer<'_>) -> Error {
+    match rustls::server::ParsedCertificate::try_from(certificate) {
+        Ok(_) => panic!("it is read"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_key_of_another_size_is_called_by_it() {
+    let refused = |error: Error, certificate: &CertificateDer<'_>| {
+        let mut heard = Heard::default();
+        let verified = heard.during(|| noting_weakness(Err(error.clone()), certificate));
+        assert_eq!(verified.err(), Some(error));
+        heard.refused
+    };
+    let wrong = Error::InvalidCertificate(CertificateError::BadSignature);
+    assert_eq!(
+        refused(wrong.clone(), &certificate(SMALL)).as_deref(),
+        Some("the certificate of CN=small has an RSA key of 1024 bits: taken are 2048 to 8192")
+    );
+    assert_eq!(refused(wrong, &certificate(OLD)), None);
+    let mut heard = Heard::default();
+    let good = heard.during(|| {
+        noting_weakness(
+            Ok(HandshakeSignatureValid::assertion()),
+            &certificate(SMALL),
+        )
+    });
+    assert!(good.is_ok());
+    assert_eq!(heard.refused, None);
+}

@@ -1,0 +1,196 @@
+//! The file of a journal: one process at a time has it, and it is never there without its first line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use onrush_file::Beside;
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+/// The permissions of a journal, before the umask: `status` takes no right but to read.
+const EVERYBODY: u32 = 0o666;
+
+/// A journal is a file of ours, never a link to one, and no pipe is waited for.
+pub(super) fn opening() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    options
+}
+
+/// Opens the file, or makes one with its first line, and has it alone.
+pub(super) fn open_or_begin(path: &Path, first: &str, waits: impl FnOnce()) -> io::Result<File> {
+    let mut waits = Some(waits);
+    loop {
+        match opening().append(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            file => match locked(file?, path, &mut waits)? {
+                Some(file) => return Ok(file),
+                None => continue,
+            },
+        }
+        match begun(path, first)?.take_free_place(path) {
+            // Somebody else was quicker.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            file => return file.and_then(|file| settled(path).map(|()| file)),
+        }
+    }
+}
+
+/// Puts a new file in the place of one that we have, and has it alone.
+pub(super) fn begin_anew(path: &Path, first: &str) -> io::Result<File> {
+    let file = begun(path, first)?.take_place_of(path)?;
+    settled(path)?;
+    Ok(file)
+}
+
+/// Opens the file that is there, if one is, and has it alone; only to read it where it cannot be written.
+pub(super) fn open_to_undo(path: &Path, waits: impl FnOnce()) -> io::Result<Option<File>> {
+    let mut waits = Some(waits);
+    loop {
+        let file = match opening().append(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_kept_from_writing(&error) => match opening().open(path) {
+                Err(_) => return Err(error),
+                file => file?,
+            },
+            file => file?,
+        };
+        if let Some(file) = locked(file, path, &mut waits)? {
+            return Ok(Some(file));
+        }
+    }
+}
+
+fn is_kept_from_writing(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::ROFS | Errno::ACCESS | Errno::PERM))
+}
+
+/// Waits for those who have the file. Whoever had it may have removed it: a file that nobody finds any more is no journal.
+fn locked(file: File, path: &Path, waits: &mut Option<impl FnOnce()>) -> io::Result<Option<File>> {
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            if let Some(waits) = waits.take() {
+                waits();
+            }
+            rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        }
+        outcome => outcome?,
+    }
+    let ours = file.metadata()?;
+    let found = path.symlink_metadata();
+    let is_found = found.is_ok_and(|found| (ours.dev(), ours.ino()) == (found.dev(), found.ino()));
+    Ok(is_found.then_some(file))
+}
+
+/// A file with the first line, which nobody else can have before it has its name.
+fn begun(path: &Path, first: &str) -> io::Result<Beside> {
+    let beside = Beside::create(path, EVERYBODY)?;
+    rustix::fs::flock(beside.file(), FlockOperation::NonBlockingLockExclusive)?;
+    beside.file().write_all(first.as_bytes())?;
+    beside.file().sync_data()?;
+    Ok(beside)
+}
+
+/// The name of a file is on the disk when its directory is (fsync(2)).
+fn settled(path: &Path) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    };
+    match File::open(directory)?.sync_all() {
+        // Some file systems have nothing to do for it.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+        outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::apply::{Force, Journal, Root, revert};
+    use crate::facts::Facts;
+
+    #[test]
+    fn an_empty_journal_was_damaged_and_is_kept() {
+        let root = tempfile::tempdir().expect("a directory");
+        let cpus = root.path().join("sys/devices/system/cpu");
+        fs::create_dir_all(&cpus).expect("a directory");
+        fs::write(cpus.join("online"), "0\n").expect("a file");
+        let path = Journal::path_below(root.path()).expect("a place");
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(&path, "").expect("a file");
+        let is_told = |lost: Vec<crate::apply::Lost>| {
+            lost.len() == 1 && lost[0].number == 1 && lost[0].text.starts_with("the file is empty")
+        };
+        let glance = Journal::glance(&path, "b").expect("it can be read");
+        assert!(is_told(glance.expect("a journal").lost));
+        assert!(is_told(
+            Journal::open(&path, "b").expect("open").lost().collect()
+        ));
+        let journal = Journal::open_to_undo(&path, "b", || {}).expect("open");
+        let journal = journal.expect("a journal");
+        assert!(is_told(journal.lost().collect()));
+        let mut machine = Root::open(root.path()).expect("a directory");
+        let reverted = revert(&mut machine, journal, Force::Leave).expect("reverted");
+        assert_eq!(reverted.len(), 1);
+        assert!(!reverted[0].is_settled());
+        assert!(!path.exists() && path.with_extension("journal.damaged-1").exists());
+    }
+
+    #[test]
+    fn a_journal_is_never_seen_without_its_first_line() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        let begin = |count: u32| {
+            for _ in 0..count {
+                Journal::open(&path, "b")
+                    .expect("open")
+                    .remove()
+                    .expect("removed");
+            }
+        };
+        let look = || {
+            while !directory.path().join("over").exists() {
+                let glance = Journal::glance(&path, "b").expect("it can be read");
+                assert!(glance.is_none_or(|glance| glance.lost.is_empty()));
+            }
+        };
+        std::thread::scope(|scope| {
+            let looks = scope.spawn(look);
+            let begins = [(); 2].map(|()| scope.spawn(|| begin(200)));
+            for begins in begins {
+                begins.join().expect("no panic");
+            }
+            fs::write(directory.path().join("over"), "").expect("a file");
+            looks.join().expect("every journal begins as each does");
+        });
+        let left = fs::read_dir(directory.path()).expect("a directory").count();
+        assert_eq!(left, 1, "no other name is left");
+    }
+
+    #[test]
+    fn a_journal_of_another_life_is_nothing_to_undo() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        drop(Journal::open(&path, "b").expect("open"));
+        assert!(
+            Journal::open_to_undo(&path, "c", || {})
+                .expect("open")
+                .is_none()
+        );
+        assert!(!path.exists());
+        drop(Journal::open(&path, "b").expect("open"));
+        // One that begins another in its place has it alone.
+        let journal = Journal::open(&path, "c").expect("open");
+        let glance = Journal::glance(&path, "c").expect("it can be read");
+        let glance = glance.expect("a journal");
+        assert!(glance.is_held);
+        assert_eq!(glance.changes(&Facts::default()), journal.changes());
+    }
+}

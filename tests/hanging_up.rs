@@ -1,0 +1,167 @@
+//! Clients that are gone: what waits or works for them is given up, counted as theirs, and holds nobody up.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_linger;
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::program::{Client, PATIENCE, Serve, Totals, drivers};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
+}
+
+/// A server that the test plays, behind a proxy that gives it one request at a time.
+struct Chain {
+    listener: TcpListener,
+    proxy: Serve,
+    _directory: TempDir,
+}
+
+impl Chain {
+    fn start(io: &str) -> Chain {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let server = listener.local_addr().expect("it is bound");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("onrush.toml");
+        let text = format!(
+            "io = \"{io}\"\nthreads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+             [[route]]\npath = \"/here\"\nrespond = {{ status = 200, body = \"here\" }}\n\
+             [[route]]\nforward = \"app\"\n\
+             [upstream.app]\nservers = [{{ address = \"{server}\", connections_max = 1 }}]\n\
+             [timeouts]\ndrain = \"1h\"\n"
+        );
+        fs::write(&path, text).expect("it is ours");
+        Chain {
+            listener,
+            proxy: Serve::start(&["--config", &path.display().to_string()]),
+            _directory: directory,
+        }
+    }
+
+    /// A client whose request for `path` the proxy has read: it came with another that is answered.
+    fn ask(&self, path: &str) -> Client<TcpStream> {
+        let mut client = self.proxy.connect();
+        client.send((get("/here") + &get(path)).as_bytes());
+        let answer = client.receive().expect("an answer");
+        assert!(answer.ends_with("\r\n\r\nhere"), "{answer}");
+        client
+    }
+
+    /// The server's end of the next connection, and the path that it is asked for.
+    fn accept(&self) -> (Client<TcpStream>, String) {
+        let (stream, _) = self.listener.accept().expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        let mut server = Client(stream);
+        let path = asked(&mut server);
+        (server, path)
+    }
+}
+
+/// The path of the next request.
+fn asked(server: &mut Client<TcpStream>) -> String {
+    let request = server.receive().expect("a request");
+    request.split(' ').nth(1).expect("a path").to_owned()
+}
+
+/// Closes the connection with a reset.
+fn hang_up(client: Client<TcpStream>) {
+    set_socket_linger(&client.0, Some(Duration::ZERO)).expect("a socket");
+}
+
+fn assert_is_reset(mut server: Client<TcpStream>) {
+    let error = server.0.read(&mut [0]).expect_err("a reset");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() {
+    for io in drivers() {
+        let chain = Chain::start(io);
+        let working = chain.ask("/working");
+        let (server, path) = chain.accept();
+        assert_eq!(path, "/working");
+        let queued = chain.ask("/queued");
+        let mut stays = chain.ask("/stays");
+        hang_up(queued);
+        hang_up(working);
+        assert_is_reset(server);
+        let (mut server, path) = chain.accept();
+        assert_eq!(path, "/stays", "{io}");
+        server.send(OK);
+        let answer = stays.receive().expect("an answer");
+        assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+        drop(stays);
+        let totals = chain.proxy.stop();
+        assert_eq!(
+            totals.number_before(" given up by clients"),
+            2,
+            "{totals:?}"
+        );
+        // Three that were answered at once, and one that waited.
+        assert_eq!(totals.requests(), 4, "{totals:?}");
+        assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
+        assert_eq!(totals.number_before(" retried"), 0, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_client_that_only_ends_its_side_is_answered() {
+    for io in drivers() {
+        let chain = Chain::start(io);
+        let mut working = chain.ask("/working");
+        let (mut server, _) = chain.accept();
+        let mut queued = chain.ask("/queued");
+        for client in [&working, &queued] {
+            client.0.shutdown(Shutdown::Write).expect("it is connected");
+        }
+        server.send(OK);
+        assert_eq!(asked(&mut server), "/queued");
+        server.send(OK);
+        for client in [&mut working, &mut queued] {
+            let answer = client.receive().expect("an answer");
+            assert!(answer.ends_with("\r\n\r\nhello"), "{io}: {answer}");
+        }
+        let totals = chain.proxy.stop();
+        assert_eq!(
+            totals.number_before(" given up by clients"),
+            0,
+            "{totals:?}"
+        );
+        assert_eq!(totals.requests(), 4, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_stop_does_not_wait_for_servers_that_work_for_nobody() {
+    for io in drivers() {
+        let chain = Chain::start(io);
+        let working = chain.ask("/working");
+        let (server, _) = chain.accept();
+        let queued = chain.ask("/queued");
+        // An hour is what it would wait.
+        chain.proxy.program.signal(Signal::TERM);
+        hang_up(queued);
+        hang_up(working);
+        assert_is_reset(server);
+        let finished = chain.proxy.program.finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let totals = Totals::of(&finished);
+        assert_eq!(
+            totals.number_before(" given up by clients"),
+            2,
+            "{totals:?}"
+        );
+        assert_eq!(
+            totals.number_before(" connections cut off"),
+            0,
+            "{totals:?}"
+        );
+    }
+}

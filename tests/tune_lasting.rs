@@ -1,0 +1,229 @@
+//! `onrush tune apply` for a while: what it changed goes back, whatever became of its journal meanwhile.
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use super::machine::Kind;
+use super::{cloud, onrush, path, text, wait_until};
+
+/// Runs a script in mounts of its own, which go with it; `$0` is onrush. None where that is not permitted.
+pub(super) fn in_own_mounts(script: &str) -> Option<Output> {
+    let mut unshare = Command::new("unshare");
+    let is_possible = unshare
+        .args(["-m", "mount", "-t", "tmpfs", "none", "/mnt"])
+        .stderr(Stdio::null())
+        .status();
+    if !is_possible.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: nothing can be mounted here; it takes root (CAP_SYS_ADMIN)");
+        return None;
+    }
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", script, program])
+        .output();
+    Some(output.expect("unshare runs"))
+}
+
+#[test]
+fn what_lasts_for_a_while_is_undone_when_its_journal_is_read_only_by_then() {
+    let root = cloud().write();
+    let place = path(root.path());
+    fs::create_dir_all(root.path().join("run")).expect("a directory");
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let shown = somaxconn.display();
+    let script = format!(
+        "mount -t tmpfs none {place}/run || exit
+         $0 tune apply --root {place} --for 'cat {shown}; mount -o remount,ro {place}/run'; echo code $?
+         $0 tune revert --root {place} >/dev/null; echo code $?
+         mount -o remount,rw {place}/run; $0 tune revert --root {place}; echo code $?; ls -A {place}/run"
+    );
+    let Some(output) = in_own_mounts(&script) else {
+        return;
+    };
+    let (out, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(out.contains("\n65535\n"), "it was in force: {out}{said}");
+    assert!(out.contains("restored net.core.somaxconn"), "{out}{said}");
+    assert!(
+        out.contains("code 4\ncode 3\n") && out.ends_with("code 0\n"),
+        "{out}{said}"
+    );
+    let expected = "onrush-tune.journal: what it says is undone, and it cannot be changed: Read-only file system";
+    assert!(said.contains(expected), "{said}");
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+}
+
+#[test]
+fn a_full_disk_leaves_neither_half_a_plan_nor_an_empty_journal() {
+    let many = ["eth1", "eth2", "eth3", "eth4", "eth5", "eth6"];
+    let machine = many.into_iter().fold(cloud(), |machine, name| {
+        machine.with(name, Kind::Ixgbevf, -1, 4, 16)
+    });
+    let root = machine.write();
+    let place = path(root.path());
+    fs::create_dir_all(root.path().join("run")).expect("a directory");
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let steering = root.path().join("sys/class/net/eth0/queues/rx-0/rps_cpus");
+    let before = fs::read_to_string(&steering).expect("read");
+    // Nothing of a journal has room, and a page of it.
+    for (free, words) in [(0, ""), (4096, "done     ")] {
+        let script = format!(
+            "mount -t tmpfs -o size=64k none {place}/run && cd {place}/run || exit
+             head -c {} /dev/zero >fill
+             $0 tune apply --root {place} --for true; echo code $?; ls -A",
+            (64 << 10) - free
+        );
+        let Some(output) = in_own_mounts(&script) else {
+            return;
+        };
+        let (out, said) = (text(&output.stdout), text(&output.stderr));
+        assert!(out.contains(words), "{out}{said}");
+        assert!(out.ends_with("code 1\nfill\n"), "{out}{said}");
+        assert!(said.contains("No space left on device"), "{said}");
+        assert_eq!(fs::read_to_string(&steering).expect("read"), before);
+        assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+    }
+}
+
+#[test]
+fn what_lasts_for_a_while_is_undone_when_its_journal_has_gone() {
+    let root = cloud().write();
+    let place = path(root.path());
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let journal = root.path().join("run/onrush-tune.journal");
+    let gone = format!("rm {}", journal.display());
+    let unreadable = format!("{gone}; mkdir {}", journal.display());
+    for (command, expected) in [
+        (
+            gone,
+            "has gone while what this run has changed was in force",
+        ),
+        (unreadable, "has to be a file: remove that directory"),
+    ] {
+        let output = onrush(&["apply", "--root", place, "--for", &command]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+    }
+}
+
+#[test]
+fn what_others_have_undone_is_said_and_what_they_have_applied_stays() {
+    let root = cloud().write();
+    let place = path(root.path());
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let waiting = Command::new(program)
+        .args(["tune", "apply", "--root", place, "--confirm-within", "10m"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    wait_until("nothing was applied", || {
+        onrush(&["status", "--root", place])
+            .stdout
+            .starts_with(b"in force")
+    });
+    assert!(onrush(&["revert", "--root", place]).status.success());
+    let ended = waiting.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(3));
+    let said = text(&ended.stderr);
+    let expected = "has gone: what this run has changed was undone by somebody else, such as `onrush tune revert`";
+    assert!(said.contains(expected), "{said}");
+
+    let again = format!(
+        "{program} tune revert --root {place}; {program} tune apply --root {place}; exit 7"
+    );
+    let output = onrush(&["apply", "--root", place, "--for", &again]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("is another one by now: "), "{said}");
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "65535\n");
+    assert!(onrush(&["status", "--root", place]).status.success());
+}
+
+#[test]
+fn an_empty_journal_is_damaged_and_not_nothing_to_revert() {
+    let root = cloud().write();
+    let place = path(root.path());
+    let journal = root.path().join("run/onrush-tune.journal");
+    fs::create_dir_all(root.path().join("run")).expect("a directory");
+    fs::write(&journal, "").expect("written");
+    let status = onrush(&["status", "--root", place]);
+    assert_eq!(status.status.code(), Some(3));
+    let said = text(&status.stderr);
+    assert!(said.contains("the file is empty"), "{said}");
+    let reverted = onrush(&["revert", "--root", place]);
+    assert_eq!(reverted.status.code(), Some(3));
+    let words = text(&reverted.stdout);
+    assert!(
+        words.contains("damaged-1 cannot be read") && words.contains("the file is empty"),
+        "{words}"
+    );
+    fs::write(&journal, "").expect("written");
+    let applied = onrush(&["apply", "--root", place]);
+    assert!(text(&applied.stderr).contains("the file is empty"));
+    let reverted = onrush(&["revert", "--root", place]);
+    assert_eq!(reverted.status.code(), Some(3));
+    assert!(text(&reverted.stdout).contains("restored net.core.somaxconn"));
+}
+
+#[test]
+fn an_earlier_run_is_not_undone_by_one_that_the_journal_has_no_room_for() {
+    let root = cloud().write();
+    let place = path(root.path());
+    fs::create_dir_all(root.path().join("run")).expect("a directory");
+    let shown = root.path().join("proc/sys/net/core/somaxconn");
+    // White space ends the journal's last page, and the disk has no other.
+    let script = format!(
+        "mount -t tmpfs -o size=64k none {place}/run && cd {place}/run || exit
+         $0 tune apply --root {place} >/dev/null; j=onrush-tune.journal; size=$(stat -c %s $j)
+         truncate -s -1 $j; printf \"%$((4096 - size % 4096))s\\n\" '' >>$j; cat /dev/zero >fill
+         $0 tune apply --root {place} --role proxy --for true; echo code $?
+         $0 tune status --root {place} >/dev/null; echo code $?; cat {}",
+        shown.display()
+    );
+    let Some(output) = in_own_mounts(&script) else {
+        return;
+    };
+    let (out, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(said.contains("No space left on device"), "{out}{said}");
+    assert!(out.ends_with("code 1\ncode 0\n65535\n"), "{out}{said}");
+}
+
+#[test]
+fn a_run_without_changes_that_is_over_keeps_nothing_from_being_undone() {
+    let root = cloud().write();
+    let place = path(root.path());
+    let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let within = format!("{program} tune apply --root {place} --for true");
+    let outer = onrush(&["apply", "--root", place, "--for", &within]);
+    assert!(outer.status.success(), "{}", text(&outer.stderr));
+    assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+}
+
+#[test]
+fn a_command_that_a_signal_ends_is_told_apart_and_json_stays_one_document() {
+    let root = cloud().write();
+    let place = path(root.path());
+    let killed = onrush(&["apply", "--root", place, "--json", "--for", "kill -9 $$"]);
+    assert_eq!(killed.status.code(), Some(128 + 9));
+    serde_json::from_slice::<serde_json::Value>(&killed.stdout).expect("JSON");
+    assert!(text(&killed.stderr).contains("restored net.core.somaxconn"));
+    let nothing = onrush(&["revert", "--root", place, "--json"]);
+    assert_eq!(text(&nothing.stdout), "[]\n");
+}
+
+#[test]
+fn a_process_that_is_not_there_is_said_before_anything_is_read_of_it() {
+    let root = cloud().write();
+    let place = path(root.path());
+    let file = root.path().join("machine.json");
+    for verb in [&["plan"][..], &["snapshot", "-o", path(&file)]] {
+        let refused = onrush(&[verb, &["--root", place, "--pid", "4711"]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{verb:?}");
+        assert!(text(&refused.stderr).contains("there is no process 4711 here"));
+        assert!(!file.exists());
+    }
+}
