@@ -205,6 +205,10 @@ pub(crate) const RECHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How long a server on trial waits for a request that could be repeated, should it fail; then any will do.
 pub(crate) const TRIAL_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long requests that cannot be repeated avoid a server after a failure there, if there is another. What it had in flight
+/// when it died has failed by then.
+pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
+
 /// Servers that one request is sent to, or would have been if they had accepted a connection: in a group of which half
 /// has died in this moment, one request in 65,536 finds none.
 pub(crate) const SERVERS_TRIED_MAX: usize = 16;

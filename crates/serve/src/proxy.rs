@@ -28,6 +28,7 @@ pub(crate) mod absence;
 mod budget;
 mod eject;
 mod recheck;
+mod suspects;
 mod window;
 
 pub(crate) mod kept;

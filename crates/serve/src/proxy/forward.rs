@@ -159,7 +159,7 @@ impl Forward {
             && let Some(place) = group
                 .place_on(forward.sticks_to)
                 .or_else(|| group.place_on_trial(head.method, now))
-                .or_else(|| group.place(way.key, &[], now).ok())
+                .or_else(|| group.place_first(head.method, way.key, now).ok())
         {
             forward.errand = place.errand();
             forward.sent_on = forward.send_at_once(&place, group, head, input, asker)?;
@@ -447,8 +447,9 @@ async fn find_place(
     worker: &Worker,
 ) -> Result<Place, Unplaced> {
     let until = forward.deadline(&worker.core, worker.timeouts.queue);
+    let wanted = (forward.key, forward.tried());
     group
-        .place_patiently(forward.key, forward.tried(), &worker.core, until)
+        .place_patiently(forward.method, wanted, &worker.core, until)
         .await
 }
 

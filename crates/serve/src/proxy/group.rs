@@ -26,6 +26,7 @@ use super::kept::Kept;
 use super::queue::Queue;
 use super::roster::{At, Presence, Roster, Seat, Standing};
 use super::slow_start::SlowStart;
+use super::suspects::Suspects;
 use crate::limits::{LATENCY_MEMORY, POOL_SWEEP};
 use crate::passage::Asker;
 use crate::tls;
@@ -59,6 +60,7 @@ pub(crate) struct Group {
     budget: RefCell<Budget>,
     chance: Random,
     ejection: Option<Ejection>,
+    suspects: Suspects,
     /// Whether anybody wants to know how answers come.
     measures: Cell<bool>,
     /// A server on trial, or [`NOBODY`].
@@ -118,6 +120,7 @@ impl Group {
             budget: RefCell::new(Budget::new(upstream.retries.budget)),
             chance: Random::stream(seed, 1),
             ejection: Ejection::of(upstream, roster.seats().len()),
+            suspects: Suspects::default(),
             measures: Cell::new(false),
             on_trial: Cell::new(NOBODY),
             is_desperate: Cell::new(false),

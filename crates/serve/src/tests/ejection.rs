@@ -73,6 +73,41 @@ fn what_may_not_be_repeated_is_lost_where_it_was_in_flight_and_nowhere_else() {
 }
 
 #[test]
+fn a_server_that_has_just_failed_gets_no_request_that_cannot_be_repeated() {
+    on_simulated_cores(|site| async move {
+        let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
+        let (address, worker) = site.serve_worker(&plan(&[&bad, &good(&site), &bad]));
+        let mut client = site.connect(&address).await;
+        let mut failures = 0;
+        for (wait, failures_then) in [(0, 2), (2, 4)] {
+            site.core.sleep(Duration::from_secs(wait)).await;
+            for _ in 0..20 {
+                failures += usize::from(status(&mut client, POST).await == "502");
+            }
+            // One of each of the two places, and then the third is the only one that is asked.
+            assert_eq!(failures, failures_then);
+        }
+        assert!((0..3).all(|server| !worker.groups[0].is_out(server)));
+    });
+}
+
+#[test]
+fn where_all_servers_have_just_failed_requests_that_cannot_be_repeated_are_still_sent() {
+    on_simulated_cores(|site| async move {
+        let script = [Step::Read, send(OK), Step::Read, send(OK), Step::Read];
+        let servers = [(); 2].map(|()| site.upstream(&[&script]));
+        let (address, worker) = site.serve_worker(&plan(&[&servers[0], &servers[1]]));
+        let mut client = site.connect(&address).await;
+        let mut answered = 0;
+        for _ in 0..12 {
+            answered += usize::from(status(&mut client, POST).await == "200");
+        }
+        assert_eq!(answered, 8);
+        assert!((0..2).all(|server| !worker.groups[0].is_out(server)));
+    });
+}
+
+#[test]
 fn a_server_that_refuses_connections_is_out_at_once_and_back_when_it_accepts_them() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();

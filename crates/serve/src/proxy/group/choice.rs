@@ -55,6 +55,27 @@ pub(crate) enum Unplaced {
 }
 
 impl Group {
+    /// Chooses a server by `key` for a request that no server has had yet. One that cannot be repeated avoids servers that
+    /// have just failed others, as long as another in service has room.
+    ///
+    /// # Errors
+    /// As [`Group::place`].
+    #[inline]
+    pub(crate) fn place_first(
+        self: &Rc<Self>,
+        method: Method,
+        key: u64,
+        now: Instant,
+    ) -> Result<Place, Unplaced> {
+        if !method.is_idempotent()
+            && let Some(suspects) = self.suspects.at(now)
+            && let Some(place) = self.place_in_service(key, &suspects, now)
+        {
+            return Ok(place);
+        }
+        self.place(key, &[], now)
+    }
+
     /// Chooses a server by `key`, none of `avoid`: of those in service, and when a request has failed at all of them, of
     /// the backups and then of those that were taken out.
     ///
@@ -67,6 +88,26 @@ impl Group {
         avoid: &[u32],
         now: Instant,
     ) -> Result<Place, Unplaced> {
+        if let Some(place) = self.place_in_service(key, avoid, now) {
+            return Ok(place);
+        }
+        let balancer = self.balancer.borrow();
+        if avoid.is_empty() {
+            return Err(match balancer.len() {
+                0 => Unplaced::NoServer,
+                _ => Unplaced::Full,
+            });
+        }
+        if balancer.has_others_than(avoid) {
+            return Err(Unplaced::Full);
+        }
+        drop(balancer);
+        self.place_beyond(key, avoid)
+    }
+
+    /// Chooses one of the servers in service that has room, none of `avoid`.
+    #[inline]
+    fn place_in_service(self: &Rc<Self>, key: u64, avoid: &[u32], now: Instant) -> Option<Place> {
         if self.roster.version() != self.seen.get() {
             self.look(now);
         }
@@ -77,28 +118,15 @@ impl Group {
             latency: &|server| self.server(server).latency.borrow().value(now, self.decay),
             avoid,
         };
+        let errand = match self.is_desperate.get() {
+            false => Errand::Ordinary,
+            true => Errand::LastResort,
+        };
         loop {
-            let mut balancer = self.balancer.borrow_mut();
-            let Some(server) = balancer.choose(&question) else {
-                if avoid.is_empty() {
-                    return Err(match balancer.len() {
-                        0 => Unplaced::NoServer,
-                        _ => Unplaced::Full,
-                    });
-                }
-                if balancer.has_others_than(avoid) {
-                    return Err(Unplaced::Full);
-                }
-                drop(balancer);
-                return self.place_beyond(key, avoid);
-            };
-            let errand = match self.is_desperate.get() {
-                false => Errand::Ordinary,
-                true => Errand::LastResort,
-            };
+            let server = self.balancer.borrow_mut().choose(&question)?;
             // Another core may have taken the last connection since it was looked at.
             if let Some(place) = self.take(server, errand) {
-                return Ok(place);
+                return Some(place);
             }
         }
     }
@@ -201,11 +229,11 @@ impl Group {
         })
     }
 
-    /// [`Group::place`], waiting for room until `until`.
+    /// [`Group::place_first`], or [`Group::place`] when servers are to be avoided, waiting for room until `until`.
     pub(crate) async fn place_patiently(
         self: &Rc<Self>,
-        key: u64,
-        avoid: &[u32],
+        method: Method,
+        (key, avoid): (u64, &[u32]),
         core: &Core,
         until: Instant,
     ) -> Result<Place, Unplaced> {
@@ -215,10 +243,10 @@ impl Group {
             let is_next = ticket
                 .as_ref()
                 .map_or(self.queue.is_empty(), Ticket::is_first);
-            let placed = if is_next {
-                self.place(key, avoid, core.now())
-            } else {
-                Err(Unplaced::Full)
+            let placed = match avoid {
+                _ if !is_next => Err(Unplaced::Full),
+                [] => self.place_first(method, key, core.now()),
+                _ => self.place(key, avoid, core.now()),
             };
             match placed {
                 Err(Unplaced::Full) => {}

@@ -75,6 +75,9 @@ impl Group {
             && let Some(outcome) = failure.outcome(on)
             && !is_our_own(failure, worker)
         {
+            if outcome == eject::Outcome::Failed {
+                self.suspects.add(place.index(), worker.core.now());
+            }
             let at = (place.index(), place.errand());
             self.observe(at, outcome, Some(failure), worker);
         }

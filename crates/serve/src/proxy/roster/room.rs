@@ -70,6 +70,7 @@ mod tests {
     use std::time::Duration;
 
     use onrush_engine::{Core, Io, Setup, start};
+    use onrush_http::Method;
 
     use super::super::super::group::Group;
     use super::*;
@@ -97,7 +98,7 @@ mod tests {
                 core.clone().spawn(async move {
                     for _ in 0..ROUNDS {
                         let until = core.now_exact() + Duration::from_secs(100);
-                        let place = group.place_patiently(0, &[], &core, until).await;
+                        let place = group.place_patiently(Method::Get, (0, &[]), &core, until).await;
                         let place = place.expect("its turn comes");
                         core.pause().await;
                         drop(place);
