@@ -73,7 +73,7 @@ fn a_server_that_refuses_connections_costs_no_request() {
 }
 
 #[test]
-fn a_server_that_resets_costs_no_request_that_may_be_repeated() {
+fn a_server_that_resets_costs_no_request_that_may_be_repeated_and_then_no_other() {
     on_every_driver(|site| async move {
         let good = named(&site, "good");
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
@@ -83,14 +83,12 @@ fn a_server_that_resets_costs_no_request_that_may_be_repeated() {
             assert_eq!(body(&mut client, GET).await, "good");
         }
         assert_eq!(worker.meter.totals().failed(), 0);
+        // Nor one that may not, where it is known already.
         let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
-        let mut statuses = Vec::new();
         for _ in 0..4 {
-            statuses.push(ask(&mut client, post).await[9..12].to_owned());
+            assert_eq!(body(&mut client, post).await, "good");
         }
-        statuses.sort();
-        assert_eq!(statuses, ["200", "200", "502", "502"]);
-        assert_eq!(worker.meter.totals().failures(Class::Reset), 2);
+        assert_eq!(worker.meter.totals().failed(), 0);
     });
 }
 
