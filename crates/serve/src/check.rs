@@ -11,8 +11,8 @@ use onrush_config::plan::{Action, BasicAuth, FilePath, Route};
 use onrush_engine::{Errno, Error, Kind, Root, cpu, descriptors};
 
 use crate::access::Users;
+use crate::cores::cores;
 use crate::descriptors::Shares;
-use crate::server::cores;
 use crate::tls::Encryption;
 
 /// Something wrong with a file that a plan names, or worth a warning.

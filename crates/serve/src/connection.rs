@@ -24,12 +24,15 @@ use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
 use crate::respond::{Context, Writer};
-use crate::worker::{Answer, Worker};
+use crate::service::Service;
+use crate::site::Site;
+use crate::site::target::Answer;
+use crate::worker::Worker;
 
 /// A client's connection and what of it is half done.
 pub(crate) struct Connection {
     pub(crate) stream: Transport,
-    pub(crate) worker: Rc<Worker>,
+    pub(crate) service: Rc<Service>,
     client: Client,
     /// The request in hand.
     pub(crate) passage: Passage,
@@ -40,8 +43,8 @@ pub(crate) struct Connection {
     pub(crate) unread: BodyReader,
     /// How much of it is read at most; then the connection ends.
     pub(crate) unread_max: u64,
-    /// When the head that is arriving began to arrive.
-    head_since: Option<Instant>,
+    /// When the head that is arriving began to arrive; [`NOT_YET`] while none does. An `Option` would take twice the room.
+    head_since: Instant,
     /// No request of it has been forwarded yet.
     is_first: bool,
     /// The connection ends behind the answers that are written.
@@ -49,6 +52,9 @@ pub(crate) struct Connection {
     /// It ends with a reset, since the last answer is not whole and an orderly end would say that it is.
     pub(crate) resetting: bool,
 }
+
+/// Later than any head.
+const NOT_YET: Instant = Instant::from_nanoseconds(u64::MAX);
 
 /// What has to happen before the next request can be answered.
 enum Next {
@@ -68,6 +74,17 @@ enum Next {
     Close,
 }
 
+/// What a client sends next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expected {
+    /// More of a body that nobody wants.
+    Body,
+    /// More of a head.
+    Head,
+    /// Another request, if it likes.
+    Request,
+}
+
 /// Serves the `client` at the other end of `stream` until either side has had enough. `input` has come of it already.
 ///
 /// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
@@ -76,22 +93,25 @@ pub(crate) fn serve(
     stream: Transport,
     input: Input,
     client: Client,
-    worker: Rc<Worker>,
+    service: Rc<Service>,
 ) -> impl Future<Output = ()> {
-    worker.meter.connection();
-    let mut connection = Connection::new(stream, input, client, worker);
+    service.worker.meter.connection();
+    let mut connection = Connection::new(stream, input, client, service);
     async move {
         let end = connection.run().await;
-        connection.passage.end_with_client(end, &connection.worker);
+        let Connection {
+            passage, service, ..
+        } = &mut connection;
+        passage.end_with_client(end, &service.worker);
     }
 }
 
 impl Connection {
-    fn new(stream: Transport, input: Input, client: Client, worker: Rc<Worker>) -> Self {
-        let head_since = Some(worker.core.now());
+    fn new(stream: Transport, input: Input, client: Client, service: Rc<Service>) -> Self {
+        let head_since = service.worker.core.now();
         Self {
             stream,
-            worker,
+            service,
             client,
             passage: Passage::default(),
             input,
@@ -123,27 +143,27 @@ impl Connection {
                 // not have to keep it. The block that was used last is in the CPU's cache, which the connection's own
                 // memory is not.
                 Next::File(pieces) => {
-                    let core = self.worker.core.clone();
+                    let core = self.worker().core.clone();
                     core.in_block(pieces.send(self)).await?;
-                    self.passage.end(&self.worker);
+                    self.passage.end(&self.service.worker);
                 }
                 Next::Synthetic(answer) => {
-                    let core = self.worker.core.clone();
+                    let core = self.worker().core.clone();
                     core.in_block(answer.send(self)).await?;
-                    self.passage.end(&self.worker);
+                    self.passage.end(&self.service.worker);
                 }
                 Next::Forward(forward) => {
                     // By itself: what the exchange needed is given up before its tunnel begins.
-                    let core = self.worker.core.clone();
+                    let core = self.worker().core.clone();
                     let tunnel = core.in_block(forward::exchange(forward, self)).await?;
                     if let Some(tunnel) = tunnel {
                         return Box::pin(tunnel.run(self)).await;
                     }
-                    self.passage.end(&self.worker);
+                    self.passage.end(&self.service.worker);
                 }
                 Next::Verify(pending) => {
                     let outcome = Box::pin(self.verify(pending)).await?;
-                    self.passage.verified(outcome, &self.worker);
+                    self.passage.verified(outcome, &self.service.worker);
                 }
                 Next::Close => {
                     self.flush().await?;
@@ -186,7 +206,7 @@ impl Connection {
     fn answer_one(&mut self) -> Result<Option<Next>, Error> {
         let Self {
             stream,
-            worker,
+            service,
             client,
             passage,
             input,
@@ -197,6 +217,7 @@ impl Connection {
             is_first,
             ..
         } = self;
+        let worker = &service.worker;
         let mut slots = HeaderSlots::new();
         let head = match request::parse(input.bytes(), &mut slots, &worker.limits) {
             Parsed::Complete(head) => head,
@@ -215,6 +236,7 @@ impl Connection {
             }
             passage.keep_connection_fields(head.headers, worker);
         }
+        let site = passage.start(service);
         let has_body = head.framing != Framing::None;
         // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
         // where the next request would begin.
@@ -227,7 +249,7 @@ impl Connection {
             version: head.version,
             keep_alive,
         };
-        let chosen = choose(&head, worker, client, stream, passage)?;
+        let chosen = choose(&head, &site, worker, client, stream, passage)?;
         let asker = Asker {
             worker,
             client,
@@ -238,7 +260,7 @@ impl Connection {
             worker,
             stream,
             output,
-            edits: passage.answer_edits(worker, ""),
+            edits: passage.answer_edits(""),
         };
         let next = match chosen {
             Chosen::Fixed(fixed) => {
@@ -269,7 +291,7 @@ impl Connection {
                 let way = Way {
                     group,
                     is_first: *is_first,
-                    key: worker.groups[group].key(&head, asker),
+                    key: site.groups[group].key(&head, asker),
                 };
                 if let Some(mirror) = asker.target().and_then(|target| target.mirror) {
                     mirror::duplicate(mirror, &head, input.bytes(), asker);
@@ -294,7 +316,10 @@ impl Connection {
 
     /// Throws away what has arrived of a body that nobody wanted; whether all of it has.
     pub(crate) fn skip_unread(&mut self) -> bool {
-        match self.unread.skip(self.input.bytes(), &self.worker.limits) {
+        match self
+            .unread
+            .skip(self.input.bytes(), &self.service.worker.limits)
+        {
             Ok(bytes) => {
                 self.input.consume(bytes);
                 self.unread_max = self.unread_max.saturating_sub(bytes as u64);
@@ -304,7 +329,7 @@ impl Connection {
             }
             Err(_) => {
                 // Its answer is written already; all that is left is to end.
-                self.worker.meter.refusal();
+                self.worker().meter.refusal();
                 self.closing = true;
                 false
             }
@@ -314,32 +339,23 @@ impl Connection {
     /// The first `bytes` of the input were a request, which is dealt with.
     pub(crate) fn request_is_consumed(&mut self, bytes: usize) {
         self.input.consume(bytes);
-        self.head_since = None;
+        self.head_since = NOT_YET;
     }
 
     /// Waits for more of the client's bytes, as long as what it is sending may take. 0 is the end.
     async fn receive(&mut self) -> Result<usize, Error> {
-        let now = self.worker.core.now();
-        let timeouts = &self.worker.timeouts;
-        if !self.unread.is_complete() {
-            self.stream.set_deadline(Some(now + timeouts.client_body));
-            return self.stream.recv(&mut self.input).await;
-        }
-        // An empty line is what some clients send behind a body (RFC 9112 2.2), not the beginning of a head.
-        let is_idle = matches!(self.input.bytes(), b"" | b"\r" | b"\r\n");
-        let deadline = match self.head_since {
-            None if is_idle => now + timeouts.client_idle,
-            since => *self.head_since.insert(since.unwrap_or(now)) + timeouts.client_head,
-        };
-        self.stream.set_deadline(Some(deadline));
-        if is_idle {
-            return match self.stream.recv_unless_stopping(&mut self.input).await {
-                Err(Error {
-                    kind: Kind::Stopping,
-                    ..
-                }) => Box::pin(self.receive_last()).await,
-                received => received,
-            };
+        match self.expect_more() {
+            Expected::Body => return self.stream.recv(&mut self.input).await,
+            Expected::Head => {}
+            Expected::Request => {
+                return match self.stream.recv_unless_stopping(&mut self.input).await {
+                    Err(Error {
+                        kind: Kind::Stopping,
+                        ..
+                    }) => Box::pin(self.receive_last()).await,
+                    received => received,
+                };
+            }
         }
         match self.stream.recv(&mut self.input).await {
             Err(Error {
@@ -355,17 +371,40 @@ impl Connection {
         }
     }
 
+    /// Sets until when the client has to have sent more, and says what of. An idle connection must not keep its site, which
+    /// is why this is no part of what waits.
+    fn expect_more(&mut self) -> Expected {
+        let now = self.worker().core.now();
+        let timeouts = &self.service.site().timeouts;
+        // An empty line is what some clients send behind a body (RFC 9112 2.2), not the beginning of a head.
+        let is_idle = matches!(self.input.bytes(), b"" | b"\r" | b"\r\n");
+        let (expected, deadline) = if !self.unread.is_complete() {
+            (Expected::Body, now + timeouts.client_body)
+        } else if is_idle && self.head_since == NOT_YET {
+            (Expected::Request, now + timeouts.client_idle)
+        } else {
+            self.head_since = self.head_since.min(now);
+            let expected = match is_idle {
+                true => Expected::Request,
+                false => Expected::Head,
+            };
+            (expected, self.head_since + timeouts.client_head)
+        };
+        self.stream.set_deadline(Some(deadline));
+        expected
+    }
+
     /// [`Self::receive`] for a connection that is idle and is to end: a last request may still come, and after that it is
     /// told of the end.
     async fn receive_last(&mut self) -> Result<usize, Error> {
         // Asked of the deadline: remembered while it waits, it would cost memory of every idle connection.
-        let since = self.head_since.or_else(|| {
-            let deadline = self.stream.deadline()?;
-            Some(deadline.before(self.worker.timeouts.client_idle))
-        });
-        let since = since.unwrap_or_else(|| self.worker.core.now());
+        let since = match (self.head_since, self.stream.deadline()) {
+            (NOT_YET, Some(deadline)) => deadline.before(self.service.site().timeouts.client_idle),
+            (NOT_YET, None) => self.worker().core.now(),
+            (since, _) => since,
+        };
         self.stream
-            .set_deadline(Some(self.worker.idle_until(since)));
+            .set_deadline(Some(self.worker().idle_until(since)));
         match self.stream.recv(&mut self.input).await {
             Err(error) if error.kind == Kind::TimedOut => {}
             received => return received,
@@ -375,7 +414,7 @@ impl Connection {
             received => return received,
         }
         // Others wait for the descriptor of one that makes room.
-        if self.worker.stopping.get() {
+        if self.worker().stopping.get() {
             self.say_goodbye(Behind::Nothing).await?;
         }
         Ok(0)
@@ -393,14 +432,14 @@ impl Connection {
     /// Sends the answers written so far.
     pub(crate) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.stream
-            .set_send_patience(self.worker.timeouts.client_send);
+            .set_send_patience(self.service.site().timeouts.client_send);
         self.output.flush(&self.stream)
     }
 
     /// Answers what was no request. Nothing behind it can be understood.
     fn refuse_and_close(&mut self, refusal: Refusal) -> Result<(), Error> {
         self.closing = true;
-        self.worker.meter.refusal();
+        self.worker().meter.refusal();
         let context = Context {
             method: Method::Get,
             version: Version::Http11,
@@ -415,20 +454,24 @@ impl Connection {
         )
     }
 
+    pub(crate) fn worker(&self) -> &Rc<Worker> {
+        &self.service.worker
+    }
+
     /// Where the answer to the request in hand is written.
     pub(crate) fn writer(&mut self) -> Writer<'_> {
         Writer {
-            worker: &self.worker,
+            worker: &self.service.worker,
             stream: &self.stream,
             output: &mut self.output,
-            edits: self.passage.answer_edits(&self.worker, ""),
+            edits: self.passage.answer_edits(""),
         }
     }
 
     /// Who has sent the request in hand.
     pub(crate) fn asker(&self) -> Asker<'_> {
         Asker {
-            worker: &self.worker,
+            worker: &self.service.worker,
             client: &self.client,
             stream: &self.stream,
             passage: &self.passage,
@@ -441,7 +484,7 @@ impl Connection {
         let all_read = self.input.is_empty()
             && self.unread.is_complete()
             && !self.stream.is_spent()
-            && !self.worker.is_ending();
+            && !self.worker().is_ending();
         if all_read {
             return Ok(());
         }
@@ -453,7 +496,7 @@ impl Connection {
         // What is on its way has the time of the flush; only what comes after it is hurried.
         self.stream.shutdown().await?;
         self.stream
-            .set_deadline(Some(self.worker.linger_until(behind)));
+            .set_deadline(Some(self.worker().linger_until(behind)));
         let mut discarded = 0;
         while discarded < LINGER_BYTES {
             self.input.consume(self.input.bytes().len());
@@ -484,6 +527,7 @@ enum Chosen<'w, 'b> {
 /// When the core is out of buffers.
 fn choose<'w, 'b>(
     head: &RequestHead<'_, 'b>,
+    site: &'w Site,
     worker: &'w Worker,
     client: &Client,
     stream: &Transport,
@@ -493,7 +537,7 @@ fn choose<'w, 'b>(
         return Ok(Chosen::Refuse(501, "this is no tunnel"));
     }
     // RFC 9110 4.2.1, RFC 9112 3.3: it may mean a default host, but not where hosts are told apart.
-    if head.authority == Some("") && worker.routes.know_hosts() {
+    if head.authority == Some("") && site.routes.know_hosts() {
         return Ok(Chosen::Refuse(400, "an empty Host field"));
     }
     let path = match path::normalize(head.path) {
@@ -507,10 +551,10 @@ fn choose<'w, 'b>(
         passage,
     };
     let whence = || asker.whence(head.headers);
-    let Some(index) = worker.routes.choose(head, &path, whence) else {
+    let Some(index) = site.routes.choose(head, &path, whence) else {
         return Ok(Chosen::Refuse(404, "no route matches"));
     };
-    let route = worker.routes.route(index);
+    let route = site.routes.route(index);
     passage.begin(index);
     let target = &route.target;
     if let Answer::Forward(split) = &target.answer {
@@ -564,7 +608,9 @@ fn without_prefix<'b>(path: Cow<'b, [u8]>, prefix: &str) -> Cow<'b, [u8]> {
 mod tests {
     use super::*;
     use crate::client::Origin;
-    use crate::server::Shared;
+    use crate::crowd::Crowd;
+    use crate::descriptors::Shares;
+    use crate::harness::resources;
     use onrush_config::plan::{OneLiner, Plan};
     use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
     use onrush_http::forwarded::Scheme;
@@ -573,9 +619,10 @@ mod tests {
     fn an_idle_connection_costs_little_memory() {
         let core = Core::simulated(Simulation::with_seed(1));
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
-        let worker = Worker::new(core.clone(), &plan, &Shared::new(&plan).unwrap())
-            .ok()
-            .unwrap();
+        let crowd = Crowd::new(Shares::UNLIMITED);
+        let worker = Worker::new(core.clone(), &crowd, plan.timeouts.drain);
+        let site = Site::new(&worker, &plan, &resources(&plan)).ok().unwrap();
+        let service = Service::new(worker, site);
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let listener = Listener::new(&core, &claim).unwrap();
         let (address, client) = (claim.address().clone(), core.clone());
@@ -587,7 +634,7 @@ mod tests {
                 Transport::plain(stream),
                 Input::default(),
                 client,
-                worker,
+                service,
             ));
             // 1 KiB per idle connection leaves room for this, the socket's slot (200), its timer and its task entry.
             assert!(

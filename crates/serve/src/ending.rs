@@ -48,7 +48,7 @@ impl Worker {
         if !self.has_to_stop() {
             return since + CROWD_IDLE;
         }
-        let latest = self.stop_began.get() + self.timeouts.drain / 2;
+        let latest = self.stop_began.get() + self.drain.get() / 2;
         (since + STOP_IDLE).min(latest)
     }
 
@@ -63,7 +63,7 @@ impl Worker {
             return until;
         }
         // By itself, and not cut off at the end of everything.
-        until.min(self.stop_began.get() + self.timeouts.drain / 8 * 7)
+        until.min(self.stop_began.get() + self.drain.get() / 8 * 7)
     }
 
     /// The first bytes of a connection. 0 when it ends before, or stays silent until a stopping server has to end it.

@@ -14,9 +14,11 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation, Stream};
 
+use crate::crowd::Crowd;
 use crate::descriptors::Shares;
-use crate::server::{self, Shared};
-use crate::worker::Worker;
+use crate::server;
+use crate::service::Service;
+use crate::site::Resources;
 
 pub(crate) use calm::on_calm_cores;
 pub(crate) use script::{Outcome, Step, Upstream, forward, forward_calmly, forward_with, send};
@@ -206,20 +208,21 @@ impl Site {
     }
 
     /// The same, with a look behind the scenes.
-    pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Worker>) {
+    pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Service>) {
         self.serve_within(plan, Shares::UNLIMITED)
     }
 
     /// The same where the limit on open files has room for so much.
-    pub(crate) fn serve_within(&self, plan: &Plan, shares: Shares) -> (Address, Rc<Worker>) {
-        let shared = Shared::within(plan, shares).expect("the plan can be used");
+    pub(crate) fn serve_within(&self, plan: &Plan, shares: Shares) -> (Address, Rc<Service>) {
+        let resources = resources(plan);
+        let crowd = Crowd::new(shares);
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);
-        let worker =
-            server::prepare(&self.core, plan, &shared, claims).expect("the plan can be served");
+        let service = server::prepare(&self.core, plan, &resources, &crowd, claims);
+        let service = service.expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
-        (address, worker)
+        (address, service)
     }
 
     /// A server that the test plays itself.
@@ -246,6 +249,12 @@ impl Site {
         let stream = Stream::connect(&self.core, address, None).await;
         Peer::new(stream.expect("somebody listens"))
     }
+}
+
+/// What all cores share of a plan.
+pub(crate) fn resources(plan: &Plan) -> Resources {
+    let found = crate::check::read(plan).expect("a test has the files of its plan");
+    Resources::new(plan, found).expect("a thread for passwords")
 }
 
 fn claim() -> Claim {

@@ -5,7 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod cores;
 mod server;
+mod service;
+mod site;
+mod start_error;
 mod worker;
 
 mod crowd;
@@ -51,4 +55,5 @@ mod tests;
 pub use check::{Checked, Trouble, Unusable, check};
 pub use descriptors::Shares;
 pub use meter::{Class, Totals};
-pub use server::{Server, StartError};
+pub use server::Server;
+pub use start_error::StartError;

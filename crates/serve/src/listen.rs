@@ -13,6 +13,7 @@ use onrush_tls::{Acceptor, Transport};
 
 use crate::client::{Client, Origin};
 use crate::connection;
+use crate::service::Service;
 use crate::tls;
 use crate::worker::Worker;
 
@@ -44,23 +45,25 @@ impl Place {
     }
 }
 
-/// Gives a connection a task of its own.
-pub(crate) fn greet(stream: Stream, place: &Rc<Place>, worker: &Rc<Worker>) {
-    let core = &worker.core;
+/// Gives a connection, which came by the place of this index, a task of its own.
+pub(crate) fn greet(stream: Stream, place: usize, service: &Rc<Service>) {
+    let core = &service.worker.core;
+    let site = service.site();
+    let place = &site.places[place];
     if place.expects_introduction(&stream) {
         core.spawn(greet_introduced(
             stream,
             Rc::clone(place),
-            Rc::clone(worker),
+            Rc::clone(service),
         ));
         return;
     }
-    let worker = Rc::clone(worker);
+    let service = Rc::clone(service);
     match &place.acceptor {
         None => {
             let client = Client::new(Scheme::Http, Origin::OfSocket);
             let stream = Transport::plain(stream);
-            core.spawn(connection::serve(stream, Input::default(), client, worker));
+            core.spawn(connection::serve(stream, Input::default(), client, service));
         }
         Some(acceptor) => {
             let client = Client::new(Scheme::Https, Origin::OfSocket);
@@ -70,17 +73,17 @@ pub(crate) fn greet(stream: Stream, place: &Rc<Place>, worker: &Rc<Worker>) {
                 Input::default(),
                 acceptor,
                 client,
-                worker,
+                service,
             ));
         }
     }
 }
 
 /// The same for one that begins with the PROXY protocol.
-async fn greet_introduced(stream: Stream, place: Rc<Place>, worker: Rc<Worker>) {
-    let introduction = match introduction(&stream, &worker).await {
+async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>) {
+    let introduction = match introduction(&stream, &service).await {
         Ok(introduction) => introduction,
-        Err(why) => return why.account(&stream, &worker),
+        Err(why) => return why.account(&stream, &service.worker),
     };
     let Introduction {
         origin,
@@ -94,8 +97,8 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, worker: Rc<Worker>) 
     };
     let client = Client::new(scheme, origin);
     match &place.acceptor {
-        None => connection::serve(Transport::plain(stream), rest, client, worker).await,
-        Some(acceptor) => tls::serve(stream, rest, Arc::clone(acceptor), client, worker).await,
+        None => connection::serve(Transport::plain(stream), rest, client, service).await,
+        Some(acceptor) => tls::serve(stream, rest, Arc::clone(acceptor), client, service).await,
     }
 }
 
@@ -117,8 +120,9 @@ enum Unintroduced {
 }
 
 /// Reads the header, which must come as fast as a TLS handshake.
-async fn introduction(stream: &Stream, worker: &Worker) -> Result<Introduction, Unintroduced> {
-    let patience = worker.timeouts.tls_handshake;
+async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction, Unintroduced> {
+    let worker = &service.worker;
+    let patience = service.site().timeouts.tls_handshake;
     let deadline = worker.core.now() + patience;
     let mut input = Input::default();
     loop {

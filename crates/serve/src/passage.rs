@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::Header;
@@ -19,13 +20,18 @@ use crate::edits::Applied;
 use crate::hop::ConnectionFields;
 use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
 use crate::route::Whence;
+use crate::service::Service;
+use crate::site::Site;
+use crate::site::target::Target;
 use crate::variables::{Facts, SERVER_TO_COME};
-use crate::worker::{Target, Worker};
+use crate::worker::Worker;
 
 /// The request that a connection is busy with. Part of every connection's memory, so what few requests need is kept
 /// elsewhere.
 #[derive(Default)]
 pub(crate) struct Passage {
+    /// The site that it began with, from then to its end.
+    site: Option<Rc<Site>>,
     /// The index of its route; [`NONE`] without one.
     route: Index,
     /// The group that it is forwarded to.
@@ -103,6 +109,18 @@ const REQUEST_ID_BYTES: usize = 32;
 pub(crate) struct TooLong;
 
 impl Passage {
+    /// A request begins, or goes on, on the site that is in force when it begins.
+    #[inline]
+    pub(crate) fn start(&mut self, service: &Service) -> Rc<Site> {
+        Rc::clone(self.site.get_or_insert_with(|| service.site()))
+    }
+
+    /// The site of the request in hand.
+    #[inline]
+    pub(crate) fn site(&self) -> &Rc<Site> {
+        self.site.as_ref().expect("a request is in hand")
+    }
+
     /// A request takes the route with this index.
     #[inline]
     pub(crate) fn begin(&mut self, route: usize) {
@@ -125,6 +143,7 @@ impl Passage {
     /// The request is answered.
     #[inline]
     pub(crate) fn end(&mut self, worker: &Worker) {
+        self.site = None;
         self.route = NONE;
         if let Some(kept) = self.kept.take() {
             worker.spare_kept.put(kept);
@@ -165,7 +184,7 @@ impl Passage {
         write_hexadecimal(worker.chance.bits(), first);
         write_hexadecimal(worker.chance.bits(), second);
         if let Some(edits) = self
-            .target(worker)
+            .target()
             .and_then(|target| target.answer_edits.as_ref())
         {
             let asker = Asker {
@@ -219,40 +238,38 @@ impl Passage {
         self.kept.as_mut()?.verified.take()
     }
 
-    fn target<'w>(&self, worker: &'w Worker) -> Option<&'w Target> {
-        (self.route != NONE).then(|| &worker.routes.route(self.route.0 as usize).target)
+    /// How its route treats it.
+    pub(crate) fn target(&self) -> Option<&Target> {
+        let site = self.site.as_ref()?;
+        (self.route != NONE).then(|| &site.routes.route(self.route.0 as usize).target)
     }
 
     /// Whether a trailer of this name passes to its server.
-    pub(crate) fn request_keeps(&self, trailer: &[u8], worker: &Worker) -> bool {
+    pub(crate) fn request_keeps(&self, trailer: &[u8]) -> bool {
         let kept = self.kept.as_ref();
         !kept.is_some_and(|kept| kept.connection_fields.contain(trailer))
             && self
-                .target(worker)
+                .target()
                 .is_none_or(|target| target.rules.pass_trailer(trailer))
     }
 
     /// Whether a trailer of this name passes to the client, where the route's edits are applied.
-    pub(crate) fn answer_keeps(&self, trailer: &[u8], worker: &Worker) -> bool {
-        let edits = self.answer_edits(worker, "");
+    pub(crate) fn answer_keeps(&self, trailer: &[u8]) -> bool {
+        let edits = self.answer_edits("");
         let name = str::from_utf8(trailer).unwrap_or("");
         edits.is_none_or(|edits| !edits.drops(name))
     }
 
     /// Whether and how its route encodes answers.
     #[inline]
-    pub(crate) fn offer<'w>(&self, worker: &'w Worker) -> Option<&'w Offer> {
-        self.target(worker)?.offer.as_deref()
+    pub(crate) fn offer(&self) -> Option<&Offer> {
+        self.target()?.offer.as_deref()
     }
 
     /// The edits of the answer that `server` gives; its name is empty for an answer of our own.
     #[inline]
-    pub(crate) fn answer_edits<'a>(
-        &'a self,
-        worker: &'a Worker,
-        server: &'a str,
-    ) -> Option<Applied<'a>> {
-        let edits = self.target(worker)?.answer_edits.as_ref()?;
+    pub(crate) fn answer_edits<'a>(&'a self, server: &'a str) -> Option<Applied<'a>> {
+        let edits = self.target()?.answer_edits.as_ref()?;
         let lines = self.kept.as_ref().map_or(&[][..], |kept| &kept.lines);
         Some(edits.of_answer(lines, server))
     }
@@ -276,6 +293,10 @@ pub(crate) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
+    pub(crate) fn site(&self) -> &'a Rc<Site> {
+        self.passage.site()
+    }
+
     /// The address at the other end of the connection.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
         self.client.peer(self.stream).map(|(address, _)| address)
@@ -284,7 +305,7 @@ impl<'a> Asker<'a> {
     /// Whether what the peer says of others is believed.
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
-        self.client.is_trusted(&self.worker.trust, self.stream)
+        self.client.is_trusted(&self.site().trust, self.stream)
     }
 
     /// Where the request comes from: what its connection says, or what trusted proxies do.
@@ -339,28 +360,28 @@ impl<'a> Asker<'a> {
         if !self.is_trusted() {
             return None;
         }
-        Some(self.worker.trust.client(self.peer()?, headers))
+        Some(self.site().trust.client(self.peer()?, headers))
     }
 
     /// What the path begins with, as its route says.
     pub(crate) fn prefix(&self) -> &'a str {
         match self.passage.route {
             NONE => "",
-            Index(route) => self.worker.routes.route(route as usize).prefix(),
+            Index(route) => self.site().routes.route(route as usize).prefix(),
         }
     }
 
     /// How its route treats it.
     pub(crate) fn target(&self) -> Option<&'a Target> {
-        self.passage.target(self.worker)
+        self.passage.target()
     }
 
     /// The group that it goes to.
     pub(crate) fn group_name(&self) -> &'a str {
-        let names = &self.worker.group_names;
-        names
+        let groups = &self.site().groups;
+        groups
             .get(self.passage.group.0 as usize)
-            .map_or("", |name| name)
+            .map_or("", |group| &group.plan.name)
     }
 
     pub(crate) fn request_id(&self) -> &'a [u8] {

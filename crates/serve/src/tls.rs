@@ -16,6 +16,7 @@ use onrush_tls::{
 use crate::check::{Trouble, Troubles};
 use crate::client::Client;
 use crate::connection;
+use crate::service::Service;
 use crate::worker::Worker;
 
 /// What the addresses and the groups of a plan speak TLS with, in their order; `None` where they do not.
@@ -169,9 +170,10 @@ pub(crate) async fn serve(
     mut received: Input,
     acceptor: Arc<Acceptor>,
     client: Client,
-    worker: Rc<Worker>,
+    service: Rc<Service>,
 ) {
-    let patience = worker.timeouts.tls_handshake;
+    let worker = &service.worker;
+    let patience = service.site().timeouts.tls_handshake;
     let deadline = worker.core.now() + patience;
     if received.is_empty()
         && let Ok(0) = worker.first_bytes(&stream, &mut received, patience).await
@@ -183,7 +185,7 @@ pub(crate) async fn serve(
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
-        Ok(transport) => connection::serve(transport, Input::default(), client, worker).await,
+        Ok(transport) => connection::serve(transport, Input::default(), client, service).await,
         Err(error) => {
             worker.meter.handshake_failed();
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
@@ -197,7 +199,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Shakes hands with the server that is called `host`, by `until`.
+/// Shakes hands with the server that is called `host`, by `deadline`.
 ///
 /// # Errors
 /// Those of the connection; whatever else is wrong is written about and becomes one, too.
@@ -205,10 +207,9 @@ pub(crate) async fn connect(
     stream: Stream,
     connector: &Connector,
     host: &str,
-    until: Instant,
+    deadline: Instant,
     worker: &Worker,
 ) -> Result<Transport, Error> {
-    let deadline = until.min(worker.core.now_exact() + worker.timeouts.tls_handshake);
     Transport::connect(stream, connector, host, deadline)
         .await
         .map_err(|error| match error {

@@ -307,7 +307,7 @@ fn forward_on(
         let mut plan = upstream.plan();
         change(&mut plan);
         async move {
-            let (address, worker) = site.serve_worker(&plan);
+            let (address, service) = site.serve_worker(&plan);
             let mut client = site.connect(&address).await;
             let answer = without_dates(client.exchange(requests.as_bytes()).await);
             let own = upstream.address.to_string();
@@ -315,7 +315,7 @@ fn forward_on(
             let outcome = Outcome {
                 answer: answer.replace(&own, "SERVER"),
                 requests: upstream.requests(),
-                totals: worker.meter.totals(),
+                totals: service.worker.meter.totals(),
             };
             if let Some(before) = before.take() {
                 assert_eq!(before, outcome, "drivers differ");

@@ -119,14 +119,15 @@ impl Forward {
         input: &[u8],
     ) -> Result<Self, Error> {
         let worker = asker.worker;
-        let group = &worker.groups[way.group];
+        let site = asker.site();
+        let group = &site.groups[way.group];
         let now = worker.core.now();
         let mut forward = Self {
             place: None,
             sent_on: None,
             key: way.key,
             sticks_to: group.sticks_to(head),
-            until: match worker.timeouts.request {
+            until: match site.timeouts.request {
                 Some(timeout) => now + timeout,
                 None => FOREVER,
             },
@@ -147,7 +148,7 @@ impl Forward {
             expects_continue: head.expect_continue,
             wish: asker
                 .passage
-                .offer(worker)
+                .offer()
                 .map_or(Wish::default(), |offer| Wish::of(head, offer)),
             is_consumed: false,
             is_first: way.is_first,
@@ -397,8 +398,8 @@ pub(crate) async fn exchange(
     if !client.output.is_empty() {
         client.flush().await?;
     }
-    let worker = Rc::clone(&client.worker);
-    let group = Rc::clone(&worker.groups[forward.group as usize]);
+    let worker = Rc::clone(client.worker());
+    let group = Rc::clone(&client.passage.site().groups[forward.group as usize]);
     let progress = Progress::default();
     loop {
         let place = match forward.place.take() {
@@ -446,7 +447,7 @@ async fn find_place(
     group: &Rc<Group>,
     worker: &Worker,
 ) -> Result<Place, Unplaced> {
-    let until = forward.deadline(&worker.core, worker.timeouts.queue);
+    let until = forward.deadline(&worker.core, group.timeouts.queue);
     let wanted = (forward.key, forward.tried());
     group
         .place_patiently(forward.method, wanted, &worker.core, until)
@@ -481,7 +482,7 @@ async fn try_on(
             Some(SentOn::Trunk(ticket)) => {
                 match on_trunk(ticket, forward, client, to, progress).await {
                     Err(failure) if forward.survives(&failure, progress) => {
-                        client.worker.meter.retry();
+                        client.worker().meter.retry();
                         continue;
                     }
                     outcome => return outcome.map(|()| None),
@@ -489,7 +490,8 @@ async fn try_on(
             }
             None => {
                 let origin = origin(group, client);
-                let connected = pin!(group.connect(server, &origin, &client.worker, forward.until));
+                let connected =
+                    pin!(group.connect(server, &origin, client.worker(), forward.until));
                 let connected = unless_hung_up(&client.stream, connected).await;
                 let connected = connected.map_err(Failure::Client)?;
                 let transport = connected.map_err(Failure::Connect)?;
@@ -501,7 +503,7 @@ async fn try_on(
             transport,
             input: Input::default(),
         };
-        forward.is_sent_now(&client.worker.core);
+        forward.is_sent_now(&client.worker().core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
             Ok(done) if done.afterwards == Afterwards::Tunnel => return Ok(Some(link)),
             Ok(done) => {
@@ -511,12 +513,12 @@ async fn try_on(
                     && group.plan.reuse != Reuse::Never
                     && !forward.asks_for_tunnel
                 {
-                    server.pool.put(link.transport, client.worker.core.now());
+                    server.pool.put(link.transport, client.worker().core.now());
                 }
                 return Ok(None);
             }
             Err(failure) if is_reused && forward.survives(&failure, progress) => {
-                client.worker.meter.retry();
+                client.worker().meter.retry();
             }
             Err(failure) => {
                 failure.tell(&link.transport);
@@ -534,7 +536,7 @@ async fn on_trunk(
     to: (&Group, u32),
     progress: &Progress,
 ) -> Result<(), Failure> {
-    forward.is_sent_now(&client.worker.core);
+    forward.is_sent_now(&client.worker().core);
     let answer = unless_hung_up(&client.stream, ticket.answer()).await;
     let (transport, mut input) = match answer.map_err(Failure::Client)?? {
         trunk::Answer::Whole(input) => (None, input),
@@ -546,7 +548,7 @@ async fn on_trunk(
         forward,
         to,
         passage: &client.passage,
-        worker: &client.worker,
+        worker: &client.service.worker,
         server: transport.as_ref(),
         server_input: &mut input,
         client: &client.stream,
@@ -582,7 +584,7 @@ async fn attempt(
         forward,
         to,
         passage: &client.passage,
-        worker: &client.worker,
+        worker: &client.service.worker,
         server: Some(&link.transport),
         server_input: &mut link.input,
         client: &client.stream,
@@ -607,7 +609,7 @@ fn queue_request(
     rewrite::request(head, &server.authority, asker, &mut buffer);
     let arrived = &input[head.bytes..];
     let mut body = BodyReader::new(head.framing);
-    let keeps = |name: &[u8]| asker.passage.request_keeps(name, worker);
+    let keeps = |name: &[u8]| asker.passage.request_keeps(name);
     // A malformed body is left to the upload, which knows how to say so.
     let put = portion::put_whole(&mut body, arrived, &mut buffer, &worker.limits, &keeps);
     let queued = match put {
@@ -642,7 +644,7 @@ fn head_again<'h, 'b>(
     client: &'b Connection,
     slots: &'h mut HeaderSlots<'b>,
 ) -> RequestHead<'h, 'b> {
-    match request::parse(client.input.bytes(), slots, &client.worker.limits) {
+    match request::parse(client.input.bytes(), slots, &client.worker().limits) {
         Parsed::Complete(head) => head,
         Parsed::Partial | Parsed::Refused(_) => {
             unreachable!("it was complete when its route was chosen, and is still there")
@@ -663,7 +665,7 @@ async fn exchange_streaming(
     progress.body_left.set(body.left());
     let Connection {
         stream,
-        worker,
+        service,
         passage,
         input,
         output,
@@ -672,7 +674,7 @@ async fn exchange_streaming(
         ..
     } = client;
     let outcome = {
-        let (worker, client, server) = (&**worker, &*stream, &link.transport);
+        let (worker, client, server) = (&*service.worker, &*stream, &link.transport);
         let mut up = Upload {
             forward,
             passage,
@@ -727,7 +729,7 @@ fn fail(
     if let Failure::Client(error) = failure {
         return Err(error);
     }
-    let worker = Rc::clone(&client.worker);
+    let worker = Rc::clone(client.worker());
     let status = failure
         .status()
         .filter(|_| !progress.answer_has_begun.get());

@@ -5,11 +5,11 @@ mod evidence;
 mod server;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_config::plan::{Balance, HashKey, ProxyVersion, Upstream};
+use onrush_config::plan::{Balance, HashKey, ProxyVersion, Timeouts, Upstream};
 use onrush_engine::random::Random;
 use onrush_engine::{Address, Core, Errno, Error, Instant, Kind, Op, Stream};
 use onrush_http::forwarded::Scheme;
@@ -40,8 +40,10 @@ use server::identity;
 
 #[derive(Debug)]
 pub(crate) struct Group {
+    myself: Weak<Group>,
     /// As it was configured.
     pub(crate) plan: Upstream,
+    pub(crate) timeouts: Timeouts,
     pub(crate) queue: Queue,
     roster: Arc<Roster>,
     /// What speaks TLS with its servers, if they do.
@@ -79,11 +81,11 @@ impl Group {
     /// `seed` tells the cores apart.
     pub(crate) fn new(
         upstream: &Upstream,
+        timeouts: Timeouts,
         roster: &Arc<Roster>,
         connector: &Option<Arc<Connector>>,
-        seed: u64,
-        now: Instant,
-    ) -> Self {
+        (seed, now): (u64, Instant),
+    ) -> Rc<Self> {
         let mut servers = Vec::new();
         for (index, server) in upstream.servers.iter().enumerate() {
             let (_, seats) = roster.seats_of(index);
@@ -104,8 +106,10 @@ impl Group {
             })
             .collect();
         let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
-        let group = Self {
+        let group = Rc::new_cyclic(|myself| Self {
+            myself: Weak::clone(myself),
             plan: upstream.clone(),
+            timeouts,
             queue: Queue::new(upstream.queue_max, roster),
             seen: Cell::new(0),
             servers,
@@ -126,7 +130,7 @@ impl Group {
             is_desperate: Cell::new(false),
             roster: Arc::clone(roster),
             connector: connector.clone(),
-        };
+        });
         group.look(now);
         group
     }
@@ -284,7 +288,7 @@ impl Group {
         let Some(address) = server.address() else {
             return Err(Error::new(Op::Connect, Kind::Os(Errno::ADDRNOTAVAIL)));
         };
-        let connected_by = until.min(worker.core.now_exact() + worker.timeouts.connect);
+        let connected_by = until.min(worker.core.now_exact() + self.timeouts.connect);
         self.connect_to(&address, server, origin, worker, connected_by, until)
             .await
     }
@@ -318,7 +322,15 @@ impl Group {
             None => Ok(Transport::plain(stream)),
             // Boxed: requests to servers without TLS need not have room for it.
             Some(connector) => {
-                Box::pin(tls::connect(stream, connector, &server.host, until, worker)).await
+                let deadline = until.min(worker.core.now_exact() + self.timeouts.tls_handshake);
+                Box::pin(tls::connect(
+                    stream,
+                    connector,
+                    &server.host,
+                    deadline,
+                    worker,
+                ))
+                .await
             }
         }
     }
@@ -372,8 +384,9 @@ impl Group {
     }
 
     /// Looks after what changes by itself, until the core stops: closes connections that were idle for longer than
-    /// `idle_max`, and gives starting servers their growing share.
-    pub(crate) async fn look_after(self: Rc<Self>, core: Core, idle_max: Duration) {
+    /// their time, and gives starting servers their growing share.
+    pub(crate) async fn look_after(self: Rc<Self>, core: Core) {
+        let idle_max = self.timeouts.upstream_idle;
         while !core.is_stopping() {
             self.servers
                 .iter()

@@ -10,6 +10,12 @@ pub(crate) struct Kept {
     count: Cell<usize>,
 }
 
+/// Whoever keeps connections and files open that nobody uses.
+pub(crate) trait Keeper {
+    /// Closes them; how many there were.
+    fn give_up(&self) -> usize;
+}
+
 impl Kept {
     pub(crate) fn new(max: usize) -> Rc<Self> {
         Rc::new(Self {

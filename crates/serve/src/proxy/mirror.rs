@@ -51,7 +51,7 @@ pub(crate) fn duplicate(
     let Some(body) = whole_body(head, &input[head.bytes..], asker) else {
         return;
     };
-    let group = &worker.groups[mirror.upstream];
+    let group = &asker.site().groups[mirror.upstream];
     let name = &group.plan.name;
     if worker.mirrored.get() >= MIRRORED_MAX {
         let what = format_args!("{name} got no copy: {MIRRORED_MAX} are under way");
@@ -96,7 +96,7 @@ fn whole_body<'b>(
     asker: Asker<'_>,
 ) -> Option<Cow<'b, [u8]>> {
     let worker = asker.worker;
-    let keeps = |name: &[u8]| asker.passage.request_keeps(name, worker);
+    let keeps = |name: &[u8]| asker.passage.request_keeps(name);
     let mut reader = BodyReader::new(head.framing);
     let passing = reader.pass(arrived, &worker.limits, &keeps).ok()?;
     if passing.surplus.is_empty() {
@@ -171,7 +171,7 @@ impl Duplicate {
 
     /// Sends the copy, and reads the answer as far as that keeps the connection good.
     async fn attempt(&self, transport: Transport) -> Result<(), Failure> {
-        let (core, timeouts) = (&self.worker.core, &self.worker.timeouts);
+        let (core, timeouts) = (&self.worker.core, &self.group.timeouts);
         transport.set_send_patience(timeouts.upstream_body);
         transport.queue(Rc::clone(&self.request));
         transport.flush().await.map_err(Failure::Unanswered)?;

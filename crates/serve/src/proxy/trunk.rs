@@ -25,6 +25,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use onrush_config::plan::Timeouts;
 use onrush_engine::{BUFFER_BYTES, Buffer, Error, Input, Instant};
 use onrush_http::body::BodyReader;
 use onrush_http::proxy_protocol::Origin;
@@ -50,8 +51,8 @@ pub(crate) struct Trunk {
     state: RefCell<State>,
 }
 
-#[derive(Default)]
 struct State {
+    timeouts: Timeouts,
     /// Requests that are written and not handed to the transport.
     written: VecDeque<Buffer>,
     /// Those that wait for their answers, the oldest first.
@@ -123,7 +124,7 @@ impl Trunks {
             Some(trunk) => Rc::clone(trunk),
             None => {
                 let trunk = Rc::new(Trunk {
-                    state: RefCell::default(),
+                    state: RefCell::new(State::new(group.timeouts)),
                 });
                 all.push(Rc::clone(&trunk));
                 let worker = asker.worker.myself();
@@ -252,13 +253,25 @@ impl Trunk {
 }
 
 impl State {
+    fn new(timeouts: Timeouts) -> Self {
+        Self {
+            timeouts,
+            written: VecDeque::new(),
+            waiting: VecDeque::new(),
+            requests: Vec::new(),
+            unused: Vec::new(),
+            deadline: None,
+            task: None,
+            closed: false,
+        }
+    }
+
     /// Sets when the head of the oldest request's answer has to be here, counted from now; without requests, when the
     /// connection has been idle for too long.
     fn oldest_has_changed(&mut self, worker: &Worker) {
-        let timeouts = &worker.timeouts;
         let wait = match self.waiting.is_empty() {
-            true => timeouts.upstream_idle,
-            false => timeouts.upstream_first_byte,
+            true => self.timeouts.upstream_idle,
+            false => self.timeouts.upstream_first_byte,
         };
         self.wait_for(wait, worker);
     }
@@ -384,7 +397,8 @@ fn cut_apart(
             Extent::Unknown => return Ok(()),
             Extent::Partial => {
                 let mut state = trunk.state.borrow_mut();
-                state.wait_for(worker.timeouts.upstream_body, worker);
+                let wait = state.timeouts.upstream_body;
+                state.wait_for(wait, worker);
                 return Ok(());
             }
             Extent::Whole(bytes) if bytes == input.bytes().len() => {

@@ -35,9 +35,9 @@ pub(crate) enum Stopped {
 impl Upload<'_> {
     /// Sends the head that is queued already and the whole body behind it.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
-        let (core, timeouts) = (&self.worker.core, &self.worker.timeouts);
+        let (core, timeouts) = (&self.worker.core, &self.passage.site().timeouts);
         let (passage, worker) = (self.passage, self.worker);
-        let keeps = |name: &[u8]| passage.request_keeps(name, worker);
+        let keeps = |name: &[u8]| passage.request_keeps(name);
         let mut output = Output::default();
         loop {
             if !self.input.is_empty() {

@@ -400,13 +400,16 @@ async fn send_range(
 ) -> Result<(), Error> {
     let Connection {
         stream,
-        worker,
+        service,
+        passage,
         output,
         ..
     } = connection;
+    let worker = &service.worker;
+    let patience = passage.site().timeouts.client_send;
     let mut offset = range.start;
     while offset < range.end {
-        stream.set_deadline(Some(worker.core.now() + worker.timeouts.client_send));
+        stream.set_deadline(Some(worker.core.now() + patience));
         let left = range.end - offset;
         match output.flush_file(stream, file, offset, left).await {
             Ok(sent) => offset += sent,
@@ -432,7 +435,7 @@ async fn send_encoded(
     let mut offset = 0;
     let mut in_a_turn = 0;
     while offset < length {
-        let worker = &connection.worker;
+        let worker = &connection.service.worker;
         let mut buffer = worker.core.buffer()?;
         let piece = buffer.spare();
         let bytes = piece.len().min((length - offset) as usize);
@@ -452,7 +455,7 @@ async fn send_encoded(
             in_a_turn = 0;
             // The client gets what there is, or is found to be gone, before more is spent on it.
             connection.flush().await?;
-            connection.worker.core.pause().await;
+            connection.worker().core.pause().await;
         }
     }
     let Connection { stream, output, .. } = connection;

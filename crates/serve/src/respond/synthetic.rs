@@ -267,7 +267,7 @@ impl Synthetic {
         let is_followed = !connection.input.is_empty();
         let persists = query.persists(request, may_persist)
             && !connection
-                .worker
+                .worker()
                 .ends_with_this(is_followed, &connection.stream);
         connection.closing = !persists;
         let context = Context {
@@ -279,7 +279,7 @@ impl Synthetic {
         send_body(query, &Body::of(query, request), connection).await?;
         if !query.pause.is_zero() {
             connection.flush().await?;
-            let core = &connection.worker.core;
+            let core = &connection.worker().core;
             core.sleep_unless_stopping(query.pause).await;
         }
         match query.idle {
@@ -316,7 +316,7 @@ async fn read_body(most: u64, connection: &mut Connection) -> Result<bool, Error
         match take_body(most - read, connection) {
             Ok(bytes) => read += bytes,
             Err(refusal) => {
-                connection.worker.meter.refusal();
+                connection.worker().meter.refusal();
                 return refuse_body(refusal, connection);
             }
         }
@@ -324,8 +324,8 @@ async fn read_body(most: u64, connection: &mut Connection) -> Result<bool, Error
             return Ok(true);
         }
         connection.flush().await?;
-        let timeout = connection.worker.timeouts.client_body;
-        let deadline = connection.worker.core.now() + timeout;
+        let timeout = connection.passage.site().timeouts.client_body;
+        let deadline = connection.worker().core.now() + timeout;
         connection.stream.set_deadline(Some(deadline));
         match connection.stream.recv(&mut connection.input).await {
             Ok(0) => {
@@ -344,7 +344,7 @@ async fn read_body(most: u64, connection: &mut Connection) -> Result<bool, Error
 
 /// Consumes what has arrived of the body, until it is more than `most`.
 fn take_body(most: u64, connection: &mut Connection) -> Result<u64, Refusal> {
-    let limits = &connection.worker.limits;
+    let limits = &connection.service.worker.limits;
     let mut taken = 0;
     while taken < most {
         let step = connection
@@ -380,7 +380,7 @@ async fn wait(time: Duration, connection: &mut Connection) -> Result<Duration, E
     if !connection.output.is_empty() {
         connection.flush().await?;
     }
-    let core = &connection.worker.core;
+    let core = &connection.worker().core;
     let since = core.now_exact();
     unless_hung_up(&connection.stream, core.sleep(time)).await?;
     Ok(core.now_exact() - since)
@@ -409,7 +409,7 @@ async fn send_body(query: &Query, body: &Body, connection: &mut Connection) -> R
         }
         if this_turn >= SYNTHETIC_BYTES_PER_TURN {
             this_turn = 0;
-            connection.worker.core.pause().await;
+            connection.worker().core.pause().await;
         }
     }
     connection.output.put(&connection.stream, body.end)
@@ -421,7 +421,7 @@ async fn wait_for_next(idle: Duration, connection: &mut Connection) -> Result<()
     if !connection.input.is_empty() || !connection.unread.is_complete() {
         return Ok(());
     }
-    let deadline = connection.worker.core.now() + idle;
+    let deadline = connection.worker().core.now() + idle;
     connection.stream.set_deadline(Some(deadline));
     let received = connection
         .stream

@@ -42,13 +42,13 @@ fn is_used(change: fn(&mut Group)) {
     on_every_driver(move |site| async move {
         let mut plan = plan(&site);
         change(&mut plan.upstreams[0]);
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         for turn in 0..40 {
             let answer = ask(&mut client, [GET, POST][turn % 2]).await;
             assert!(answer.ends_with("\r\n\r\nbackup"), "{turn}: {answer}");
         }
-        assert_eq!(worker.meter.totals().failed(), 0);
+        assert_eq!(service.worker.meter.totals().failed(), 0);
     });
 }
 
@@ -200,13 +200,13 @@ fn a_server_that_is_back_takes_over_from_them() {
         let ServerAddress::Ip(gone) = plan.upstreams[0].servers[0].address else {
             unreachable!("it is an address");
         };
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         assert!(ask(&mut client, GET).await.ends_with("backup"));
         let listener = site.listen_again(gone);
         let main = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmain";
         let _main = site.upstream_on(listener, gone, &[&[Step::Read, send(main), Step::Again]]);
-        site.until("its return", || !worker.groups[0].is_out(0))
+        site.until("its return", || !service.group(0).is_out(0))
             .await;
         for _ in 0..4 {
             assert!(ask(&mut client, POST).await.ends_with("main"));

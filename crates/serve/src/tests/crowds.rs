@@ -31,7 +31,7 @@ fn room_for(clients: usize) -> Shares {
 #[test]
 fn all_of_more_clients_than_there_is_room_for_are_answered() {
     on_every_driver(|site| async move {
-        let (address, worker) = site.serve_within(&fixed(), room_for(3));
+        let (address, service) = site.serve_within(&fixed(), room_for(3));
         let mut clients = Vec::new();
         for _ in 0..10 {
             let client = site.connect(&address).await;
@@ -42,7 +42,7 @@ fn all_of_more_clients_than_there_is_room_for_are_answered() {
         for client in &mut clients {
             let answer = client.receive_message().await;
             assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
-            assert!(worker.crowd.allowance.held() <= 4);
+            assert!(service.worker.crowd.allowance.held() <= 4);
         }
     });
 }
@@ -89,7 +89,7 @@ fn no_more_idle_connections_to_servers_are_kept_than_there_is_room_for() {
     on_every_driver(|site| async move {
         let once: &[Step] = &[Step::Read, send(OK), Step::WaitForEnd];
         let upstream = site.upstream(&[once, once, once]);
-        let (address, worker) = site.serve_within(&upstream.plan(), room_for(3));
+        let (address, service) = site.serve_within(&upstream.plan(), room_for(3));
         let mut clients = Vec::new();
         for _ in 0..3 {
             let client = site.connect(&address).await;
@@ -99,7 +99,12 @@ fn no_more_idle_connections_to_servers_are_kept_than_there_is_room_for() {
         for client in &mut clients {
             client.receive_message().await;
         }
-        let idle: usize = worker.groups.iter().map(|group| group.give_up_idle()).sum();
+        let idle: usize = service
+            .site()
+            .groups
+            .iter()
+            .map(|group| group.give_up_idle())
+            .sum();
         assert!(idle <= 1, "{idle} are kept");
     });
 }

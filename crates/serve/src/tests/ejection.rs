@@ -40,7 +40,7 @@ async fn status(client: &mut Peer, request: &str) -> String {
 async fn answered_of(site: &Site, request: &str, clients: usize) -> usize {
     let in_flight = clients / 2;
     let bad = site.upstream(&[&[Step::Read, Step::WaitForConnections(in_flight), Step::Reset]]);
-    let (address, worker) = site.serve_worker(&plan(&[&bad, &good(site)]));
+    let (address, service) = site.serve_worker(&plan(&[&bad, &good(site)]));
     let mut peers = Vec::new();
     for _ in 0..clients {
         let peer = site.connect(&address).await;
@@ -51,9 +51,9 @@ async fn answered_of(site: &Site, request: &str, clients: usize) -> usize {
     for peer in &mut peers {
         answered += usize::from(&peer.receive_text().await[9..12] == "200");
     }
-    let lost = worker.meter.totals().failures(Class::Reset);
+    let lost = service.worker.meter.totals().failures(Class::Reset);
     assert_eq!(lost as usize, clients - answered);
-    assert!(worker.groups[0].is_out(0), "it has been noticed");
+    assert!(service.group(0).is_out(0), "it has been noticed");
     answered
 }
 
@@ -76,7 +76,7 @@ fn what_may_not_be_repeated_is_lost_where_it_was_in_flight_and_nowhere_else() {
 fn a_server_that_has_just_failed_gets_no_request_that_cannot_be_repeated() {
     on_simulated_cores(|site| async move {
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
-        let (address, worker) = site.serve_worker(&plan(&[&bad, &good(&site), &bad]));
+        let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site), &bad]));
         let mut client = site.connect(&address).await;
         let mut failures = 0;
         for (wait, failures_then) in [(0, 2), (2, 4)] {
@@ -87,7 +87,7 @@ fn a_server_that_has_just_failed_gets_no_request_that_cannot_be_repeated() {
             // One of each of the two places, and then the third is the only one that is asked.
             assert_eq!(failures, failures_then);
         }
-        assert!((0..3).all(|server| !worker.groups[0].is_out(server)));
+        assert!((0..3).all(|server| !service.group(0).is_out(server)));
     });
 }
 
@@ -96,14 +96,14 @@ fn where_all_servers_have_just_failed_requests_that_cannot_be_repeated_are_still
     on_simulated_cores(|site| async move {
         let script = [Step::Read, send(OK), Step::Read, send(OK), Step::Read];
         let servers = [(); 2].map(|()| site.upstream(&[&script]));
-        let (address, worker) = site.serve_worker(&plan(&[&servers[0], &servers[1]]));
+        let (address, service) = site.serve_worker(&plan(&[&servers[0], &servers[1]]));
         let mut client = site.connect(&address).await;
         let mut answered = 0;
         for _ in 0..12 {
             answered += usize::from(status(&mut client, POST).await == "200");
         }
         assert_eq!(answered, 8);
-        assert!((0..2).all(|server| !worker.groups[0].is_out(server)));
+        assert!((0..2).all(|server| !service.group(0).is_out(server)));
     });
 }
 
@@ -115,13 +115,13 @@ fn a_server_that_refuses_connections_is_out_at_once_and_back_when_it_accepts_the
         let other = good(&site);
         let mut plan = plan(&[&other, &other]);
         plan.upstreams[0].servers[0].address = ServerAddress::Ip(gone);
-        let (address, worker) = site.serve_worker(&plan);
-        let group = &worker.groups[0];
+        let (address, service) = site.serve_worker(&plan);
+        let group = &service.group(0);
         let mut client = site.connect(&address).await;
         for _ in 0..20 {
             assert_eq!(status(&mut client, POST).await, "200");
         }
-        let totals = worker.meter.totals();
+        let totals = service.worker.meter.totals();
         assert_eq!((totals.failed(), totals.retried), (0, 1));
         assert!(group.is_out(0));
         let listener = site.listen_again(gone);
@@ -146,13 +146,13 @@ fn with_eject_false_each_request_finds_another_server_by_itself() {
         for server in 0..2 {
             plan.upstreams[0].servers[server].address = ServerAddress::Ip(gone);
         }
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         for _ in 0..60 {
             assert_eq!(status(&mut client, POST).await, "200");
         }
-        assert_eq!(worker.meter.totals().failed(), 0);
-        assert!(!worker.groups[0].is_out(0));
+        assert_eq!(service.worker.meter.totals().failed(), 0);
+        assert!(!service.group(0).is_out(0));
     });
 }
 
@@ -182,7 +182,7 @@ fn where_retries_are_off_a_refused_connection_is_an_answer() {
 fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
     on_simulated_cores(|site| async move {
         let bad = site.upstream(&[&[Step::Read]]);
-        let (address, worker) = site.serve_worker(&plan(&[&bad, &good(&site)]));
+        let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site)]));
         let mut client = site.connect(&address).await;
         for _ in 0..40 {
             assert_eq!(status(&mut client, GET).await, "200");
@@ -197,8 +197,8 @@ fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
             }
             assert_eq!(requests(), seen);
         }
-        assert!(worker.groups[0].is_out(0));
-        assert_eq!(worker.meter.totals().failed(), 0);
+        assert!(service.group(0).is_out(0));
+        assert_eq!(service.worker.meter.totals().failed(), 0);
     });
 }
 
@@ -209,17 +209,17 @@ fn a_server_that_answers_the_one_request_is_back() {
         let alive = [Step::Read, send(OK), Step::Again];
         // Five failures and two looks at whether it takes connections.
         let bad = site.upstream(&[&dead, &dead, &dead, &dead, &dead, &dead, &dead, &alive]);
-        let (address, worker) = site.serve_worker(&plan(&[&bad, &good(&site)]));
+        let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site)]));
         let mut client = site.connect(&address).await;
         for _ in 0..20 {
             assert_eq!(status(&mut client, GET).await, "200");
         }
-        assert!(worker.groups[0].is_out(0));
+        assert!(service.group(0).is_out(0));
         site.core.sleep(Duration::from_secs(12)).await;
         for _ in 0..2 {
             assert_eq!(status(&mut client, GET).await, "200");
         }
-        assert!(!worker.groups[0].is_out(0));
+        assert!(!service.group(0).is_out(0));
     });
 }
 
@@ -257,12 +257,12 @@ fn when_all_servers_were_gone_the_first_that_is_back_gets_the_next_request() {
         let mut plan = plan(&[&some, &some]);
         plan.upstreams[0].servers[0].address = ServerAddress::Ip(one);
         plan.upstreams[0].servers[1].address = ServerAddress::Ip(other);
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         for _ in 0..10 {
             assert_eq!(status(&mut client, GET).await, "502");
         }
-        let is_out = |server| worker.groups[0].is_out(server);
+        let is_out = |server| service.group(0).is_out(server);
         let (back, at) = match (is_out(0), is_out(1)) {
             (true, false) => (0, one),
             (false, true) => (1, other),
@@ -286,10 +286,10 @@ fn a_request_goes_through_so_many_servers_and_no_more() {
         });
         plan.upstreams[0].servers = gone.collect();
         plan.upstreams[0].eject = None;
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         assert_eq!(status(&mut client, GET).await, "502");
-        let totals = worker.meter.totals();
+        let totals = service.worker.meter.totals();
         assert_eq!(totals.retried as usize + 1, SERVERS_TRIED_MAX);
         assert_eq!(totals.failures(Class::Connect), 1);
     });
@@ -304,7 +304,7 @@ fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
             cookie: "srv".into(),
             age_max: None,
         });
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         client.send(GET.as_bytes()).await;
         let answer = client.receive_text().await;
@@ -312,7 +312,8 @@ fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
         let cookie = &cookie[..cookie.find(';').expect("attributes")];
         let its = u32::from(one.connections() == 0);
         let terms = Terms::from(&Eject::default());
-        let roster = worker.groups[0].roster();
+        let group = service.group(0);
+        let roster = group.roster();
         let out = roster.take_out(its, Cause::Unreliable, &terms, site.core.now());
         assert!(out.is_some());
         let request = format!("GET / HTTP/1.1\r\nHost: h\r\nCookie: srv={cookie}\r\n\r\n");
@@ -335,12 +336,12 @@ fn statuses_are_no_reason_unless_they_are_asked_for() {
         ] {
             let mut plan = plan(&[&failing, &good(&site)]);
             plan.upstreams[0].eject = eject;
-            let (address, worker) = site.serve_worker(&plan);
+            let (address, service) = site.serve_worker(&plan);
             let mut client = site.connect(&address).await;
             for _ in 0..20 {
                 status(&mut client, GET).await;
             }
-            assert_eq!(worker.groups[0].is_out(0), is_out, "{eject:?}");
+            assert_eq!(service.group(0).is_out(0), is_out, "{eject:?}");
         }
     });
 }

@@ -439,7 +439,7 @@ fn a_server_that_stops_within_its_answer_leaves_an_encoded_one_unfinished() {
         let answer = sized("Content-Type: text/plain\r\n", &text(50_000));
         let half = Step::Send(answer[..30_000].to_vec());
         let upstream = site.upstream(&[&[Step::Read, half]]);
-        let (address, worker) = site.serve_worker(&encoding_plan(&upstream));
+        let (address, service) = site.serve_worker(&encoding_plan(&upstream));
         let request = request("GET", "Accept-Encoding: gzip\r\n");
         let bytes = site
             .connect(&address)
@@ -449,7 +449,7 @@ fn a_server_that_stops_within_its_answer_leaves_an_encoded_one_unfinished() {
         let (answer, _) = Received::first(&bytes, Method::Get);
         assert_eq!(answer.coding(), Some(Coding::Gzip));
         assert!(!answer.is_whole);
-        assert_eq!(worker.encoders.idle(), 1, "its encoder is free");
+        assert_eq!(service.worker.encoders.idle(), 1, "its encoder is free");
     });
 }
 
@@ -459,8 +459,8 @@ fn answers_go_as_they_are_while_memory_for_encoders_is_spent() {
         let content = text(5000);
         let answer = sized("Content-Type: text/plain\r\n", &content);
         let upstream = site.upstream(&[&[Step::Read, Step::Send(answer), Step::Again]]);
-        let (address, worker) = site.serve_worker(&encoding_plan(&upstream));
-        let pool: &Rc<Pool> = &worker.encoders;
+        let (address, service) = site.serve_worker(&encoding_plan(&upstream));
+        let pool: &Rc<Pool> = &service.worker.encoders;
         let lent: Vec<Encoding> =
             std::iter::from_fn(|| Encoding::begin(pool, Coding::Brotli)).collect();
         let request = request("GET", "Accept-Encoding: br\r\n");

@@ -179,11 +179,11 @@ fn an_answer_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
         on_every_driver(move |site| {
             let upstream = site.upstream(&[&case]);
             async move {
-                let (address, worker) = site.serve_worker(&upstream.plan());
+                let (address, service) = site.serve_worker(&upstream.plan());
                 let mut client = site.connect(&address).await;
                 client.send(GET.repeat(2).as_bytes()).await;
                 assert_eq!(client.receive_answer(Method::Get).await, None);
-                assert_eq!(worker.meter.totals().failed(), 1);
+                assert_eq!(service.worker.meter.totals().failed(), 1);
                 assert_eq!(
                     upstream.requests().concat().len(),
                     1,
@@ -210,13 +210,13 @@ fn a_cut_answer_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
         on_every_driver(move |site| {
             let upstream = site.upstream(&[&script]);
             async move {
-                let (address, worker) = site.serve_worker(&upstream.plan());
+                let (address, service) = site.serve_worker(&upstream.plan());
                 let mut client = site.connect(&address).await;
                 client.send(b"GET / HTTP/1.0\r\n\r\n").await;
                 let (received, is_reset) = client.receive_all_or_reset().await;
                 // The reset may overtake the head of the answer, and then there is nothing that could look whole.
                 assert!(is_reset, "{}", received.escape_ascii());
-                assert_eq!(worker.meter.totals().failed(), 1);
+                assert_eq!(service.worker.meter.totals().failed(), 1);
             }
         });
     }
@@ -226,7 +226,7 @@ fn a_cut_answer_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
 fn a_malformed_body_is_the_clients_fault() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::WaitForEnd]]);
-        let (address, worker) = site.serve_worker(&upstream.plan());
+        let (address, service) = site.serve_worker(&upstream.plan());
         let mut client = site.connect(&address).await;
         client
             .send(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n")
@@ -234,7 +234,7 @@ fn a_malformed_body_is_the_clients_fault() {
         let answer = client.receive_text().await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-        let totals = worker.meter.totals();
+        let totals = service.worker.meter.totals();
         assert_eq!(
             (totals.requests, totals.refused, totals.failed()),
             (1, 1, 0)

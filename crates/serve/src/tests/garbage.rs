@@ -51,7 +51,7 @@ fn what_is_no_request_is_refused_and_its_connection_ends() {
         ("GET / HTTP/1.1\r\nHost: h\r\nExpect: magic\r\n\r\n", 417),
     ] {
         on_every_driver(move |site| async move {
-            let (address, worker) = site.serve_worker(&fixed());
+            let (address, service) = site.serve_worker(&fixed());
             let mut other = site.connect(&address).await;
             other.send(&GET.as_bytes()[..20]).await;
             let mut client = site.connect(&address).await;
@@ -69,7 +69,7 @@ fn what_is_no_request_is_refused_and_its_connection_ends() {
             assert_eq!(client.receive_all().await, b"", "{garbage}");
             other.send(&GET.as_bytes()[20..]).await;
             assert!(other.receive_text().await.starts_with("HTTP/1.1 200 "));
-            let totals = worker.meter.totals();
+            let totals = service.worker.meter.totals();
             assert_eq!((totals.requests, totals.refused), (3, 1));
         });
     }
@@ -155,7 +155,7 @@ const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\
 #[test]
 fn a_malformed_body_that_nobody_wants_ends_the_connection() {
     on_every_driver(|site| async move {
-        let (address, worker) = site.serve_worker(&fixed());
+        let (address, service) = site.serve_worker(&fixed());
         let mut client = site.connect(&address).await;
         client.send(CHUNKED.as_bytes()).await;
         assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
@@ -164,7 +164,7 @@ fn a_malformed_body_that_nobody_wants_ends_the_connection() {
             .send(&[chunks.as_bytes(), GET.as_bytes()].concat())
             .await;
         assert_eq!(client.receive_all().await, b"");
-        assert_eq!(worker.meter.totals().requests, 1);
+        assert_eq!(service.worker.meter.totals().requests, 1);
     });
 }
 
@@ -189,7 +189,7 @@ fn a_malformed_body_that_came_with_its_head_is_refused_whatever_the_answer() {
             on_kernel_cores(move |site| {
                 let plan = plan.clone();
                 async move {
-                    let (address, worker) = site.serve_worker(&plan);
+                    let (address, service) = site.serve_worker(&plan);
                     let mut client = site.connect(&address).await;
                     let request = CHUNKED.replace("POST / ", "POST /x ");
                     let answer = client.exchange(format!("{request}{body}").as_bytes()).await;
@@ -197,7 +197,7 @@ fn a_malformed_body_that_came_with_its_head_is_refused_whatever_the_answer() {
                     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
                     assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
                     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
-                    let totals = worker.meter.totals();
+                    let totals = service.worker.meter.totals();
                     assert_eq!((totals.requests, totals.refused), (1, 1));
                 }
             });

@@ -59,7 +59,7 @@ fn a_server_that_refuses_connections_costs_no_request() {
         let plan = plan(&[&gone, &good], |group| {
             group.servers[0].address = ServerAddress::Ip(nobody);
         });
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         for method in ["GET", "POST"] {
             let request = format!("{method} / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
@@ -67,7 +67,7 @@ fn a_server_that_refuses_connections_costs_no_request() {
                 assert_eq!(body(&mut client, &request).await, "good");
             }
         }
-        let totals = worker.meter.totals();
+        let totals = service.worker.meter.totals();
         assert_eq!((totals.failed(), totals.retried), (0, 1));
     });
 }
@@ -77,18 +77,18 @@ fn a_server_that_resets_costs_no_request_that_may_be_repeated_and_then_no_other(
     on_every_driver(|site| async move {
         let good = named(&site, "good");
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
-        let (address, worker) = site.serve_worker(&plan(&[&bad, &good], |_| {}));
+        let (address, service) = site.serve_worker(&plan(&[&bad, &good], |_| {}));
         let mut client = site.connect(&address).await;
         for _ in 0..6 {
             assert_eq!(body(&mut client, GET).await, "good");
         }
-        assert_eq!(worker.meter.totals().failed(), 0);
+        assert_eq!(service.worker.meter.totals().failed(), 0);
         // Nor one that may not, where it is known already.
         let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
         for _ in 0..4 {
             assert_eq!(body(&mut client, post).await, "good");
         }
-        assert_eq!(worker.meter.totals().failed(), 0);
+        assert_eq!(service.worker.meter.totals().failed(), 0);
     });
 }
 
@@ -115,15 +115,15 @@ fn a_group_without_a_server_that_is_up_is_a_503_with_a_time_to_come_back() {
     on_every_driver(|site| async move {
         let server = named(&site, "x");
         let plan = plan(&[&server], |_| {});
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let now = site.core.now();
-        worker.groups[0].roster().set_healthy(0, false, now);
+        service.group(0).roster().set_healthy(0, false, now);
         let mut client = site.connect(&address).await;
         let refused = ask(&mut client, GET).await;
         assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
         assert!(refused.contains("\r\nRetry-After: 1\r\n"), "{refused}");
-        assert_eq!(worker.meter.totals().failures(Class::NoServer), 1);
-        worker.groups[0].roster().set_healthy(0, true, now);
+        assert_eq!(service.worker.meter.totals().failures(Class::NoServer), 1);
+        service.group(0).roster().set_healthy(0, true, now);
         assert_eq!(body(&mut client, GET).await, "x");
     });
 }
@@ -133,9 +133,10 @@ fn backup_servers_get_requests_only_when_no_other_is_up() {
     on_every_driver(|site| async move {
         let (first, backup) = (named(&site, "first"), named(&site, "backup"));
         let plan = plan(&[&first, &backup], |group| group.servers[1].backup = true);
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
-        let roster = worker.groups[0].roster();
+        let group = service.group(0);
+        let roster = group.roster();
         for (is_healthy, expected) in [(true, "first"), (false, "backup"), (true, "first")] {
             roster.set_healthy(0, is_healthy, site.core.now());
             for _ in 0..3 {
@@ -199,7 +200,7 @@ fn a_cookie_brings_a_client_back_to_its_server() {
                 age_max: None,
             });
         });
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         let first = ask(&mut client, GET).await;
         let (_, name) = first.split_once("\r\n\r\n").expect("a head");
@@ -214,7 +215,8 @@ fn a_cookie_brings_a_client_back_to_its_server() {
         // When that server is down another takes over, and says so.
         let index = servers.iter().position(|server| server.connections() > 0);
         let index = index.expect("one had them all") as u32;
-        let roster = worker.groups[0].roster();
+        let group = service.group(0);
+        let roster = group.roster();
         roster.set_healthy(index, false, site.core.now());
         let moved = ask(&mut client, &request).await;
         assert!(moved.contains("Set-Cookie: srv="), "{moved}");
@@ -318,8 +320,8 @@ fn a_server_that_fails_its_checks_is_out_until_it_passes_them() {
         // Checks close their connections: passed, failed twice, passed from then on.
         let server = site.upstream(&[&ok, &bad, &bad, &ok]);
         let plan = plan(&[&server], |group| group.health = health(http_check()));
-        let (_, worker) = site.serve_worker(&plan);
-        let is_up = || worker.groups[0].roster().seats()[0].is_healthy();
+        let (_, service) = site.serve_worker(&plan);
+        let is_up = || service.group(0).roster().seats()[0].is_healthy();
         assert!(is_up());
         site.until("a second failure", || !is_up()).await;
         assert_eq!(server.connections(), 3);
@@ -334,8 +336,8 @@ fn a_server_that_does_not_answer_its_checks_in_time_is_out() {
     on_simulated_cores(|site| async move {
         let silent = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         let plan = plan(&[&silent], |group| group.health = health(http_check()));
-        let (_, worker) = site.serve_worker(&plan);
-        let is_up = || worker.groups[0].roster().seats()[0].is_healthy();
+        let (_, service) = site.serve_worker(&plan);
+        let is_up = || service.group(0).roster().seats()[0].is_healthy();
         site.until("a failure", || !is_up()).await;
         assert_eq!(silent.connections(), 1, "the first check decides alone");
     });
@@ -346,10 +348,10 @@ fn a_server_that_accepts_connections_passes_a_check_of_tcp() {
     on_every_driver(|site| async move {
         let silent = site.upstream(&[&[Step::WaitForEnd]]);
         let plan = plan(&[&silent], |group| group.health = health(Check::Tcp));
-        let (_, worker) = site.serve_worker(&plan);
+        let (_, service) = site.serve_worker(&plan);
         site.until("three checks", || silent.connections() >= 3)
             .await;
-        assert!(worker.groups[0].roster().seats()[0].is_healthy());
+        assert!(service.group(0).roster().seats()[0].is_healthy());
     });
 }
 
@@ -400,7 +402,7 @@ fn a_whole_request_may_take_so_long_and_no_longer() {
         let server = site.upstream(&[&dribble]);
         let mut plan = plan(&[&server], |_| {});
         plan.timeouts.request = Some(Duration::from_secs(10));
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         client.send(GET.as_bytes()).await;
         let received = client.receive_all().await;
@@ -409,6 +411,6 @@ fn a_whole_request_may_take_so_long_and_no_longer() {
             "{}",
             received.escape_ascii()
         );
-        assert_eq!(worker.meter.totals().failures(Class::Cut), 1);
+        assert_eq!(service.worker.meter.totals().failures(Class::Cut), 1);
     });
 }

@@ -10,7 +10,7 @@ use onrush_config::plan::{OneLiner, ServerAddress};
 use onrush_engine::{Address, Instant, Listener, Stream};
 
 use crate::harness::{Peer, Site, on_every_driver, send_bytes};
-use crate::worker::Worker;
+use crate::service::Service;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -52,10 +52,10 @@ async fn ask(site: &Site, proxy: &Address, path: &str) -> Peer {
 }
 
 /// Asks for `path` and waits until that request stands in the queue.
-async fn ask_in_vain(site: &Site, proxy: &Address, worker: &Worker, path: &str) -> Peer {
+async fn ask_in_vain(site: &Site, proxy: &Address, service: &Service, path: &str) -> Peer {
     let client = ask(site, proxy, path).await;
     site.until("a request in the queue", || {
-        !worker.groups[0].queue.is_empty()
+        !service.group(0).queue.is_empty()
     })
     .await;
     client
@@ -65,16 +65,16 @@ fn hang_up(client: Peer) {
     client.stream.reset_when_dropped();
 }
 
-async fn given_up(site: &Site, worker: &Worker, count: u64) {
+async fn given_up(site: &Site, service: &Service, count: u64) {
     site.until("requests that are given up", || {
-        worker.meter.totals().given_up == count
+        service.worker.meter.totals().given_up == count
     })
     .await;
 }
 
 /// So many requests have been answered with 2xx, and nothing has failed or been tried again.
-fn assert_answered(worker: &Worker, count: u64) {
-    let totals = worker.meter.totals();
+fn assert_answered(service: &Service, count: u64) {
+    let totals = service.worker.meter.totals();
     assert_eq!((totals.requests, totals.statuses[2]), (count, count));
     assert_eq!((totals.failed(), totals.retried), (0, 0));
 }
@@ -83,11 +83,11 @@ fn assert_answered(worker: &Worker, count: u64) {
 fn a_reset_while_the_server_works_ends_its_connection_and_frees_its_place() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, one_at_a_time);
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let gone = ask(&site, &proxy, "/gone").await;
         let mut first = accept(&listener).await;
         assert_eq!(asked(&mut first).await, "/gone");
-        let mut next = ask_in_vain(&site, &proxy, &worker, "/next").await;
+        let mut next = ask_in_vain(&site, &proxy, &service, "/next").await;
         hang_up(gone);
         let (_, was_reset) = first.receive_all_or_reset().await;
         assert!(was_reset, "an orderly end would ask for the answer");
@@ -95,8 +95,8 @@ fn a_reset_while_the_server_works_ends_its_connection_and_frees_its_place() {
         assert_eq!(asked(&mut second).await, "/next");
         second.send(OK).await;
         assert!(next.receive_text().await.ends_with("ok"));
-        assert_eq!(worker.meter.totals().given_up, 1);
-        assert_answered(&worker, 1);
+        assert_eq!(service.worker.meter.totals().given_up, 1);
+        assert_answered(&service, 1);
     });
 }
 
@@ -104,21 +104,21 @@ fn a_reset_while_the_server_works_ends_its_connection_and_frees_its_place() {
 fn a_request_that_waits_for_a_place_and_whose_client_hangs_up_is_never_sent() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, one_at_a_time);
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let mut first = ask(&site, &proxy, "/first").await;
         let mut server = accept(&listener).await;
         assert_eq!(asked(&mut server).await, "/first");
-        let gone = ask_in_vain(&site, &proxy, &worker, "/gone").await;
+        let gone = ask_in_vain(&site, &proxy, &service, "/gone").await;
         hang_up(gone);
-        given_up(&site, &worker, 1).await;
-        assert!(worker.groups[0].queue.is_empty(), "it has left the queue");
-        let mut last = ask_in_vain(&site, &proxy, &worker, "/last").await;
+        given_up(&site, &service, 1).await;
+        assert!(service.group(0).queue.is_empty(), "it has left the queue");
+        let mut last = ask_in_vain(&site, &proxy, &service, "/last").await;
         server.send(OK).await;
         assert!(first.receive_text().await.ends_with("ok"));
         assert_eq!(asked(&mut server).await, "/last");
         server.send(OK).await;
         assert!(last.receive_text().await.ends_with("ok"));
-        assert_answered(&worker, 2);
+        assert_answered(&service, 2);
     });
 }
 
@@ -126,12 +126,12 @@ fn a_request_that_waits_for_a_place_and_whose_client_hangs_up_is_never_sent() {
 fn clients_that_end_their_side_are_answered_after_any_wait() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, one_at_a_time);
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let mut first = ask(&site, &proxy, "/first").await;
         first.finish().await;
         let mut server = accept(&listener).await;
         assert_eq!(asked(&mut server).await, "/first");
-        let mut second = ask_in_vain(&site, &proxy, &worker, "/second").await;
+        let mut second = ask_in_vain(&site, &proxy, &service, "/second").await;
         second.finish().await;
         site.core.sleep(Duration::from_millis(20)).await;
         for (client, next) in [(&mut first, Some("/second")), (&mut second, None)] {
@@ -141,8 +141,8 @@ fn clients_that_end_their_side_are_answered_after_any_wait() {
                 assert_eq!(asked(&mut server).await, next);
             }
         }
-        assert_eq!(worker.meter.totals().given_up, 0);
-        assert_answered(&worker, 2);
+        assert_eq!(service.worker.meter.totals().given_up, 0);
+        assert_answered(&service, 2);
     });
 }
 
@@ -150,7 +150,7 @@ fn clients_that_end_their_side_are_answered_after_any_wait() {
 fn a_client_that_ends_its_side_and_then_hangs_up_is_gone() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let client = ask(&site, &proxy, "/").await;
         client.finish().await;
         let mut server = accept(&listener).await;
@@ -158,8 +158,8 @@ fn a_client_that_ends_its_side_and_then_hangs_up_is_gone() {
         site.core.sleep(Duration::from_millis(5)).await;
         hang_up(client);
         assert!(server.receive_all_or_reset().await.1);
-        given_up(&site, &worker, 1).await;
-        assert_answered(&worker, 0);
+        given_up(&site, &service, 1).await;
+        assert_answered(&service, 0);
     });
 }
 
@@ -167,7 +167,7 @@ fn a_client_that_ends_its_side_and_then_hangs_up_is_gone() {
 fn a_reset_in_the_middle_of_an_answer_ends_it_and_is_counted() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let mut client = ask(&site, &proxy, "/").await;
         let mut server = accept(&listener).await;
         asked(&mut server).await;
@@ -176,8 +176,8 @@ fn a_reset_in_the_middle_of_an_answer_ends_it_and_is_counted() {
         client.receive_until(b"half").await;
         hang_up(client);
         assert!(server.receive_all_or_reset().await.1);
-        given_up(&site, &worker, 1).await;
-        assert_answered(&worker, 1);
+        given_up(&site, &service, 1).await;
+        assert_answered(&service, 1);
     });
 }
 
@@ -185,7 +185,7 @@ fn a_reset_in_the_middle_of_an_answer_ends_it_and_is_counted() {
 fn a_reset_behind_an_upload_ends_the_wait_for_its_answer() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let body = vec![b'x'; 100_000];
         let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n";
         let client = site.connect(&proxy).await;
@@ -199,8 +199,8 @@ fn a_reset_behind_an_upload_ends_the_wait_for_its_answer() {
         assert!(request.ends_with(b"xxx"));
         hang_up(client);
         assert!(server.receive_all_or_reset().await.1);
-        given_up(&site, &worker, 1).await;
-        assert_answered(&worker, 0);
+        given_up(&site, &service, 1).await;
+        assert_answered(&service, 0);
     });
 }
 
@@ -208,7 +208,7 @@ fn a_reset_behind_an_upload_ends_the_wait_for_its_answer() {
 fn a_reset_while_an_upload_waits_for_its_server_is_noticed() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let client = site.connect(&proxy).await;
         let stream = Rc::clone(&client.stream);
         site.core.spawn(async move {
@@ -223,8 +223,8 @@ fn a_reset_while_an_upload_waits_for_its_server_is_noticed() {
         });
         let _silent = accept(&listener).await;
         drop(client);
-        given_up(&site, &worker, 1).await;
-        assert_answered(&worker, 0);
+        given_up(&site, &service, 1).await;
+        assert_answered(&service, 0);
     });
 }
 
@@ -239,19 +239,19 @@ fn on_a_shared_connection_only_the_request_of_who_hangs_up_is_given_up() {
         let (listener, plan) = server(&site, |plan| {
             plan.upstreams[0].pipeline = NonZeroU32::new(8);
         });
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let gone = ask(&site, &proxy, "/gone").await;
         let mut server = accept(&listener).await;
         assert_eq!(asked(&mut server).await, "/gone");
         let mut stays = ask(&site, &proxy, "/stays").await;
         assert_eq!(asked(&mut server).await, "/stays");
         hang_up(gone);
-        given_up(&site, &worker, 1).await;
+        given_up(&site, &service, 1).await;
         server.send(OK).await;
         let yes = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes";
         server.send(yes).await;
         assert!(stays.receive_text().await.ends_with("\r\n\r\nyes"));
-        assert_answered(&worker, 1);
+        assert_answered(&service, 1);
     });
 }
 
@@ -261,17 +261,17 @@ fn a_server_whose_clients_hang_up_is_not_taken_out() {
         let (listener, plan) = server(&site, |plan| {
             plan.upstreams[0].retries.count = 3;
         });
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         for count in 1..=10 {
             let client = ask(&site, &proxy, "/gone").await;
             let mut server = accept(&listener).await;
             asked(&mut server).await;
             hang_up(client);
             assert!(server.receive_all_or_reset().await.1);
-            given_up(&site, &worker, count).await;
+            given_up(&site, &service, count).await;
         }
-        assert!(!worker.groups[0].is_out(0));
-        assert_answered(&worker, 0);
+        assert!(!service.group(0).is_out(0));
+        assert_answered(&service, 0);
     });
 }
 
@@ -279,14 +279,14 @@ fn a_server_whose_clients_hang_up_is_not_taken_out() {
 fn a_stop_does_not_wait_for_a_server_whose_client_has_hung_up() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
-        let (proxy, worker) = site.serve_worker(&plan);
+        let (proxy, service) = site.serve_worker(&plan);
         let client = ask(&site, &proxy, "/").await;
         let mut server = accept(&listener).await;
         asked(&mut server).await;
         site.core.stop(Duration::from_secs(200));
         hang_up(client);
         assert!(server.receive_all_or_reset().await.1);
-        given_up(&site, &worker, 1).await;
+        given_up(&site, &service, 1).await;
     });
 }
 
@@ -294,12 +294,12 @@ fn a_stop_does_not_wait_for_a_server_whose_client_has_hung_up() {
 fn a_synthetic_answer_does_not_wait_for_who_has_hung_up() {
     on_every_driver(|site| async move {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let client = ask(&site, &address, "/?t=100000").await;
         // Longer than anything travels.
         site.core.sleep(Duration::from_millis(20)).await;
         hang_up(client);
-        given_up(&site, &worker, 1).await;
-        assert_answered(&worker, 0);
+        given_up(&site, &service, 1).await;
+        assert_answered(&service, 0);
     });
 }

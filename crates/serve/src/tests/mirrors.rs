@@ -54,13 +54,13 @@ fn the_copies_of_a_group_share_its_connections() {
     on_every_driver(|site| async move {
         let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let other = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
-        let (address, worker) = site.serve_worker(&plan(&main, &other, 10_000));
+        let (address, service) = site.serve_worker(&plan(&main, &other, 10_000));
         let mut client = site.connect(&address).await;
         for turn in 0..3 {
             client.send(GET.as_bytes()).await;
             client.receive_text().await;
             site.until("the end of a copy", || {
-                other.requests().concat().len() > turn && worker.mirrored.get() == 0
+                other.requests().concat().len() > turn && service.worker.mirrored.get() == 0
             })
             .await;
         }
@@ -82,16 +82,16 @@ fn what_goes_wrong_with_a_copy_does_not_concern_the_client() {
             ],
         ] {
             let other = site.upstream(&[&script]);
-            let (address, worker) = site.serve_worker(&plan(&main, &other, 10_000));
+            let (address, service) = site.serve_worker(&plan(&main, &other, 10_000));
             let mut client = site.connect(&address).await;
             client.send(GET.as_bytes()).await;
             let answer = client.receive_text().await;
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
             site.until("the end of a copy", || {
-                other.connections() > 0 && worker.mirrored.get() == 0
+                other.connections() > 0 && service.worker.mirrored.get() == 0
             })
             .await;
-            assert_eq!(worker.meter.totals().failed(), 0);
+            assert_eq!(service.worker.meter.totals().failed(), 0);
         }
     });
 }

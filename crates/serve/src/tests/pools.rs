@@ -136,7 +136,7 @@ fn a_connection_with_bytes_left_over_is_not_used_again() {
 fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
-        let (address, worker) = site.serve_worker(&upstream.plan());
+        let (address, service) = site.serve_worker(&upstream.plan());
         let mut client = site.connect(&address).await;
         for _ in 0..3 {
             get(&mut client).await;
@@ -144,7 +144,7 @@ fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
             site.core.pause().await;
         }
         assert_eq!(upstream.connections(), 3);
-        assert_eq!(worker.meter.totals().failed(), 0);
+        assert_eq!(service.worker.meter.totals().failed(), 0);
     });
 }
 

@@ -83,11 +83,11 @@ fn a_header_that_does_not_come_in_time_ends_the_connection() {
     on_simulated_cores(|site| async move {
         let mut plan = site.upstream(&[&[]]).plan();
         plan.listen[0].proxy_protocol = Some(Networks::everybody());
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         client.send(b"PROXY ").await;
         assert_eq!(client.receive_all().await, b"");
-        assert_eq!(worker.meter.totals().refused, 1);
+        assert_eq!(service.worker.meter.totals().refused, 1);
     });
 }
 

@@ -88,7 +88,7 @@ fn a_request_is_sent_again_at_most_once_however_many_idle_connections_there_are(
             Step::Read,
         ];
         let upstream = site.upstream(&[&script]);
-        let (address, worker) = site.serve_worker(&upstream.plan());
+        let (address, service) = site.serve_worker(&upstream.plan());
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
             let client = site.connect(&address).await;
@@ -101,7 +101,7 @@ fn a_request_is_sent_again_at_most_once_however_many_idle_connections_there_are(
         clients[0].send(GET.as_bytes()).await;
         let answer = clients[0].receive_text().await;
         assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
-        assert_eq!(worker.meter.totals().retried, 1);
+        assert_eq!(service.worker.meter.totals().retried, 1);
         assert_eq!(upstream.connections(), CONNECTIONS + 1);
     });
 }
@@ -111,7 +111,7 @@ fn a_body_that_is_being_streamed_is_never_sent_again() {
     on_every_driver(|site| async move {
         let script = [Step::Read, send(OK), Step::ReadHead, Step::Reset];
         let upstream = site.upstream(&[&script, &[Step::Read, send(OK)]]);
-        let (address, worker) = site.serve_worker(&upstream.plan());
+        let (address, service) = site.serve_worker(&upstream.plan());
         let mut client = site.connect(&address).await;
         client.send(GET.as_bytes()).await;
         assert!(client.receive_text().await.ends_with("\r\n\r\nok"));
@@ -120,7 +120,7 @@ fn a_body_that_is_being_streamed_is_never_sent_again() {
             .await;
         let answer = client.receive_text().await;
         assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-        assert_eq!(worker.meter.totals().retried, 0);
+        assert_eq!(service.worker.meter.totals().retried, 0);
         assert_eq!(upstream.connections(), 1);
     });
 }

@@ -10,7 +10,7 @@ use onrush_config::plan::{Check, Eject, Health, OneLiner, ServerAddress};
 use onrush_engine::{Address, Listener};
 
 use crate::harness::{Peer, Site, on_calm_cores};
-use crate::worker::Worker;
+use crate::service::Service;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -25,7 +25,7 @@ const ONE: NonZeroU32 = NonZeroU32::MIN;
 struct Stage {
     listener: Listener,
     front: Address,
-    worker: Rc<Worker>,
+    service: Rc<Service>,
 }
 
 impl Stage {
@@ -42,11 +42,11 @@ impl Stage {
             ..Eject::default()
         });
         group.health = health;
-        let (front, worker) = site.serve_worker(&plan);
+        let (front, service) = site.serve_worker(&plan);
         Stage {
             listener,
             front,
-            worker,
+            service,
         }
     }
 
@@ -58,7 +58,7 @@ impl Stage {
     }
 
     fn is_any_out(&self) -> bool {
-        let group = &self.worker.groups[0];
+        let group = &self.service.group(0);
         group.is_out(0) || group.is_out(1)
     }
 }
@@ -78,7 +78,7 @@ fn an_answer_that_has_come_while_the_core_was_held_up_is_delivered() {
         site.hold_up(STALL);
         assert_eq!(status(&mut client).await, "200");
         assert!(!stage.is_any_out());
-        assert_eq!(stage.worker.meter.totals().failed(), 0);
+        assert_eq!(stage.service.worker.meter.totals().failed(), 0);
     });
 }
 
@@ -136,7 +136,7 @@ fn a_check_whose_time_the_core_was_held_up_for_is_made_again() {
                 ..Health::of(check)
             }),
         );
-        let is_up = || stage.worker.groups[0].roster().seats()[0].is_healthy();
+        let is_up = || stage.service.group(0).roster().seats()[0].is_healthy();
         stage.server().await.send(OK).await;
         let silent = stage.server().await;
         site.hold_up(STALL);

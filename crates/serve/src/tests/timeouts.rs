@@ -131,7 +131,7 @@ fn a_server_that_never_answers_is_a_504_and_the_client_goes_on() {
         on_simulated_cores(move |site| {
             let upstream = site.upstream(&[&script, &[Step::Read, send(OK)]]);
             async move {
-                let (address, worker) = site.serve_worker(&upstream.plan());
+                let (address, service) = site.serve_worker(&upstream.plan());
                 let mut client = site.connect(&address).await;
                 client.send(GET.repeat(2).as_bytes()).await;
                 let mut answer = client.receive_text().await;
@@ -143,8 +143,8 @@ fn a_server_that_never_answers_is_a_504_and_the_client_goes_on() {
                     "{answer}"
                 );
                 assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
-                assert_eq!(worker.meter.totals().failed(), 1);
-                assert_eq!(worker.meter.totals().retried, 0);
+                assert_eq!(service.worker.meter.totals().failed(), 1);
+                assert_eq!(service.worker.meter.totals().retried, 0);
             }
         });
     }
@@ -154,12 +154,12 @@ fn a_server_that_never_answers_is_a_504_and_the_client_goes_on() {
 fn a_reused_connection_on_which_no_answer_comes_is_a_504_and_not_sent_again() {
     on_simulated_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::WaitForEnd]]);
-        let (address, worker) = site.serve_worker(&upstream.plan());
+        let (address, service) = site.serve_worker(&upstream.plan());
         let mut client = site.connect(&address).await;
         client.send(GET.repeat(2).as_bytes()).await;
         assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
         assert!(client.receive_text().await.starts_with("HTTP/1.1 504 "));
-        assert_eq!(worker.meter.totals().retried, 0);
+        assert_eq!(service.worker.meter.totals().retried, 0);
     });
 }
 

@@ -61,7 +61,7 @@ fn a_sticky_cookie_is_secure_where_the_client_speaks_tls() {
 fn requests_are_forwarded_over_tls_again_and_again() {
     on_every_driver(|site| async move {
         for profile in [TlsProfile::Modern, TlsProfile::Intermediate] {
-            let (behind, worker) = site.serve_worker(&server(profile));
+            let (behind, service) = site.serve_worker(&server(profile));
             let front = proxy(&site, &behind, Verify::Nothing);
             let mut client = site.connect(&front).await;
             for size in [0, 1, 20_000, 100_000] {
@@ -80,7 +80,7 @@ fn requests_are_forwarded_over_tls_again_and_again() {
             client.send(post.as_bytes()).await;
             let rest = String::from_utf8(client.receive_all().await).expect("ASCII");
             assert!(rest.starts_with("HTTP/1.1 200 "), "{rest}");
-            let totals = worker.meter.totals();
+            let totals = service.worker.meter.totals();
             assert_eq!((totals.requests, totals.handshakes_failed), (5, 0));
         }
     });
@@ -141,14 +141,14 @@ fn a_server_that_is_not_believed_gets_no_request() {
     on_every_driver(|site| {
         let verify = Verify::File(authority.as_path().into());
         async move {
-            let (behind, worker) = site.serve_worker(&server(TlsProfile::Modern));
+            let (behind, service) = site.serve_worker(&server(TlsProfile::Modern));
             let front = proxy(&site, &behind, verify);
             let mut client = site.connect(&front).await;
             let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
             let answer = client.exchange(request).await;
             let answer = String::from_utf8(answer).expect("ASCII");
             assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-            assert_eq!(worker.meter.totals().requests, 0);
+            assert_eq!(service.worker.meter.totals().requests, 0);
         }
     });
 }

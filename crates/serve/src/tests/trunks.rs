@@ -159,16 +159,18 @@ fn a_client_that_goes_away_leaves_the_others_answers_in_order() {
             Step::Again,
         ];
         let upstream = site.upstream(&[&slow]);
-        let (address, worker) = site.serve_worker(&plan(&upstream, 8));
+        let (address, service) = site.serve_worker(&plan(&upstream, 8));
         let mut clients = Vec::new();
         for number in 0..4 {
             let client = site.connect(&address).await;
             client.send(get(&format!("/{number}")).as_bytes()).await;
             clients.push(client);
         }
-        let meter = Rc::clone(&worker);
-        site.until("the first answer", || meter.meter.totals().requests > 0)
-            .await;
+        let meter = Rc::clone(&service);
+        site.until("the first answer", || {
+            meter.worker.meter.totals().requests > 0
+        })
+        .await;
         drop(clients.remove(2));
         for (client, path) in clients.iter_mut().zip(["/0", "/1", "/3"]) {
             let answer = client.receive_text().await;
@@ -297,13 +299,13 @@ fn a_server_that_hangs_on_shared_connections_is_taken_out_after_five() {
         plan.upstreams[0].servers = servers.into();
         // Long enough that a stall of a busy machine is no good part of it: the server would not be blamed.
         plan.timeouts.upstream_first_byte = Duration::from_millis(1000);
-        let (address, worker) = site.serve_worker(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         for _ in 0..20 {
             client.send(get("/").as_bytes()).await;
             client.receive_text().await;
         }
-        assert!(worker.groups[0].is_out(0));
+        assert!(service.group(0).is_out(0));
         assert_eq!(hung.requests().concat().len(), 5);
     });
 }

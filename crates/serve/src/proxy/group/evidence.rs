@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_config::plan::{Balance, EjectOn, Upstream};
@@ -73,7 +72,7 @@ impl Group {
     pub(crate) fn failed(&self, place: &Place, failure: &Failure, worker: &Worker) {
         if let Some(on) = self.ejects_on()
             && let Some(outcome) = failure.outcome(on)
-            && !is_our_own(failure, worker)
+            && !self.is_our_own(failure, worker)
         {
             if outcome == eject::Outcome::Failed {
                 self.suspects.add(place.index(), worker.core.now());
@@ -162,11 +161,7 @@ impl Group {
             Cause::Unreliable => format!("for {:.0} s", out.wait.as_secs_f64()),
         };
         tracing::warn!("server {name} of {} is out {until}: {why}", self.plan.name);
-        let this = worker
-            .groups
-            .iter()
-            .find(|group| std::ptr::eq(&***group, self));
-        let group = Rc::clone(this.expect("a group of this core"));
+        let group = self.myself.upgrade().expect("whoever asks has one");
         worker.spawn_aside(recheck::bring_back(group, server, out, worker.myself()));
     }
 
@@ -191,14 +186,13 @@ impl Group {
             ejection.ejector.borrow_mut().forget(server);
         }
     }
-}
 
-/// Whether a server had no time to answer since this core was held up for a good part of it.
-fn is_our_own(failure: &Failure, worker: &Worker) -> bool {
-    let timeouts = &worker.timeouts;
-    let patience = match failure {
-        Failure::Connect(_) => timeouts.connect,
-        _ => timeouts.upstream_first_byte,
-    };
-    failure.is_timeout() && worker.was_held_up(patience)
+    /// Whether a server had no time to answer since this core was held up for a good part of it.
+    fn is_our_own(&self, failure: &Failure, worker: &Worker) -> bool {
+        let patience = match failure {
+            Failure::Connect(_) => self.timeouts.connect,
+            _ => self.timeouts.upstream_first_byte,
+        };
+        failure.is_timeout() && worker.was_held_up(patience)
+    }
 }

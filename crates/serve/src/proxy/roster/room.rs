@@ -83,6 +83,7 @@ mod tests {
         let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{ address = \"127.0.0.1:9\", connections_max = 1 }]\nqueue = { max = 10 }\n";
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();
         let upstream = parsed.plan.upstreams[0].clone();
+        let parsed_timeouts = parsed.plan.timeouts;
         let roster = Arc::new(Roster::new(&upstream));
         let both = Arc::new(Barrier::new(2));
         let setup = Setup {
@@ -91,14 +92,22 @@ mod tests {
         };
         let cores = start(&setup, move |core: Core| {
             let seed = core.id() as u64;
-            let group = Rc::new(Group::new(&upstream, &roster, &None, seed, core.now()));
+            let group = Group::new(
+                &upstream,
+                parsed_timeouts,
+                &roster,
+                &None,
+                (seed, core.now()),
+            );
             let served: Rc<Cell<usize>> = Rc::default();
             for _ in 0..TASKS {
                 let (group, core, served) = (Rc::clone(&group), core.clone(), Rc::clone(&served));
                 core.clone().spawn(async move {
                     for _ in 0..ROUNDS {
                         let until = core.now_exact() + Duration::from_secs(100);
-                        let place = group.place_patiently(Method::Get, (0, &[]), &core, until).await;
+                        let place = group
+                            .place_patiently(Method::Get, (0, &[]), &core, until)
+                            .await;
                         let place = place.expect("its turn comes");
                         core.pause().await;
                         drop(place);

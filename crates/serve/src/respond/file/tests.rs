@@ -18,7 +18,8 @@ use onrush_config::plan::{Action, OneLiner, PathMatch};
 use super::*;
 use crate::harness::{exchange, exchange_text, on_every_driver, on_simulated_cores};
 use crate::limits::{FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX};
-use crate::worker::{Answer, Worker};
+use crate::service::Service;
+use crate::site::target::Answer;
 
 const TIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 /// Of a file of 10 bytes that changed then.
@@ -115,11 +116,12 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 31 % 251) as u8).collect()
 }
 
-fn cache_of(worker: &Worker) -> &Rc<Cache> {
-    let Answer::Files(files) = &worker.routes.route(0).target.answer else {
+fn cache_of(service: &Service) -> Rc<Cache> {
+    let site = service.site();
+    let Answer::Files(files) = &site.routes.route(0).target.answer else {
         panic!("the plan has files only");
     };
-    &files.cache
+    Rc::clone(&files.cache)
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! What one core serves with: its worker, and the site in force.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use crate::proxy::kept::Keeper;
+use crate::site::Site;
+use crate::worker::Worker;
+
+pub(crate) struct Service {
+    pub(crate) worker: Rc<Worker>,
+    site: RefCell<Rc<Site>>,
+}
+
+impl Service {
+    /// Puts `site` in force.
+    pub(crate) fn new(worker: Rc<Worker>, site: Rc<Site>) -> Rc<Self> {
+        worker.set_keeper(keeper(&site));
+        site.look_after(&worker);
+        Rc::new(Self {
+            worker,
+            site: RefCell::new(site),
+        })
+    }
+
+    /// The site in force, for a request that begins.
+    #[inline]
+    pub(crate) fn site(&self) -> Rc<Site> {
+        Rc::clone(&self.site.borrow())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn group(&self, index: usize) -> Rc<crate::proxy::Group> {
+        Rc::clone(&self.site.borrow().groups[index])
+    }
+}
+
+fn keeper(site: &Rc<Site>) -> Weak<dyn Keeper> {
+    let keeper: Rc<dyn Keeper> = Rc::clone(site) as Rc<dyn Keeper>;
+    Rc::downgrade(&keeper)
+}

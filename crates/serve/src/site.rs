@@ -1,0 +1,116 @@
+//! A site: one configuration prepared for one core. A request ends on the site that it began with.
+
+mod resources;
+pub(crate) mod target;
+
+use std::rc::Rc;
+
+use onrush_config::Plan;
+use onrush_config::plan::Timeouts;
+use onrush_engine::Error;
+
+use crate::client::Trust;
+use crate::listen::Place;
+use crate::proxy::Group;
+use crate::proxy::check::watch;
+use crate::proxy::kept::Keeper;
+use crate::respond::file::Files;
+use crate::route::{Route, Routes};
+use crate::worker::Worker;
+use target::{Answer, Target};
+
+pub(crate) use resources::Resources;
+
+pub(crate) struct Site {
+    pub(crate) routes: Routes<Target>,
+    pub(crate) groups: Vec<Rc<Group>>,
+    pub(crate) trust: Trust,
+    pub(crate) timeouts: Timeouts,
+    /// One for each address that is listened on, in their order.
+    pub(crate) places: Vec<Rc<Place>>,
+}
+
+impl Site {
+    /// Prepares `plan` for the core of `worker`.
+    ///
+    /// # Errors
+    /// When the directory of a route cannot be opened, with its path.
+    pub(crate) fn new(
+        worker: &Worker,
+        plan: &Plan,
+        resources: &Resources,
+    ) -> Result<Rc<Self>, (String, Error)> {
+        let core = &worker.core;
+        let mut routes = Vec::new();
+        for (index, route) in plan.routes.iter().enumerate() {
+            routes.push(Route {
+                when: route.when.clone(),
+                target: Target::new(index, route, plan, &resources.ledger)?,
+            });
+        }
+        let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
+        let made_of = plan.upstreams.iter().zip(&resources.rosters);
+        let made_of = made_of.zip(&resources.encryption.connectors);
+        let groups = made_of.map(|((upstream, roster), connector)| {
+            Group::new(
+                upstream,
+                plan.timeouts,
+                roster,
+                connector,
+                (seed, core.now()),
+            )
+        });
+        let places = plan.listen.iter().zip(&resources.encryption.acceptors);
+        let places = places.map(|(listen, acceptor)| Place::new(listen, acceptor.as_ref()));
+        let site = Rc::new(Self {
+            routes: Routes::new(routes),
+            groups: groups.collect(),
+            trust: Trust::new(&plan.forwarded),
+            timeouts: plan.timeouts,
+            places: places.collect(),
+        });
+        site.keep_within_bounds(worker);
+        Ok(site)
+    }
+
+    /// Tells those who keep connections and files how many they may.
+    fn keep_within_bounds(&self, worker: &Worker) {
+        for group in &self.groups {
+            group.keep_within(&worker.kept);
+        }
+        let kept = worker.crowd.shares.kept();
+        self.files().for_each(|files| files.keep_open(kept));
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Files> {
+        let answers = self.routes.iter().map(|route| &route.target.answer);
+        answers.filter_map(|answer| match answer {
+            Answer::Files(files) => Some(files),
+            _ => None,
+        })
+    }
+
+    /// Starts what looks after the servers, until the core stops.
+    pub(crate) fn look_after(&self, worker: &Rc<Worker>) {
+        for group in &self.groups {
+            worker.spawn_aside(Rc::clone(group).look_after(worker.core.clone()));
+            if group.plan.connections_ready > 0 {
+                worker.spawn_aside(Rc::clone(group).keep_ready(Rc::clone(worker)));
+            }
+            // One core's checks are for all.
+            if worker.core.id() == 0 && group.plan.health.is_some() {
+                for server in 0..group.servers().len() as u32 {
+                    worker.spawn_aside(watch(Rc::clone(group), server, Rc::clone(worker)));
+                }
+            }
+        }
+    }
+}
+
+impl Keeper for Site {
+    fn give_up(&self) -> usize {
+        let connections: usize = self.groups.iter().map(|group| group.give_up_idle()).sum();
+        let files = self.files().filter(|files| files.give_up_open()).count();
+        connections + files
+    }
+}

@@ -1,0 +1,125 @@
+//! Why a server did not start.
+
+use std::fmt;
+use std::io;
+
+use onrush_engine::{Address, Errno, Error, Kind};
+
+use crate::check::cannot_serve;
+
+/// Why a server did not start. Nothing of it is left.
+#[derive(Debug)]
+pub enum StartError {
+    /// The driver that was asked for is refused here.
+    Driver(String),
+    /// CPUs were asked for that this process may not use.
+    Cpus(String),
+    /// An address cannot be listened on.
+    Listen(Address, Error),
+    /// There is no thread to check passwords with.
+    Thread(io::Error),
+    /// A directory that could be opened a moment ago cannot be opened any more.
+    Directory(String, Error),
+    /// This process may not have as many open files as its cores need before the first connection comes.
+    Descriptors {
+        /// How many they need.
+        needed: u64,
+        /// How many it may have.
+        limit: u64,
+    },
+    /// The kernel refuses what resolving the names of servers needs.
+    Resolver(io::Error),
+    /// The kernel refuses what a core needs.
+    Core(Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Driver(why) | StartError::Cpus(why) => f.write_str(why),
+            StartError::Listen(address, error) => {
+                write!(f, "cannot listen on {address}: ")?;
+                match why_not_listening(address, error) {
+                    Some(why) => f.write_str(why),
+                    None => error.fmt(f),
+                }
+            }
+            StartError::Directory(path, error) => f.write_str(&cannot_serve(path, error)),
+            StartError::Thread(error) => {
+                write!(f, "cannot start a thread to check passwords: {error}")
+            }
+            StartError::Descriptors { needed, limit } => write!(
+                f,
+                "too few file descriptors: {needed} are needed before the first connection, and this process may have {limit}; raise the limit (ulimit -n) or use fewer --threads"
+            ),
+            StartError::Resolver(error) => {
+                write!(f, "cannot resolve the names of servers: {error}")
+            }
+            StartError::Core(error) => write!(f, "cannot start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// What the kernel's answer means here, and what the user can do.
+fn why_not_listening(address: &Address, error: &Error) -> Option<&'static str> {
+    let Kind::Os(errno) = error.kind else {
+        return None;
+    };
+    match (address, errno) {
+        (Address::Tcp(_), Errno::ADDRINUSE) => {
+            Some("another program does; stop it or choose another --listen address")
+        }
+        (Address::Unix(_), Errno::ADDRINUSE) => Some(
+            "another program does, or a file that is no socket has this name; choose another --listen address",
+        ),
+        (Address::Tcp(_), Errno::ADDRNOTAVAIL) => {
+            Some("this machine does not have that address; 0.0.0.0 stands for all it has")
+        }
+        (Address::Tcp(_), Errno::ACCESS) => {
+            Some("permission denied; ports below 1024 need CAP_NET_BIND_SERVICE")
+        }
+        (Address::Unix(_), Errno::NOENT | Errno::NOTDIR) => {
+            Some("the directory of the socket does not exist")
+        }
+        (Address::Unix(_), Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+            Some("the directory of the socket cannot be written to")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::Op;
+
+    #[test]
+    fn a_start_that_failed_says_why_and_what_to_do() {
+        let listen = |address: Address, errno| {
+            StartError::Listen(address, Error::new(Op::Listen, Kind::Os(errno))).to_string()
+        };
+        let tcp = || Address::Tcp(([10, 0, 0, 1], 80).into());
+        let unix = || Address::Unix("/run/a.sock".into());
+        for (said, part) in [
+            (
+                listen(tcp(), Errno::ADDRINUSE),
+                "cannot listen on 10.0.0.1:80: another program does",
+            ),
+            (
+                listen(tcp(), Errno::ADDRNOTAVAIL),
+                "does not have that address",
+            ),
+            (listen(tcp(), Errno::ACCESS), "CAP_NET_BIND_SERVICE"),
+            (listen(tcp(), Errno::NOBUFS), "listen: "),
+            (listen(unix(), Errno::ACCESS), "cannot be written to"),
+            (
+                listen(unix(), Errno::NOENT),
+                "directory of the socket does not exist",
+            ),
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}
