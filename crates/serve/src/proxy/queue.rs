@@ -97,7 +97,7 @@ impl Queue {
         if self.stand.replace(Stand::Away) == Stand::Away {
             return;
         }
-        if !self.roster.line().leave(self.number) && self.roster.has_room() {
+        if !self.roster.line().leave(self.number) && self.roster.may_have_room_for_others() {
             self.roster.line().call(|| ());
         }
     }

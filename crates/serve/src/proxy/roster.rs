@@ -1,13 +1,25 @@
 //! What all cores know of a group's servers: where they are, who may get requests, how many connections they have. One
-//! per group and process; everything about it that a request reads is an atomic.
+//! per group and configuration; everything about it that a request reads is an atomic.
 //!
 //! A server of the configuration is one seat, or, when it is a name, as many seats as its name may have addresses; those
 //! that have none at present are vacant.
+//!
+//! A seat is what its configuration says of the server, and its state. A server that stands in the next configuration,
+//! too, keeps its state, which the rosters of both share as long as requests of the old one are under way:
+//!
+//! ```text
+//!   roster before:  seat A   seat B   seat C      notice
+//!                     │        │                    │
+//!                   state    state                (shared)
+//!                     │        │                    │
+//!   roster after:   seat A   seat B   seat D      notice
+//! ```
 
+mod names;
 mod room;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use onrush_config::plan::{self, ServerAddress, Upstream};
@@ -17,14 +29,23 @@ use super::absence::{Absence, Cause, Terms};
 use super::eject::Census;
 use super::line::Line;
 use crate::limits::ADDRESSES_PER_NAME;
+use names::Names;
 use room::WAITED_FOR;
 
 /// The servers of one group.
 #[derive(Debug)]
 pub(crate) struct Roster {
+    /// What tells its servers from each other in every configuration.
+    names: Names,
     seats: Vec<Seat>,
     /// Which seats belong to each server of the configuration: the index behind its last.
     ends: Vec<usize>,
+    notice: Arc<Notice>,
+}
+
+/// What tells cores that something has changed; one for all rosters that may share seats.
+#[derive(Debug)]
+struct Notice {
     /// Grows with every change that has to do with who may get requests. Cores compare it with what they have seen.
     version: AtomicU64,
     /// Who waits for room.
@@ -36,17 +57,27 @@ pub(crate) struct Roster {
 pub(crate) struct Seat {
     /// Connections with a request in flight that it may have; `u32::MAX` for no bound.
     pub(crate) connections_max: u32,
-    /// Where it is, and its weight; `None` while the seat is vacant. Locked only when that changes and when a core looks
-    /// after it has.
-    at: Mutex<Option<At>>,
+    /// Where it is when its address needs no resolving.
+    fixed: Option<At>,
     /// By active checks.
-    is_healthy: AtomicBool,
+    is_healthy: Arc<AtomicBool>,
+    /// Whether active checks are made.
+    is_checked: bool,
+    state: Arc<State>,
+}
+
+/// What is known of the server in a seat.
+#[derive(Debug)]
+struct State {
+    /// Where its name leads, and its weight; `None` while the seat is vacant. Locked only when that changes and when a
+    /// core looks after it has.
+    found: Mutex<Option<At>>,
     /// A [`Presence`]. Changed only while `ejection` is locked.
     presence: AtomicU8,
     ejection: Mutex<Ejection>,
     /// Since when it may have requests, or is on trial, in nanoseconds of the clock; 0 for a server that was never away.
     since: AtomicU64,
-    /// Requests in flight of all cores, counted only with a bound, and [`WAITED_FOR`].
+    /// Requests in flight of all cores and configurations, counted only with a bound, and [`WAITED_FOR`].
     in_flight: AtomicU32,
 }
 
@@ -99,22 +130,30 @@ pub(crate) enum Standing {
 }
 
 impl Roster {
-    /// The seats of `upstream`. Names have no address yet, and servers with active checks have not passed one.
-    pub(crate) fn new(upstream: &Upstream) -> Self {
+    /// The seats of `upstream`. Servers that are in `before`, too, the roster that the group has had so far, keep their
+    /// state; of the others, names have no address yet, and servers with active checks have not passed one.
+    pub(crate) fn new(upstream: &Upstream, before: Option<&Roster>) -> Self {
+        let names = Names::of(upstream);
+        let known = before.map(|before| (before, names.places_in(&before.names)));
         let mut seats = Vec::new();
         let mut ends = Vec::new();
-        for server in &upstream.servers {
-            match fixed_address(server) {
-                Some(at) => seats.push(Seat::new(server, Some(at))),
-                None => seats.extend((0..ADDRESSES_PER_NAME).map(|_| Seat::new(server, None))),
-            }
+        for (index, server) in upstream.servers.iter().enumerate() {
+            let known = known
+                .as_ref()
+                .and_then(|(before, places)| Some(before.seats_of(places[index]?).1));
+            let fixed = fixed_address(server);
+            let count = fixed.as_ref().map_or(ADDRESSES_PER_NAME, |_| 1);
+            seats.extend((0..count).map(|place| {
+                let known = known.map(|seats| &seats[place]);
+                Seat::new(server, fixed.clone(), upstream, known)
+            }));
             ends.push(seats.len());
         }
         Self {
+            names,
             seats,
             ends,
-            version: AtomicU64::new(1),
-            line: Line::default(),
+            notice: before.map_or_else(Arc::default, |before| Arc::clone(&before.notice)),
         }
     }
 
@@ -131,23 +170,23 @@ impl Roster {
     #[inline]
     pub(crate) fn version(&self) -> u64 {
         // Acquire: what was changed before it grew is seen, too.
-        self.version.load(Ordering::Acquire)
+        self.notice.version.load(Ordering::Acquire)
     }
 
-    /// Tells the cores to look again.
+    /// Tells the cores to look again, through whichever roster.
     pub(crate) fn changed(&self) {
-        self.version.fetch_add(1, Ordering::AcqRel);
-        self.line.call_all();
+        self.notice.version.fetch_add(1, Ordering::AcqRel);
+        self.notice.line.call_all();
     }
 
-    /// Gives the seats of a server to `found`, in that order and as far as they go. An address keeps its seat, so that
+    /// Gives the seats of a name to `found`, in that order and as far as they go. An address keeps its seat, so that
     /// its connections and what is known of it stay; of one that is new nothing is known. Returns how many found none.
     pub(crate) fn place(&self, server: usize, found: &[At], now: Instant) -> usize {
         let (_, seats) = self.seats_of(server);
         let mut left: Vec<&At> = found.iter().collect();
         let mut has_changed = false;
         for seat in seats {
-            let mut at = seat.lock();
+            let mut at = seat.state.lock();
             let Some(seated) = at.as_mut() else { continue };
             match left.iter().position(|new| new.address == seated.address) {
                 Some(position) => {
@@ -163,14 +202,14 @@ impl Roster {
         }
         let mut left = left.into_iter();
         for seat in seats {
-            let mut at = seat.lock();
+            let mut at = seat.state.lock();
             if at.is_none()
                 && let Some(new) = left.next()
             {
                 *at = Some(new.clone());
                 seat.is_healthy.store(true, Ordering::Relaxed);
-                seat.begin_anew();
-                seat.since.store(now.nanoseconds(), Ordering::Relaxed);
+                seat.state.begin_anew();
+                seat.state.since.store(now.nanoseconds(), Ordering::Relaxed);
                 has_changed = true;
             }
         }
@@ -187,7 +226,7 @@ impl Roster {
             out: 0,
             in_service: 0,
         };
-        for seat in self.seats.iter().filter(|seat| seat.lock().is_some()) {
+        for seat in self.seats.iter().filter(|seat| seat.is_taken()) {
             let is_out = seat.presence() != Presence::In;
             census.seated += 1;
             census.out += usize::from(is_out);
@@ -204,15 +243,15 @@ impl Roster {
         terms: &Terms,
         now: Instant,
     ) -> Option<Out> {
-        let seat = &self.seats[seat as usize];
-        let mut ejection = seat.ejection();
-        let wait = match seat.presence() {
+        let state = &*self.seats[seat as usize].state;
+        let mut ejection = state.ejection();
+        let wait = match state.presence() {
             Presence::In => ejection.absence.begin(cause, terms, now),
             Presence::Tried => ejection.absence.go_on(cause, terms),
             Presence::Out | Presence::OnTrial => return None,
         };
         ejection.term = ejection.term.wrapping_add(1);
-        seat.set_presence(Presence::Out);
+        state.set_presence(Presence::Out);
         let term = ejection.term;
         drop(ejection);
         self.changed();
@@ -221,25 +260,25 @@ impl Roster {
 
     /// Whether absence `term` of a server lasts.
     pub(crate) fn is_out(&self, seat: u32, term: u32) -> bool {
-        let seat = &self.seats[seat as usize];
-        seat.ejection().term == term && seat.presence() == Presence::Out
+        let state = &*self.seats[seat as usize].state;
+        state.ejection().term == term && state.presence() == Presence::Out
     }
 
     /// It was looked at and could not be connected to: how long it is left alone now. `None` when absence `term` has ended.
     pub(crate) fn stays_out(&self, seat: u32, term: u32, terms: &Terms) -> Option<Duration> {
-        let seat = &self.seats[seat as usize];
-        let mut ejection = seat.ejection();
-        let lasts = ejection.term == term && seat.presence() == Presence::Out;
+        let state = &*self.seats[seat as usize].state;
+        let mut ejection = state.ejection();
+        let lasts = ejection.term == term && state.presence() == Presence::Out;
         lasts.then(|| ejection.absence.go_on(Cause::Unreachable, terms))
     }
 
     /// Gives a server one request to show whether it answers again, if absence `term` lasts.
     pub(crate) fn put_on_trial(&self, seat: u32, term: u32, now: Instant) {
-        let seat = &self.seats[seat as usize];
-        let ejection = seat.ejection();
-        if ejection.term == term && seat.presence() == Presence::Out {
-            seat.since.store(now.nanoseconds(), Ordering::Relaxed);
-            seat.set_presence(Presence::OnTrial);
+        let state = &*self.seats[seat as usize].state;
+        let ejection = state.ejection();
+        if ejection.term == term && state.presence() == Presence::Out {
+            state.since.store(now.nanoseconds(), Ordering::Relaxed);
+            state.set_presence(Presence::OnTrial);
             drop(ejection);
             self.changed();
         }
@@ -258,27 +297,27 @@ impl Roster {
     }
 
     fn turn(&self, seat: u32, from: Presence, to: Presence) -> bool {
-        let seat = &self.seats[seat as usize];
-        let _ejection = seat.ejection();
-        let fits = seat.presence() == from;
+        let state = &*self.seats[seat as usize].state;
+        let _ejection = state.ejection();
+        let fits = state.presence() == from;
         if fits {
-            seat.set_presence(to);
+            state.set_presence(to);
         }
         fits
     }
 
     /// A server that was out gets requests again. Returns whether that is news; with `term`, only if that absence lasts.
     pub(crate) fn bring_back(&self, seat: u32, term: Option<u32>, now: Instant) -> bool {
-        let seat = &self.seats[seat as usize];
-        let mut ejection = seat.ejection();
+        let state = &*self.seats[seat as usize].state;
+        let mut ejection = state.ejection();
         let lasts = term.is_none_or(|term| term == ejection.term);
-        if !lasts || seat.presence() == Presence::In {
+        if !lasts || state.presence() == Presence::In {
             return false;
         }
         ejection.absence.end(now);
         ejection.term = ejection.term.wrapping_add(1);
-        seat.since.store(now.nanoseconds(), Ordering::Relaxed);
-        seat.set_presence(Presence::In);
+        state.since.store(now.nanoseconds(), Ordering::Relaxed);
+        state.set_presence(Presence::In);
         drop(ejection);
         self.changed();
         true
@@ -288,7 +327,7 @@ impl Roster {
     pub(crate) fn set_healthy(&self, seat: u32, is_healthy: bool, now: Instant) {
         let seat = &self.seats[seat as usize];
         if is_healthy {
-            seat.since.store(now.nanoseconds(), Ordering::Relaxed);
+            seat.state.since.store(now.nanoseconds(), Ordering::Relaxed);
         }
         if seat.is_healthy.swap(is_healthy, Ordering::Relaxed) != is_healthy {
             self.changed();
@@ -311,63 +350,45 @@ fn fixed_address(server: &plan::Server) -> Option<At> {
 }
 
 impl Seat {
-    fn new(server: &plan::Server, at: Option<At>) -> Self {
+    /// `known` is the same server's seat in the configuration before. What checks said of it counts only where checks go
+    /// on saying it.
+    fn new(
+        server: &plan::Server,
+        fixed: Option<At>,
+        upstream: &Upstream,
+        known: Option<&Seat>,
+    ) -> Self {
+        let is_checked = upstream.health.is_some();
+        let checked = known.filter(|known| known.is_checked && is_checked);
         Self {
             connections_max: server.connections_max.map_or(u32::MAX, Into::into),
-            at: Mutex::new(at),
-            is_healthy: AtomicBool::new(true),
-            presence: AtomicU8::new(Presence::In as u8),
-            ejection: Mutex::default(),
-            since: AtomicU64::new(0),
-            in_flight: AtomicU32::new(0),
+            fixed,
+            is_healthy: match checked {
+                Some(known) => Arc::clone(&known.is_healthy),
+                None => Arc::new(AtomicBool::new(true)),
+            },
+            is_checked,
+            state: known.map_or_else(Arc::default, |known| Arc::clone(&known.state)),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<At>> {
-        // Nothing can panic while it is held; and a panic ends the process.
-        self.at
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn is_taken(&self) -> bool {
+        self.fixed.is_some() || self.state.lock().is_some()
     }
 
     /// Where the server is and its weight.
     pub(crate) fn at(&self) -> Option<At> {
-        self.lock().clone()
-    }
-
-    fn ejection(&self) -> MutexGuard<'_, Ejection> {
-        // As above.
-        self.ejection
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn set_presence(&self, presence: Presence) {
-        self.presence.store(presence as u8, Ordering::Relaxed);
-    }
-
-    /// Another server sits here, of which nothing is known.
-    fn begin_anew(&self) {
-        let mut ejection = self.ejection();
-        ejection.absence = Absence::default();
-        ejection.term = ejection.term.wrapping_add(1);
-        self.set_presence(Presence::In);
+        self.fixed.clone().or_else(|| self.state.lock().clone())
     }
 
     /// Whether it has been taken out.
     pub(crate) fn presence(&self) -> Presence {
-        match self.presence.load(Ordering::Relaxed) {
-            0 => Presence::In,
-            1 => Presence::Out,
-            2 => Presence::OnTrial,
-            3 => Presence::Tried,
-            other => unreachable!("{other} was never stored"),
-        }
+        self.state.presence()
     }
 
     /// Since when it is on trial, if it is.
     pub(crate) fn on_trial_since(&self) -> Instant {
-        Instant::from_nanoseconds(self.since.load(Ordering::Relaxed))
+        Instant::from_nanoseconds(self.state.since.load(Ordering::Relaxed))
     }
 
     /// Whether active checks have it in.
@@ -381,27 +402,94 @@ impl Seat {
             return Standing::Out;
         }
         Standing::In {
-            since: self.since.load(Ordering::Relaxed),
+            since: self.state.since.load(Ordering::Relaxed),
         }
     }
 
     /// Requests in flight of all cores, when there is a bound.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed) & !WAITED_FOR
+        self.state.in_flight.load(Ordering::Relaxed) & !WAITED_FOR
+    }
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Option<At>> {
+        // Nothing can panic while it is held; and a panic ends the process.
+        self.found
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn ejection(&self) -> MutexGuard<'_, Ejection> {
+        // As above.
+        self.ejection
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn presence(&self) -> Presence {
+        match self.presence.load(Ordering::Relaxed) {
+            0 => Presence::In,
+            1 => Presence::Out,
+            2 => Presence::OnTrial,
+            3 => Presence::Tried,
+            other => unreachable!("{other} was never stored"),
+        }
+    }
+
+    fn set_presence(&self, presence: Presence) {
+        self.presence.store(presence as u8, Ordering::Relaxed);
+    }
+
+    /// Another server sits here, of which nothing is known.
+    fn begin_anew(&self) {
+        let mut ejection = self.ejection();
+        ejection.absence = Absence::default();
+        ejection.term = ejection.term.wrapping_add(1);
+        self.set_presence(Presence::In);
+    }
+}
+
+/// Of a server that nothing is known of.
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            found: Mutex::default(),
+            presence: AtomicU8::new(Presence::In as u8),
+            ejection: Mutex::default(),
+            since: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Default for Notice {
+    fn default() -> Self {
+        Self {
+            // Not what a core begins with: it has seen nothing.
+            version: AtomicU64::new(1),
+            line: Line::default(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn roster(servers: &str) -> Roster {
+        Roster::new(&upstream(servers, ""), None)
+    }
+
+    /// The servers and other keys of the group as they are written.
+    fn upstream(servers: &str, keys: &str) -> Upstream {
         let text = format!(
-            "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{servers}]\nbalance = \"random\""
+            "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{servers}]\nbalance = \"random\"\n{keys}"
         );
         let parsed = onrush_config::parse(&text, std::path::Path::new("onrush.toml")).unwrap();
-        Roster::new(&parsed.plan.upstreams[0])
+        parsed.plan.upstreams[0].clone()
     }
 
     fn at(last: u8) -> At {
@@ -504,5 +592,122 @@ mod tests {
         assert!(!roster.claim_trial(0), "it is out");
         roster.put_on_trial(0, out.term, now(400));
         assert!(!roster.claim_trial(0), "that absence has ended");
+    }
+
+    #[test]
+    fn servers_keep_their_state_wherever_they_move_and_new_ones_have_none() {
+        let now = Instant::from_nanoseconds;
+        let before = roster("\"10.0.0.1:80\", \"10.0.0.2:80\", \"10.0.0.3:80\"");
+        let out = take_out(&before, 1, 100).expect("it was in");
+        let after = upstream(
+            "\"10.0.0.4:80\", { address = \"10.0.0.2:80\", weight = 7 }, \"10.0.0.1:80\"",
+            "",
+        );
+        let after = Roster::new(&after, Some(&before));
+        let standing = |roster: &Roster| -> Vec<Standing> {
+            roster.seats().iter().map(Seat::standing).collect()
+        };
+        let is_in = Standing::In { since: 0 };
+        assert_eq!(standing(&after), [is_in, Standing::Out, is_in]);
+        let weights = |roster: &Roster| -> Vec<u32> {
+            let all = roster.seats().iter().filter_map(Seat::at);
+            all.map(|at| at.weight).collect()
+        };
+        assert_eq!(
+            (weights(&before), weights(&after)),
+            (vec![1; 3], vec![1, 7, 1])
+        );
+        assert!(after.is_out(1, out.term));
+        let seen = (before.version(), after.version());
+        assert!(before.bring_back(1, Some(out.term), now(200)));
+        assert!(before.version() > seen.0 && after.version() > seen.1);
+        assert_eq!(after.seats()[1].standing(), Standing::In { since: 200 });
+        take_out(&after, 2, 300).expect("it was in");
+        assert_eq!(before.seats()[0].standing(), Standing::Out);
+        take_out(&after, 0, 300).expect("it was in");
+        assert_eq!(before.census().out, 1, "it does not know the new one");
+    }
+
+    #[test]
+    fn a_name_keeps_its_addresses() {
+        let now = Instant::from_nanoseconds(1);
+        let before = roster("\"app:80\", \"db:80\"");
+        before.place(0, &[at(1), at(2)], now);
+        let after = upstream("\"new:80\", \"app:80\"", "");
+        let after = Roster::new(&after, Some(&before));
+        assert_eq!(seated(&after, 0), [None, None, None]);
+        assert_eq!(seated(&after, 1), [Some(at(1)), Some(at(2)), None]);
+        after.place(1, &[at(2), at(3)], now);
+        assert_eq!(seated(&before, 0), [Some(at(3)), Some(at(2)), None]);
+    }
+
+    #[test]
+    fn health_is_kept_as_long_as_checks_say_how_it_is() {
+        const CHECKED: &str = "health = { path = \"/\" }";
+        const ONE: &str = "\"10.0.0.1:80\"";
+        let now = Instant::from_nanoseconds(1);
+        let checked = |before| Roster::new(&upstream(ONE, CHECKED), before);
+        let first = checked(None);
+        first.set_healthy(0, false, now);
+        let second = checked(Some(&first));
+        assert!(!second.seats()[0].is_healthy());
+        let unchecked = Roster::new(&upstream(ONE, ""), Some(&second));
+        assert!(unchecked.seats()[0].is_healthy());
+        assert!(
+            !second.seats()[0].is_healthy(),
+            "its requests go elsewhere as before"
+        );
+        let third = checked(Some(&unchecked));
+        assert!(third.seats()[0].is_healthy(), "that was long ago");
+        assert!(checked(Some(&third)).seats()[0].is_healthy());
+    }
+
+    #[test]
+    fn a_server_has_its_connections_once_whatever_the_configuration() {
+        let limited = |max| {
+            let server = format!("{{ address = \"10.0.0.1:80\", connections_max = {max} }}");
+            upstream(&server, "")
+        };
+        let before = Roster::new(&limited(2), None);
+        let after = Roster::new(&limited(3), Some(&before));
+        let (old, new) = (&before.seats()[0], &after.seats()[0]);
+        assert!(old.acquire() && new.acquire());
+        assert!(!old.acquire(), "two have been acquired");
+        assert!(new.acquire(), "three is its bound now");
+        assert!(!new.acquire());
+        before.release(0);
+        assert!(!old.acquire(), "two are left");
+        assert!(new.acquire() && !new.acquire());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_and_goes_a_server_keeps_what_is_known_of_it(
+            configurations in prop::collection::vec(
+                prop::sample::subsequence((1..=9_u8).collect::<Vec<_>>(), 1..9).prop_shuffle(),
+                1..12,
+            ),
+            falls in prop::collection::vec(0..9_usize, 12),
+        ) {
+            let mut out: Vec<u8> = Vec::new();
+            let mut before: Option<Roster> = None;
+            for (servers, fall) in configurations.iter().zip(falls) {
+                let written: Vec<String> =
+                    servers.iter().map(|last| format!("\"10.0.0.{last}:80\"")).collect();
+                let roster = Roster::new(&upstream(&written.join(", "), ""), before.as_ref());
+                out.retain(|last| servers.contains(last));
+                let fallen = fall % servers.len();
+                let is_news = take_out(&roster, fallen as u32, 1).is_some();
+                prop_assert_eq!(is_news, !out.contains(&servers[fallen]));
+                if is_news {
+                    out.push(servers[fallen]);
+                }
+                for (seat, last) in roster.seats().iter().zip(servers) {
+                    let is_out = seat.presence() == Presence::Out;
+                    prop_assert_eq!(is_out, out.contains(last), "10.0.0.{}", last);
+                }
+                before = Some(roster);
+            }
+        }
     }
 }

@@ -86,7 +86,7 @@ impl NameServer {
     /// Resolves the names of a group by this name server.
     fn resolve(&self, servers: Vec<Server>) -> (Resolver, Arc<Roster>) {
         let upstream = Upstream::new("app".into(), servers);
-        let roster = Arc::new(Roster::new(&upstream));
+        let roster = Arc::new(Roster::new(&upstream, None));
         let mut server = NameServerConfig::udp((*self.address.ip()).into());
         server.connections[0].port = self.address.port();
         let setting = Setting::NameServer(server);
@@ -347,7 +347,7 @@ fn addresses_without_a_route_are_left_out_unless_there_are_no_others() {
 fn a_plan_without_names_needs_no_thread() {
     let server = Server::at(ServerAddress::Ip(([127, 0, 0, 1], 80).into()));
     let upstream = Upstream::new("app".into(), vec![server]);
-    let rosters = [Arc::new(Roster::new(&upstream))];
+    let rosters = [Arc::new(Roster::new(&upstream, None))];
     let resolver = Resolver::start(&[upstream], &rosters).expect("nothing to do");
     assert!(resolver.is_none());
 }

@@ -23,7 +23,8 @@ impl Resources {
     /// # Errors
     /// When the system has no thread to check passwords with.
     pub(crate) fn new(plan: &Plan, found: Found) -> io::Result<Self> {
-        let rosters = plan.upstreams.iter().map(Roster::new).map(Arc::new);
+        let upstreams = plan.upstreams.iter();
+        let rosters = upstreams.map(|upstream| Arc::new(Roster::new(upstream, None)));
         Ok(Self {
             ledger: Ledger::new(plan, found.users)?,
             rosters: rosters.collect(),

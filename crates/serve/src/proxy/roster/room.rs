@@ -6,6 +6,7 @@
 //!   who leaves:  gives back -> finds the mark (of who found none before) -> calls the first in the line
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
@@ -18,20 +19,27 @@ pub(super) const WAITED_FOR: u32 = 1 << 31;
 impl Roster {
     /// The queues that wait for room.
     pub(crate) fn line(&self) -> &Line {
-        &self.line
+        &self.notice.line
     }
 
     /// [`Line::stand`], so that whoever gives a connection back from now on calls.
     pub(crate) fn stand_in_line(&self, queue: u64, waker: &Waker, state: (Stand, u64)) -> u64 {
-        let passed = self.line.stand(queue, waker, state, || self.has_room());
+        let may_be_room = || self.may_have_room_for_others();
+        let passed = self.line().stand(queue, waker, state, may_be_room);
         for seat in &self.seats {
-            seat.in_flight.fetch_or(WAITED_FOR, Ordering::AcqRel);
+            seat.state.in_flight.fetch_or(WAITED_FOR, Ordering::AcqRel);
         }
         passed
     }
 
+    /// Whether another queue of the line may find room where one has found none. As long as two configurations share the
+    /// line, room may be on a server that only the other one has, or within a bound that only the other one has.
+    pub(crate) fn may_have_room_for_others(&self) -> bool {
+        Arc::strong_count(&self.notice) > 1 || self.has_room()
+    }
+
     /// Whether a server may have one more connection. O(n).
-    pub(crate) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         let has_room = |seat: &Seat| {
             matches!(seat.standing(), Standing::In { .. })
                 && seat.in_flight() < seat.connections_max
@@ -41,9 +49,9 @@ impl Roster {
 
     /// Gives a connection back that was [acquired](Seat::acquire), and calls who waits for it.
     pub(crate) fn release(&self, server: u32) {
-        let in_flight = &self.seats[server as usize].in_flight;
+        let in_flight = &self.seats[server as usize].state.in_flight;
         if in_flight.fetch_sub(1, Ordering::AcqRel) & WAITED_FOR != 0 {
-            self.line.call(|| {
+            self.line().call(|| {
                 // Who stands in the line from here on marks it again.
                 in_flight.fetch_and(!WAITED_FOR, Ordering::AcqRel);
             });
@@ -54,7 +62,8 @@ impl Roster {
 impl Seat {
     /// Takes one of the connections it may have, if any is left.
     pub(crate) fn acquire(&self) -> bool {
-        self.in_flight
+        self.state
+            .in_flight
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
                 (count & !WAITED_FOR < self.connections_max).then(|| count + 1)
             })
@@ -66,13 +75,13 @@ impl Seat {
 mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
-    use std::sync::{Arc, Barrier};
+    use std::sync::Barrier;
     use std::time::Duration;
 
-    use onrush_engine::{Core, Io, Setup, start};
+    use onrush_engine::{Core, Instant, Io, Setup, start};
     use onrush_http::Method;
 
-    use super::super::super::group::Group;
+    use super::super::super::group::{Group, Unplaced};
     use super::*;
 
     const ROUNDS: usize = 300;
@@ -84,7 +93,7 @@ mod tests {
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();
         let upstream = parsed.plan.upstreams[0].clone();
         let parsed_timeouts = parsed.plan.timeouts;
-        let roster = Arc::new(Roster::new(&upstream));
+        let roster = Arc::new(Roster::new(&upstream, None));
         let both = Arc::new(Barrier::new(2));
         let setup = Setup {
             io,
@@ -129,5 +138,87 @@ mod tests {
                 assert_eq!(take_turns(io), [TASKS * ROUNDS; 2]);
             }
         }
+    }
+
+    /// A group of servers that may have one connection each.
+    fn group(servers: &[u16], before: Option<&Arc<Roster>>) -> Rc<Group> {
+        let server = |port| format!("{{ address = \"127.0.0.1:{port}\", connections_max = 1 }}");
+        let servers: Vec<String> = servers.iter().map(server).collect();
+        let text = format!(
+            "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{}]\nqueue = {{ max = 10 }}\n",
+            servers.join(", ")
+        );
+        let parsed = onrush_config::parse(&text, std::path::Path::new("onrush.toml")).unwrap();
+        let upstream = &parsed.plan.upstreams[0];
+        let roster = Arc::new(Roster::new(upstream, before.map(|before| &**before)));
+        Rc::new(Group::new(upstream, &roster, &None, 1, Instant::default()))
+    }
+
+    /// A request that takes a place as soon as there is one, and gives it back; whether it has.
+    fn wait(group: &Rc<Group>, core: &Core) -> Rc<Cell<bool>> {
+        let was_served: Rc<Cell<bool>> = Rc::default();
+        let (group, served) = (Rc::clone(group), Rc::clone(&was_served));
+        let its_core = core.clone();
+        core.spawn(async move {
+            let until = its_core.now_exact() + Duration::from_secs(100);
+            let place = group.place_patiently(Method::Get, (0, &[]), &its_core, until);
+            served.set(place.await.is_ok());
+        });
+        was_served
+    }
+
+    /// Lets all that can go on do so.
+    async fn settle(core: &Core) {
+        for _ in 0..10 {
+            core.pause().await;
+        }
+    }
+
+    fn on_simulated_core<T: Future<Output = ()> + 'static>(test: impl Fn(Core) -> T) {
+        let core = Core::simulated(onrush_engine::Simulation::with_seed(1));
+        core.spawn(test(core.clone()));
+        assert_eq!(core.run(), 0, "all have had their turn");
+    }
+
+    #[test]
+    fn room_that_is_made_through_one_configuration_wakes_who_waits_through_another() {
+        on_simulated_core(|core| async move {
+            let before = group(&[1], None);
+            let after = group(&[1], Some(before.roster()));
+            for (holds, waits) in [(&after, &before), (&before, &after)] {
+                let place = holds.place(0, &[], core.now()).expect("there is room");
+                let was_served = wait(waits, &core);
+                settle(&core).await;
+                assert!(!was_served.get(), "there is none left");
+                drop(place);
+                settle(&core).await;
+                assert!(was_served.get());
+            }
+        });
+    }
+
+    #[test]
+    fn who_is_called_for_a_server_that_only_the_other_configuration_has_passes_it_on() {
+        on_simulated_core(|core| async move {
+            let before = group(&[1, 2], None);
+            let after = group(&[2, 3], Some(before.roster()));
+            let place = |group: &Rc<Group>| group.place(0, &[], core.now()).expect("there is room");
+            let held = [&before, &before, &after].map(place);
+            assert_eq!(after.place(0, &[], core.now()).err(), Some(Unplaced::Full));
+            let of_after = [wait(&after, &core), wait(&after, &core)];
+            settle(&core).await;
+            let of_before = wait(&before, &core);
+            settle(&core).await;
+            let [first, second, third] = held;
+            let (gone, stays) = match first.server().name.ends_with(":1") {
+                true => (first, second),
+                false => (second, first),
+            };
+            drop(gone);
+            settle(&core).await;
+            assert!(of_before.get(), "it could use that server");
+            assert!(of_after.iter().all(|served| !served.get()));
+            drop((stays, third));
+        });
     }
 }
