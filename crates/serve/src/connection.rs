@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::rc::Rc;
+use std::time::Duration;
 
 use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
@@ -431,9 +432,15 @@ impl Connection {
 
     /// Sends the answers written so far.
     pub(crate) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
-        self.stream
-            .set_send_patience(self.service.site().timeouts.client_send);
+        self.stream.set_send_patience(self.send_patience());
         self.output.flush(&self.stream)
+    }
+
+    fn send_patience(&self) -> Duration {
+        match self.passage.site_in_hand() {
+            Some(site) => site.timeouts.client_send,
+            None => self.service.site().timeouts.client_send,
+        }
     }
 
     /// Answers what was no request. Nothing behind it can be understood.
@@ -621,7 +628,7 @@ mod tests {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         let crowd = Crowd::new(Shares::UNLIMITED);
         let worker = Worker::new(core.clone(), &crowd, plan.timeouts.drain);
-        let site = Site::new(&worker, &plan, &resources(&plan)).ok().unwrap();
+        let site = Site::new(&worker, &resources(&plan, None)).ok().unwrap();
         let service = Service::new(worker, site);
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let listener = Listener::new(&core, &claim).unwrap();

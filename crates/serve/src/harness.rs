@@ -214,15 +214,38 @@ impl Site {
 
     /// The same where the limit on open files has room for so much.
     pub(crate) fn serve_within(&self, plan: &Plan, shares: Shares) -> (Address, Rc<Service>) {
-        let resources = resources(plan);
+        let resources = resources(plan, None);
         let crowd = Crowd::new(shares);
         let claim = claim();
         let address = claim.address().clone();
         let claims = std::slice::from_ref(&claim);
-        let service = server::prepare(&self.core, plan, &resources, &crowd, claims);
+        let service = server::prepare(&self.core, &resources, &crowd, claims);
         let service = service.expect("the plan can be served");
         self.claims.borrow_mut().push(claim);
         (address, service)
+    }
+
+    /// Serves `plan`, and what is needed to [`Site::apply`] another one.
+    pub(crate) fn serve_to_change(&self, plan: &Plan) -> (Address, Rc<Service>, Resources) {
+        let resources = resources(plan, None);
+        let claim = claim();
+        let address = claim.address().clone();
+        let claims = std::slice::from_ref(&claim);
+        let crowd = Crowd::new(Shares::UNLIMITED);
+        let service = server::prepare(&self.core, &resources, &crowd, claims);
+        self.claims.borrow_mut().push(claim);
+        (address, service.expect("the plan can be served"), resources)
+    }
+
+    /// Puts `plan` in force in place of what `service` has `before`.
+    pub(crate) fn apply(&self, service: &Service, before: &Resources, plan: &Plan) -> Resources {
+        let resources = resources(plan, Some(before));
+        let site = crate::site::Site::new(&service.worker, &resources);
+        match site {
+            Ok(site) => service.take_over(site),
+            Err((path, error)) => panic!("{path}: {error}"),
+        }
+        resources
     }
 
     /// A server that the test plays itself.
@@ -252,9 +275,9 @@ impl Site {
 }
 
 /// What all cores share of a plan.
-pub(crate) fn resources(plan: &Plan) -> Resources {
+pub(crate) fn resources(plan: &Plan, before: Option<&Resources>) -> Resources {
     let found = crate::check::read(plan).expect("a test has the files of its plan");
-    Resources::new(plan, found).expect("a thread for passwords")
+    Resources::new(plan.clone(), found, before).expect("a thread for passwords")
 }
 
 fn claim() -> Claim {

@@ -55,5 +55,5 @@ mod tests;
 pub use check::{Checked, Trouble, Unusable, check};
 pub use descriptors::Shares;
 pub use meter::{Class, Totals};
-pub use server::Server;
+pub use server::{Applied, ApplyError, Server};
 pub use start_error::StartError;

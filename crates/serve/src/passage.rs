@@ -115,6 +115,12 @@ impl Passage {
         Rc::clone(self.site.get_or_insert_with(|| service.site()))
     }
 
+    /// The site of the request in hand, if there is one.
+    #[inline]
+    pub(crate) fn site_in_hand(&self) -> Option<&Rc<Site>> {
+        self.site.as_ref()
+    }
+
     /// The site of the request in hand.
     #[inline]
     pub(crate) fn site(&self) -> &Rc<Site> {

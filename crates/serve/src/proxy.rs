@@ -28,6 +28,7 @@ pub(crate) mod absence;
 mod budget;
 mod eject;
 mod recheck;
+mod retirement;
 mod suspects;
 mod window;
 

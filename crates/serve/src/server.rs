@@ -1,5 +1,7 @@
 //! A running server: claims its addresses, starts its cores, stops them.
 
+mod apply;
+
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -8,8 +10,8 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_config::plan::{Address as PlanAddress, Io as PlanIo};
 use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Error, Handle, Handshakes, Io, Kind, Listener, Setup,
-    choose, descriptors,
+    Address, Choice, Claim, Core, Cores, Error, Handle, Handshakes, Io, Kind, Listener, Promise,
+    Setup, choose, descriptors,
 };
 use onrush_tls::Watch;
 
@@ -26,19 +28,23 @@ use crate::resolve::Resolver;
 use crate::service::Service;
 use crate::site::{Resources, Site};
 use crate::start_error::StartError;
-use crate::tls::Encryption;
 use crate::worker::Worker;
+use apply::Order;
+
+pub use apply::{Applied, ApplyError};
 
 /// A server that accepts connections.
 pub struct Server {
     claims: Arc<Vec<Claim>>,
-    encryption: Arc<Encryption>,
+    /// Of the configuration in force.
+    resources: Arc<Resources>,
+    /// What each core waits for: see [`Server::apply`].
+    orders: Vec<Promise<Order>>,
     /// Follows changes of certificates; `None` when there are no files of them.
     _watch: Option<Watch>,
     cores: Cores<Totals>,
     choice: Choice,
     cpus: Vec<Option<usize>>,
-    drain: Duration,
     shares: Shares,
     /// Keeps names of servers resolved, when there are any.
     _resolver: Option<Resolver>,
@@ -61,27 +67,28 @@ impl Server {
             return Err(StartError::Descriptors { needed, limit });
         }
         let shares = Shares::new(limit, &plan, cpus.len());
-        let resources = Resources::new(&plan, found).map_err(StartError::Thread)?;
+        let resources = Resources::new(plan, found, None).map_err(StartError::Thread)?;
+        let resources = Arc::new(resources);
+        let plan = &resources.plan;
         let resolver =
             Resolver::start(&plan.upstreams, &resources.rosters).map_err(StartError::Resolver)?;
-        let claims = claim(&plan)?;
-        let drain = plan.timeouts.drain;
+        let claims = claim(plan)?;
         let setup = Setup {
             io: choice.io,
             cpus,
         };
-        let encryption = Arc::clone(&resources.encryption);
         let crowd = Crowd::new(shares);
-        let configured = Arc::new((plan, resources));
+        let first = Arc::clone(&resources);
         let (ready, readiness) = mpsc::channel();
         let listening = Arc::clone(&claims);
         let cores = onrush_engine::start(&setup, move |core| {
-            let (plan, resources) = &*configured;
-            match prepare(&core, plan, resources, &crowd, &listening) {
+            match prepare(&core, &first, &crowd, &listening) {
                 Ok(service) => {
                     let worker = &service.worker;
+                    let (order, orders) = core.promise();
+                    worker.spawn_aside(apply::follow(Rc::clone(&service), orders));
                     // The receiver waits for as many reports as there are cores.
-                    let _ = ready.send(Ok(()));
+                    let _ = ready.send(Ok(order));
                     let cut_off = worker.clients_among(core.run()) as u64;
                     Totals {
                         cut_off,
@@ -95,21 +102,24 @@ impl Server {
             }
         })
         .map_err(StartError::Core)?;
-        let server = Server {
-            _watch: encryption.watch(),
+        let mut server = Server {
+            _watch: resources.encryption.watch(),
             claims,
-            encryption,
+            resources,
+            orders: Vec::new(),
             cores,
             choice,
             cpus: setup.cpus,
-            drain,
             shares,
             _resolver: resolver,
         };
         for outcome in readiness.iter().take(server.cpus.len()) {
-            if let Err(error) = outcome {
-                server.cores.stop(Duration::ZERO);
-                return Err(error);
+            match outcome {
+                Ok(order) => server.orders.push(order),
+                Err(error) => {
+                    server.cores.stop(Duration::ZERO);
+                    return Err(error);
+                }
             }
         }
         Ok(server)
@@ -122,7 +132,11 @@ impl Server {
 
     /// Of each of these, whether TLS is spoken there.
     pub fn speaks_tls(&self) -> impl Iterator<Item = bool> {
-        self.encryption.acceptors.iter().map(Option::is_some)
+        self.resources
+            .encryption
+            .acceptors
+            .iter()
+            .map(Option::is_some)
     }
 
     /// The driver that was taken, and why.
@@ -144,7 +158,7 @@ impl Server {
     /// was done.
     pub fn stop(self) -> Totals {
         self.claims.iter().for_each(Claim::withdraw);
-        self.cores.stop(self.drain);
+        self.cores.stop(self.resources.plan.timeouts.drain);
         self.cores.join().into_iter().sum()
     }
 
@@ -191,13 +205,12 @@ fn claim_patiently(address: &Address) -> Result<Claim, Error> {
 /// Makes a core ready: site, listeners, and the tasks that run until it is asked to stop.
 pub(crate) fn prepare(
     core: &Core,
-    plan: &Plan,
     resources: &Resources,
     crowd: &Arc<Crowd>,
     claims: &[Claim],
 ) -> Result<Rc<Service>, StartError> {
-    let worker = Worker::new(core.clone(), crowd, plan.timeouts.drain);
-    let site = Site::new(&worker, plan, resources)
+    let worker = Worker::new(core.clone(), crowd, resources.plan.timeouts.drain);
+    let site = Site::new(&worker, resources)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let service = Service::new(worker, site);
     let worker = &service.worker;

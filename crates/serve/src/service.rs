@@ -29,6 +29,16 @@ impl Service {
         Rc::clone(&self.site.borrow())
     }
 
+    /// Puts `site` in force. Requests that have begun go on as they began.
+    pub(crate) fn take_over(&self, site: Rc<Site>) {
+        let worker = &self.worker;
+        worker.set_keeper(keeper(&site));
+        worker.drain.set(site.timeouts.drain);
+        let before = self.site.replace(Rc::clone(&site));
+        before.retire();
+        site.look_after(worker);
+    }
+
     #[cfg(test)]
     pub(crate) fn group(&self, index: usize) -> Rc<crate::proxy::Group> {
         Rc::clone(&self.site.borrow().groups[index])

@@ -1,11 +1,12 @@
 //! A site: one configuration prepared for one core. A request ends on the site that it began with.
 
+mod generation;
 mod resources;
 pub(crate) mod target;
 
+use std::pin::Pin;
 use std::rc::Rc;
 
-use onrush_config::Plan;
 use onrush_config::plan::Timeouts;
 use onrush_engine::Error;
 
@@ -19,9 +20,13 @@ use crate::route::{Route, Routes};
 use crate::worker::Worker;
 use target::{Answer, Target};
 
+pub(crate) use generation::Generation;
 pub(crate) use resources::Resources;
 
+use generation::Lease;
+
 pub(crate) struct Site {
+    _lease: Lease,
     pub(crate) routes: Routes<Target>,
     pub(crate) groups: Vec<Rc<Group>>,
     pub(crate) trust: Trust,
@@ -31,16 +36,13 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Prepares `plan` for the core of `worker`.
+    /// Prepares a configuration for the core of `worker`.
     ///
     /// # Errors
     /// When the directory of a route cannot be opened, with its path.
-    pub(crate) fn new(
-        worker: &Worker,
-        plan: &Plan,
-        resources: &Resources,
-    ) -> Result<Rc<Self>, (String, Error)> {
+    pub(crate) fn new(worker: &Worker, resources: &Resources) -> Result<Rc<Self>, (String, Error)> {
         let core = &worker.core;
+        let plan = &resources.plan;
         let mut routes = Vec::new();
         for (index, route) in plan.routes.iter().enumerate() {
             routes.push(Route {
@@ -63,6 +65,7 @@ impl Site {
         let places = plan.listen.iter().zip(&resources.encryption.acceptors);
         let places = places.map(|(listen, acceptor)| Place::new(listen, acceptor.as_ref()));
         let site = Rc::new(Self {
+            _lease: resources.generation.lease(),
             routes: Routes::new(routes),
             groups: groups.collect(),
             trust: Trust::new(&plan.forwarded),
@@ -90,20 +93,30 @@ impl Site {
         })
     }
 
-    /// Starts what looks after the servers, until the core stops.
+    /// Starts what looks after the servers, until the core stops or another site takes over.
     pub(crate) fn look_after(&self, worker: &Rc<Worker>) {
         for group in &self.groups {
-            worker.spawn_aside(Rc::clone(group).look_after(worker.core.clone()));
+            group.bring_back_without_rules(worker.core.now());
+            let start = |work: Pin<Box<dyn Future<Output = ()>>>| {
+                let group = Rc::clone(group);
+                worker.spawn_aside(async move { group.retirement.ends(work).await });
+            };
+            start(Box::pin(Rc::clone(group).look_after(worker.core.clone())));
             if group.plan.connections_ready > 0 {
-                worker.spawn_aside(Rc::clone(group).keep_ready(Rc::clone(worker)));
+                start(Box::pin(Rc::clone(group).keep_ready(Rc::clone(worker))));
             }
             // One core's checks are for all.
             if worker.core.id() == 0 && group.plan.health.is_some() {
                 for server in 0..group.servers().len() as u32 {
-                    worker.spawn_aside(watch(Rc::clone(group), server, Rc::clone(worker)));
+                    start(Box::pin(watch(Rc::clone(group), server, Rc::clone(worker))));
                 }
             }
         }
+    }
+
+    /// Another site is in force: what looked after the servers ends. Requests that began on this one go on.
+    pub(crate) fn retire(&self) {
+        self.groups.iter().for_each(|group| group.retire());
     }
 }
 

@@ -4,6 +4,7 @@
 mod access;
 mod backups;
 mod bodies;
+mod changes;
 mod crowds;
 mod edits;
 mod ejection;

@@ -47,6 +47,25 @@ impl Encryption {
         }
     }
 
+    /// Takes over from `before`, which is of the plan `before_plan`, what `plan` says in the same words: session tickets stay
+    /// good, and so do connections to servers.
+    pub(crate) fn carry(&mut self, plan: &Plan, before: &Encryption, before_plan: &Plan) {
+        for (listen, acceptor) in plan.listen.iter().zip(&mut self.acceptors) {
+            let known = before_plan.listen.iter().position(|it| it == listen);
+            if let Some(known) = known {
+                acceptor.clone_from(&before.acceptors[known]);
+            }
+        }
+        for (upstream, connector) in plan.upstreams.iter().zip(&mut self.connectors) {
+            let is_same =
+                |it: &plan::Upstream| (&it.name, &it.tls) == (&upstream.name, &upstream.tls);
+            let known = before_plan.upstreams.iter().position(is_same);
+            if let Some(known) = known {
+                connector.clone_from(&before.connectors[known]);
+            }
+        }
+    }
+
     /// Follows changes of the files.
     pub(crate) fn watch(&self) -> Option<Watch> {
         let acceptors = self.acceptors.iter().flatten().cloned();

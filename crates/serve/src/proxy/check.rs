@@ -24,6 +24,10 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
     let core = &worker.core;
     let mut health = Health::new(rules.into(), u64::from(server), core.now());
     let mut watched = None;
+    if let Some(is_healthy) = group.roster().seats()[server as usize].checked_before() {
+        health = health.believing(if is_healthy { State::Up } else { State::Down });
+        watched = group.server(server).address();
+    }
     while !core.is_stopping() {
         let due = health.check_due();
         core.sleep_unless_stopping(due.since(core.now_exact()))

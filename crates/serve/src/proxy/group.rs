@@ -24,6 +24,7 @@ use super::budget::Budget;
 use super::ewma::Decay;
 use super::kept::Kept;
 use super::queue::Queue;
+use super::retirement::Retirement;
 use super::roster::{At, Presence, Roster, Seat, Standing};
 use super::slow_start::SlowStart;
 use super::suspects::Suspects;
@@ -63,6 +64,7 @@ pub(crate) struct Group {
     chance: Random,
     ejection: Option<Ejection>,
     suspects: Suspects,
+    pub(crate) retirement: Retirement,
     /// Whether anybody wants to know how answers come.
     measures: Cell<bool>,
     /// A server on trial, or [`NOBODY`].
@@ -125,6 +127,7 @@ impl Group {
             chance: Random::stream(seed, 1),
             ejection: Ejection::of(upstream, roster.seats().len()),
             suspects: Suspects::default(),
+            retirement: Retirement::default(),
             measures: Cell::new(false),
             on_trial: Cell::new(NOBODY),
             is_desperate: Cell::new(false),
@@ -357,6 +360,11 @@ impl Group {
             server.pool.clear();
             server.trunks.close();
         }
+    }
+
+    /// Its configuration is replaced: what looks after its servers ends.
+    pub(crate) fn retire(&self) {
+        self.retirement.begin();
     }
 
     /// Keeps as many idle connections to each server as are to be ready, until the core stops.

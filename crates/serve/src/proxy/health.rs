@@ -102,6 +102,11 @@ impl Health {
         }
     }
 
+    /// Goes on with what is believed already.
+    pub(crate) fn believing(self, state: State) -> Self {
+        Self { state, ..self }
+    }
+
     #[cfg(test)]
     fn state(&self) -> State {
         self.state

@@ -30,7 +30,9 @@ pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: 
     }
     while let Some((cause, duration)) = wait {
         core.sleep_unless_stopping(duration).await;
-        if core.is_stopping() || !roster.is_out(server, term) {
+        // Of a server that no configuration has any more nobody wants to know.
+        let is_forgotten = group.retirement.has_begun() && roster.is_alone(server);
+        if core.is_stopping() || !roster.is_out(server, term) || is_forgotten {
             return;
         }
         wait = match (connect(&group, server, &worker).await, cause) {

@@ -63,6 +63,8 @@ pub(crate) struct Seat {
     is_healthy: Arc<AtomicBool>,
     /// Whether active checks are made.
     is_checked: bool,
+    /// And were in the configuration before, which are gone on with.
+    was_checked: bool,
     state: Arc<State>,
 }
 
@@ -264,6 +266,11 @@ impl Roster {
         state.ejection().term == term && state.presence() == Presence::Out
     }
 
+    /// Whether no other roster has this server.
+    pub(crate) fn is_alone(&self, seat: u32) -> bool {
+        Arc::strong_count(&self.seats[seat as usize].state) == 1
+    }
+
     /// It was looked at and could not be connected to: how long it is left alone now. `None` when absence `term` has ended.
     pub(crate) fn stays_out(&self, seat: u32, term: u32, terms: &Terms) -> Option<Duration> {
         let state = &*self.seats[seat as usize].state;
@@ -368,6 +375,7 @@ impl Seat {
                 None => Arc::new(AtomicBool::new(true)),
             },
             is_checked,
+            was_checked: checked.is_some(),
             state: known.map_or_else(Arc::default, |known| Arc::clone(&known.state)),
         }
     }
@@ -389,6 +397,11 @@ impl Seat {
     /// Since when it is on trial, if it is.
     pub(crate) fn on_trial_since(&self) -> Instant {
         Instant::from_nanoseconds(self.state.since.load(Ordering::Relaxed))
+    }
+
+    /// What active checks have said of it in the configuration before, if they were made there and are made here.
+    pub(crate) fn checked_before(&self) -> Option<bool> {
+        self.was_checked.then(|| self.is_healthy())
     }
 
     /// Whether active checks have it in.

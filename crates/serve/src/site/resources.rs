@@ -10,7 +10,11 @@ use crate::check::Found;
 use crate::proxy::roster::Roster;
 use crate::tls::Encryption;
 
+use super::generation::Generation;
+
 pub(crate) struct Resources {
+    pub(crate) plan: Plan,
+    pub(crate) generation: Arc<Generation>,
     /// The servers of each group.
     pub(crate) rosters: Vec<Arc<Roster>>,
     pub(crate) ledger: Ledger,
@@ -18,17 +22,32 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Of a plan whose files say what was `found`.
+    /// Of a plan whose files say what was `found`. What was there `before`, in the configuration that it replaces, and has
+    /// the same name goes on: groups are known by theirs, servers by their address, limits by their route's conditions.
     ///
     /// # Errors
     /// When the system has no thread to check passwords with.
-    pub(crate) fn new(plan: &Plan, found: Found) -> io::Result<Self> {
-        let upstreams = plan.upstreams.iter();
-        let rosters = upstreams.map(|upstream| Arc::new(Roster::new(upstream, None)));
+    pub(crate) fn new(plan: Plan, found: Found, before: Option<&Resources>) -> io::Result<Self> {
+        let roster_before = |name: &str| {
+            let before = before?;
+            let groups = before.plan.upstreams.iter();
+            let index = groups.map(|group| &group.name).position(|it| it == name)?;
+            Some(&*before.rosters[index])
+        };
+        let rosters = plan.upstreams.iter().map(|upstream| {
+            let before = roster_before(&upstream.name);
+            Arc::new(Roster::new(upstream, before))
+        });
+        let mut encryption = found.encryption;
+        if let Some(before) = before {
+            encryption.carry(&plan, &before.encryption, &before.plan);
+        }
         Ok(Self {
-            ledger: Ledger::new(plan, found.users)?,
             rosters: rosters.collect(),
-            encryption: Arc::new(found.encryption),
+            ledger: Ledger::new(&plan, found.users)?,
+            encryption: Arc::new(encryption),
+            generation: Generation::after(before.map(|before| &*before.generation)),
+            plan,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use onrush_config::plan::{Balance, EjectOn, Upstream};
+use onrush_engine::Instant;
 
 use super::super::absence::{Cause, Terms};
 use super::super::eject::{self, Ejector};
@@ -79,6 +80,15 @@ impl Group {
             }
             let at = (place.index(), place.errand());
             self.observe(at, outcome, Some(failure), worker);
+        }
+    }
+
+    /// Where nothing takes servers out none is out, for what the configuration before said.
+    pub(crate) fn bring_back_without_rules(&self, now: Instant) {
+        if self.ejection.is_none() {
+            for server in 0..self.servers.len() as u32 {
+                self.roster.bring_back(server, None, now);
+            }
         }
     }
 

@@ -78,6 +78,7 @@ mod tests {
     use std::sync::Barrier;
     use std::time::Duration;
 
+    use onrush_config::plan::Timeouts;
     use onrush_engine::{Core, Instant, Io, Setup, start};
     use onrush_http::Method;
 
@@ -92,7 +93,6 @@ mod tests {
         let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{ address = \"127.0.0.1:9\", connections_max = 1 }]\nqueue = { max = 10 }\n";
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();
         let upstream = parsed.plan.upstreams[0].clone();
-        let parsed_timeouts = parsed.plan.timeouts;
         let roster = Arc::new(Roster::new(&upstream, None));
         let both = Arc::new(Barrier::new(2));
         let setup = Setup {
@@ -103,7 +103,7 @@ mod tests {
             let seed = core.id() as u64;
             let group = Group::new(
                 &upstream,
-                parsed_timeouts,
+                Timeouts::default(),
                 &roster,
                 &None,
                 (seed, core.now()),
@@ -151,7 +151,8 @@ mod tests {
         let parsed = onrush_config::parse(&text, std::path::Path::new("onrush.toml")).unwrap();
         let upstream = &parsed.plan.upstreams[0];
         let roster = Arc::new(Roster::new(upstream, before.map(|before| &**before)));
-        Rc::new(Group::new(upstream, &roster, &None, 1, Instant::default()))
+        let timeouts = Timeouts::default();
+        Group::new(upstream, timeouts, &roster, &None, (1, Instant::default()))
     }
 
     /// A request that takes a place as soon as there is one, and gives it back; whether it has.

@@ -1,0 +1,80 @@
+//! The number of a configuration in the life of a server, and how many sites are made of it: when none is left, the last
+//! request of it has ended.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Generation {
+    number: u64,
+    sites: Mutex<usize>,
+    gone: Condvar,
+}
+
+/// Counts for one site, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lease(Arc<Generation>);
+
+impl Generation {
+    /// The one that follows `before`, or the first.
+    pub(crate) fn after(before: Option<&Generation>) -> Arc<Self> {
+        Arc::new(Self {
+            number: before.map_or(1, |before| before.number + 1),
+            sites: Mutex::new(0),
+            gone: Condvar::new(),
+        })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn sites(&self) -> MutexGuard<'_, usize> {
+        // A number is never half changed.
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
+        *self.sites() += 1;
+        Lease(Arc::clone(self))
+    }
+
+    /// Waits until no site is left, for `patience` at most; whether none is.
+    pub(crate) fn wait_until_gone(&self, patience: Duration) -> bool {
+        let is_left = |sites: &mut usize| *sites > 0;
+        let waited = self
+            .gone
+            .wait_timeout_while(self.sites(), patience, is_left);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut sites = self.0.sites();
+        *sites -= 1;
+        if *sites == 0 {
+            self.0.gone.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn who_waits_hears_of_the_last_site() {
+        let first = Generation::after(None);
+        let second = Generation::after(Some(&first));
+        assert_eq!((first.number(), second.number()), (1, 2));
+        let leases = [first.lease(), first.lease()];
+        assert!(!first.wait_until_gone(Duration::ZERO));
+        assert!(second.wait_until_gone(Duration::ZERO));
+        let waiting = Arc::clone(&first);
+        let waiter = thread::spawn(move || waiting.wait_until_gone(Duration::from_secs(100)));
+        drop(leases);
+        assert!(waiter.join().expect("no panic"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Another configuration takes over while requests are under way.
+
+use std::time::Duration;
+
+use onrush_config::Plan;
+use onrush_config::plan::{Eject, OneLiner, Server, ServerAddress};
+
+use crate::harness::{Peer, Step, Upstream, on_every_driver, on_simulated_cores, send};
+use crate::site::Resources;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const OLD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold";
+
+fn fixed(body: &str) -> Plan {
+    let what = OneLiner::Respond {
+        status: 200,
+        body: body.into(),
+    };
+    Plan::one_liner(what, Vec::new())
+}
+
+async fn body(client: &mut Peer) -> String {
+    client.send(GET.as_bytes()).await;
+    received_body(client).await
+}
+
+async fn received_body(client: &mut Peer) -> String {
+    let answer = client.receive_message().await;
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+    body.to_owned()
+}
+
+fn is_gone(resources: &Resources) -> bool {
+    resources.generation.wait_until_gone(Duration::ZERO)
+}
+
+/// A plan that forwards to these servers.
+fn plan(servers: &[&Upstream]) -> Plan {
+    let mut plan = servers[0].plan();
+    let servers = servers
+        .iter()
+        .map(|server| Server::at(ServerAddress::Ip(server.address)));
+    plan.upstreams[0].servers = servers.collect();
+    plan.upstreams[0].name = "app".into();
+    plan
+}
+
+#[test]
+fn requests_that_have_begun_end_as_they_began_and_the_next_ones_are_answered_anew() {
+    on_every_driver(|site| async move {
+        // It answers when there is a second connection.
+        let slow = site.upstream(&[
+            &[Step::Read, Step::WaitForConnections(2), send(OLD)],
+            &[Step::WaitForEnd],
+        ]);
+        let (address, service, first) = site.serve_to_change(&slow.plan());
+        let mut asking = site.connect(&address).await;
+        asking.send(GET.as_bytes()).await;
+        site.until("the request is at the server", || {
+            !slow.requests().concat().is_empty()
+        })
+        .await;
+        let second = site.apply(&service, &first, &fixed("new"));
+        assert_eq!(second.generation.number(), 2);
+        assert!(!is_gone(&first), "a request is under way");
+        let mut new = site.connect(&address).await;
+        assert_eq!(body(&mut new).await, "new");
+        assert!(!is_gone(&first));
+        let _nudge = site
+            .connect(&onrush_engine::Address::Tcp(slow.address))
+            .await;
+        assert_eq!(received_body(&mut asking).await, "old");
+        site.until("the last request has gone", || is_gone(&first))
+            .await;
+        // The connection goes on, with the configuration in force.
+        assert_eq!(body(&mut asking).await, "new");
+        assert!(!is_gone(&second), "it is in force");
+    });
+}
+
+#[test]
+fn idle_connections_keep_no_configuration() {
+    on_every_driver(|site| async move {
+        let (address, service, mut in_force) = site.serve_to_change(&fixed("0"));
+        let mut clients = Vec::new();
+        for number in 0..5 {
+            let mut client = site.connect(&address).await;
+            assert_eq!(body(&mut client).await, number.to_string());
+            clients.push(client);
+            let next = fixed(&(number + 1).to_string());
+            let next = site.apply(&service, &in_force, &next);
+            assert!(is_gone(&std::mem::replace(&mut in_force, next)));
+        }
+        for client in &mut clients {
+            assert_eq!(body(client).await, "5");
+        }
+    });
+}
+
+#[test]
+fn what_is_known_of_a_server_stays_known() {
+    on_simulated_cores(|site| async move {
+        let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
+        let good = site.upstream(&[&[Step::Read, send(OLD), Step::Again]]);
+        let (address, service, first) = site.serve_to_change(&plan(&[&bad, &good]));
+        let mut client = site.connect(&address).await;
+        for _ in 0..20 {
+            assert_eq!(body(&mut client).await, "old");
+        }
+        assert!(service.group(0).is_out(0));
+        let asked = bad.requests().concat().len();
+        // In another order.
+        let second = site.apply(&service, &first, &plan(&[&good, &bad]));
+        assert!(service.group(0).is_out(1) && !service.group(0).is_out(0));
+        for _ in 0..20 {
+            assert_eq!(body(&mut client).await, "old");
+        }
+        assert_eq!(bad.requests().concat().len(), asked, "it is still out");
+        // It gets the request that shows how it is when its time is over, as if nothing had happened.
+        site.core.sleep(Duration::from_secs(12)).await;
+        for _ in 0..20 {
+            assert_eq!(body(&mut client).await, "old");
+        }
+        assert_eq!(bad.requests().concat().len(), asked + 1);
+        // Where nothing takes servers out none is.
+        let mut lenient = plan(&[&good, &bad]);
+        lenient.upstreams[0].eject = None;
+        let third = site.apply(&service, &second, &lenient);
+        assert!(!service.group(0).is_out(1));
+        assert!(is_gone(&first) && is_gone(&second) && !is_gone(&third));
+    });
+}
+
+#[test]
+fn a_server_that_nobody_has_any_more_is_not_looked_after() {
+    on_simulated_cores(|site| async move {
+        let (listener, gone) = site.listen();
+        drop(listener);
+        let good = site.upstream(&[&[Step::Read, send(OLD), Step::Again]]);
+        let mut both = plan(&[&good, &good]);
+        both.upstreams[0].servers[0].address = ServerAddress::Ip(gone);
+        both.upstreams[0].eject = Some(Eject {
+            time: Duration::from_secs(3600),
+            ..both.upstreams[0].eject.expect("a default")
+        });
+        let (address, service, first) = site.serve_to_change(&both);
+        let mut client = site.connect(&address).await;
+        for _ in 0..4 {
+            assert_eq!(body(&mut client).await, "old");
+        }
+        assert!(service.group(0).is_out(0));
+        let before = std::rc::Rc::downgrade(&service.group(0));
+        let _second = site.apply(&service, &first, &plan(&[&good]));
+        drop(first);
+        site.core.sleep(Duration::from_secs(4000)).await;
+        assert!(before.upgrade().is_none(), "nobody connects to it again");
+    });
+}

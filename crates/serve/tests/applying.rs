@@ -1,0 +1,192 @@
+//! Other configurations for a server that runs, under load: no request is lost, none is answered by a configuration that
+//! was replaced before it began.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use onrush_engine::Address;
+use onrush_serve::{ApplyError, Checked, Server, Totals, check};
+
+const CHANGES: usize = 40;
+
+fn checked(text: &str) -> Checked {
+    let text = match text.contains("[[listen]]") {
+        true => text.to_owned(),
+        false => format!("{text}\n[[listen]]\naddress = \"127.0.0.1:0\"\n"),
+    };
+    let parsed = onrush_config::parse(&text, Path::new("onrush.toml"));
+    let plan = parsed.unwrap_or_else(|errors| panic!("{errors:?}")).plan;
+    check(plan).expect("it names no files")
+}
+
+fn started(text: &str) -> (Server, SocketAddr) {
+    let server = Server::start(checked(text)).expect("it can be served");
+    let address = match server.addresses().next() {
+        Some(Address::Tcp(address)) => *address,
+        other => panic!("{other:?}"),
+    };
+    (server, address)
+}
+
+/// The configuration of this number: a route that answers it, and one that forwards.
+fn numbered(number: usize, servers: &[SocketAddr]) -> String {
+    // Servers come and go, and change their order and weights.
+    let mut servers: Vec<String> = servers
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| number % 3 != index + 1)
+        .map(|(index, server)| {
+            let weight = 1 + (number + index) % 4;
+            format!("{{ address = \"{server}\", weight = {weight} }}")
+        })
+        .collect();
+    servers.rotate_left(number % 2);
+    format!(
+        "threads = 2\n[[route]]\npath = \"/number\"\nrespond = {{ status = 200, body = \"{number}\" }}\n\
+         [[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{}]\n",
+        servers.join(", ")
+    )
+}
+
+/// A client with one connection.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("it listens");
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).expect("it is not zero");
+        Self(BufReader::new(stream))
+    }
+
+    /// The body of a 200.
+    fn get(&mut self, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+        (self.0.get_mut().write_all(request.as_bytes())).expect("it is taken");
+        let mut length = None;
+        let mut status = String::new();
+        self.0.read_line(&mut status).expect("a status line");
+        assert!(status.starts_with("HTTP/1.1 200 "), "{status:?} of {path}");
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).expect("a head");
+            if line == "\r\n" {
+                break;
+            }
+            let line = line.to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = Some(value.trim().parse().expect("a number"));
+            }
+        }
+        let mut body = vec![0; length.expect("a length")];
+        self.0.read_exact(&mut body).expect("a body");
+        String::from_utf8(body).expect("text")
+    }
+}
+
+fn stop(server: Server) -> Totals {
+    server.stop()
+}
+
+#[test]
+fn configurations_are_applied_one_after_the_other_under_load() {
+    let behind = [(); 2].map(|()| {
+        started("threads = 1\n[[route]]\nrespond = { status = 200, body = \"behind\" }\n")
+    });
+    let servers: Vec<SocketAddr> = behind.iter().map(|(_, address)| *address).collect();
+    let (mut server, address) = started(&numbered(1, &servers));
+    let applied = AtomicUsize::new(1);
+    let ends = AtomicBool::new(false);
+    let asked: usize = thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut asked = 0;
+                    while !ends.load(Ordering::Relaxed) {
+                        let mut client = Client::new(address);
+                        for _ in 0..20 {
+                            let at_least = applied.load(Ordering::Acquire);
+                            let number: usize = client.get("/number").parse().expect("a number");
+                            assert!(number >= at_least, "{number} and {at_least} is in force");
+                            assert_eq!(client.get("/"), "behind");
+                            asked += 2;
+                        }
+                    }
+                    asked
+                })
+            })
+            .collect();
+        for number in 2..=CHANGES {
+            let done = server.apply(checked(&numbered(number, &servers)));
+            let done = done.expect("it can be applied");
+            assert_eq!(done.generation(), number as u64);
+            applied.store(number, Ordering::Release);
+            assert!(done.wait(Duration::from_secs(60)), "requests are short");
+        }
+        ends.store(true, Ordering::Relaxed);
+        let asked = clients.into_iter().map(|client| client.join());
+        asked.map(|asked| asked.expect("no assertion failed")).sum()
+    });
+    let totals = stop(server);
+    assert_eq!(totals.requests, asked as u64, "{totals}");
+    assert_eq!((totals.failed(), totals.given_up), (0, 0), "{totals}");
+    behind.into_iter().for_each(|(server, _)| {
+        stop(server);
+    });
+}
+
+#[test]
+fn what_is_fixed_at_the_start_is_refused_and_nothing_changes() {
+    let text = "threads = 1\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
+    let (mut server, address) = started(text);
+    for (other, what) in [
+        (text.replace("threads = 1", "threads = 2"), "threads"),
+        (
+            format!("{text}\n[[listen]]\naddress = \"127.0.0.2:0\"\n"),
+            "listen addresses",
+        ),
+        (
+            text.replace("threads = 1", "threads = 1\nio = \"epoll\""),
+            "io",
+        ),
+    ] {
+        let other = other.replace("one", "two");
+        match server.apply(checked(&other)) {
+            Err(ApplyError::Fixed(fixed)) => assert_eq!(fixed, what),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(Client::new(address).get("/"), "one");
+    }
+    let done = server.apply(checked(&text.replace("one", "two")));
+    assert_eq!(done.expect("only the body differs").generation(), 2);
+    assert_eq!(Client::new(address).get("/"), "two");
+    stop(server);
+}
+
+#[test]
+fn a_directory_that_is_gone_by_then_leaves_the_configuration_in_force() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "threads = 2\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
+    let (mut server, address) = started(text);
+    let files = directory.path().join("files");
+    std::fs::create_dir(&files).expect("a directory");
+    let other = checked(&format!(
+        "threads = 2\n[[route]]\nfiles = {{ root = \"{}\" }}\n",
+        files.display()
+    ));
+    std::fs::remove_dir(&files).expect("it is there");
+    let error = server.apply(other).expect_err("the directory is gone");
+    assert!(error.to_string().contains("there is none"), "{error}");
+    assert_eq!(Client::new(address).get("/"), "one");
+    let done = server.apply(checked(&text.replace("one", "two")));
+    assert!(
+        done.expect("it can be applied")
+            .wait(Duration::from_secs(60))
+    );
+    assert_eq!(Client::new(address).get("/"), "two");
+    stop(server);
+}
