@@ -4,6 +4,8 @@
 mod tidy;
 
 mod code;
+mod modules;
+mod syntax;
 mod tree;
 
 use std::process::ExitCode;

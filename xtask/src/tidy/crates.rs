@@ -3,7 +3,7 @@
 
 use toml::{Table, Value};
 
-use super::Problem;
+use super::problem::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom: the table of ARCHITECTURE.md. A crate that is not named here may use nothing.

@@ -1,6 +1,6 @@
 //! Rules about Markdown: a link to a file of the repository leads to one.
 
-use super::Problem;
+use super::problem::Problem;
 use crate::tree::Tree;
 
 pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {

@@ -1,7 +1,7 @@
 //! Rules about Rust files: their names, length and first line; what only some of them may do; and
 //! no loose ends.
 
-use super::Problem;
+use super::problem::Problem;
 use crate::code;
 use crate::tree::Tree;
 

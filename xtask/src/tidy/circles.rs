@@ -1,0 +1,234 @@
+//! A rule about files that use each other in a circle: none of them can be read, tested or moved without the others. What
+//! a circle has grown to is stated here for each crate, and may only shrink.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::problem::Problem;
+use crate::modules::{self, Uses};
+use crate::syntax::{Syntax, crate_of};
+
+/// How many files the largest circle of a crate has; a crate that is not named has none.
+const STATED: [(&str, usize); 9] = [
+    ("engine", 16),
+    ("tls", 3),
+    ("measure", 2),
+    ("config", 12),
+    ("serve", 39),
+    ("load", 5),
+    ("tune", 7),
+    ("bench", 21),
+    ("cli", 6),
+];
+
+/// Where the numbers stand.
+const OWN_PATH: &str = "xtask/src/tidy/circles.rs";
+
+pub(crate) fn problems(syntax: &Syntax) -> Vec<Problem> {
+    compared(syntax, &STATED)
+}
+
+/// What is larger than stated, and what is stated too large.
+fn compared(syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut largest: BTreeMap<&str, usize> = BTreeMap::new();
+    let is_root = |path: &str| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs");
+    for (root, _) in syntax.files().filter(|(path, _)| is_root(path)) {
+        let name = crate_of(root).expect("it stands beneath src");
+        let of_crate = stated.iter().find(|(stated, _)| *stated == name);
+        let limit = of_crate.map_or(1, |(_, limit)| *limit);
+        let uses = modules::uses(root, syntax);
+        for circle in circles(&uses) {
+            let size = largest.entry(name).or_default();
+            *size = circle.len().max(*size);
+            if circle.len() > limit {
+                problems.push(problem(&circle, limit, &uses));
+            }
+        }
+    }
+    for (name, limit) in stated {
+        let size = largest.get(name).copied().unwrap_or(1);
+        if size < *limit {
+            problems.push(Problem::new(
+                OWN_PATH,
+                1,
+                format!("{name}: {limit} is stated, but its largest circle has {size} files: lower the number"),
+            ));
+        }
+    }
+    problems
+}
+
+fn problem(circle: &BTreeSet<&str>, limit: usize, uses: &Uses) -> Problem {
+    let first = circle.first().expect("a circle has files");
+    let files: Vec<String> = circle
+        .iter()
+        .map(|file| {
+            let inside: Vec<&str> = uses[file]
+                .intersection(circle)
+                .copied()
+                .map(short)
+                .collect();
+            format!("{} uses {}", short(file), inside.join(", "))
+        })
+        .collect();
+    let allowed = match limit {
+        1 => "none may".to_owned(),
+        limit => format!("at most {limit} may"),
+    };
+    Problem::new(
+        first,
+        1,
+        format!(
+            "{} files use each other in a circle, {allowed}: {}",
+            circle.len(),
+            files.join("; ")
+        ),
+    )
+}
+
+/// The path as its crate calls it.
+fn short(path: &str) -> &str {
+    path.split_once("/src/").map_or(path, |(_, rest)| rest)
+}
+
+/// The groups of two and more files each of which reaches all others of its group.
+fn circles<'tree>(uses: &Uses<'tree>) -> Vec<BTreeSet<&'tree str>> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> = uses
+        .keys()
+        .map(|file| (*file, reached_from(file, uses)))
+        .collect();
+    let mut circles: Vec<BTreeSet<&str>> = Vec::new();
+    for (file, others) in &reached {
+        if circles.iter().any(|circle| circle.contains(file)) {
+            continue;
+        }
+        let returns = others.iter().filter(|other| reached[*other].contains(file));
+        let circle: BTreeSet<&str> = returns.copied().collect();
+        if circle.len() > 1 {
+            circles.push(circle);
+        }
+    }
+    circles
+}
+
+/// All files that a file uses, directly or by way of others.
+fn reached_from<'tree>(file: &str, uses: &Uses<'tree>) -> BTreeSet<&'tree str> {
+    let mut reached = BTreeSet::new();
+    let mut open: Vec<&str> = uses[file].iter().copied().collect();
+    while let Some(file) = open.pop() {
+        if let Some((file, used)) = uses.get_key_value(file)
+            && reached.insert(*file)
+        {
+            open.extend(used);
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Tree;
+
+    /// What is said of these files of the crate `http`, beside a root with these lines.
+    #[track_caller]
+    fn check(root: &str, files: &[(&str, &str)], stated: usize, expected: &[&str]) {
+        let files: Vec<(String, &str)> = [("lib.rs", root)]
+            .iter()
+            .chain(files)
+            .map(|(path, text)| (format!("crates/http/src/{path}"), *text))
+            .collect();
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), *text))
+            .collect();
+        let tree = Tree::of(&files);
+        let problems = compared(&Syntax::parse(&tree), &[("http", stated)]);
+        let found: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(found, expected, "of {files:?}");
+    }
+
+    const TWO: &str = "crates/http/src/a.rs:1: 2 files use each other in a circle, none may: a.rs uses b.rs; b.rs uses a.rs";
+
+    #[test]
+    fn two_files_that_import_each_other_are_a_circle() {
+        let b = ("b.rs", "use super::a::A;\npub struct B(A);");
+        for a in [
+            "use crate::b::B;\npub struct A;",
+            "use super::{b::{self}};\npub struct A(b::B);",
+            "pub struct A(crate::b::B);",
+            "use super::*;\npub struct A(b::B);",
+            "pub struct A;\nfn f() { assert!(super::b::B::new()); }",
+            "pub struct A;\nmod inline { use super::super::b::B as Other; }",
+        ] {
+            check("mod a; mod b;", &[("a.rs", a), b], 1, &[TWO]);
+        }
+        let a = "use crate::c;\npub struct A;";
+        check("mod a; mod b;", &[("a.rs", a), b], 1, &[]);
+    }
+
+    #[test]
+    fn passing_a_name_on_is_no_use_and_leads_to_where_it_is_defined() {
+        let child = ("a/child.rs", "use crate::a::Other;\npub struct Name;");
+        let other = ("a/other.rs", "pub struct Other;");
+        let parent = "mod child; mod other;\npub use child::Name;\npub use other::*;";
+        check("mod a;", &[("a.rs", parent), child, other], 1, &[]);
+        let using = format!("{parent}\nstruct Own(Name);");
+        check("mod a;", &[("a.rs", &using), child, other], 1, &[]);
+        let back = ("a/other.rs", "pub struct Other(super::Name);");
+        check(
+            "mod a;",
+            &[("a/mod.rs", parent), child, back],
+            1,
+            &[
+                "crates/http/src/a/child.rs:1: 2 files use each other in a circle, none may: \
+               a/child.rs uses a/other.rs; a/other.rs uses a/child.rs",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_parent_that_uses_its_child_and_is_used_by_it_is_in_a_circle() {
+        let child = ("a/child.rs", "use super::A;\npub struct Child(A);");
+        let parent = "mod child;\nuse child::Child;\npub struct A;";
+        check(
+            "mod a;",
+            &[("a.rs", parent), child],
+            1,
+            &[
+                "crates/http/src/a.rs:1: 2 files use each other in a circle, none may: \
+               a.rs uses a/child.rs; a/child.rs uses a.rs",
+            ],
+        );
+        check(
+            "mod a;",
+            &[("a.rs", "mod child;\npub struct A;"), child],
+            1,
+            &[],
+        );
+    }
+
+    #[test]
+    fn tests_close_no_circle() {
+        let a = "pub struct A;\n#[cfg(test)]\nmod tests { use crate::b::B; }\n#[cfg(test)]\nuse crate::b::B;";
+        let b = ("b.rs", "use crate::a::A;\npub struct B;");
+        check("mod a; mod b;", &[("a.rs", a), b], 1, &[]);
+    }
+
+    #[test]
+    fn a_circle_may_be_as_large_as_stated_and_the_statement_no_larger() {
+        let files = [
+            ("a.rs", "use crate::b::B;\npub struct A;"),
+            ("b.rs", "use crate::a::A;\npub struct B;"),
+        ];
+        check("mod a; mod b;", &files, 2, &[]);
+        check(
+            "mod a; mod b;",
+            &files,
+            3,
+            &[
+                "xtask/src/tidy/circles.rs:1: http: 3 is stated, but its largest circle has 2 files: lower the number",
+            ],
+        );
+    }
+}
