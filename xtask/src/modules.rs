@@ -8,7 +8,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{UseTree, Visibility};
 
-use crate::syntax::{Syntax, is_for_tests};
+use crate::syntax::{Syntax, files_of, is_for_tests};
 
 /// Which files of one crate use which others of it; tests are left out.
 pub(crate) type Uses<'tree> = BTreeMap<&'tree str, BTreeSet<&'tree str>>;
@@ -25,7 +25,10 @@ pub(crate) fn uses<'tree>(root: &str, syntax: &Syntax<'tree>) -> Uses<'tree> {
     let mut uses = Uses::new();
     for (at, module) in modules.all.iter().enumerate() {
         let used = uses.entry(module.file).or_default();
-        let imports = module.imports.iter().filter(|import| !import.is_public);
+        let imports = module
+            .imports
+            .iter()
+            .filter(|import| import.purpose == Purpose::Use);
         let paths = imports.map(|import| &import.path).chain(&module.paths);
         for path in paths {
             let found = modules.resolve(at, path, &mut Vec::new());
@@ -60,8 +63,16 @@ struct Import {
     path: Vec<String>,
     /// None for `*`.
     name: Option<String>,
-    /// Whether it is passed on to others.
-    is_public: bool,
+    purpose: Purpose,
+}
+
+/// What a name is imported for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To be used in this file: `use`.
+    Use,
+    /// For others: `pub use`.
+    PassOn,
 }
 
 /// What a name stands for, with the number of a module.
@@ -107,7 +118,7 @@ impl<'tree> Modules<'tree> {
             let number = match &child.content {
                 Some((_, items)) => self.add(file, &below, Some(own), items, syntax),
                 None => {
-                    let files = [format!("{below}.rs"), format!("{below}/mod.rs")];
+                    let files = files_of(&below);
                     let Some((path, content)) = files.iter().find_map(|path| syntax.file(path))
                     else {
                         continue;
@@ -207,13 +218,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn import(&mut self, tree: &UseTree, path: &[String], is_public: bool) {
+    fn import(&mut self, tree: &UseTree, path: &[String], purpose: Purpose) {
         let with = |name: &syn::Ident| [path, &[name.to_string()]].concat();
         let (path, name) = match tree {
-            UseTree::Path(part) => return self.import(&part.tree, &with(&part.ident), is_public),
+            UseTree::Path(part) => return self.import(&part.tree, &with(&part.ident), purpose),
             UseTree::Group(group) => {
                 for tree in &group.items {
-                    self.import(tree, path, is_public);
+                    self.import(tree, path, purpose);
                 }
                 return;
             }
@@ -229,7 +240,7 @@ impl Reader {
         self.imports.push(Import {
             path,
             name,
-            is_public,
+            purpose,
         });
     }
 
@@ -268,8 +279,11 @@ impl<'file> Visit<'file> for Reader {
             syn::Item::Mod(_) => {}
             syn::Item::Use(item) => {
                 if !is_for_tests(&item.attrs) && item.leading_colon.is_none() {
-                    let is_public = !matches!(item.vis, Visibility::Inherited);
-                    self.import(&item.tree, &[], is_public);
+                    let purpose = match item.vis {
+                        Visibility::Inherited => Purpose::Use,
+                        _ => Purpose::PassOn,
+                    };
+                    self.import(&item.tree, &[], purpose);
                 }
             }
             item if is_for_tests(attributes(item)) => {}

@@ -1,9 +1,10 @@
-//! The Rust files of the repository as syntax, each parsed once for all rules that ask for more than its text. What does
-//! not parse is left out: the compiler says so better.
+//! What crates ship, as syntax, each file parsed once for all rules that ask for more than its text. A file is found as
+//! the compiler finds it, from the root of its crate by `mod`, so files that are there for tests are left out. What does
+//! not parse is left out, too: the compiler says so better.
 
 use std::collections::BTreeMap;
 
-use syn::Attribute;
+use syn::{Attribute, Item};
 
 use crate::tree::Tree;
 
@@ -13,14 +14,45 @@ pub(crate) struct Syntax<'tree> {
 }
 
 impl<'tree> Syntax<'tree> {
-    /// Parses what is shipped: everything beneath the `src` folders of crates.
+    /// Parses the files of every crate of the workspace.
     pub(crate) fn parse(tree: &'tree Tree) -> Syntax<'tree> {
-        let files = tree
-            .ending(".rs")
-            .filter(|(path, _)| crate_of(path).is_some())
-            .filter_map(|(path, text)| Some((path, syn::parse_file(text).ok()?)))
-            .collect();
-        Syntax { files }
+        let mut syntax = Syntax {
+            files: BTreeMap::new(),
+        };
+        for (path, _) in tree.ending(".rs").filter(|(path, _)| is_root(path)) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            syntax.add(path, folder, tree);
+        }
+        syntax
+    }
+
+    /// Adds a file and those of its modules, which stand beneath `folder`.
+    fn add(&mut self, path: &str, folder: &str, tree: &'tree Tree) {
+        let Some((path, text)) = tree.file(path) else {
+            return;
+        };
+        if let Ok(file) = syn::parse_file(text) {
+            self.add_modules(&file.items, folder, tree);
+            self.files.insert(path, file);
+        }
+    }
+
+    fn add_modules(&mut self, items: &[Item], folder: &str, tree: &'tree Tree) {
+        for item in items {
+            let Item::Mod(module) = item else { continue };
+            if is_for_tests(&module.attrs) {
+                continue;
+            }
+            let below = format!("{folder}/{}", module.ident);
+            match &module.content {
+                Some((_, items)) => self.add_modules(items, &below, tree),
+                None => {
+                    for path in files_of(&below) {
+                        self.add(&path, &below, tree);
+                    }
+                }
+            }
+        }
     }
 
     /// Path and syntax of every file.
@@ -28,11 +60,25 @@ impl<'tree> Syntax<'tree> {
         self.files.iter().map(|(path, file)| (*path, file))
     }
 
+    /// The roots of the crates.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &'tree str> {
+        self.files.keys().copied().filter(|path| is_root(path))
+    }
+
     /// The path as the tree has it, and the syntax.
     pub(crate) fn file(&self, path: &str) -> Option<(&'tree str, &syn::File)> {
         let (path, file) = self.files.get_key_value(path)?;
         Some((path, file))
     }
+}
+
+/// Where a module may stand whose own modules stand beneath `folder`.
+pub(crate) fn files_of(folder: &str) -> [String; 2] {
+    [format!("{folder}.rs"), format!("{folder}/mod.rs")]
+}
+
+fn is_root(path: &str) -> bool {
+    crate_of(path).is_some() && (path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs"))
 }
 
 /// The name of the crate that a file beneath a `src` folder belongs to.

@@ -4,6 +4,7 @@
 mod circles;
 mod crates;
 mod documents;
+mod functions;
 mod sources;
 
 mod problem;
@@ -18,6 +19,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     let mut problems = [
         crates::problems(tree),
         circles::problems(&syntax),
+        functions::problems(&syntax),
         sources::problems(tree),
         documents::problems(tree),
     ]

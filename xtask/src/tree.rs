@@ -74,6 +74,12 @@ impl Tree {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
+    /// Path and text of one file.
+    pub(crate) fn file(&self, path: &str) -> Option<(&str, &str)> {
+        let (path, text) = self.files.get_key_value(path)?;
+        Some((path, text))
+    }
+
     /// Path and text of the files whose paths end so.
     pub(crate) fn ending(&self, end: &str) -> impl Iterator<Item = (&str, &str)> {
         self.files().filter(move |(path, _)| path.ends_with(end))

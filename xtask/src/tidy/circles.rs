@@ -31,8 +31,7 @@ pub(crate) fn problems(syntax: &Syntax) -> Vec<Problem> {
 fn compared(syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut largest: BTreeMap<&str, usize> = BTreeMap::new();
-    let is_root = |path: &str| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs");
-    for (root, _) in syntax.files().filter(|(path, _)| is_root(path)) {
+    for root in syntax.roots() {
         let name = crate_of(root).expect("it stands beneath src");
         let of_crate = stated.iter().find(|(stated, _)| *stated == name);
         let limit = of_crate.map_or(1, |(_, limit)| *limit);
