@@ -1,12 +1,14 @@
 //! Rules about crates: who may use whom, where versions are written, and that every dependency has
 //! its reason.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use toml::{Table, Value};
 
 use super::problem::Problem;
 use crate::tree::Tree;
 
-/// Who may use whom: the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
+/// Who may use whom, as in the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
 const EDGES: [(&str, &[&str]); 13] = [
     ("engine", &[]),
     ("file", &[]),
@@ -25,10 +27,8 @@ const EDGES: [(&str, &[&str]); 13] = [
     ),
     ("tune", &["file"]),
     // Starts serve and load as child processes and never links them.
-    ("bench", &["file", "measure", "chart", "tune"]),
+    ("bench", &["file", "measure", "chart"]),
     ("top", &["measure"]),
-    // config for the values of flags: they are parsed as those of a file are. engine for the counters of drivers, which
-    // take `unsafe`: tune is handed the function.
     (
         "cli",
         &[
@@ -36,6 +36,10 @@ const EDGES: [(&str, &[&str]); 13] = [
         ],
     ),
 ];
+
+/// Where the table is, and the heading above it.
+const TABLE_PATH: &str = "ARCHITECTURE.md";
+const TABLE_HEADING: &str = "## Who may use whom";
 
 /// Foreign crates that would undo a decision where they do not belong.
 const CONFINED: [(&str, &[&str]); 6] = [
@@ -62,7 +66,62 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
             Some(folder) => check_crate(path, folder, text, &mut problems),
         }
     }
+    if let Some((_, text)) = tree.file(TABLE_PATH) {
+        check_table(text, &EDGES, &mut problems);
+    }
     problems
+}
+
+/// That the table of ARCHITECTURE.md, `| user, user | used, used |`, says the same as `edges`.
+fn check_table(text: &str, edges: &[(&str, &[&str])], problems: &mut Vec<Problem>) {
+    let numbered = (1..).zip(text.lines());
+    let section = numbered.skip_while(|(_, line)| *line != TABLE_HEADING);
+    let section: Vec<(usize, &str)> = section
+        .enumerate()
+        .take_while(|(at, (_, line))| *at == 0 || !line.starts_with("## "))
+        .map(|(_, numbered)| numbered)
+        .collect();
+    let rows = section.iter().filter(|(_, line)| line.starts_with('|'));
+    // The first two are the heads of its columns and the rule below them.
+    let rows = rows.skip(2).map(|(at, row)| (*at, row));
+    let mut written: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    for (at, row) in rows {
+        let mut cells = row.trim_matches('|').split('|').map(words);
+        let (users, used) = (cells.next().unwrap_or_default(), cells.next());
+        for user in users {
+            written.insert(user, (at, used.clone().unwrap_or_default()));
+        }
+    }
+    let heading = section.first().map_or(1, |(at, _)| *at);
+    for (user, allowed) in edges {
+        let Some((at, used)) = written.remove(user) else {
+            let said = format!("{user} is not in the table of crates");
+            problems.push(Problem::new(TABLE_PATH, heading, said));
+            continue;
+        };
+        if used != allowed.iter().copied().collect() {
+            let said = format!(
+                "tidy knows for {user}: {:?}; xtask/src/tidy/crates.rs",
+                allowed.join(", ")
+            );
+            problems.push(Problem::new(TABLE_PATH, at, said));
+        }
+    }
+    for (user, (at, _)) in written {
+        problems.push(Problem::new(
+            TABLE_PATH,
+            at,
+            format!("tidy knows no crate {user}: xtask/src/tidy/crates.rs"),
+        ));
+    }
+}
+
+/// The words of a list with commas.
+fn words(list: &str) -> BTreeSet<&str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 fn check_crate(path: &str, folder: &str, text: &str, problems: &mut Vec<Problem>) {
@@ -172,6 +231,31 @@ mod tests {
         assert_eq!(of("crates/http/Cargo.toml", manifest).len(), 2);
         let in_tests = manifest.replace("[dep", "[dev-dep");
         assert_eq!(of("crates/load/Cargo.toml", &in_tests).len(), 1);
+    }
+
+    #[test]
+    fn the_table_of_the_document_says_what_tidy_knows() {
+        let of = |rows: &str| {
+            let text = format!(
+                "# A\n{TABLE_HEADING}\n\n| crate | may use |\n|---|---|\n{rows}\n## Next\n| x | y |\n"
+            );
+            let edges: [(&str, &[&str]); 3] = [("a", &["b", "c"]), ("b", &[]), ("c", &[])];
+            let mut problems = Vec::new();
+            check_table(&text, &edges, &mut problems);
+            let said = problems
+                .iter()
+                .map(|problem| format!("{}: {}", problem.line, problem.message));
+            said.collect::<Vec<_>>()
+        };
+        assert_eq!(of("| a | c, b |\n| b, c | |\n"), [""; 0]);
+        assert_eq!(
+            of("| a | b |\n| b | |\n| d | |\n"),
+            [
+                "6: tidy knows for a: \"b, c\"; xtask/src/tidy/crates.rs",
+                "2: c is not in the table of crates",
+                "8: tidy knows no crate d: xtask/src/tidy/crates.rs",
+            ]
+        );
     }
 
     #[test]
