@@ -5,6 +5,7 @@ mod circles;
 mod crates;
 mod documents;
 mod functions;
+mod lengths;
 mod sources;
 
 mod problem;
@@ -20,6 +21,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
         crates::problems(tree),
         circles::problems(&syntax),
         functions::problems(&syntax),
+        lengths::problems(tree, &syntax),
         sources::problems(tree),
         documents::problems(tree),
     ]

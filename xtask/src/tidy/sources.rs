@@ -1,15 +1,9 @@
-//! Rules about Rust files: their names, length and first line; what only some of them may do; and
+//! Rules about Rust files: their names and first line; what only some of them may do; and
 //! no loose ends.
 
 use super::problem::Problem;
 use crate::code;
 use crate::tree::Tree;
-
-/// Lines of code a file may have before its tests; blank lines and comments are free.
-const LINES_MAX: usize = 800;
-
-/// Files that may be longer, each with its reason: a list of equal entries, nothing else.
-const LONG: [(&str, &str); 0] = [];
 
 /// Names that say nothing of what is inside.
 const EMPTY_NAMES: [&str; 7] = [
@@ -53,7 +47,6 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
         };
         source.check_name(&mut problems);
         source.check_first_line(&mut problems);
-        source.check_length(&mut problems);
         source.check_unsafe(&mut problems);
         source.check_time(&mut problems);
         source.check_loose_ends(&mut problems);
@@ -83,20 +76,6 @@ impl Source<'_> {
     fn check_first_line(&self, problems: &mut Vec<Problem>) {
         if !self.text.starts_with("//! ") {
             problems.push(self.problem(1, "line 1 is not `//! ` and what the file is for"));
-        }
-    }
-
-    fn check_length(&self, problems: &mut Vec<Problem>) {
-        if self.is_test() || LONG.iter().any(|(path, _)| *path == self.path) {
-            return;
-        }
-        let before_tests = self.code.lines().take(code::lines_before_tests(&self.code));
-        let lines = before_tests.filter(|line| !line.trim().is_empty()).count();
-        if lines > LINES_MAX {
-            problems.push(self.problem(
-                1,
-                format!("{lines} lines of code: a file ends at {LINES_MAX}"),
-            ));
         }
     }
 
@@ -251,28 +230,6 @@ mod tests {
             &["1: \"common\" says nothing of what is inside: a file is one noun"],
         );
         check("crates/http/src/utilisation.rs", "", &[]);
-    }
-
-    #[test]
-    fn a_file_ends_at_eight_hundred_lines_of_code_tests_and_comments_aside() {
-        let long = "x;\n".repeat(801);
-        check(
-            "crates/http/src/a.rs",
-            &long,
-            &["1: 801 lines of code: a file ends at 800"],
-        );
-        check("crates/http/tests/a.rs", &long, &[]);
-        check("crates/http/src/a.rs", &"// x\n\n".repeat(900), &[]);
-        check(
-            "crates/http/src/a.rs",
-            &format!("#[cfg(test)]\nmod tests {{\n{long}}}\n"),
-            &[],
-        );
-        check(
-            "crates/http/src/a.rs",
-            &format!("#[cfg(test)]\nmod support;\n{}", "x;\n".repeat(798)),
-            &[],
-        );
     }
 
     #[test]

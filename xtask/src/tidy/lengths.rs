@@ -1,0 +1,159 @@
+//! A rule about how long a file is. Files that are older than the rule are stated here with their lines, and may only
+//! shrink.
+
+use super::problem::Problem;
+use crate::code;
+use crate::syntax::Syntax;
+use crate::tree::Tree;
+
+/// Lines a file may have before its tests.
+const LINES_MAX: usize = 400;
+
+/// Files that have more, and how many.
+const STATED: &[(&str, usize)] = &[
+    ("crates/bench/src/report/page/mod.rs", 418),
+    ("crates/bench/src/run/trial.rs", 600),
+    ("crates/bench/src/scenario/read.rs", 600),
+    ("crates/cli/src/serve.rs", 440),
+    ("crates/config/src/plan/route.rs", 444),
+    ("crates/config/src/plan/upstream.rs", 410),
+    ("crates/config/src/read/group.rs", 519),
+    ("crates/config/src/section.rs", 503),
+    ("crates/config/src/value.rs", 415),
+    ("crates/engine/src/driver/simulated.rs", 401),
+    ("crates/engine/src/driver/uring.rs", 657),
+    ("crates/http/src/body.rs", 545),
+    ("crates/http/src/proxy_protocol.rs", 506),
+    ("crates/load/src/client.rs", 798),
+    ("crates/load/src/compare.rs", 409),
+    ("crates/load/src/dialect/wrk.rs", 433),
+    ("crates/load/src/find_max.rs", 464),
+    ("crates/load/src/html/charts.rs", 463),
+    ("crates/load/src/merge.rs", 492),
+    ("crates/load/src/plan.rs", 560),
+    ("crates/load/src/record.rs", 467),
+    ("crates/load/src/report.rs", 974),
+    ("crates/load/src/run.rs", 517),
+    ("crates/load/src/selftest.rs", 445),
+    ("crates/load/src/threshold.rs", 518),
+    ("crates/load/src/verdict.rs", 551),
+    ("crates/serve/src/connection.rs", 562),
+    ("crates/serve/src/proxy/forward.rs", 785),
+    ("crates/serve/src/proxy/group.rs", 430),
+    ("crates/serve/src/proxy/rewrite.rs", 520),
+    ("crates/serve/src/proxy/trunk.rs", 458),
+    ("crates/serve/src/resolve.rs", 533),
+    ("crates/serve/src/respond/file.rs", 536),
+    ("crates/serve/src/respond/file/cache.rs", 572),
+    ("crates/serve/src/respond/synthetic.rs", 498),
+    ("crates/serve/src/server.rs", 419),
+    ("crates/tls/src/connector.rs", 447),
+    ("crates/tls/src/transport.rs", 432),
+    ("crates/tune/src/advise/mod.rs", 566),
+    ("crates/tune/src/advise/queue.rs", 613),
+    ("crates/tune/src/advise/seats.rs", 449),
+    ("crates/tune/src/advise/setting.rs", 430),
+    ("crates/tune/src/apply/journal.rs", 437),
+    ("crates/tune/src/facts/interface.rs", 466),
+    ("crates/tune/src/facts/system.rs", 414),
+    ("crates/tune/src/tree.rs", 459),
+];
+
+/// Where the numbers stand.
+const OWN_PATH: &str = "xtask/src/tidy/lengths.rs";
+
+pub(crate) fn problems(tree: &Tree, syntax: &Syntax) -> Vec<Problem> {
+    compared(tree, syntax, STATED)
+}
+
+/// What is longer than stated, and what is stated too long.
+fn compared(tree: &Tree, syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, _) in syntax.files() {
+        let of_file = stated.iter().find(|(stated, _)| *stated == path);
+        let limit = of_file.map_or(LINES_MAX, |(_, limit)| *limit);
+        let lines = lines(tree, path);
+        if lines > limit {
+            let said = format!("{lines} lines before its tests: it may have {limit}");
+            problems.push(Problem::new(path, 1, said));
+        }
+    }
+    for (path, limit) in stated {
+        let lines = lines(tree, path);
+        let what_to_do = match lines {
+            ..=LINES_MAX => "remove it",
+            lines if lines < *limit => "lower the number",
+            _ => continue,
+        };
+        let said = format!("{path} is stated with {limit} lines and has {lines}: {what_to_do}");
+        problems.push(Problem::new(OWN_PATH, 1, said));
+    }
+    problems
+}
+
+/// Lines before the tests of a file; 0 when there is none.
+fn lines(tree: &Tree, path: &str) -> usize {
+    let text = tree.file(path).map_or("", |(_, text)| text);
+    code::lines_before_tests(&code::without_comments_and_literals(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "crates/http/src/lib.rs";
+
+    /// What is said of a root file of the crate `http` that is stated with so many lines, or not at all.
+    #[track_caller]
+    fn check(text: &str, stated: Option<usize>, expected: &[&str]) {
+        let tree = Tree::of(&[(PATH, text)]);
+        let stated: Vec<(&str, usize)> = stated.map(|lines| (PATH, lines)).into_iter().collect();
+        let problems = compared(&tree, &Syntax::parse(&tree), &stated);
+        let found: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(found, expected, "of {} lines", text.lines().count());
+    }
+
+    #[test]
+    fn a_file_ends_at_four_hundred_lines_tests_aside() {
+        let lines = |count: usize| "// x\n".repeat(count);
+        check(&lines(400), None, &[]);
+        check(
+            &lines(401),
+            None,
+            &["crates/http/src/lib.rs:1: 401 lines before its tests: it may have 400"],
+        );
+        let with_tests = format!("{}#[cfg(test)]\nmod tests {{\n{}}}", lines(400), lines(9));
+        check(&with_tests, None, &[]);
+        let with_support = format!("#[cfg(test)]\nmod support;\n{}", lines(399));
+        check(
+            &with_support,
+            None,
+            &["crates/http/src/lib.rs:1: 401 lines before its tests: it may have 400"],
+        );
+    }
+
+    #[test]
+    fn a_longer_file_has_the_lines_that_are_stated() {
+        let lines = |count: usize| "// x\n".repeat(count);
+        check(&lines(500), Some(500), &[]);
+        check(
+            &lines(501),
+            Some(500),
+            &["crates/http/src/lib.rs:1: 501 lines before its tests: it may have 500"],
+        );
+        check(
+            &lines(499),
+            Some(500),
+            &[
+                "xtask/src/tidy/lengths.rs:1: crates/http/src/lib.rs is stated with 500 lines and has 499: lower the number",
+            ],
+        );
+        check(
+            &lines(400),
+            Some(500),
+            &[
+                "xtask/src/tidy/lengths.rs:1: crates/http/src/lib.rs is stated with 500 lines and has 400: remove it",
+            ],
+        );
+    }
+}
