@@ -11,6 +11,7 @@ pub mod plan;
 
 mod read;
 mod section;
+mod written;
 
 pub mod address;
 pub mod value;

@@ -3,12 +3,16 @@
 //!
 //! It says nothing of how: no sockets, no engine. A connection may hold a snapshot of it.
 
-mod file;
+mod coding;
+mod edits;
+mod health;
 mod listen;
-mod network;
 mod route;
 mod template;
 mod upstream;
+
+mod file;
+mod network;
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -17,17 +21,20 @@ use std::time::Duration;
 
 use crate::limits;
 
+pub use coding::Coding;
+pub use edits::{AnswersEdited, Edits, FieldEdits, PathEdit};
 pub use file::FilePath;
+pub use health::{Check, Eject, EjectOn, Health};
 pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
 pub use network::{Network, Networks};
 pub use route::{
-    Access, Action, AnswersEdited, BasicAuth, Coding, Compress, Edits, FieldEdits, Host, Mirror,
-    PathEdit, PathMatch, Pattern, Rate, RateKey, RateLimit, Route, Scheme, ValueMatch, When,
+    Access, Action, BasicAuth, Compress, Host, Mirror, PathMatch, Pattern, Rate, RateKey,
+    RateLimit, Route, Scheme, ValueMatch, When,
 };
 pub use template::{Piece, Template, Variable};
 pub use upstream::{
-    Balance, Check, Eject, EjectOn, HashKey, Health, ProxyVersion, Retries, RetryOn, Reuse, Server,
-    ServerAddress, Sticky, Upstream, UpstreamTls, Verify,
+    Balance, HashKey, ProxyVersion, Retries, RetryOn, Reuse, Server, ServerAddress, Sticky,
+    Upstream, UpstreamTls, Verify,
 };
 
 /// Everything `onrush serve` has to know.

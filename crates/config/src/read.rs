@@ -3,6 +3,7 @@
 
 mod access;
 mod answer;
+mod balance;
 mod compress;
 mod condition;
 mod ejection;
@@ -16,13 +17,17 @@ mod route;
 mod server;
 mod status;
 mod timeouts;
+mod upstream_tls;
+
+mod kinds;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
+use self::kinds::read_networks;
 use crate::diagnostic::Findings;
-use crate::plan::{Forwarded, Listen, Networks, Plan, Scheme, Threads};
-use crate::section::{Keys, Kind, Section, parsed};
+use crate::plan::{Forwarded, Listen, Plan, Scheme, Threads};
+use crate::section::{Keys, Kind, Section};
 use crate::value;
 
 const FILE: Keys = Keys {
@@ -116,26 +121,6 @@ const IO: Kind<crate::plan::Io> = Kind {
     parse: value::parse_io,
 };
 
-/// Used by several sections.
-const TIMEOUT: Kind<std::time::Duration> = Kind {
-    expected: "a duration such as \"10s\"",
-    parse: value::parse_timeout,
-};
-
-/// Used by several sections.
-const NETWORK: Kind<crate::plan::Network> = Kind {
-    expected: "a network such as \"10.0.0.0/8\", or a list of them",
-    parse: value::parse_network,
-};
-
-fn read_networks(
-    section: &Section<'_, '_>,
-    key: &str,
-    findings: &mut Findings<'_>,
-) -> Option<Networks> {
-    section.read_some(key, NETWORK, findings).map(Networks)
-}
-
 fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Forwarded> {
     const EXPECTED: &str = "a table such as { trust = [\"10.0.0.0/8\"], send = \"both\" }";
     const SEND: Kind<(bool, bool)> = Kind {
@@ -176,29 +161,4 @@ fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findi
             ),
         );
     }
-}
-
-/// Whether the value is `true`.
-fn is_true(value: &Spanned<DeValue<'_>>) -> bool {
-    value.get_ref().as_bool() == Some(true)
-}
-
-/// Whether the value is `false`.
-fn is_false(value: &Spanned<DeValue<'_>>) -> bool {
-    value.get_ref().as_bool() == Some(false)
-}
-
-/// The value when it is text, with its place.
-fn as_text(value: &Spanned<DeValue<'_>>) -> Option<Spanned<String>> {
-    let text = value.get_ref().as_str()?;
-    Some(Spanned::new(value.span(), text.to_owned()))
-}
-
-/// What a text means that may stand in a table's place.
-fn parse_in_place<T>(
-    value: &Spanned<DeValue<'_>>,
-    kind: Kind<T>,
-    findings: &mut Findings<'_>,
-) -> Option<T> {
-    parsed(&as_text(value)?, kind.parse, findings)
 }

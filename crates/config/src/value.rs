@@ -6,6 +6,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 mod condition;
+mod field;
 mod network;
 mod password;
 mod template;
@@ -18,6 +19,7 @@ pub(crate) use condition::{
     is_host_name, is_number, parse_method, parse_search, parse_value_match,
 };
 pub use condition::{parse_host, parse_path};
+pub(crate) use field::{check_field, check_field_value, check_header, is_token, parse_field_name};
 pub use network::parse_network;
 pub use password::check_password_hash;
 pub use template::parse_template;
@@ -349,68 +351,6 @@ pub(crate) fn check_body(status: u16, body: &[u8]) -> Result<(), Invalid> {
         )));
     }
     Ok(())
-}
-
-/// Fields that the server writes itself, in every message: a second one would contradict what is
-/// really sent.
-const OWN_FIELDS: [&str; 7] = [
-    "connection",
-    "content-length",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// That a field may stand in a fixed answer: a token for its name, a value without control
-/// characters, and none of those that the server writes itself (RFC 9110, sections 5.1 and 5.5).
-pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
-    check_field(name)?;
-    if name.eq_ignore_ascii_case("date") {
-        return Err(own_field(name));
-    }
-    check_field_value(name, value)
-}
-
-/// That a field of this name may be changed.
-pub(crate) fn check_field(name: &str) -> Result<(), Invalid> {
-    parse_field_name(name)?;
-    if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-        return Err(own_field(name));
-    }
-    Ok(())
-}
-
-fn own_field(name: &str) -> Invalid {
-    Invalid::new(format!(
-        "header {name:?} is written by the server itself: leave it out"
-    ))
-}
-
-/// The name of a header field as it is written.
-pub(crate) fn parse_field_name(name: &str) -> Result<String, Invalid> {
-    if !is_token(name) {
-        return Err(Invalid::new(format!("{name:?} is not a header name")));
-    }
-    Ok(name.to_owned())
-}
-
-/// That a value has no control characters, which would end the field or worse.
-pub(crate) fn check_field_value(name: &str, value: &str) -> Result<(), Invalid> {
-    let is_bad = |letter: char| letter.is_control() && letter != '\t';
-    if value.chars().any(is_bad) {
-        return Err(Invalid::new(format!(
-            "the value of header {name:?} contains a control character"
-        )));
-    }
-    Ok(())
-}
-
-/// Whether `text` is a token (RFC 9110, section 5.6.2): the name of a field, a method or a cookie.
-pub(crate) fn is_token(text: &str) -> bool {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_token)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use super::coding::Coding;
+use super::edits::{Edits, PathEdit};
 use super::file::FilePath;
 use super::network::Networks;
 use super::template::Template;
@@ -289,63 +291,6 @@ pub enum RateKey {
     Route,
 }
 
-/// Changes of header fields, in this order: remove, set, add.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Edits {
-    /// Of forwarded requests.
-    pub request: FieldEdits,
-    /// Whether names with underscores, or other marks for hyphens, pass as they are. Otherwise what `request` replaces and
-    /// removes goes in all these spellings, and so do names that could pass for framing or forwarding fields.
-    pub keeps_underscores: bool,
-    /// Of answers of the route.
-    pub response: FieldEdits,
-    /// Which of them.
-    pub response_on: AnswersEdited,
-}
-
-/// Which answers have their fields edited.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum AnswersEdited {
-    /// What the route answers itself or relays; not the errors of this server.
-    #[default]
-    Answers,
-    /// Those errors as well.
-    Always,
-    /// Those with a status in one of these ranges, both ends included, whoever makes them.
-    Statuses(Vec<(u16, u16)>),
-}
-
-/// Changes of the fields of one message. Names are valid, and none is one that the server manages
-/// (framing, connection).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldEdits {
-    /// These go.
-    pub remove: Vec<String>,
-    /// These are replaced, or come if they were not there.
-    pub set: Vec<(String, Template)>,
-    /// These come in addition.
-    pub add: Vec<(String, Template)>,
-}
-
-impl FieldEdits {
-    /// Whether nothing changes.
-    pub fn is_empty(&self) -> bool {
-        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
-    }
-}
-
-/// How a forwarded request's path changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum PathEdit {
-    /// Not.
-    #[default]
-    Keep,
-    /// What the route's path matched (a prefix, or all of an exact path) is replaced by this, which
-    /// begins with `/` and ends with one if the prefix does. Where it ends with a `/` and the rest begins
-    /// with one, there is one of them: `/api` replaced by `/` makes `/x` of `/api/x`.
-    ReplacePrefix(String),
-}
-
 /// Compression of answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compress {
@@ -366,17 +311,6 @@ impl Default for Compress {
             size_min: limits::COMPRESS_SIZE_MIN,
         }
     }
-}
-
-/// A content coding (RFC 9110, section 8.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Coding {
-    /// zstd (RFC 8878).
-    Zstd,
-    /// Brotli (RFC 7932).
-    Brotli,
-    /// gzip (RFC 1952).
-    Gzip,
 }
 
 /// How a request is answered.

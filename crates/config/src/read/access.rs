@@ -3,12 +3,13 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{as_text, parse_in_place, read_networks};
+use super::kinds::{parse_in_place, read_networks};
 use crate::diagnostic::Findings;
 use crate::limits;
 use crate::plan::{Access, BasicAuth, Rate, RateKey, RateLimit};
-use crate::section::{Keys, Kind, Section, in_order, parsed, report_kind};
+use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
+use crate::written::{as_text, in_order, parsed, report_kind};
 
 pub(super) fn read_access(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Access {
     let allow = read_networks(route, "allow", findings).unwrap_or_default();

@@ -7,12 +7,13 @@ use toml::de::DeValue;
 
 use super::compress::read_codings;
 use super::group::Groups;
-use super::{as_text, is_false, is_true, parse_in_place};
+use super::kinds::parse_in_place;
 use crate::diagnostic::Findings;
 use crate::limits;
 use crate::plan::{Action, Coding, Mirror, Piece, Template, Variable};
-use crate::section::{Keys, Kind, Section, in_order, read_texts, report_kind};
+use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
+use crate::written::{as_text, in_order, is_false, is_true, read_texts, report_kind};
 
 /// The keys that are answers.
 const ANSWERS: [&str; 5] = ["respond", "redirect", "files", "synthetic", "forward"];

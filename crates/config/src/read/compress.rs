@@ -3,11 +3,11 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{is_false, is_true};
 use crate::diagnostic::Findings;
 use crate::plan::{Coding, Compress};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
+use crate::written::{is_false, is_true};
 
 const CODING: Kind<Coding> = Kind {
     expected: "a list of \"zstd\", \"br\" and \"gzip\"",

@@ -1,10 +1,11 @@
 //! The conditions of a route.
 
-use super::read_networks;
+use super::kinds::read_networks;
 use crate::diagnostic::Findings;
 use crate::plan::{Host, PathMatch, Scheme, ValueMatch, When};
-use crate::section::{Kind, Section, in_order, parsed, report_kind};
+use crate::section::{Kind, Section};
 use crate::value::{self, Invalid};
+use crate::written::{as_text, in_order, parsed, report_kind};
 
 const HOST: Kind<Host> = Kind {
     expected: "a host name such as \"static.example.com\"",
@@ -60,7 +61,7 @@ fn read_values(
     let mut all = Vec::new();
     for (name, value) in in_order(table) {
         let parsed_name = parsed(&name, parse_name, findings);
-        let Some(text) = super::as_text(value) else {
+        let Some(text) = as_text(value) else {
             let what = format!("{:?} in {key}", name.get_ref());
             let expected =
                 "\"value\", \"*\" for any, \"!\" for none, or \"~\" and a regular expression";

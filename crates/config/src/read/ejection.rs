@@ -1,11 +1,12 @@
 //! `eject`: when a server is taken out for what requests met there.
 
-use super::{TIMEOUT, is_false, is_true};
+use super::kinds::TIMEOUT;
 use crate::diagnostic::Findings;
 use crate::limits;
 use crate::plan::{Eject, EjectOn};
 use crate::section::{Keys, Kind, Section};
 use crate::value;
+use crate::written::{is_false, is_true};
 
 const KEYS: Keys = Keys::new(&[
     "on",

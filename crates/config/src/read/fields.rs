@@ -5,8 +5,9 @@ use toml::Spanned;
 use super::status;
 use crate::diagnostic::Findings;
 use crate::plan::{AnswersEdited, Edits, FieldEdits, Piece, Template, Variable};
-use crate::section::{Keys, Kind, Section, in_order, parsed, read_texts};
+use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
+use crate::written::{in_order, parsed, read_texts};
 
 pub(super) fn read_edits(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Edits {
     let request = section_of(route, REQUEST, findings);

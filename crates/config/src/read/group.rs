@@ -1,21 +1,21 @@
 //! `[upstream.NAME]`: groups of servers, and how routes refer to them.
 
-use std::time::Duration;
-
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{TIMEOUT, ejection, health, is_false, is_true, parse_in_place, retries, server};
+use super::kinds::TIMEOUT;
+use super::upstream_tls::{check_tls_name, read_tls};
+use super::{balance, ejection, health, retries, server};
 use crate::address::{ForwardTarget, is_group_name, parse_forward};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::plan::{
-    Action, Balance, Eject, HashKey, ProxyVersion, Reuse, Route, Server, ServerAddress, Sticky,
-    Upstream, UpstreamTls, Verify,
+    Action, Balance, Eject, ProxyVersion, Reuse, Route, Server, Upstream, UpstreamTls,
 };
-use crate::section::{Keys, Kind, Section, first_of, in_order, kind_of, parsed};
-use crate::value::{self, Invalid};
+use crate::section::{Keys, Kind, Section};
+use crate::value::{self};
+use crate::written::{first_of, in_order, kind_of, parsed};
 
 const KEYS: Keys = Keys::new(&[
     "servers",
@@ -173,9 +173,9 @@ fn read_group(
     let section = Section::open(title, value.span(), table, KEYS, findings);
     let idle_max = limits::CONNECTIONS_IDLE_MAX_MAX;
     let upstream = Upstream {
-        balance: read_balance(&section, findings),
+        balance: balance::read_balance(&section, findings),
         slow_start: section.read("slow_start", TIMEOUT, findings),
-        sticky: read_sticky(&section, findings),
+        sticky: balance::read_sticky(&section, findings),
         queue_max: read_queue(&section, findings).unwrap_or(limits::QUEUE_MAX_DEFAULT),
         health: health::read_health(&section, findings),
         eject: ejection::read_eject(&section, findings),
@@ -215,125 +215,6 @@ const PROXY_VERSION: Kind<ProxyVersion> = Kind {
     },
 };
 
-const HASH_KEY: Kind<HashKey> = Kind {
-    expected: "\"address\", \"path\", \"header:NAME\" or \"cookie:NAME\"",
-    parse: |text| {
-        if let Some(name) = text.strip_prefix("header:") {
-            return value::parse_field_name(name).map(HashKey::Header);
-        }
-        if let Some(name) = text.strip_prefix("cookie:") {
-            return parse_cookie(name).map(HashKey::Cookie);
-        }
-        // The last two are for the sentence: those with a name have been taken.
-        let known = [
-            ("address", HashKey::Address),
-            ("path", HashKey::Path),
-            ("header:NAME", HashKey::Path),
-            ("cookie:NAME", HashKey::Path),
-        ];
-        value::choose("key to hash", text, &known)
-    },
-};
-
-/// `None` for the consistent hash, whose key is another value.
-const BALANCE: Kind<Option<Balance>> = Kind {
-    expected: "a way to balance such as \"round_robin\"",
-    parse: |text| {
-        let known = [
-            ("round_robin", Some(Balance::RoundRobin)),
-            ("random", Some(Balance::Random)),
-            ("power_of_two", Some(Balance::PowerOfTwo)),
-            ("least_connections", Some(Balance::LeastConnections)),
-            ("hash", None),
-            ("peak_ewma", Some(Balance::PeakEwma)),
-            ("first", Some(Balance::First)),
-        ];
-        value::choose("balance", text, &known)
-    },
-};
-
-fn read_balance(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Balance {
-    let key = group.read("hash", HASH_KEY, findings);
-    let balance = group.read("balance", BALANCE, findings);
-    match balance {
-        Some(None) => {
-            if !group.is_meant("hash") {
-                let message = format!(
-                    "balance \"hash\" needs a key: expected hash = {}",
-                    HASH_KEY.expected
-                );
-                findings.error(group.place("balance"), message);
-            }
-            key.map_or(Balance::RoundRobin, Balance::Hash)
-        }
-        Some(Some(balance)) => {
-            group.refuse(
-                &["hash"],
-                "is the key of balance = \"hash\", and here is another",
-                findings,
-            );
-            balance
-        }
-        None => {
-            if !group.has("balance") {
-                group.refuse(
-                    &["hash"],
-                    "is the key of balance = \"hash\", which is missing",
-                    findings,
-                );
-            }
-            Balance::default()
-        }
-    }
-}
-
-/// A cookie's name is a token (RFC 6265, section 4.1.1).
-fn parse_cookie(name: &str) -> Result<String, Invalid> {
-    if !value::is_token(name) || name.len() > limits::COOKIE_NAME_MAX {
-        return Err(Invalid::new(format!(
-            "{name:?} is not the name of a cookie"
-        )));
-    }
-    Ok(name.to_owned())
-}
-
-fn read_sticky(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Sticky> {
-    const COOKIE: Kind<String> = Kind {
-        expected: "the name of a cookie such as \"server\"",
-        parse: parse_cookie,
-    };
-    const AGE: Kind<Duration> = Kind {
-        expected: "a duration such as \"8h\"",
-        parse: |text| {
-            let age = value::parse_duration(text)?;
-            if age < Duration::from_secs(1) || age > limits::COOKIE_AGE_MAX {
-                return Err(Invalid::new(format!(
-                    "an age of {text} is out of range: expected 1s to 9600h"
-                )));
-            }
-            Ok(age)
-        },
-    };
-    let value = group.value("sticky")?;
-    if value.get_ref().is_str() {
-        let cookie = parse_in_place(value, COOKIE, findings)?;
-        return Some(Sticky {
-            cookie,
-            age_max: None,
-        });
-    }
-    let expected =
-        "the name of a cookie, or a table such as { cookie = \"server\", age_max = \"8h\" }";
-    let keys = Keys::new(&["cookie", "age_max"]);
-    let section = Section::of("sticky", value, expected, keys, findings)?;
-    section.require("cookie", COOKIE.expected, findings);
-    let age_max = section.read("age_max", AGE, findings);
-    Some(Sticky {
-        cookie: section.read("cookie", COOKIE, findings)?,
-        age_max,
-    })
-}
-
 fn read_queue(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<usize> {
     let value = group.value("queue")?;
     let expected = "a table such as { max = 1000 }";
@@ -342,61 +223,35 @@ fn read_queue(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<us
     section.count("max", 0..=limits::QUEUE_MAX_MAX, findings)
 }
 
-fn read_tls(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<UpstreamTls> {
-    const NAME: Kind<String> = Kind {
-        expected: "a host name such as \"app.example.com\"",
-        parse: |text| {
-            if !value::is_host_name(text) {
-                return Err(Invalid::new(format!(
-                    "{text:?} is not a host name: expected one such as \"app.example.com\""
-                )));
-            }
-            Ok(text.to_ascii_lowercase())
-        },
-    };
-    const PEM: &str = "a PEM file such as \"client.pem\"";
-    let value = group.value("tls")?;
-    if is_true(value) {
-        return Some(UpstreamTls::default());
-    }
-    if is_false(value) {
-        return None;
-    }
-    let expected = "true, or a table such as { ca = \"ca.pem\", name = \"app.example.com\" }";
-    let keys = Keys::new(&["verify", "ca", "name", "certificate", "key"]);
-    let section = Section::of("tls", value, expected, keys, findings)?;
-    let ca = section.path("ca", "a PEM file such as \"ca.pem\"", findings);
-    let verify = match section.truth("verify", findings) {
-        Some(false) => {
-            section.refuse(
-                &["ca"],
-                "contradicts verify = false, which believes every certificate",
-                findings,
-            );
-            Verify::Nothing
-        }
-        Some(true) | None => ca.map_or(Verify::System, Verify::File),
-    };
-    if section.has("certificate") != section.has("key") {
-        let message =
-            "certificate and key of tls come together: one without the other proves nothing";
-        findings.error(section.span(), message);
-    }
-    let certificate = section.path("certificate", PEM, findings);
-    let key = section.path("key", PEM, findings);
-    Some(UpstreamTls {
-        verify,
-        name: section.read("name", NAME, findings),
-        certificate: certificate.zip(key),
-    })
-}
-
 /// What contradicts itself in a group, or says nothing.
 fn coherent(
     mut upstream: Upstream,
     group: &Section<'_, '_>,
     findings: &mut Findings<'_>,
 ) -> Upstream {
+    agree_on_reuse(&mut upstream, group, findings);
+    if upstream.pipeline.is_some() {
+        group.refuse(
+            &["sticky"],
+            "cannot be kept with pipeline, where requests go to the connection that has room",
+            findings,
+        );
+    }
+    if upstream.connections_ready > upstream.connections_idle_max {
+        let message = format!(
+            "connections_ready {} is more than connections_idle_max {}",
+            upstream.connections_ready, upstream.connections_idle_max
+        );
+        findings.error(group.place("connections_ready"), message);
+    }
+    warn_of_idle_keys(&upstream, group, findings);
+    warn_of_idle_backups(&upstream, group, findings);
+    check_tls_name(&upstream, group, findings);
+    upstream
+}
+
+/// Whether connections are used again, and what contradicts it.
+fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     if upstream.proxy_protocol.is_some() {
         // Its header speaks for the whole connection, which so belongs to one client.
         group.refuse(
@@ -429,20 +284,10 @@ fn coherent(
             findings,
         );
     }
-    if upstream.pipeline.is_some() {
-        group.refuse(
-            &["sticky"],
-            "cannot be kept with pipeline, where requests go to the connection that has room",
-            findings,
-        );
-    }
-    if upstream.connections_ready > upstream.connections_idle_max {
-        let message = format!(
-            "connections_ready {} is more than connections_idle_max {}",
-            upstream.connections_ready, upstream.connections_idle_max
-        );
-        findings.error(group.place("connections_ready"), message);
-    }
+}
+
+/// Keys that have no effect beside the others.
+fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     if upstream
         .servers
         .iter()
@@ -477,9 +322,6 @@ fn coherent(
             findings,
         );
     }
-    warn_of_idle_backups(&upstream, group, findings);
-    check_tls_name(&upstream, group, findings);
-    upstream
 }
 
 /// Backups get requests when all others are out, or a request has failed at all of them: something has to notice.
@@ -500,20 +342,5 @@ fn warn_of_idle_backups(upstream: &Upstream, group: &Section<'_, '_>, findings: 
             group.name()
         );
         findings.warning(group.place("servers"), message);
-    }
-}
-
-/// That the name in a server's certificate is known: the path of a Unix socket is none.
-fn check_tls_name(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
-    let Some(tls) = &upstream.tls else {
-        return;
-    };
-    let is_unix = |server: &Server| matches!(server.address, ServerAddress::Unix(_));
-    let is_named = tls.name.is_some() || tls.verify == Verify::Nothing;
-    if !is_named && upstream.servers.iter().any(is_unix) {
-        findings.error(
-            group.place("tls"),
-            "a Unix socket has no name to verify: expected tls = { name = \"app.example.com\" }",
-        );
     }
 }

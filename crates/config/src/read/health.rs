@@ -1,6 +1,7 @@
 //! `health`: active checks of servers.
 
-use super::{TIMEOUT, status};
+use super::kinds::TIMEOUT;
+use super::status;
 use crate::diagnostic::Findings;
 use crate::limits;
 use crate::plan::{Check, Health, Pattern};

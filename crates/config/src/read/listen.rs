@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{as_text, is_false, is_true, read_networks};
+use super::kinds::{NETWORK, read_networks};
 use crate::address::parse_listen;
 use crate::diagnostic::Findings;
 use crate::limits;
@@ -14,6 +14,7 @@ use crate::plan::{
 };
 use crate::section::{Keys, Kind, Section};
 use crate::value;
+use crate::written::{as_text, is_false, is_true};
 
 const KEYS: Keys = Keys::new(&["address", "tls", "proxy_protocol"]);
 
@@ -93,7 +94,7 @@ fn read_proxy_protocol(
     }
     let keys = Keys::new(&["from"]);
     let section = Section::of("proxy_protocol", value, EXPECTED, keys, findings)?;
-    section.require("from", super::NETWORK.expected, findings);
+    section.require("from", NETWORK.expected, findings);
     if is_unix {
         section.refuse(
             &["from"],

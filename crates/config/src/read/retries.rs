@@ -3,8 +3,9 @@
 use crate::diagnostic::Findings;
 use crate::limits;
 use crate::plan::{Retries, RetryOn};
-use crate::section::{Keys, Kind, Section, as_number, one_or_list, report_kind};
+use crate::section::{Keys, Kind, Section};
 use crate::value;
+use crate::written::{as_number, one_or_list, report_kind};
 
 const KEYS: Keys = Keys::new(&["count", "on", "statuses", "budget"]);
 

@@ -1,12 +1,13 @@
 //! `[[route]]`: conditions, what is done on the way, and the answer.
 
 use super::group::Groups;
-use super::{access, answer, compress, condition, fields, is_false, is_true, reach};
+use super::{access, answer, compress, condition, fields, reach};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, Scheme, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::Invalid;
+use crate::written::{is_false, is_true};
 
 const KEYS: Keys = Keys {
     known: &[

@@ -6,12 +6,13 @@ use std::num::NonZeroU32;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{as_text, parse_in_place};
+use super::kinds::parse_in_place;
 use crate::address::parse_server;
 use crate::diagnostic::Findings;
 use crate::limits;
 use crate::plan::{Server, ServerAddress};
-use crate::section::{Keys, Kind, Section, report_kind};
+use crate::section::{Keys, Kind, Section};
+use crate::written::{as_text, report_kind};
 
 const ADDRESS: Kind<ServerAddress> = Kind {
     expected: "an address such as \"10.0.0.1:8000\"",

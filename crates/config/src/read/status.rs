@@ -3,8 +3,9 @@
 use toml::Spanned;
 
 use crate::diagnostic::Findings;
-use crate::section::{Section, as_number, one_or_list, parsed, report_kind};
+use crate::section::Section;
 use crate::value;
+use crate::written::{as_number, one_or_list, parsed, report_kind};
 
 /// The ranges, both ends included, that a key says: one or a list. `None` when it says nothing; what could not be read is
 /// reported and left out.

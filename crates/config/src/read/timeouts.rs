@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::TIMEOUT;
+use super::kinds::TIMEOUT;
 use crate::diagnostic::Findings;
 use crate::plan::Timeouts;
-use crate::section::{Keys, Section, first_of};
+use crate::section::{Keys, Section};
+use crate::written::first_of;
 
 const KEYS: Keys = Keys::new(&[
     "client_head",

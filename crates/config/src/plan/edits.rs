@@ -1,0 +1,60 @@
+//! What a route changes in requests and answers.
+
+use super::template::Template;
+
+/// Changes of header fields, in this order: remove, set, add.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Of forwarded requests.
+    pub request: FieldEdits,
+    /// Whether names with underscores, or other marks for hyphens, pass as they are. Otherwise what `request` replaces and
+    /// removes goes in all these spellings, and so do names that could pass for framing or forwarding fields.
+    pub keeps_underscores: bool,
+    /// Of answers of the route.
+    pub response: FieldEdits,
+    /// Which of them.
+    pub response_on: AnswersEdited,
+}
+
+/// Which answers have their fields edited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AnswersEdited {
+    /// What the route answers itself or relays; not the errors of this server.
+    #[default]
+    Answers,
+    /// Those errors as well.
+    Always,
+    /// Those with a status in one of these ranges, both ends included, whoever makes them.
+    Statuses(Vec<(u16, u16)>),
+}
+
+/// Changes of the fields of one message. Names are valid, and none is one that the server manages
+/// (framing, connection).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldEdits {
+    /// These go.
+    pub remove: Vec<String>,
+    /// These are replaced, or come if they were not there.
+    pub set: Vec<(String, Template)>,
+    /// These come in addition.
+    pub add: Vec<(String, Template)>,
+}
+
+impl FieldEdits {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
+    }
+}
+
+/// How a forwarded request's path changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PathEdit {
+    /// Not.
+    #[default]
+    Keep,
+    /// What the route's path matched (a prefix, or all of an exact path) is replaced by this, which
+    /// begins with `/` and ends with one if the prefix does. Where it ends with a `/` and the rest begins
+    /// with one, there is one of them: `/api` replaced by `/` makes `/x` of `/api/x`.
+    ReplacePrefix(String),
+}

@@ -1,0 +1,37 @@
+//! Kinds of values that several sections have.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::diagnostic::Findings;
+use crate::plan::Networks;
+use crate::section::{Kind, Section};
+use crate::value;
+use crate::written::{as_text, parsed};
+
+pub(super) const TIMEOUT: Kind<std::time::Duration> = Kind {
+    expected: "a duration such as \"10s\"",
+    parse: value::parse_timeout,
+};
+
+pub(super) const NETWORK: Kind<crate::plan::Network> = Kind {
+    expected: "a network such as \"10.0.0.0/8\", or a list of them",
+    parse: value::parse_network,
+};
+
+pub(super) fn read_networks(
+    section: &Section<'_, '_>,
+    key: &str,
+    findings: &mut Findings<'_>,
+) -> Option<Networks> {
+    section.read_some(key, NETWORK, findings).map(Networks)
+}
+
+/// What a text means that may stand in a table's place.
+pub(super) fn parse_in_place<T>(
+    value: &Spanned<DeValue<'_>>,
+    kind: Kind<T>,
+    findings: &mut Findings<'_>,
+) -> Option<T> {
+    parsed(&as_text(value)?, kind.parse, findings)
+}

@@ -1,0 +1,78 @@
+//! `tls` of a group: how its servers are spoken to.
+
+use crate::diagnostic::Findings;
+use crate::plan::{Server, ServerAddress, Upstream, UpstreamTls, Verify};
+use crate::section::{Keys, Kind, Section};
+use crate::value::{self, Invalid};
+use crate::written::{is_false, is_true};
+
+pub(super) fn read_tls(
+    group: &Section<'_, '_>,
+    findings: &mut Findings<'_>,
+) -> Option<UpstreamTls> {
+    const NAME: Kind<String> = Kind {
+        expected: "a host name such as \"app.example.com\"",
+        parse: |text| {
+            if !value::is_host_name(text) {
+                return Err(Invalid::new(format!(
+                    "{text:?} is not a host name: expected one such as \"app.example.com\""
+                )));
+            }
+            Ok(text.to_ascii_lowercase())
+        },
+    };
+    const PEM: &str = "a PEM file such as \"client.pem\"";
+    let value = group.value("tls")?;
+    if is_true(value) {
+        return Some(UpstreamTls::default());
+    }
+    if is_false(value) {
+        return None;
+    }
+    let expected = "true, or a table such as { ca = \"ca.pem\", name = \"app.example.com\" }";
+    let keys = Keys::new(&["verify", "ca", "name", "certificate", "key"]);
+    let section = Section::of("tls", value, expected, keys, findings)?;
+    let ca = section.path("ca", "a PEM file such as \"ca.pem\"", findings);
+    let verify = match section.truth("verify", findings) {
+        Some(false) => {
+            section.refuse(
+                &["ca"],
+                "contradicts verify = false, which believes every certificate",
+                findings,
+            );
+            Verify::Nothing
+        }
+        Some(true) | None => ca.map_or(Verify::System, Verify::File),
+    };
+    if section.has("certificate") != section.has("key") {
+        let message =
+            "certificate and key of tls come together: one without the other proves nothing";
+        findings.error(section.span(), message);
+    }
+    let certificate = section.path("certificate", PEM, findings);
+    let key = section.path("key", PEM, findings);
+    Some(UpstreamTls {
+        verify,
+        name: section.read("name", NAME, findings),
+        certificate: certificate.zip(key),
+    })
+}
+
+/// That the name in a server's certificate is known: the path of a Unix socket is none.
+pub(super) fn check_tls_name(
+    upstream: &Upstream,
+    group: &Section<'_, '_>,
+    findings: &mut Findings<'_>,
+) {
+    let Some(tls) = &upstream.tls else {
+        return;
+    };
+    let is_unix = |server: &Server| matches!(server.address, ServerAddress::Unix(_));
+    let is_named = tls.name.is_some() || tls.verify == Verify::Nothing;
+    if !is_named && upstream.servers.iter().any(is_unix) {
+        findings.error(
+            group.place("tls"),
+            "a Unix socket has no name to verify: expected tls = { name = \"app.example.com\" }",
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Values as they were written, whatever key they stand behind: their kinds and places.
+
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::{Findings, Span};
+use crate::value::Invalid;
+
+/// A whole number; none for anything else, and for one that no key allows.
+pub(crate) fn as_number(value: &Spanned<DeValue<'_>>) -> Option<i128> {
+    let number = value.get_ref().as_integer()?;
+    i128::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// What the text means, or a finding at its place.
+pub(crate) fn parsed<T>(
+    text: &Spanned<String>,
+    parse: impl Fn(&str) -> Result<T, Invalid>,
+    findings: &mut Findings<'_>,
+) -> Option<T> {
+    match parse(text.get_ref()) {
+        Ok(value) => Some(value),
+        Err(invalid) => {
+            findings.error(text.span(), invalid.to_string());
+            None
+        }
+    }
+}
+
+/// Reports that a value is of another kind than expected.
+pub(crate) fn report_kind(
+    what: &str,
+    value: &Spanned<DeValue<'_>>,
+    expected: &str,
+    findings: &mut Findings<'_>,
+) {
+    let kind = kind_of(value);
+    findings.error(
+        first_of(value),
+        format!("{what} is {kind}: expected {expected}"),
+    );
+}
+
+/// One text, or a list of them.
+pub(crate) fn read_texts(
+    what: &str,
+    value: &Spanned<DeValue<'_>>,
+    expected: &str,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<Spanned<String>>> {
+    let mut texts = Vec::new();
+    for value in one_or_list(value) {
+        let Some(text) = value.get_ref().as_str() else {
+            report_kind(what, value, expected, findings);
+            return None;
+        };
+        texts.push(Spanned::new(value.span(), text.to_owned()));
+    }
+    Some(texts)
+}
+
+/// The elements of a list; what is no list is its own only one.
+pub(crate) fn one_or_list<'file, 'text>(
+    value: &'file Spanned<DeValue<'text>>,
+) -> Vec<&'file Spanned<DeValue<'text>>> {
+    match value.get_ref() {
+        DeValue::Array(array) => array.iter().collect(),
+        _ => vec![value],
+    }
+}
+
+/// The entries in the order they were written; the parser keeps them in that of the alphabet.
+pub(crate) fn in_order<'file, 'text>(
+    table: &'file DeTable<'text>,
+) -> Vec<(Spanned<String>, &'file Spanned<DeValue<'text>>)> {
+    let mut entries: Vec<_> = table
+        .iter()
+        .map(|(key, value)| (Spanned::new(key.span(), key.get_ref().to_string()), value))
+        .collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// The place of a value; that of its first element when it is a list of tables, which has none of
+/// its own.
+pub(crate) fn first_of(value: &Spanned<DeValue<'_>>) -> Span {
+    match value.get_ref() {
+        DeValue::Array(array) if value.span().is_empty() => {
+            array.iter().next().map_or(value.span(), Spanned::span)
+        }
+        _ => value.span(),
+    }
+}
+
+pub(crate) fn kind_of(value: &Spanned<DeValue<'_>>) -> &'static str {
+    match value.get_ref() {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// Whether the value is `true`.
+pub(crate) fn is_true(value: &Spanned<DeValue<'_>>) -> bool {
+    value.get_ref().as_bool() == Some(true)
+}
+
+/// Whether the value is `false`.
+pub(crate) fn is_false(value: &Spanned<DeValue<'_>>) -> bool {
+    value.get_ref().as_bool() == Some(false)
+}
+
+/// The value when it is text, with its place.
+pub(crate) fn as_text(value: &Spanned<DeValue<'_>>) -> Option<Spanned<String>> {
+    let text = value.get_ref().as_str()?;
+    Some(Spanned::new(value.span(), text.to_owned()))
+}
+
+pub(crate) fn in_range<T: TryFrom<u32>>(
+    key: &str,
+    number: Option<u32>,
+    text: &Spanned<String>,
+    range: &RangeInclusive<u32>,
+    unit: &str,
+    findings: &mut Findings<'_>,
+) -> Option<T> {
+    let Some(number) = number.filter(|number| range.contains(number)) else {
+        findings.error(
+            text.span(),
+            format!(
+                "{key} {} is out of range: expected {}{unit} to {}{unit}",
+                text.get_ref(),
+                range.start(),
+                range.end()
+            ),
+        );
+        return None;
+    };
+    let number = T::try_from(number).ok();
+    assert!(number.is_some(), "the range of {key} is one of its type");
+    number
+}
