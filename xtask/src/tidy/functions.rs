@@ -23,7 +23,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/serve/src/connection.rs", "answer_one"),
     ("crates/serve/src/proxy/download.rs", "begin"),
     ("crates/serve/src/proxy/forward.rs", "try_on"),
-    ("crates/tune/src/advise/queue.rs", "files"),
 ];
 
 /// How many boolean parameters the functions of a crate have; a crate that is not named has none.
@@ -33,7 +32,6 @@ const BOOLEANS: &[(&str, usize)] = &[
     ("chart", 1),
     ("serve", 9),
     ("load", 5),
-    ("tune", 2),
     ("bench", 10),
     ("cli", 3),
 ];

@@ -7,7 +7,7 @@
 use super::budget;
 use super::floor::{Floor, homes};
 use super::queue::{changeable, present};
-use super::{Queues, Request};
+use super::request::{Queues, Request};
 use crate::facts::{Facts, Interface};
 
 /// Queues that a core may take before they are too many: 32 on 16 cores carried 4 million packets a second each way

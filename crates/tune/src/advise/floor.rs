@@ -183,3 +183,6 @@ fn nearest(facts: &Facts, floor: &Floor, id: usize) -> Option<usize> {
         .min_by_key(distance)
         .map(|node| node.at)
 }
+
+/// With fewer cores the rest of the system has no CPU of its own, and a machine with a queue for each shares them all.
+pub(super) const CORES_MIN_FOR_SYSTEM: usize = 8;

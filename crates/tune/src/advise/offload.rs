@@ -1,7 +1,8 @@
 //! What a device spreads, merges and delays by itself: worth knowing where it is not as it should be. Nothing here is
 //! changed, since each of these was set on purpose by somebody, or by a driver that knows more.
 
-use super::{Goal, Note, Request};
+use super::action::Note;
+use super::request::{Goal, Request};
 use crate::facts::ethtool::Ethtool;
 use crate::facts::{Facts, Interface};
 

@@ -15,15 +15,12 @@
 
 use serde::Serialize;
 
-use super::Goal;
 use super::budget;
-use super::floor::{Floor, FloorNode, homes};
+use super::floor::{CORES_MIN_FOR_SYSTEM, Floor, FloorNode, homes};
+use super::request::Goal;
 use super::seats::{self, Part};
 use crate::cpus::CpuSet;
 use crate::facts::{Facts, Interface};
-
-/// With fewer cores the rest of the system has no CPU of its own, and a machine with a queue for each shares them all.
-pub(super) const CORES_MIN_FOR_SYSTEM: usize = 8;
 
 /// Where everything goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -133,7 +130,10 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
         let steering = interface.queues.iter().map(|queue| &queue.steering_cpus);
         interface.steering_cpus = steering.fold(CpuSet::new(), |all, cpus| all.union(cpus));
     }
-    share_out(facts, &floor, placed, goal, is_small)
+    match is_small {
+        true => shared_by_all(facts, placed),
+        false => share_out(facts, &floor, placed, goal),
+    }
 }
 
 /// Whether nothing can be set aside: too few cores, or few and a queue for each of those that interrupts go to.
@@ -161,13 +161,22 @@ fn has_interrupts(interface: &Interface) -> bool {
     interface.is_device
 }
 
+/// Sets nothing aside.
+fn shared_by_all(facts: &Facts, interfaces: Vec<InterfacePlacement>) -> Placement {
+    Placement {
+        interfaces,
+        application_cpus: facts.topology.allowed.clone(),
+        system_cpus: CpuSet::new(),
+        sharing: Sharing::Everything,
+    }
+}
+
 /// Shares out what the interfaces left: the system first, then the application.
 fn share_out(
     facts: &Facts,
     floor: &Floor,
     interfaces: Vec<InterfacePlacement>,
     goal: Goal,
-    is_small: bool,
 ) -> Placement {
     let topology = &facts.topology;
     let all = |part: fn(&InterfacePlacement) -> &CpuSet| {
@@ -177,14 +186,6 @@ fn share_out(
     };
     let irq_cpus = all(|interface| &interface.irq_cpus);
     let steering_cpus = all(|interface| &interface.steering_cpus);
-    if is_small {
-        return Placement {
-            interfaces,
-            application_cpus: topology.allowed.clone(),
-            system_cpus: CpuSet::new(),
-            sharing: Sharing::Everything,
-        };
-    }
     // A sibling of a CPU that takes interrupts would slow it down: it is for what rarely runs.
     let beside = topology
         .with_siblings(&irq_cpus)
@@ -245,8 +246,4 @@ fn system(floor: &Floor, free: &CpuSet, beside: CpuSet) -> CpuSet {
         return CpuSet::new();
     }
     candidates.into_iter().take(wanted).collect()
-}
-
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

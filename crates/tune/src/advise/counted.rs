@@ -1,0 +1,5 @@
+//! A number and what it is one of.
+
+pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}

@@ -1,0 +1,108 @@
+//! What a driver is told of its device: how many queues, how large rings, how long interrupts wait.
+
+use super::action::{Action, Revert};
+use super::advice::{Advice, Why};
+use super::counted::counted;
+use super::queue::{SCALING, changeable, present};
+use super::request::{Goal, Request};
+use crate::facts::ethtool::Knob;
+
+/// A ring that overflowed once while the machine started is no reason: more than one packet in a minute is.
+fn lost_lately(uptime: &f64, lost: u64) -> bool {
+    lost as f64 * 60.0 > *uptime
+}
+
+impl Advice<'_> {
+    pub(super) fn channels(&self, actions: &mut Vec<Action>) {
+        let Some((knob, _)) = changeable(self.interface) else {
+            return;
+        };
+        let (now, wished) = (present(self.interface), self.placed.queues.len());
+        if now == wished {
+            return;
+        }
+        let cores = self.placed.irq_cpus.len();
+        let is_alone = self
+            .placed
+            .irq_cpus
+            .iter()
+            .all(|cpu| self.queues_on(cpu) == 1);
+        let reason = match wished < now {
+            true => format!(
+                "{} its interrupts: more than two queues for each only interrupt more often",
+                counted(cores, "core takes", "cores take")
+            ),
+            false if is_alone => format!(
+                "the driver can have {wished} queues, each with a core of its own, instead of {now}"
+            ),
+            false => format!(
+                "the driver can have {wished} queues on {} instead of {now}",
+                counted(cores, "core", "cores")
+            ),
+        };
+        actions.extend(self.knob(
+            knob,
+            wished as u32,
+            Why {
+                reason,
+                source: SCALING,
+                risk: "the interface is reset: packets are lost for a moment, and its interrupts get other numbers",
+                revert: Revert::WriteBackWithReset,
+                effect: "softirq time on as many CPUs as there are queues",
+            },
+        ));
+    }
+
+    /// Rings after drops, and how long interrupts wait.
+    pub(super) fn driver(&self, request: &Request, actions: &mut Vec<Action>) {
+        let Some(said) = &self.interface.ethtool else {
+            return;
+        };
+        let lost = ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"];
+        let counters = self.facts.counts.interfaces.get(&self.interface.name);
+        let lost = lost
+            .iter()
+            .filter_map(|name| counters?.get(*name))
+            .fold(0, |sum: u64, count| sum.saturating_add(*count));
+        if let (Some(rings), true) = (said.rings, lost > 0) {
+            let (now, most) = (rings.receive.unwrap_or(0), rings.receive_max.unwrap_or(0));
+            let wished = most.min(now.saturating_mul(2).max(2_048));
+            actions.extend((wished > now && lost_lately(&self.facts.counts.uptime, lost)).then_some(()).and_then(|()| {
+                self.knob(
+                    Knob::RingReceive,
+                    wished,
+                    Why {
+                        reason: format!("the device had no room for {lost} packets since it came up"),
+                        source: "AWS ENA best practices; kernel: Documentation/networking/scaling.rst",
+                        risk: "the interface may be reset for a moment; a larger ring leaves the cache more often",
+                        revert: Revert::WriteBackWithReset,
+                        effect: "rx_missed_errors stands still",
+                    },
+                )
+            }));
+        }
+        let coalescing = said.coalescing.unwrap_or_default();
+        let why = |reason: &str| Why {
+            reason: reason.to_owned(),
+            source: "AWS ENA best practices; Netflix 2016",
+            risk: "a driver that cannot do it refuses",
+            revert: Revert::WriteBack,
+            effect: "interrupts a second of the device",
+        };
+        match request.goal {
+            Goal::Throughput if coalescing.receive_microseconds.is_some_and(|now| now < 20) => {
+                let reason = "under load one interrupt should announce many packets; the driver finds out how many";
+                actions.extend(self.knob(Knob::AdaptiveReceive, 1, why(reason)));
+            }
+            Goal::Latency => {
+                let reason = "a driver that waits for company makes single packets wait";
+                actions.extend(self.knob(Knob::AdaptiveReceive, 0, why(reason)));
+                if coalescing.receive_microseconds.is_some_and(|now| now > 10) {
+                    let reason = "every packet waits this long before it is announced";
+                    actions.extend(self.knob(Knob::MicrosecondsReceive, 8, why(reason)));
+                }
+            }
+            Goal::Throughput => {}
+        }
+    }
+}

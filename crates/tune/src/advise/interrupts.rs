@@ -1,0 +1,102 @@
+//! Which CPU each queue interrupts.
+
+use super::action::{Action, Note, Revert};
+use super::advice::{Advice, Why};
+use super::placement::Sharing;
+use super::target::Target;
+use crate::cpus::CpuSet;
+use crate::facts::interface::{AffinityFile, Irq, Unclear};
+
+impl Advice<'_> {
+    pub(super) fn interrupts(&self, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
+        let mut unknown = 0;
+        for queue in &self.placed.queues {
+            let Some(cpu) = queue.irq_cpu else {
+                continue;
+            };
+            let irqs: Vec<&Irq> = self.interface.irqs_of(queue.queue).collect();
+            let is_unknown = irqs.is_empty() && queue.queue < self.interface.receive.len();
+            unknown += usize::from(is_unknown);
+            for irq in irqs {
+                actions.extend(self.interrupt(irq, queue.queue, cpu));
+            }
+        }
+        if let Some(text) = self.unclear(unknown) {
+            notes.push(Note::new(&self.interface.name, &text));
+        }
+    }
+
+    /// Why some interrupts stay where they are, when nothing says which are those of so many queues.
+    fn unclear(&self, unknown: usize) -> Option<String> {
+        let text = match &self.interface.irqs_unclear {
+            Some(Unclear::Shared(others)) => {
+                return Some(format!(
+                    "shares its device with {}, and interrupts whose names do not say whose they are: those are not moved",
+                    others.join(", ")
+                ));
+            }
+            Some(Unclear::Twice) => {
+                "has several interrupts for one queue, and nothing says which of them it is: those are not moved"
+            }
+            None if unknown == 0 => return None,
+            None if self.facts.interrupts.is_empty() => {
+                "its interrupts are not moved: /proc/interrupts is not here, which says whose they are"
+            }
+            None => {
+                "has queues whose interrupts have no name in /proc/interrupts: those are not moved"
+            }
+        };
+        Some(text.to_owned())
+    }
+
+    fn interrupt(&self, irq: &Irq, queue: usize, cpu: usize) -> Option<Action> {
+        let wished: CpuSet = [cpu].into_iter().collect();
+        if irq.affinity.as_ref() == Some(&wished) {
+            return None;
+        }
+        let (file, current, proposed) = match irq.file.as_ref()? {
+            AffinityFile::List(now) => ("smp_affinity_list", now, wished.to_string()),
+            AffinityFile::Mask(now) => ("smp_affinity", now, wished.mask_like(now)),
+        };
+        let target = Target::Interrupt {
+            interface: self.name(),
+            queue,
+            purpose: irq.purpose,
+        };
+        let reason = match self.placement.sharing {
+            Sharing::Everything => {
+                "each queue has one CPU, so that its packets stay in one cache".to_owned()
+            }
+            Sharing::Nothing | Sharing::Steering => self.reason_to_interrupt(cpu),
+        };
+        Some(self.action(
+            target,
+            format!("/proc/irq/{}/{file}", irq.number),
+            current,
+            proposed,
+            Why {
+                reason,
+                source: "kernel: Documentation/networking/scaling.rst; dpbench set-irq.sh",
+                risk: "interrupts the kernel manages itself cannot be moved (EIO)",
+                revert: Revert::WriteBack,
+                effect: "/proc/interrupts grows on that CPU only",
+            },
+        ))
+    }
+
+    fn reason_to_interrupt(&self, cpu: usize) -> String {
+        let queues = self.queues_on(cpu);
+        let node = self.facts.topology.node_of(cpu);
+        let is_near = node.is_some() && node == self.interface.node;
+        match (self.interface.node, queues) {
+            (Some(near), 1) if is_near => {
+                format!("the CPU is in the device's node, {near}, and takes nothing else")
+            }
+            (Some(near), _) if is_near => format!(
+                "the CPU is in the device's node, {near}, and takes the packets of {queues} queues and nothing else"
+            ),
+            (_, 1) => "the CPU takes the packets of one queue and nothing else".to_owned(),
+            (_, _) => format!("the CPU takes the packets of {queues} queues and nothing else"),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Which CPUs take packets from the one that was interrupted for them, and which send through which queue.
+
+use super::action::{Action, Revert};
+use super::advice::{Advice, Why};
+use super::placement::{InterfacePlacement, QueuePlacement, Sharing};
+use super::queue::SCALING;
+use super::target::Target;
+use crate::cpus::CpuSet;
+use crate::facts::Facts;
+
+/// The CPUs of each transmit queue. A queue has the CPUs that its receive twin uses; all others are dealt out, to queues
+/// of their own node first. With more queues than CPUs a CPU has several.
+fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> Vec<CpuSet> {
+    let topology = &facts.topology;
+    let mut shares = vec![CpuSet::new(); queues];
+    for queue in placed.queues.iter().filter(|queue| queue.queue < queues) {
+        shares[queue.queue].extend(queue.irq_cpu);
+        if placed.irq_cpus.is_empty() {
+            continue; // all queues of a virtual interface are steered to the same CPUs
+        }
+        shares[queue.queue] = shares[queue.queue].union(&queue.steering_cpus);
+    }
+    let taken = shares
+        .iter()
+        .fold(CpuSet::new(), |all, share| all.union(share));
+    let node_of = |share: &CpuSet| share.first().and_then(|cpu| topology.node_of(cpu));
+    let homes: Vec<Option<usize>> = shares.iter().map(node_of).collect();
+    let mut dealt = vec![0; queues];
+    for core in &topology.cores {
+        for cpu in core
+            .cpus
+            .intersection(&topology.allowed)
+            .minus(&taken)
+            .iter()
+        {
+            let near = (0..queues)
+                .filter(|queue| homes[*queue] == core.place.node && homes[*queue].is_some());
+            let near: Vec<usize> = near.collect();
+            let among = if near.is_empty() {
+                (0..queues).collect()
+            } else {
+                near
+            };
+            // `queues` is at least two, so there is one.
+            let queue = among
+                .into_iter()
+                .min_by_key(|queue| (dealt[*queue], *queue))
+                .unwrap_or(0);
+            shares[queue].insert(cpu);
+            dealt[queue] += 1;
+        }
+    }
+    let order: Vec<usize> = topology
+        .cores
+        .iter()
+        .map(|core| core.cpu())
+        .filter(|cpu| topology.allowed.contains(*cpu))
+        .collect();
+    for (at, share) in shares.iter_mut().enumerate() {
+        if share.is_empty() && !order.is_empty() {
+            share.insert(order[at % order.len()]);
+        }
+    }
+    shares
+}
+
+impl Advice<'_> {
+    pub(super) fn steering(&self, actions: &mut Vec<Action>) {
+        for queue in &self.placed.queues {
+            let found = self
+                .interface
+                .receive
+                .iter()
+                .find(|known| known.index == queue.queue);
+            let Some(now) = found.and_then(|known| known.steering.as_ref()) else {
+                continue;
+            };
+            if CpuSet::parse_mask(now).as_ref() == Some(&queue.steering_cpus) {
+                continue;
+            }
+            let reason = self.reason_to_steer(queue);
+            actions.push(self.action(
+                Target::Steering { interface: self.name(), queue: queue.queue },
+                format!("/sys/class/net/{}/queues/rx-{}/rps_cpus", self.interface.name, queue.queue),
+                now,
+                queue.steering_cpus.mask_like(now),
+                Why {
+                    reason,
+                    source: "Datacratic 2015: 250k requests a second without, 670k with 7 of 15; kernel: \
+                             Documentation/networking/scaling.rst",
+                    risk: "none",
+                    revert: Revert::WriteBack,
+                    effect: "NET_RX in /proc/softirqs on these CPUs; received_rps in /proc/net/softnet_stat",
+                },
+            ));
+        }
+    }
+
+    fn reason_to_steer(&self, queue: &QueuePlacement) -> String {
+        let others = &queue.steering_cpus;
+        let Some(cpu) = queue.irq_cpu.filter(|_| !others.is_empty()) else {
+            return match (others.is_empty(), self.placement.sharing) {
+                (false, _) => "packets of a virtual interface are handled on the CPU that sent them; these share it",
+                (true, Sharing::Everything) => "with so few cores handing packets on would only cost",
+                (true, Sharing::Nothing | Sharing::Steering) => {
+                    "what takes the interrupts has nothing else to do: handing packets on would only cost"
+                }
+            }
+            .to_owned();
+        };
+        let take = match others.len() {
+            1 => format!("CPU {others} of its node takes the packets from it, and is no"),
+            _ => format!("CPUs {others} of its node take the packets from it, none of them a"),
+        };
+        format!("CPU {cpu} alone would be full of softirq: {take} sibling of a CPU with interrupts")
+    }
+
+    /// Flow tables send packets after the application, past the CPUs that are set aside for them.
+    pub(super) fn flows(&self, actions: &mut Vec<Action>) {
+        let entries = self
+            .facts
+            .system
+            .setting("net/core/rps_sock_flow_entries")
+            .unwrap_or("0");
+        if entries == "0" || self.placement.sharing != Sharing::Nothing {
+            return;
+        }
+        let is_steered = |queue: usize| {
+            self.placed
+                .queues
+                .iter()
+                .any(|known| known.queue == queue && !known.steering_cpus.is_empty())
+        };
+        for queue in self
+            .interface
+            .receive
+            .iter()
+            .filter(|queue| is_steered(queue.index))
+        {
+            let Some(flows) = queue.flows.filter(|flows| *flows > 0) else {
+                continue;
+            };
+            actions.push(self.action(
+                Target::Flows { interface: self.name(), queue: queue.index },
+                format!("/sys/class/net/{}/queues/rx-{}/rps_flow_cnt", self.interface.name, queue.index),
+                &flows.to_string(),
+                "0".to_owned(),
+                Why {
+                    reason: "a flow table sends packets to the application's CPU, past those set aside for them".to_owned(),
+                    source: SCALING,
+                    risk: "worth measuring both ways when the application is pinned and its CPUs are not full",
+                    revert: Revert::WriteBack,
+                    effect: "softirq time on the steering CPUs instead of the application's",
+                },
+            ));
+        }
+    }
+
+    pub(super) fn senders(&self, actions: &mut Vec<Action>) {
+        let queues = &self.interface.transmit;
+        if queues.len() < 2 {
+            return;
+        }
+        let shares = sender_shares(self.facts, self.placed, queues.len());
+        let senders = shares
+            .iter()
+            .fold(CpuSet::new(), |all, share| all.union(share));
+        let is_one_each = shares.iter().map(CpuSet::len).sum::<usize>() == senders.len();
+        let reason = match is_one_each {
+            true => {
+                "each CPU sends through one queue, beside the one it receives by: no lock is fought over"
+            }
+            false => {
+                "few CPUs send through each queue, those among them that receive by it: its lock is rarely fought over"
+            }
+        };
+        for (queue, wished) in queues.iter().zip(shares) {
+            let Some(now) = &queue.senders else {
+                continue;
+            };
+            if CpuSet::parse_mask(now).as_ref() == Some(&wished) {
+                continue;
+            }
+            actions.push(self.action(
+                Target::Senders { interface: self.name(), queue: queue.index },
+                format!("/sys/class/net/{}/queues/tx-{}/xps_cpus", self.interface.name, queue.index),
+                now,
+                wished.mask_like(now),
+                Why {
+                    reason: reason.to_owned(),
+                    source: SCALING,
+                    risk: "none",
+                    revert: Revert::WriteBack,
+                    effect: "bytes spread evenly over transmit queues; less spinning in the kernel's profile",
+                },
+            ));
+        }
+    }
+}

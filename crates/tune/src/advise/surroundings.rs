@@ -1,0 +1,175 @@
+//! Programs that would work against a plan, and limits that no plan can move.
+
+use super::action::{Action, Note, Revert};
+use super::target::Target;
+use crate::facts::system::Daemon;
+use crate::facts::{Facts, Interface};
+
+/// Open files that a server for thirty thousand connections, or a proxy for half as many, needs.
+const FILES_MIN: u64 = 32_768;
+
+/// Programs that would work against the plan, and limits that no plan can move.
+pub(super) fn advise(
+    facts: &Facts,
+    interfaces: &[&Interface],
+    actions: &mut Vec<Action>,
+    notes: &mut Vec<Note>,
+) {
+    let moves_interrupts = actions
+        .iter()
+        .any(|action| matches!(action.target, Target::Interrupt { .. }));
+    for (name, why) in &facts.system.daemons {
+        match why {
+            Daemon::Manages(_) if name == "irqbalance" && moves_interrupts => actions.push(stop(name)),
+            Daemon::Manages(what) => {
+                notes.push(Note::new(name, &format!("is running: it changes {what} by itself and may undo this plan")));
+            }
+            Daemon::Wakes => notes.push(Note::new(
+                name,
+                "is running: each time it wakes up shows in the slowest answers; stop it during measurements",
+            )),
+        }
+    }
+    if !facts.system.timers.is_empty() {
+        let text = format!(
+            "start programs by themselves ({}): each shows in the slowest answers; stop them during measurements",
+            facts.system.timers.join(", ")
+        );
+        notes.push(Note::new("timers of systemd", &text));
+    }
+    if facts
+        .interfaces
+        .iter()
+        .all(|interface| !interface.is_device)
+    {
+        notes.push(Note::new(
+            "interfaces",
+            "there is none with a device of its own; name one to plan for it",
+        ));
+    }
+    for interface in interfaces {
+        if let Some(slot) = &interface.slot_downgrade {
+            let text = format!(
+                "its slot runs at {slot}: another slot, or a cable, may double what it can do"
+            );
+            notes.push(Note::new(&interface.name, &text));
+        }
+    }
+    notes.extend(quota(facts));
+    // A connection is an open file, two in a proxy; `unlimited` is no number.
+    if let Some((soft, hard)) = facts.system.process_limits.get("Max open files")
+        && soft.parse::<u64>().is_ok_and(|soft| soft < FILES_MIN)
+    {
+        let text = format!(
+            "may have {soft} files open, and could be given {hard}: LimitNOFILE in its unit, or ulimit -n before it"
+        );
+        notes.push(Note::new("the process", &text));
+    }
+    filters(facts, notes);
+    for (path, why) in &facts.troubles {
+        notes.push(Note::new(path, why));
+    }
+}
+
+/// What of a plan in a network namespace reaches beyond it.
+pub(super) fn beyond_namespace(actions: &[Action]) -> Option<Note> {
+    let is_beyond = |target: &&Target| match target {
+        Target::Setting { file } => !file.starts_with("net/"),
+        Target::Interrupt { .. } | Target::File { .. } | Target::Service { .. } => true,
+        Target::Driver { .. }
+        | Target::Steering { .. }
+        | Target::Flows { .. }
+        | Target::Senders { .. }
+        | Target::Thread { .. } => false,
+    };
+    let mut names: Vec<String> = Vec::new();
+    for target in actions
+        .iter()
+        .map(|action| &action.target)
+        .filter(is_beyond)
+    {
+        let name = match target {
+            Target::Interrupt { interface, .. } => format!("interrupts of {interface}"),
+            other => other.to_string(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let text = format!(
+        "is changed by what this plan sets outside of its network namespace: {}",
+        names.join(", ")
+    );
+    (!names.is_empty()).then(|| Note::new(THE_MACHINE, &text))
+}
+
+/// What the note of what reaches beyond a network namespace is about.
+pub const THE_MACHINE: &str = "the whole machine";
+
+/// The tightest of the quotas from the process up to the root: the others never come to bear.
+fn quota(facts: &Facts) -> Option<Note> {
+    let limited = facts.counts.groups.iter();
+    let (cpus, group) = limited
+        .filter_map(|group| Some((group.cpus()?, group)))
+        .min_by(|one, two| one.0.total_cmp(&two.0))?;
+    let text = format!(
+        "may use {cpus:.2} CPUs ({}): when that is used up, everything in it stops until the next period",
+        group.quota_files()
+    );
+    Some(Note::new(&format!("control group {}", group.path), &text))
+}
+
+/// What sees each packet before the program does.
+fn filters(facts: &Facts, notes: &mut Vec<Note>) {
+    if !facts.system.packet_tables.is_empty() {
+        let text = format!(
+            "has tables of rules ({}): each packet goes through the rules of its chains, so accept what matters first, and \
+             do not track what needs no state",
+            facts.system.packet_tables.join(", ")
+        );
+        notes.push(Note::new("netfilter", &text));
+    }
+    if let Some(rules) = facts
+        .system
+        .packet_rules
+        .as_ref()
+        .filter(|rules| !rules.is_empty())
+    {
+        let tables = rules
+            .iter()
+            .map(|(table, rules)| format!("{table} {rules}"));
+        let text = format!(
+            "has {} rules ({}): each packet goes through those of its chains, so accept what matters first, and do not track \
+             what needs no state",
+            rules.values().sum::<u64>(),
+            tables.collect::<Vec<_>>().join(", ")
+        );
+        notes.push(Note::new("nftables", &text));
+    }
+    if facts.system.taps > 0 {
+        notes.push(Note::new(
+            "packet sockets",
+            &format!(
+                "there are {} (tcpdump, DHCP clients …): each sees every packet first",
+                facts.system.taps
+            ),
+        ));
+    }
+}
+
+fn stop(unit: &str) -> Action {
+    Action {
+        target: Target::Service {
+            unit: unit.to_owned(),
+        },
+        path: format!("service:{unit}"),
+        current: "active".to_owned(),
+        proposed: "inactive".to_owned(),
+        reason: "it moves interrupts every ten seconds and would undo their placement".to_owned(),
+        source: "irqbalance(1); Intel set_irq_affinity refuses to run beside it".to_owned(),
+        risk: "a device that is reset while it is stopped may get all its interrupts on one CPU"
+            .to_owned(),
+        revert: Revert::StartService,
+        effect: "interrupts stay where they were put".to_owned(),
+    }
+}
