@@ -4,26 +4,27 @@
 //! with a newer program. All paths here are absolute, as the kernel's documents spell them; links of a recorded machine
 //! never lead out of its root.
 
+pub(crate) mod below;
 mod snapshot;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::thread;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::Error;
 use crate::facts::ethtool::Ethtool;
-use crate::facts::packet_filter::Rules;
+use crate::facts::packet_rules::Rules;
 use crate::facts::{Listening, Qdisc};
-use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES};
+use crate::limits::FILE_BYTES_MAX;
 
-use snapshot::read_snapshot;
+use self::below::{link_below, names_in, open_below, open_root, read_below, read_bounded};
+use self::snapshot::read_snapshot;
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, write_snapshot};
 
 /// A place to read facts from.
@@ -342,114 +343,6 @@ impl Tree {
             self.trouble(path, error.to_string());
         }
     }
-}
-
-/// Opens a path as if `root` were the root directory: links and `..` stay below it.
-pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-    let flags = flags | OFlags::CLOEXEC;
-    let relative = match path.trim_start_matches('/') {
-        "" => ".",
-        relative => relative,
-    };
-    let open = || rustix::fs::openat2(root, relative, flags, Mode::empty(), ResolveFlags::IN_ROOT);
-    let mut outcome = open();
-    for _ in 1..OPEN_TRIES {
-        if !matches!(outcome, Err(rustix::io::Errno::AGAIN)) {
-            break;
-        }
-        thread::yield_now();
-        outcome = open();
-    }
-    match outcome {
-        // Linux before 5.6, or a filter of system calls that does not know it: links of a real machine lead nowhere bad.
-        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
-            Ok(rustix::fs::openat(root, relative, flags, Mode::empty())?)
-        }
-        outcome => Ok(outcome?),
-    }
-}
-
-/// Where a path is below a root, for those who write there: as if that were the root directory, so that links do not lead
-/// out of it. What does not exist yet stands below what does. Its last part is not looked at, and may be a link.
-pub(crate) fn place_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
-    let place = root.join(path.trim_start_matches('/'));
-    if root == Path::new("/") {
-        return Ok(place);
-    }
-    let failed = |error: io::Error| Error::Read(place.clone(), error);
-    let top = open_root(root).map_err(failed)?;
-    let bounds = real_path(&top).map_err(failed)?;
-    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let (mut real, mut known) = (bounds.clone(), String::new());
-    for part in above.split('/').filter(|part| !part.is_empty()) {
-        known = format!("{known}/{part}");
-        let directory = open_below(&top, &known, OFlags::PATH | OFlags::DIRECTORY);
-        let found = directory.and_then(|directory| real_path(&directory));
-        let next = match found {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            // Nothing is there, or a link that leads to nothing.
-            Err(_) => Some(real.join(part)).filter(|next| next.symlink_metadata().is_err()),
-            // Out of the root only where the kernel cannot hold links below one.
-            Ok(found) => Some(found).filter(|found| found.starts_with(&bounds)),
-        };
-        let Some(next) = next else {
-            return Err(Error::Request(format!(
-                "{} is behind a link that leads to nothing below {}: nothing is written there",
-                place.display(),
-                root.display()
-            )));
-        };
-        real = next;
-    }
-    Ok(real.join(name))
-}
-
-/// Opens a root directory, to go on from there.
-pub(crate) fn open_root(root: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(CWD, root, flags, Mode::empty())?)
-}
-
-/// Where a directory is.
-fn real_path(directory: &OwnedFd) -> io::Result<PathBuf> {
-    fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
-}
-
-/// Where a link leads. The directories above it may be links themselves, which must not lead out of the root.
-pub(crate) fn link_below(root: &OwnedFd, path: &str) -> io::Result<String> {
-    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let above = open_below(root, above, OFlags::PATH | OFlags::DIRECTORY)?;
-    let target = rustix::fs::readlinkat(&above, name, Vec::new())?;
-    Ok(target.to_string_lossy().into_owned())
-}
-
-pub(crate) fn read_below(root: &OwnedFd, path: &str) -> io::Result<String> {
-    // Not to wait for ever at a pipe that a recording has in the place of a file.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    read_bounded(File::from(open_below(root, path, flags)?), FILE_BYTES_MAX)
-}
-
-fn read_bounded(file: File, bytes_max: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > bytes_max {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it has more than {bytes_max} bytes"),
-        ));
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn names_in(directory: OwnedFd) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in rustix::fs::Dir::read_from(directory)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name != "." && name != ".." {
-            names.push(name);
-        }
-    }
-    Ok(names)
 }
 
 /// A name with its trailing number apart, so that `rx-10` comes after `rx-9`.

@@ -14,7 +14,6 @@ const STATED: &[(&str, usize)] = &[
     ("measure", 2),
     ("serve", 39),
     ("load", 5),
-    ("tune", 4),
     ("bench", 21),
     ("cli", 6),
 ];

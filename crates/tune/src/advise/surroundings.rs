@@ -2,7 +2,7 @@
 
 use super::action::{Action, Note, Revert};
 use super::target::Target;
-use crate::facts::system::Daemon;
+use crate::facts::daemon::Daemon;
 use crate::facts::{Facts, Interface};
 
 /// Open files that a server for thirty thousand connections, or a proxy for half as many, needs.

@@ -8,8 +8,10 @@
 mod bearers;
 mod glance;
 mod history;
+mod identity;
 mod memory;
 mod place;
+mod runs;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -18,19 +20,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use self::bearers::Bearers;
-use self::history::{Line, changes};
+use self::history::{Line, SCHEMA, changes};
 use super::life::Life;
 use crate::Error;
 use crate::advise::{Request, Target};
 use crate::facts::Facts;
-use crate::tree;
+use crate::tree::below;
 
 pub use glance::Glance;
 pub use history::{Change, Lost, Run};
 pub use memory::Memory;
-
-/// Version of the format. The first one has no identities of interfaces: they are found by their names.
-const SCHEMA: u32 = 2;
 
 /// How much of a line that cannot be read is shown.
 const LOST_TEXT_MAX: usize = 120;
@@ -69,14 +68,14 @@ impl Journal {
     /// each has its own.
     pub fn path_below(root: &Path) -> Result<PathBuf, Error> {
         let directory =
-            tree::open_root(root).map_err(|error| Error::Read(root.to_owned(), error))?;
-        let namespace = tree::link_below(&directory, "/proc/self/ns/net").unwrap_or_default();
+            below::open_root(root).map_err(|error| Error::Read(root.to_owned(), error))?;
+        let namespace = below::link_below(&directory, "/proc/self/ns/net").unwrap_or_default();
         let digits: String = namespace.chars().filter(char::is_ascii_digit).collect();
         let name = match digits.is_empty() {
             true => "onrush-tune.journal".to_owned(),
             false => format!("onrush-tune.{digits}.journal"),
         };
-        tree::place_below(root, &format!("run/{name}"))
+        below::place_below(root, &format!("run/{name}"))
     }
 
     /// Opens the journal, or begins one. A journal of another life of the machine or of the network namespace describes
@@ -284,58 +283,6 @@ impl Journal {
         let last =
             lines.find(|line| matches!(line, Line::Waits | Line::Confirmed | Line::Wish { .. }));
         matches!(last, Some(Line::Waits))
-    }
-
-    /// The run that began last.
-    pub fn last_run(&self) -> Option<Run> {
-        self.lines.iter().rev().find_map(|line| match line {
-            Line::Wish { run, .. } => Some(*run),
-            _ => None,
-        })
-    }
-
-    /// Where a run begins.
-    fn beginning(&self, run: Run) -> Option<usize> {
-        let is_it = |line: &Line| matches!(line, Line::Wish { run: found, .. } if *found == run);
-        self.lines.iter().position(is_it)
-    }
-
-    /// What was changed since a run began: beside what was there then. Nothing when the journal does not know the run.
-    pub fn changes_since(&self, run: Run) -> Vec<Change> {
-        let beginning = self.beginning(run);
-        beginning.map_or_else(Vec::new, |at| changes(&self.lines[at..]))
-    }
-
-    /// Whether the journal tells of a run.
-    pub fn knows(&self, run: Run) -> bool {
-        self.beginning(run).is_some()
-    }
-
-    /// Forgets a run and everything after it, which was undone; the whole journal when nothing is left in it. Where lines
-    /// of that cannot be read nothing is forgotten, and these are returned: what they said may be somebody's yet.
-    pub fn forget_since(mut self, run: Run) -> Result<Vec<Lost>, Error> {
-        let Some(at) = self.beginning(run) else {
-            return Ok(Vec::new());
-        };
-        let lost = history::lost(&self.lines[at..]);
-        if !lost.is_empty() {
-            return Ok(lost);
-        }
-        self.lines.truncate(at);
-        if self.changes().is_empty() && self.lost().next().is_none() {
-            return self.remove().map(|()| lost);
-        }
-        let forget = |file: &mut File| -> io::Result<()> {
-            let mut bytes = Vec::new();
-            file.seek(io::SeekFrom::Start(0))?;
-            file.read_to_end(&mut bytes)?;
-            let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-            let kept: usize = lines.take(at).map(<[u8]>::len).sum();
-            file.set_len(kept as u64)?;
-            file.sync_data()
-        };
-        forget(&mut self.file).map_err(|error| Error::Write(self.path.clone(), error))?;
-        Ok(lost)
     }
 
     /// Notes a change that is about to be made.

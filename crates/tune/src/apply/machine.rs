@@ -17,7 +17,7 @@ use crate::cpus::CpuSet;
 use crate::facts::ethtool::{self, Knob};
 use crate::facts::interface::AffinityFile;
 use crate::facts::{self, Facts, process};
-use crate::tree::{self, Tree};
+use crate::tree::{Tree, below};
 
 /// Where a value is now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,7 +113,7 @@ impl Root {
             )));
         }
         let directory =
-            tree::open_root(path).map_err(|error| Error::Read(path.to_owned(), error))?;
+            below::open_root(path).map_err(|error| Error::Read(path.to_owned(), error))?;
         Ok(Root {
             directory,
             path: path.to_owned(),
@@ -134,7 +134,7 @@ impl Root {
 
     pub(super) fn open_to_write(&self, path: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK;
-        Ok(File::from(tree::open_below(&self.directory, path, flags)?))
+        Ok(File::from(below::open_below(&self.directory, path, flags)?))
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -144,7 +144,8 @@ impl Root {
     /// The CPUs a thread may run on, as a list; not found when it has ended, though another may have its number.
     fn thread_cpus(&self, process: u32, thread: u32, started: u64) -> io::Result<String> {
         let path = format!("/proc/{process}/task/{thread}");
-        let read = |file: &str| match tree::read_below(&self.directory, &format!("{path}/{file}")) {
+        let read = |file: &str| match below::read_below(&self.directory, &format!("{path}/{file}"))
+        {
             // It ended between opening and reading.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => {
                 Err(Errno::NOENT.into())
@@ -176,7 +177,7 @@ impl Machine for Root {
 
     fn get(&self, place: &Place) -> io::Result<String> {
         match place {
-            Place::File(path) => tree::read_below(&self.directory, path),
+            Place::File(path) => below::read_below(&self.directory, path),
             Place::Driver(interface, knob) => self.only_live("drivers", || {
                 let said = ethtool::ask(interface);
                 let value = knob.value(&said).map(|value| value.to_string());

@@ -10,6 +10,7 @@ mod life;
 mod machine;
 mod persist;
 mod remedy;
+mod reset;
 mod revert;
 
 use std::io;
@@ -22,14 +23,14 @@ pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
 pub use persist::{check_persist, persist, persisted, unpersist};
 pub use remedy::{User, remedy};
+pub use reset::resets;
 pub use revert::{
     Back, Force, Reverted, Standing, revert, revert_remembered, revert_since, standing, status,
 };
 
+pub(crate) use self::reset::{lost_with, resets_queues};
 use crate::Error;
 use crate::advise::{self, Action, Plan, Request, Spelling, Target};
-use crate::facts::ethtool::Knob;
-use crate::facts::{Facts, Interface, Purpose};
 
 /// What became of one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -233,62 +234,6 @@ fn keep_what_a_reset_loses(
     Ok(())
 }
 
-/// What loses its value when a target is changed.
-pub(crate) fn lost_with(target: &Target, facts: &Facts) -> Vec<Target> {
-    let interface = target.interface().filter(|_| resets_queues(target));
-    let interface = interface.and_then(|name| facts.interface(name));
-    interface.map(of_queues).unwrap_or_default()
-}
-
-/// Whether it is a number of queues, whose change resets the device.
-pub(crate) fn resets_queues(target: &Target) -> bool {
-    matches!(
-        target,
-        Target::Driver {
-            knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
-            ..
-        }
-    )
-}
-
-/// Everything that is set for queues of an interface.
-fn of_queues(interface: &Interface) -> Vec<Target> {
-    let name = || interface.name.clone();
-    let mut targets = Vec::new();
-    for irq in interface
-        .irqs
-        .iter()
-        .filter(|irq| irq.purpose != Purpose::Control)
-    {
-        if let Some(queue) = irq.queue {
-            targets.push(Target::Interrupt {
-                interface: name(),
-                queue,
-                purpose: irq.purpose,
-            });
-        }
-    }
-    for queue in &interface.receive {
-        targets.push(Target::Steering {
-            interface: name(),
-            queue: queue.index,
-        });
-        targets.push(Target::Flows {
-            interface: name(),
-            queue: queue.index,
-        });
-    }
-    let senders = interface
-        .transmit
-        .iter()
-        .filter(|queue| queue.senders.is_some());
-    targets.extend(senders.map(|queue| Target::Senders {
-        interface: name(),
-        queue: queue.index,
-    }));
-    targets
-}
-
 /// Why the kernel refused, and what can be done.
 fn words(error: &io::Error, target: &Target) -> String {
     use rustix::io::Errno;
@@ -325,17 +270,4 @@ fn words(error: &io::Error, target: &Target) -> String {
         Some(Errno::BUSY) => "the device is busy; somebody else is changing it".to_owned(),
         _ => error.to_string(),
     }
-}
-
-/// The interfaces that a plan resets for a moment. A session that came in by one of them may be cut off.
-pub fn resets(plan: &Plan) -> Vec<&str> {
-    let is_reset = |action: &&Action| action.revert == advise::Revert::WriteBackWithReset;
-    let mut names: Vec<&str> = plan
-        .actions
-        .iter()
-        .filter(is_reset)
-        .filter_map(|action| action.target.interface())
-        .collect();
-    names.dedup();
-    names
 }

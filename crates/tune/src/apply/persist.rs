@@ -10,7 +10,7 @@ use onrush_file::Output;
 
 use crate::Error;
 use crate::advise::{Goal, Plan, Queues, Request, Role, Target};
-use crate::tree::place_below;
+use crate::tree::below::place_below;
 
 /// The first line of every file that is written here: only such files are replaced and removed.
 const MARK: &str =

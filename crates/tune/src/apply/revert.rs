@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::journal::{Change, Journal, Lost, Memory, Run};
 use super::machine::{Machine, Place};
-use super::{resets_queues, words};
+use super::reset::resets_queues;
+use super::words;
 use crate::Error;
 use crate::advise::{Spelling, Target};
 use crate::facts::Facts;

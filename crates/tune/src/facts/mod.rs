@@ -4,6 +4,7 @@
 //! facts.
 
 pub mod cgroup;
+pub mod daemon;
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
@@ -11,6 +12,7 @@ pub mod listening;
 mod namespace;
 mod netlink;
 pub mod packet_filter;
+pub mod packet_rules;
 pub mod process;
 pub mod qdisc;
 pub mod route;

@@ -11,9 +11,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::below::read_bounded;
 use crate::Error;
 use crate::facts::ethtool::Ethtool;
-use crate::facts::packet_filter::Rules;
+use crate::facts::packet_rules::Rules;
 use crate::facts::{Listening, Qdisc};
 use crate::limits::SNAPSHOT_BYTES_MAX;
 
@@ -75,7 +76,7 @@ pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
             "it is no regular file; `onrush tune snapshot -o FILE` makes one".to_owned(),
         ));
     }
-    let text = super::read_bounded(file, SNAPSHOT_BYTES_MAX).map_err(failed)?;
+    let text = read_bounded(file, SNAPSHOT_BYTES_MAX).map_err(failed)?;
     let json: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
         unusable(match error.is_eof() {
             true => "it ends in the middle; was it cut off on its way?".to_owned(),

@@ -4,50 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::history::Line;
-use crate::facts::{Facts, Interface};
-
-/// What of an interface stays when it is renamed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
-    /// `ifindex`; the journal is of one network namespace in one run of the machine.
-    index: Option<u32>,
-    /// Where its device is; none for a virtual one.
-    device: Option<String>,
-    /// Which port of that.
-    port: Option<u32>,
-}
-
-impl Identity {
-    fn of(interface: &Interface) -> Identity {
-        Identity {
-            index: interface.index,
-            device: interface.device.clone(),
-            port: interface.port,
-        }
-    }
-
-    /// The interface that it is now: the one with its number, or else the only one of its device, whose driver was loaded
-    /// again. None when it is gone.
-    fn find<'facts>(&self, facts: &'facts Facts) -> Option<&'facts Interface> {
-        let all = || facts.interfaces.iter();
-        let is_of_device = |other: &&Interface| {
-            (other.device.as_ref(), other.port) == (self.device.as_ref(), self.port)
-        };
-        let mut same = all().filter(|other| self.index.is_some() && other.index == self.index);
-        if let Some(found) = same.find(is_of_device) {
-            return Some(found);
-        }
-        let mut of_device = all().filter(|other| self.device.is_some() && is_of_device(other));
-        of_device.next().filter(|_| of_device.next().is_none())
-    }
-
-    fn is_known(&self) -> bool {
-        self.index.is_some() || self.device.is_some()
-    }
-}
+use super::identity::Identity;
+use crate::facts::Facts;
 
 /// The names in the lines of a journal, and whose they are.
 #[derive(Debug, Clone, Default)]

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::SCHEMA;
-use super::bearers::Identity;
+use super::identity::Identity;
 use crate::advise::{Request, Target};
 use crate::apply::life::Life;
-use crate::apply::resets_queues;
+use crate::apply::reset::resets_queues;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +191,9 @@ fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
         changes.retain(|target, change| change.ours.is_some() || !is_of_it(target));
     }
 }
+
+/// Version of the format. The first one has no identities of interfaces: they are found by their names.
+pub(super) const SCHEMA: u32 = 2;
 
 #[cfg(test)]
 mod tests {

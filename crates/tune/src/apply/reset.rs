@@ -1,0 +1,74 @@
+//! What a device loses when it is reset.
+
+use crate::advise::{Action, Plan, Revert, Target};
+use crate::facts::ethtool::Knob;
+use crate::facts::{Facts, Interface, Purpose};
+
+/// What loses its value when a target is changed.
+pub(crate) fn lost_with(target: &Target, facts: &Facts) -> Vec<Target> {
+    let interface = target.interface().filter(|_| resets_queues(target));
+    let interface = interface.and_then(|name| facts.interface(name));
+    interface.map(of_queues).unwrap_or_default()
+}
+
+/// Whether it is a number of queues, whose change resets the device.
+pub(crate) fn resets_queues(target: &Target) -> bool {
+    matches!(
+        target,
+        Target::Driver {
+            knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
+            ..
+        }
+    )
+}
+
+/// Everything that is set for queues of an interface.
+fn of_queues(interface: &Interface) -> Vec<Target> {
+    let name = || interface.name.clone();
+    let mut targets = Vec::new();
+    for irq in interface
+        .irqs
+        .iter()
+        .filter(|irq| irq.purpose != Purpose::Control)
+    {
+        if let Some(queue) = irq.queue {
+            targets.push(Target::Interrupt {
+                interface: name(),
+                queue,
+                purpose: irq.purpose,
+            });
+        }
+    }
+    for queue in &interface.receive {
+        targets.push(Target::Steering {
+            interface: name(),
+            queue: queue.index,
+        });
+        targets.push(Target::Flows {
+            interface: name(),
+            queue: queue.index,
+        });
+    }
+    let senders = interface
+        .transmit
+        .iter()
+        .filter(|queue| queue.senders.is_some());
+    targets.extend(senders.map(|queue| Target::Senders {
+        interface: name(),
+        queue: queue.index,
+    }));
+    targets
+}
+
+/// The interfaces that a plan resets for a moment. A session that came in by one of them may be cut off.
+pub fn resets(plan: &Plan) -> Vec<&str> {
+    let is_reset = |action: &&Action| action.revert == Revert::WriteBackWithReset;
+    let mut names: Vec<&str> = plan
+        .actions
+        .iter()
+        .filter(is_reset)
+        .filter_map(|action| action.target.interface())
+        .collect();
+    names.dedup();
+    names
+}

@@ -1,0 +1,130 @@
+//! Interfaces, as /sys/class/net has them.
+
+use std::collections::BTreeMap;
+
+use super::irq::assign;
+use super::{Interface, NET, ReceiveQueue, TransmitQueue};
+use crate::facts::ethtool::{self};
+use crate::facts::interrupt::Interrupt;
+use crate::facts::qdisc::{self};
+use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
+use crate::tree::Tree;
+
+/// Reads all interfaces, by name.
+pub(crate) fn read(tree: &Tree, interrupts: &[Interrupt]) -> Vec<Interface> {
+    let by_number: BTreeMap<usize, &Interrupt> =
+        interrupts.iter().map(|row| (row.number, row)).collect();
+    let names = tree
+        .names(NET)
+        .into_iter()
+        .filter(|name| name != "lo" && name != "bonding_masters");
+    let qdiscs = tree.qdiscs(qdisc::ask).unwrap_or_default();
+    let interface = |name: String| {
+        let qdisc = qdiscs.get(&name).cloned();
+        Some(Interface {
+            qdisc,
+            ..interface(tree, name)?
+        })
+    };
+    let mut interfaces: Vec<Interface> = names.take(INTERFACES_MAX).filter_map(interface).collect();
+    assign(tree, &mut interfaces, &by_number);
+    interfaces
+}
+
+/// `None` for a name that leads to nothing, as in a recording that left virtual interfaces out.
+fn interface(tree: &Tree, name: String) -> Option<Interface> {
+    let path = format!("{NET}/{name}");
+    let entries = tree.names(&path);
+    if entries.is_empty() {
+        return None;
+    }
+    let is_device = entries.iter().any(|entry| entry == "device");
+    let node: Option<i64> = tree
+        .value(&format!("{path}/device/numa_node"))
+        .or_else(|| tree.value(&format!("{path}/device/../numa_node")));
+    let lower = entries
+        .iter()
+        .filter_map(|entry| entry.strip_prefix("lower_"))
+        .map(str::to_owned)
+        .collect();
+    let number = |file: &str| {
+        tree.text(&format!("{path}/{file}"))
+            .and_then(|text| text.trim().parse().ok())
+    };
+    Some(Interface {
+        driver: tree.link(&format!("{path}/device/driver")),
+        index: tree.value(&format!("{path}/ifindex")),
+        device: tree.link(&format!("{path}/device")),
+        port: tree.value(&format!("{path}/dev_port")),
+        physical_function: tree.link(&format!("{path}/device/physfn")),
+        is_device,
+        state: tree.text(&format!("{path}/operstate")),
+        speed_mbps: number("speed"),
+        node: node.and_then(|node| usize::try_from(node).ok()),
+        lower,
+        receive: receive_queues(tree, &path),
+        transmit: transmit_queues(tree, &path),
+        irqs: Vec::new(),
+        irqs_unclear: None,
+        ethtool: tree.ethtool(&name, ethtool::ask),
+        gro_flush_timeout: number("gro_flush_timeout"),
+        napi_defer_hard_irqs: number("napi_defer_hard_irqs"),
+        qdisc: None,
+        mtu: number("mtu"),
+        slot_downgrade: slot_downgrade(tree, &format!("{path}/device")),
+        name,
+    })
+}
+
+/// The counters of every interface but the loopback: the kernel's, and those its driver has besides.
+pub(crate) fn counters(tree: &Tree) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let names = tree.names(NET).into_iter().filter(|name| name != "lo");
+    let of = |name: String| {
+        let path = format!("{NET}/{name}/statistics");
+        let files = tree.names(&path).into_iter();
+        let counters = files.filter_map(|file| {
+            let count = tree.text(&format!("{path}/{file}"))?.trim().parse().ok()?;
+            Some((file, count))
+        });
+        let mut all = tree.driver_counters(&name);
+        // A name that both have is the kernel's: it means the same for all drivers.
+        all.extend(counters);
+        (name, all)
+    };
+    names.take(INTERFACES_MAX).map(of).collect()
+}
+
+fn receive_queues(tree: &Tree, path: &str) -> Vec<ReceiveQueue> {
+    let indexes = tree
+        .numbers(&format!("{path}/queues"), "rx-")
+        .into_iter()
+        .take(QUEUES_MAX);
+    let queue = |index| ReceiveQueue {
+        index,
+        steering: tree.text(&format!("{path}/queues/rx-{index}/rps_cpus")),
+        flows: tree.value(&format!("{path}/queues/rx-{index}/rps_flow_cnt")),
+    };
+    indexes.map(queue).collect()
+}
+
+fn transmit_queues(tree: &Tree, path: &str) -> Vec<TransmitQueue> {
+    let indexes = tree
+        .numbers(&format!("{path}/queues"), "tx-")
+        .into_iter()
+        .take(QUEUES_MAX);
+    let queue = |index| TransmitQueue {
+        index,
+        senders: tree.text(&format!("{path}/queues/tx-{index}/xps_cpus")),
+    };
+    indexes.map(queue).collect()
+}
+
+fn slot_downgrade(tree: &Tree, device: &str) -> Option<String> {
+    let pair = |what: &str| {
+        let now = tree.text(&format!("{device}/current_link_{what}"))?;
+        let most = tree.text(&format!("{device}/max_link_{what}"))?;
+        (now != most && now != "Unknown" && now != "0").then(|| format!("{now} of {most}"))
+    };
+    let found: Vec<String> = ["width", "speed"].into_iter().filter_map(pair).collect();
+    (!found.is_empty()).then(|| found.join(", "))
+}
