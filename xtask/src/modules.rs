@@ -141,12 +141,9 @@ impl<'tree> Modules<'tree> {
             None => Vec::new(),
         };
         for part in path.iter().skip(1) {
-            // What follows an item is a variant or a function of it.
-            let items = found
-                .iter()
-                .copied()
-                .filter(|name| matches!(name, Name::Item(_)));
-            let mut next: Vec<Name> = items.collect();
+            // What follows an item is a variant or a function of it. A function may have the name of a module, and nothing
+            // follows it.
+            let mut next = Vec::new();
             for name in &found {
                 if let Name::Module(module) = *name {
                     next.extend(match part.as_str() {
@@ -155,7 +152,10 @@ impl<'tree> Modules<'tree> {
                     });
                 }
             }
-            found = next;
+            let is_item = found.iter().all(|name| matches!(name, Name::Item(_)));
+            if !is_item {
+                found = next;
+            }
         }
         found
     }

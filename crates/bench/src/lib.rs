@@ -23,47 +23,14 @@ pub mod verdict;
 pub mod report;
 
 mod error;
+mod exit;
+mod options;
 
 pub use error::Error;
+pub use exit::Exit;
+pub use options::Options;
 
-use std::path::{Path, PathBuf};
-
-/// What `onrush bench` was asked to do.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The experiment to run; `None` runs the chain that ships with the program.
-    pub experiment: Option<PathBuf>,
-    /// Where results are written; `None` makes a directory named after the experiment and the time.
-    pub out: Option<PathBuf>,
-    /// Few rounds and short windows: checks that an experiment works, proves nothing.
-    pub quick: bool,
-    /// The program that takes the roles written as `onrush = [...]`; `None` is the running program itself.
-    pub onrush: Option<PathBuf>,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// Everything was measured and every figure with a target reached it.
-    Done,
-    /// Everything was measured; at least one figure missed its target.
-    Missed,
-    /// At least one figure could not be judged: programs failed, errors occurred, or the client was the limit.
-    Invalid,
-    /// Stopped by a signal; what had been measured until then was written.
-    Interrupted,
-}
-
-impl Exit {
-    /// The exit code of the process: a missed target is a result, not a failure of the program.
-    pub fn code(self) -> u8 {
-        match self {
-            Exit::Done | Exit::Missed => 0,
-            Exit::Invalid => 3,
-            Exit::Interrupted => 130,
-        }
-    }
-}
+use std::path::Path;
 
 /// A run that has ended.
 #[derive(Debug)]

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use onrush_measure::compare::Rounds;
 use serde::Serialize;
 
-use crate::Exit;
+mod judged;
+
+pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
+use crate::exit::Exit;
 use crate::placement::Placement;
-use crate::scenario::{Bound, Role};
-use crate::verdict::{Limiter, Verdict};
+use crate::scenario::Role;
 
 /// The version of the format; keys are only added within one.
 pub const SCHEMA: u32 = 1;
@@ -303,44 +305,4 @@ pub struct RoleUse {
     pub cpu_us_per_request: Option<f64>,
     /// Resident anonymous memory at the end.
     pub memory_bytes: u64,
-}
-
-/// An interval that holds a median with a probability (sign test; see `onrush_measure::compare`).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// The probability, 0 to 1.
-    pub confidence: f64,
-}
-
-/// One line of the table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FigureLine {
-    /// `server.cpu_us_per_request`.
-    pub metric: String,
-    /// In words.
-    pub title: String,
-    /// Of the numbers, not of the ratio.
-    pub unit: String,
-    /// The variant that is judged.
-    pub ours: String,
-    /// The variant it is divided by.
-    pub theirs: Option<String>,
-    /// The judged variant's numbers.
-    pub ours_value: Option<Rounds>,
-    /// The other's.
-    pub theirs_value: Option<Rounds>,
-    /// Ratio round by round, or the number itself where there is nothing to divide by.
-    pub value: Option<Rounds>,
-    /// Where the median of all rounds one could run lies.
-    pub interval: Option<Interval>,
-    /// The target.
-    pub target: Option<Bound>,
-    /// Reached or not.
-    pub verdict: Verdict,
-    /// Rounds left out and why.
-    pub notes: Vec<String>,
 }

@@ -14,7 +14,6 @@ const STATED: &[(&str, usize)] = &[
     ("measure", 2),
     ("serve", 39),
     ("load", 5),
-    ("bench", 21),
     ("cli", 6),
 ];
 
@@ -203,6 +202,13 @@ mod tests {
             1,
             &[],
         );
+    }
+
+    #[test]
+    fn a_function_with_the_name_of_a_module_is_not_what_is_meant() {
+        let b = ("b.rs", "pub struct B;");
+        let a = ("a.rs", "use crate::b::B;\npub struct A(B);");
+        check("mod a; mod b;\npub fn b() { a::A }", &[a, b], 1, &[]);
     }
 
     #[test]

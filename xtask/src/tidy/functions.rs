@@ -32,7 +32,6 @@ const BOOLEANS: &[(&str, usize)] = &[
     ("chart", 1),
     ("serve", 9),
     ("load", 5),
-    ("bench", 10),
     ("cli", 3),
 ];
 

@@ -11,9 +11,6 @@ const LINES_MAX: usize = 400;
 
 /// Files that have more, and how many.
 const STATED: &[(&str, usize)] = &[
-    ("crates/bench/src/report/page/mod.rs", 418),
-    ("crates/bench/src/run/trial.rs", 600),
-    ("crates/bench/src/scenario/read.rs", 600),
     ("crates/cli/src/serve.rs", 440),
     ("crates/engine/src/driver/simulated.rs", 401),
     ("crates/engine/src/driver/uring.rs", 657),

@@ -15,7 +15,7 @@ use onrush_file::Output;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use crate::Error;
+use crate::error::Error;
 use crate::limits::RESULT_BYTES_MIN;
 use crate::run::Measured;
 

@@ -26,6 +26,10 @@ pub(super) struct Row {
 /// The cells of one figure.
 pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
     let is_ratio = line.theirs.is_some();
+    let goal = |limit| match is_ratio {
+        true => ratio(limit),
+        false => target(limit, &line.unit),
+    };
     let median = |rounds: Option<Rounds>| {
         rounds.map_or("–".into(), |rounds| number(rounds.median, &line.unit))
     };
@@ -57,8 +61,8 @@ pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
         },
         target: match line.target {
             None => String::new(),
-            Some(Bound::AtMost(limit)) => format!("≤ {}", target(limit, is_ratio, &line.unit)),
-            Some(Bound::AtLeast(limit)) => format!("≥ {}", target(limit, is_ratio, &line.unit)),
+            Some(Bound::AtMost(limit)) => format!("≤ {}", goal(limit)),
+            Some(Bound::AtLeast(limit)) => format!("≥ {}", goal(limit)),
         },
         verdict: verdict(line.verdict),
         notes: line.notes.clone(),
@@ -72,12 +76,11 @@ fn spread(min: String, max: String) -> String {
     format!("{min} … {max}")
 }
 
-fn target(limit: f64, is_ratio: bool, unit: &str) -> String {
-    match (is_ratio, unit) {
-        (true, _) => ratio(limit),
+fn target(limit: f64, unit: &str) -> String {
+    match unit {
         // A limit of 1,024 bytes must not read as 1.02 kB.
-        (false, "B") => format!("{} B", units::count(limit as u64)),
-        (false, _) => number(limit, unit),
+        "B" => format!("{} B", units::count(limit as u64)),
+        _ => number(limit, unit),
     }
 }
 
@@ -286,7 +289,7 @@ mod tests {
         assert_eq!(number(370.8, "µs"), "371 µs");
         assert_eq!(number(1_370.8, "µs"), "1.37 ms");
         assert_eq!(number(512.0, "B"), "512 B");
-        assert_eq!(target(1_024.0, false, "B"), "1,024 B");
-        assert_eq!(target(3.0, true, "/s"), "3.00");
+        assert_eq!(target(1_024.0, "B"), "1,024 B");
+        assert_eq!(ratio(3.0), "3.00");
     }
 }

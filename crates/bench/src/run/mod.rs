@@ -4,7 +4,11 @@ mod child;
 mod idle;
 mod interrupt;
 mod ports;
+mod prepare;
 mod progress;
+mod rate;
+mod start;
+mod subject;
 mod trial;
 
 use std::collections::BTreeMap;
@@ -14,20 +18,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use onrush_measure::compare::Rounds;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use self::interrupt::Interrupt;
 use self::progress::{Progress, result_in_words};
-use self::trial::{Context, Failure, Subject};
+use self::rate::rate;
+use self::subject::{Context, Failure, Subject};
 use crate::environment::{self, Environment, usable_cpus};
+use crate::error::Error;
 use crate::limits::START_FAILURES_MAX;
+use crate::options::Options;
 use crate::outcome::{Outcome, SCHEMA, Trial, VariantOutcome, WorkOutcome, metrics_of_rounds};
 use crate::placement::{self, Placement, place};
 use crate::report::clock::rfc3339;
-use crate::scenario::{Experiment, Launch, Metric, Rate, Role, Variant, Work, render};
+use crate::scenario::{Experiment, Launch, Role, Variant, Work, render};
 use crate::verdict::figure_lines;
-use crate::{Error, Options};
 
 /// Everything that is written.
 #[derive(Debug)]
@@ -73,9 +78,9 @@ pub fn measure(experiment: &Experiment, options: &Options) -> Result<Measured, E
         progress: &mut progress,
         environment: &mut environment,
     };
-    let complete = run.rounds(&mut context);
+    let ending = run.rounds(&mut context);
     Ok(Measured {
-        outcome: run.outcome(complete, options.quick, started),
+        outcome: run.outcome(ending, options, started),
         environment,
     })
 }
@@ -189,19 +194,26 @@ struct Run<'a> {
     started: Instant,
 }
 
+/// Whether every trial was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Complete,
+    Interrupted,
+}
+
 impl Run<'_> {
-    /// Makes all trials; false when interrupted.
-    fn rounds(&mut self, context: &mut Context<'_>) -> bool {
+    /// Makes all trials, unless it is interrupted.
+    fn rounds(&mut self, context: &mut Context<'_>) -> Ending {
         for round in 1..=self.experiment.rounds {
             for work in 0..self.experiment.works.len() {
                 for variant in 0..self.experiment.works[work].variants.len() {
                     if context.interrupt.is_asked() || !self.trial(context, round, work, variant) {
-                        return false;
+                        return Ending::Interrupted;
                     }
                 }
             }
         }
-        true
+        Ending::Complete
     }
 
     /// Makes one trial; false when interrupted in it.
@@ -270,7 +282,7 @@ impl Run<'_> {
         true
     }
 
-    fn outcome(mut self, complete: bool, quick: bool, started: SystemTime) -> Outcome {
+    fn outcome(mut self, ending: Ending, options: &Options, started: SystemTime) -> Outcome {
         for (work, described) in self.works.iter_mut().zip(&self.experiment.works) {
             for variant in &mut work.variants {
                 variant.metrics = metrics_of_rounds(&variant.trials);
@@ -281,21 +293,23 @@ impl Run<'_> {
                 .flat_map(|figure| figure_lines(figure, &work.variants))
                 .collect();
         }
-        Outcome {
+        let mut outcome = Outcome {
             schema: SCHEMA,
             experiment: self.experiment.name.clone(),
             about: self.experiment.about.trim().to_owned(),
             started: rfc3339(started),
             duration_s: self.started.elapsed().as_secs_f64(),
-            complete,
-            quick,
+            complete: ending == Ending::Complete,
+            quick: options.quick,
             rounds: self.experiment.rounds,
             warm_up_s: self.experiment.warm_up.as_secs_f64(),
             measure_s: self.experiment.measure.as_secs_f64(),
             placement_rule: placement::RULE.into(),
-            notes: notes(complete, quick, &self.works),
+            notes: Vec::new(),
             works: self.works,
-        }
+        };
+        outcome.notes = notes(&outcome);
+        outcome
     }
 }
 
@@ -307,17 +321,19 @@ fn label(experiment: &Experiment, round: u32, work: &Work, variant: &Variant) ->
     format!("round {round} · {names}")
 }
 
-fn notes(complete: bool, quick: bool, works: &[WorkOutcome]) -> Vec<String> {
+/// What a reader has to know before the numbers.
+fn notes(outcome: &Outcome) -> Vec<String> {
     let mut notes = Vec::new();
-    if !complete {
+    if !outcome.complete {
         notes.push("Incomplete: stopped by a signal before every round was made.".to_owned());
     }
-    if quick {
+    if outcome.quick {
         notes.push(
             "A quick run: it checks that the experiment works and proves nothing.".to_owned(),
         );
     }
-    let trials: Vec<&Trial> = works
+    let trials: Vec<&Trial> = outcome
+        .works
         .iter()
         .flat_map(|work| &work.variants)
         .flat_map(|variant| &variant.trials)
@@ -333,32 +349,6 @@ fn notes(complete: bool, quick: bool, works: &[WorkOutcome]) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// The rate a paced work asks for, from the rounds made so far.
-fn rate(works: &[WorkOutcome], work: &Work) -> Result<Option<f64>, String> {
-    let (share, of_work, of_variant) = match &work.rate {
-        None => return Ok(None),
-        Some(Rate::Fixed(rate)) => return Ok(Some(*rate)),
-        Some(Rate::Share {
-            share,
-            work,
-            variant,
-        }) => (share, work, variant),
-    };
-    let rates: Vec<f64> = works
-        .iter()
-        .filter(|work| work.name == *of_work)
-        .filter_map(|work| work.variant(of_variant))
-        .flat_map(|variant| &variant.trials)
-        .filter_map(|trial| trial.metrics.get(&Metric::Rate.name()).copied())
-        .collect();
-    match Rounds::of(&rates) {
-        Some(rounds) => Ok(Some((rounds.median * share).max(1.0))),
-        None => Err(format!(
-            "its rate is a share of `{of_work}` / `{of_variant}`, which gave none"
-        )),
-    }
 }
 
 /// Moves ourselves away from the role under test: to CPUs without a role, else to those of the other roles.

@@ -7,92 +7,24 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::child::{Child, nap, pinned};
+use super::child::Child;
 use super::idle::{IdleConnections, check_open_files};
-use super::interrupt::Interrupt;
-use super::ports::free_port;
-use super::progress::Progress;
+use super::prepare::{ports, prepare};
+use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
+use super::subject::{Context, Failure, Subject, Try, failed};
 use crate::collect::client::{self, ClientReport};
 use crate::collect::process;
 use crate::collect::sampler::{Sampler, Window};
-use crate::environment::Environment;
-use crate::limits::{CLIENT_OVERTIME_MAX, OUTPUT_BYTES_MAX, POLL, READY_POLL, READY_WAIT_MAX};
+use crate::limits::OUTPUT_BYTES_MAX;
 use crate::outcome::{RoleUse, Trial};
-use crate::placement::Placement;
-use crate::scenario::{
-    Experiment, Launch, Metric, Program, Results, Role, Values, Variant, Work, render,
-};
+use crate::scenario::{Launch, Metric, Results, Role};
 use crate::verdict;
 
 /// Freed memory and late start-up work settle within this before memory is read.
 const SETTLE: Duration = Duration::from_millis(300);
-
-/// Why a trial gave no numbers.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// We were asked to stop.
-    Interrupted,
-    /// A program did not do its part.
-    Failed(String),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Failure::Failed(error.to_string())
-    }
-}
-
-type Try<T> = Result<T, Failure>;
-
-fn failed<T>(why: impl Into<String>) -> Try<T> {
-    Err(Failure::Failed(why.into()))
-}
-
-/// What all trials share.
-pub(super) struct Context<'a> {
-    pub(super) experiment: &'a Experiment,
-    pub(super) onrush: &'a Path,
-    pub(super) root: &'a Path,
-    pub(super) open_files_max: u64,
-    pub(super) interrupt: &'a Interrupt,
-    pub(super) progress: &'a mut Progress,
-    pub(super) environment: &'a mut Environment,
-}
-
-/// What is measured now.
-#[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) work: &'a Work,
-    pub(super) variant: &'a Variant,
-    pub(super) placement: &'a Placement,
-    pub(super) round: u32,
-    pub(super) rate: Option<f64>,
-    pub(super) run_started: Instant,
-}
-
-impl<'a> Subject<'a> {
-    fn program<'e>(&self, experiment: &'e Experiment, role: Role) -> Option<&'e Program> {
-        experiment.programs.get(self.variant.roles.get(&role)?)
-    }
-
-    fn under_test(&self) -> Role {
-        self.work.under_test(self.variant)
-    }
-}
-
-/// A role with its directory, ports and command line.
-struct Part {
-    directory: PathBuf,
-    values: Values,
-}
 
 /// Makes one trial. Every program it started has ended when this returns.
 pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
@@ -124,195 +56,7 @@ pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Tr
     trial
 }
 
-fn ports(subject: &Subject<'_>) -> Try<BTreeMap<Role, u16>> {
-    let mut ports = BTreeMap::new();
-    for role in subject.variant.roles.keys().filter(|role| role.listens()) {
-        let taken: Vec<u16> = ports.values().copied().collect();
-        ports.insert(*role, free_port(&taken)?);
-    }
-    Ok(ports)
-}
-
 // Starting programs.
-
-/// Gives a role its directory, its values and its files.
-fn prepare(
-    context: &mut Context<'_>,
-    subject: &Subject<'_>,
-    role: Role,
-    ports: &BTreeMap<Role, u16>,
-    length: Duration,
-) -> Try<Part> {
-    let directory = context.root.join(role.name());
-    let _ = fs::remove_dir_all(&directory);
-    create_open_directory(&directory)?;
-    let values = values(context, subject, role, ports, length, &directory);
-    let Some(program) = subject.program(context.experiment, role) else {
-        return failed(format!("nobody takes the role {}", role.name()));
-    };
-    for (name, template) in &program.files {
-        let text = render(template, &values);
-        write_file(&directory, name, text.as_bytes())?;
-        let key = format!("{} / {}", key(subject, role), name);
-        context.environment.files.entry(key).or_insert(text);
-    }
-    for (name, size) in &program.sized_files {
-        write_file(&directory, name, &filling(*size))?;
-    }
-    Ok(Part { directory, values })
-}
-
-fn key(subject: &Subject<'_>, role: Role) -> String {
-    format!(
-        "{} / {} / {}",
-        subject.work.name,
-        subject.variant.name,
-        role.name()
-    )
-}
-
-/// Workers of some servers give up their privileges; they must still reach their files.
-fn create_open_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-fn write_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let path = directory.join(name);
-    if let Some(parent) = path.parent().filter(|parent| *parent != directory) {
-        create_open_directory(parent)?;
-    }
-    fs::write(path, bytes)
-}
-
-/// Lines of text, so that the file is the same on every machine and nothing compresses it away entirely.
-fn filling(size: u64) -> Vec<u8> {
-    let line = b"the quick brown fox jumps over the lazy dog 0123456789 and back\n";
-    line.iter().copied().cycle().take(size as usize).collect()
-}
-
-/// Everything `{name}` may stand for; the reader of experiments knows the same names.
-fn values(
-    context: &Context<'_>,
-    subject: &Subject<'_>,
-    role: Role,
-    ports: &BTreeMap<Role, u16>,
-    length: Duration,
-    directory: &Path,
-) -> Values {
-    let cpus = subject.placement.of(role);
-    let target = match role {
-        Role::Client if ports.contains_key(&Role::Proxy) => Role::Proxy,
-        Role::Client | Role::Proxy | Role::Server | Role::Control => Role::Server,
-    };
-    let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
-    let mut values: Values = subject.variant.set.clone();
-    let mut set = |name: &str, value: String| {
-        values.insert(name.into(), value);
-    };
-    set("onrush", context.onrush.display().to_string());
-    set("bin_dir", bin_dir.display().to_string());
-    set(
-        "experiment_dir",
-        context.experiment.directory.display().to_string(),
-    );
-    set("dir", directory.display().to_string());
-    set("json", directory.join("report.json").display().to_string());
-    set("cpus", crate::environment::cpu_list(cpus));
-    set("threads", cpus.len().max(1).to_string());
-    set("connections", subject.work.connections.to_string());
-    set("duration", format!("{}ms", length.as_millis()));
-    set(
-        "seconds",
-        length.as_millis().div_ceil(1_000).max(1).to_string(),
-    );
-    if let Some(rate) = subject.rate {
-        set("rate", format!("{rate:.0}"));
-    }
-    if let Some(port) = ports.get(&role) {
-        set("port", port.to_string());
-    }
-    if let Some(port) = ports.get(&target) {
-        set("target", format!("127.0.0.1:{port}"));
-    }
-    for (listener, port) in ports {
-        set(&format!("{}.port", listener.name()), port.to_string());
-    }
-    values
-}
-
-fn start(
-    context: &mut Context<'_>,
-    subject: &Subject<'_>,
-    role: Role,
-    program: &Program,
-    part: &Part,
-) -> Try<Child> {
-    let filled = |arguments: &[String]| -> Vec<String> {
-        arguments
-            .iter()
-            .map(|argument| render(argument, &part.values))
-            .collect()
-    };
-    let command = match &program.launch {
-        Launch::Onrush(arguments) => {
-            let mut command = vec![context.onrush.display().to_string()];
-            command.extend(filled(arguments));
-            command
-        }
-        Launch::Command(command) => {
-            let mut command = filled(command);
-            if let Some(file) = super::child::file_of(&command[0]) {
-                command[0] = file.display().to_string();
-            }
-            command
-        }
-        Launch::Idle(_) => return failed("idle connections are no program"),
-    };
-    let line = pinned(subject.placement.of(role), command);
-    let child = Child::start(&line, &part.directory).or_else(|error| {
-        failed(format!(
-            "the {} did not start: {error} ({})",
-            role.name(),
-            line.join(" ")
-        ))
-    })?;
-    // The last one stays: of a client that is the measured run, not its warm-up.
-    context
-        .environment
-        .commands
-        .insert(key(subject, role), line);
-    Ok(child)
-}
-
-fn wait_until_ready(interrupt: &Interrupt, role: Role, child: &Child, port: u16) -> Try<()> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let deadline = Instant::now() + READY_WAIT_MAX;
-    loop {
-        if interrupt.is_asked() {
-            return Err(Failure::Interrupted);
-        }
-        if child.has_ended() {
-            return failed(format!(
-                "the {} ended at once; {}",
-                role.name(),
-                child.last_words()
-            ));
-        }
-        if TcpStream::connect_timeout(&address, READY_WAIT_MAX).is_ok() {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            return failed(format!(
-                "the {} does not accept connections on {address} after {} s; {}",
-                role.name(),
-                READY_WAIT_MAX.as_secs(),
-                child.last_words()
-            ));
-        }
-        nap(READY_POLL, deadline);
-    }
-}
 
 // Load.
 
@@ -370,60 +114,6 @@ fn load(
         Some(measure.as_secs_f64()),
     );
     Ok(trial)
-}
-
-fn ids(listeners: &[(Role, Child)]) -> BTreeMap<Role, u32> {
-    listeners
-        .iter()
-        .map(|(role, child)| (*role, child.id()))
-        .collect()
-}
-
-fn start_client(
-    context: &mut Context<'_>,
-    subject: &Subject<'_>,
-    role: Role,
-    ports: &BTreeMap<Role, u16>,
-    length: Duration,
-) -> Try<Child> {
-    let part = prepare(context, subject, role, ports, length)?;
-    let Some(program) = subject.program(context.experiment, role) else {
-        return failed(format!("nobody takes the role {}", role.name()));
-    };
-    start(context, subject, role, program, &part)
-}
-
-fn wait_for_end(
-    context: &mut Context<'_>,
-    client: &Child,
-    length: Duration,
-    phase: &str,
-    mut poll: impl FnMut(),
-) -> Try<()> {
-    let deadline = Instant::now() + length + CLIENT_OVERTIME_MAX;
-    while !client.has_ended() {
-        if context.interrupt.is_asked() {
-            return Err(Failure::Interrupted);
-        }
-        if Instant::now() > deadline {
-            return failed(format!("the client did not end; {}", client.last_words()));
-        }
-        poll();
-        context.progress.show(phase);
-        nap(POLL, deadline);
-    }
-    Ok(())
-}
-
-fn check_alive(listeners: &[(Role, Child)]) -> Try<()> {
-    match listeners.iter().find(|(_, child)| child.has_ended()) {
-        None => Ok(()),
-        Some((role, child)) => failed(format!(
-            "the {} ended during the run; {}",
-            role.name(),
-            child.last_words()
-        )),
-    }
 }
 
 fn read_report(
@@ -596,16 +286,4 @@ fn idle_trial(
         trial.roles.insert(*role, role_use);
     }
     trial
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sized_file_has_its_size() {
-        for size in [0, 1, 63, 64, 65, 1_024] {
-            assert_eq!(filling(size).len(), size as usize);
-        }
-    }
 }

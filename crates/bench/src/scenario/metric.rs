@@ -1,6 +1,6 @@
 //! What can be compared, by the name it has in experiment files and results.
 
-use super::Role;
+use super::role::Role;
 
 /// One number per trial.
 #[derive(Debug, Clone, PartialEq)]

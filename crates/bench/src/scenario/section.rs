@@ -69,7 +69,8 @@ pub(super) struct Section<'a> {
     table: &'a DeTable<'a>,
 }
 
-type Read<T> = Result<T, Mistake>;
+/// What was read, or the first mistake.
+pub(super) type Read<T> = Result<T, Mistake>;
 
 impl<'a> Section<'a> {
     /// Opens a table; a key that is not among `keys` is a mistake that names the nearest one.
@@ -366,6 +367,28 @@ fn parse_duration(text: &str) -> Option<Duration> {
     };
     let count: u64 = digits.parse().ok()?;
     Some(Duration::from_millis(count.checked_mul(milliseconds)?))
+}
+
+/// A name that can be part of a file name.
+pub(super) fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
+    let name = section
+        .text("name")?
+        .ok_or_else(|| section.missing("name", what))?;
+    let is_odd = |letter: char| letter == '/' || letter.is_control();
+    let length = name.value.chars().count();
+    if name.value.trim().is_empty() || name.value.contains(is_odd) || length > NAME_MAX {
+        return Err(section.source.mistake(
+            name.span,
+            format!(
+                "a name is not empty, has no `/`, line break or other control character, and {NAME_MAX} characters at most"
+            ),
+        ));
+    }
+    Ok(name)
+}
+
+pub(super) fn plain(texts: Vec<At<String>>) -> Vec<String> {
+    texts.into_iter().map(|text| text.value).collect()
 }
 
 #[cfg(test)]

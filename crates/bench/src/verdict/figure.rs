@@ -1,29 +1,12 @@
 //! Lines of the table: ours beside theirs, round by round, against a target.
 
 use onrush_measure::compare::{Ratios, Rounds};
-use serde::Serialize;
 
-use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome};
+use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict};
 use crate::scenario::{Figure, Metric};
 
 /// The usual confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
-
-/// What became of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The median reached the target.
-    Reached,
-    /// It did not.
-    Missed,
-    /// Measured; there is no target.
-    Measured,
-    /// No round gave a number for both sides.
-    NotMeasured,
-    /// Too many rounds were invalid.
-    Invalid,
-}
 
 /// The lines of one figure: one for each variant it judges.
 pub fn figure_lines(figure: &Figure, variants: &[VariantOutcome]) -> Vec<FigureLine> {
@@ -82,10 +65,13 @@ fn line(
         .collect();
     let spoilt = pairs.iter().filter(|pair| pair.spoilt.is_some()).count();
     // A figure stands on more than half of its rounds; one that does not stand shows what there is, unjudged.
-    let stands = spoilt * 2 < pairs.len().max(1);
+    let standing = match spoilt * 2 < pairs.len().max(1) {
+        true => Standing::Stands,
+        false => Standing::Falls,
+    };
     let shown: Vec<(f64, Option<f64>)> = pairs
         .iter()
-        .filter(|pair| !stands || pair.spoilt.is_none())
+        .filter(|pair| standing == Standing::Falls || pair.spoilt.is_none())
         .filter_map(|pair| pair.values)
         .collect();
     let own: Vec<f64> = shown.iter().map(|(ours, _)| *ours).collect();
@@ -113,8 +99,8 @@ fn line(
             confidence: ratios.confidence,
         }),
         target: figure.bound,
-        verdict: verdict(figure, value.map(|value| value.median), stands),
-        notes: notes(&figure.metric, ours, &pairs, stands),
+        verdict: verdict(figure, value.map(|value| value.median), standing),
+        notes: notes(&figure.metric, ours, &pairs, standing),
     }
 }
 
@@ -183,11 +169,18 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
     (!is_measured).then(|| Spoilt::Because("not measured".into()))
 }
 
-fn verdict(figure: &Figure, median: Option<f64>, stands: bool) -> Verdict {
+/// Whether enough rounds count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Stands,
+    Falls,
+}
+
+fn verdict(figure: &Figure, median: Option<f64>, standing: Standing) -> Verdict {
     let Some(median) = median else {
         return Verdict::NotMeasured;
     };
-    if !stands {
+    if standing == Standing::Falls {
         return Verdict::Invalid;
     }
     match figure.bound {
@@ -198,7 +191,12 @@ fn verdict(figure: &Figure, median: Option<f64>, stands: bool) -> Verdict {
 }
 
 /// Rounds that do not count or count for less, each reason once.
-fn notes(metric: &Metric, ours: &VariantOutcome, pairs: &[Pair], stands: bool) -> Vec<String> {
+fn notes(
+    metric: &Metric,
+    ours: &VariantOutcome,
+    pairs: &[Pair],
+    standing: Standing,
+) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
     let mut add = |why: &str, round: u32| match reasons.iter_mut().find(|(known, _)| known == why) {
         Some((_, rounds)) => rounds.push(round),
@@ -211,7 +209,10 @@ fn notes(metric: &Metric, ours: &VariantOutcome, pairs: &[Pair], stands: bool) -
             Some(Spoilt::Because(_)) | None => None,
         })
         .fold(0.0, f64::max);
-    let out = if stands { "left out, " } else { "" };
+    let out = match standing {
+        Standing::Stands => "left out, ",
+        Standing::Falls => "",
+    };
     for (pair, trial) in pairs.iter().zip(&ours.trials) {
         match &pair.spoilt {
             Some(Spoilt::Because(why)) => add(&format!("{out}{why}"), pair.round),

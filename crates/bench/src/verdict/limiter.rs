@@ -1,8 +1,6 @@
 //! What was full in a trial, in one sentence.
 
-use serde::Serialize;
-
-use crate::outcome::{CpuUse, Trial};
+use crate::outcome::{CpuUse, Limiter, LimiterKind, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
@@ -18,38 +16,6 @@ const STEAL_MAX: f64 = 0.05;
 /// More of a role's CPUs than this used by others spoils a comparison: caches, wake-ups and time are no longer the
 /// role's own.
 pub(super) const OTHERS_MAX: f64 = 0.15;
-
-/// What limited a trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Limiter {
-    /// The kind, for programs.
-    pub kind: LimiterKind,
-    /// The CPUs that were full.
-    pub cpus: Vec<usize>,
-    /// The roles that filled them, the largest first.
-    pub roles: Vec<Role>,
-    /// For people.
-    pub sentence: String,
-}
-
-/// The kinds of limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimiterKind {
-    /// Nothing is known.
-    #[default]
-    Unknown,
-    /// CPUs of some role were full.
-    Cpu,
-    /// The hypervisor took the CPUs away.
-    Steal,
-    /// Programs that are not part of the experiment filled a role's CPU.
-    Others,
-    /// The client was told a rate and kept it.
-    Rate,
-    /// No CPU was full: the time went into waiting.
-    Waiting,
-}
 
 /// Finds what was full, from the use of CPUs and roles over a whole window.
 pub fn limiter(trial: &Trial, placement: &Placement) -> Limiter {

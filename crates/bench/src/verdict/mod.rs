@@ -4,7 +4,8 @@ mod figure;
 mod limiter;
 mod validity;
 
-pub use figure::{Verdict, figure_lines};
+pub use crate::outcome::{Limiter, LimiterKind, Verdict};
+pub use figure::figure_lines;
+pub use limiter::limiter;
 pub(crate) use limiter::mean_use;
-pub use limiter::{Limiter, LimiterKind, limiter};
 pub use validity::judge;

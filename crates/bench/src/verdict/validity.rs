@@ -1,9 +1,9 @@
 //! Whether a trial may be used, and what a reader must know about it.
 
+use super::limiter;
 use super::limiter::{OTHERS_MAX, RATE_KEPT, others, percent};
-use super::{LimiterKind, limiter};
 use crate::environment::cpu_list;
-use crate::outcome::Trial;
+use crate::outcome::{LimiterKind, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
 

@@ -9,7 +9,7 @@ use onrush_chart::{
 use onrush_measure::compare::Rounds;
 
 use super::super::table::number;
-use super::Palette;
+use super::palette::Palette;
 use crate::outcome::{Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Unit};
 

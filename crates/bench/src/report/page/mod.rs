@@ -4,11 +4,13 @@ mod cores;
 mod curves;
 mod results;
 
-use std::collections::BTreeMap;
+mod palette;
+
 use std::fmt::Write;
 
 use onrush_chart::escape;
 
+use self::palette::Palette;
 use self::results::{key_figures, results_table};
 use super::summary::machine;
 use super::table::{headline, number};
@@ -16,9 +18,6 @@ use crate::environment::{Environment, cpu_list};
 use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
 use crate::verdict::Verdict;
-
-/// How many colours the style sheet has for ours, and for theirs.
-const COLOURS: usize = 6;
 
 /// The whole page.
 pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
@@ -31,30 +30,6 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     }
     footer(&mut body, outcome, environment);
     onrush_chart::page(&format!("{} · onrush bench", outcome.experiment), &body)
-}
-
-/// The colour class of every variant name: ours are cool, theirs warm, and a name has one colour on the whole page.
-pub(super) struct Palette(BTreeMap<String, String>);
-
-impl Palette {
-    fn of(outcome: &Outcome) -> Palette {
-        let mut classes: BTreeMap<String, String> = BTreeMap::new();
-        for variant in outcome.works.iter().flat_map(|work| &work.variants) {
-            let kind = if variant.ours { 'o' } else { 't' };
-            let taken = classes
-                .values()
-                .filter(|class| class.starts_with(kind))
-                .count();
-            classes
-                .entry(variant.name.clone())
-                .or_insert_with(|| format!("{kind}{}", taken % COLOURS + 1));
-        }
-        Palette(classes)
-    }
-
-    pub(super) fn class(&self, variant: &str) -> &str {
-        self.0.get(variant).map_or("", String::as_str)
-    }
 }
 
 /// Text with `code` in it.

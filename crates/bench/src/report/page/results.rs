@@ -5,7 +5,7 @@ use std::fmt::Write;
 use onrush_chart::{bullet, escape};
 
 use super::super::table::{row, verdict};
-use super::Palette;
+use super::palette::Palette;
 use crate::outcome::{FigureLine, Outcome, WorkOutcome};
 use crate::scenario::Bound;
 use crate::verdict::Verdict;

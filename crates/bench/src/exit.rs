@@ -1,0 +1,25 @@
+//! How a run ended, for people and for the shell.
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything was measured and every figure with a target reached it.
+    Done,
+    /// Everything was measured; at least one figure missed its target.
+    Missed,
+    /// At least one figure could not be judged: programs failed, errors occurred, or the client was the limit.
+    Invalid,
+    /// Stopped by a signal; what had been measured until then was written.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit code of the process: a missed target is a result, not a failure of the program.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done | Exit::Missed => 0,
+            Exit::Invalid => 3,
+            Exit::Interrupted => 130,
+        }
+    }
+}

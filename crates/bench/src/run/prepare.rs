@@ -1,0 +1,145 @@
+//! What the programs of a trial need before they start: ports, files, and values for their templates.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::ports::free_port;
+use super::subject::{Context, Subject, Try, failed};
+use crate::scenario::{Role, Values, render};
+
+/// A role with its directory, ports and command line.
+pub(super) struct Part {
+    pub(super) directory: PathBuf,
+    pub(super) values: Values,
+}
+
+pub(super) fn ports(subject: &Subject<'_>) -> Try<BTreeMap<Role, u16>> {
+    let mut ports = BTreeMap::new();
+    for role in subject.variant.roles.keys().filter(|role| role.listens()) {
+        let taken: Vec<u16> = ports.values().copied().collect();
+        ports.insert(*role, free_port(&taken)?);
+    }
+    Ok(ports)
+}
+
+/// Gives a role its directory, its values and its files.
+pub(super) fn prepare(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    ports: &BTreeMap<Role, u16>,
+    length: Duration,
+) -> Try<Part> {
+    let directory = context.root.join(role.name());
+    let _ = fs::remove_dir_all(&directory);
+    create_open_directory(&directory)?;
+    let values = values(context, subject, role, ports, length, &directory);
+    let Some(program) = subject.program(context.experiment, role) else {
+        return failed(format!("nobody takes the role {}", role.name()));
+    };
+    for (name, template) in &program.files {
+        let text = render(template, &values);
+        write_file(&directory, name, text.as_bytes())?;
+        let key = format!("{} / {}", key(subject, role), name);
+        context.environment.files.entry(key).or_insert(text);
+    }
+    for (name, size) in &program.sized_files {
+        write_file(&directory, name, &filling(*size))?;
+    }
+    Ok(Part { directory, values })
+}
+
+pub(super) fn key(subject: &Subject<'_>, role: Role) -> String {
+    format!(
+        "{} / {} / {}",
+        subject.work.name,
+        subject.variant.name,
+        role.name()
+    )
+}
+
+/// Workers of some servers give up their privileges; they must still reach their files.
+fn create_open_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+fn write_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = directory.join(name);
+    if let Some(parent) = path.parent().filter(|parent| *parent != directory) {
+        create_open_directory(parent)?;
+    }
+    fs::write(path, bytes)
+}
+
+/// Lines of text, so that the file is the same on every machine and nothing compresses it away entirely.
+fn filling(size: u64) -> Vec<u8> {
+    let line = b"the quick brown fox jumps over the lazy dog 0123456789 and back\n";
+    line.iter().copied().cycle().take(size as usize).collect()
+}
+
+/// Everything `{name}` may stand for; the reader of experiments knows the same names.
+pub(super) fn values(
+    context: &Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    ports: &BTreeMap<Role, u16>,
+    length: Duration,
+    directory: &Path,
+) -> Values {
+    let cpus = subject.placement.of(role);
+    let target = match role {
+        Role::Client if ports.contains_key(&Role::Proxy) => Role::Proxy,
+        Role::Client | Role::Proxy | Role::Server | Role::Control => Role::Server,
+    };
+    let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
+    let mut values: Values = subject.variant.set.clone();
+    let mut set = |name: &str, value: String| {
+        values.insert(name.into(), value);
+    };
+    set("onrush", context.onrush.display().to_string());
+    set("bin_dir", bin_dir.display().to_string());
+    set(
+        "experiment_dir",
+        context.experiment.directory.display().to_string(),
+    );
+    set("dir", directory.display().to_string());
+    set("json", directory.join("report.json").display().to_string());
+    set("cpus", crate::environment::cpu_list(cpus));
+    set("threads", cpus.len().max(1).to_string());
+    set("connections", subject.work.connections.to_string());
+    set("duration", format!("{}ms", length.as_millis()));
+    set(
+        "seconds",
+        length.as_millis().div_ceil(1_000).max(1).to_string(),
+    );
+    if let Some(rate) = subject.rate {
+        set("rate", format!("{rate:.0}"));
+    }
+    if let Some(port) = ports.get(&role) {
+        set("port", port.to_string());
+    }
+    if let Some(port) = ports.get(&target) {
+        set("target", format!("127.0.0.1:{port}"));
+    }
+    for (listener, port) in ports {
+        set(&format!("{}.port", listener.name()), port.to_string());
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sized_file_has_its_size() {
+        for size in [0, 1, 63, 64, 65, 1_024] {
+            assert_eq!(filling(size).len(), size as usize);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Starting the programs of a trial, and waiting for them.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::child::{Child, nap, pinned};
+use super::interrupt::Interrupt;
+use super::prepare::{Part, key, prepare};
+use super::subject::{Context, Failure, Subject, Try, failed};
+use crate::limits::{CLIENT_OVERTIME_MAX, POLL, READY_POLL, READY_WAIT_MAX};
+use crate::scenario::{Launch, Program, Role, render};
+
+pub(super) fn start(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    program: &Program,
+    part: &Part,
+) -> Try<Child> {
+    let filled = |arguments: &[String]| -> Vec<String> {
+        arguments
+            .iter()
+            .map(|argument| render(argument, &part.values))
+            .collect()
+    };
+    let command = match &program.launch {
+        Launch::Onrush(arguments) => {
+            let mut command = vec![context.onrush.display().to_string()];
+            command.extend(filled(arguments));
+            command
+        }
+        Launch::Command(command) => {
+            let mut command = filled(command);
+            if let Some(file) = super::child::file_of(&command[0]) {
+                command[0] = file.display().to_string();
+            }
+            command
+        }
+        Launch::Idle(_) => return failed("idle connections are no program"),
+    };
+    let line = pinned(subject.placement.of(role), command);
+    let child = Child::start(&line, &part.directory).or_else(|error| {
+        failed(format!(
+            "the {} did not start: {error} ({})",
+            role.name(),
+            line.join(" ")
+        ))
+    })?;
+    // The last one stays: of a client that is the measured run, not its warm-up.
+    context
+        .environment
+        .commands
+        .insert(key(subject, role), line);
+    Ok(child)
+}
+
+pub(super) fn wait_until_ready(
+    interrupt: &Interrupt,
+    role: Role,
+    child: &Child,
+    port: u16,
+) -> Try<()> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let deadline = Instant::now() + READY_WAIT_MAX;
+    loop {
+        if interrupt.is_asked() {
+            return Err(Failure::Interrupted);
+        }
+        if child.has_ended() {
+            return failed(format!(
+                "the {} ended at once; {}",
+                role.name(),
+                child.last_words()
+            ));
+        }
+        if TcpStream::connect_timeout(&address, READY_WAIT_MAX).is_ok() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return failed(format!(
+                "the {} does not accept connections on {address} after {} s; {}",
+                role.name(),
+                READY_WAIT_MAX.as_secs(),
+                child.last_words()
+            ));
+        }
+        nap(READY_POLL, deadline);
+    }
+}
+
+pub(super) fn ids(listeners: &[(Role, Child)]) -> BTreeMap<Role, u32> {
+    listeners
+        .iter()
+        .map(|(role, child)| (*role, child.id()))
+        .collect()
+}
+
+pub(super) fn start_client(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    ports: &BTreeMap<Role, u16>,
+    length: Duration,
+) -> Try<Child> {
+    let part = prepare(context, subject, role, ports, length)?;
+    let Some(program) = subject.program(context.experiment, role) else {
+        return failed(format!("nobody takes the role {}", role.name()));
+    };
+    start(context, subject, role, program, &part)
+}
+
+pub(super) fn wait_for_end(
+    context: &mut Context<'_>,
+    client: &Child,
+    length: Duration,
+    phase: &str,
+    mut poll: impl FnMut(),
+) -> Try<()> {
+    let deadline = Instant::now() + length + CLIENT_OVERTIME_MAX;
+    while !client.has_ended() {
+        if context.interrupt.is_asked() {
+            return Err(Failure::Interrupted);
+        }
+        if Instant::now() > deadline {
+            return failed(format!("the client did not end; {}", client.last_words()));
+        }
+        poll();
+        context.progress.show(phase);
+        nap(POLL, deadline);
+    }
+    Ok(())
+}
+
+pub(super) fn check_alive(listeners: &[(Role, Child)]) -> Try<()> {
+    match listeners.iter().find(|(_, child)| child.has_ended()) {
+        None => Ok(()),
+        Some((role, child)) => failed(format!(
+            "the {} ended during the run; {}",
+            role.name(),
+            child.last_words()
+        )),
+    }
+}

@@ -1,0 +1,68 @@
+//! What a trial is about, and what keeps it from being made.
+
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use crate::environment::Environment;
+use crate::placement::Placement;
+use crate::scenario::{Experiment, Program, Role, Variant, Work};
+
+/// Why a trial gave no numbers.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// We were asked to stop.
+    Interrupted,
+    /// A program did not do its part.
+    Failed(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+pub(super) type Try<T> = Result<T, Failure>;
+
+pub(super) fn failed<T>(why: impl Into<String>) -> Try<T> {
+    Err(Failure::Failed(why.into()))
+}
+
+/// What all trials share.
+pub(super) struct Context<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) onrush: &'a Path,
+    pub(super) root: &'a Path,
+    pub(super) open_files_max: u64,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) progress: &'a mut Progress,
+    pub(super) environment: &'a mut Environment,
+}
+
+/// What is measured now.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) work: &'a Work,
+    pub(super) variant: &'a Variant,
+    pub(super) placement: &'a Placement,
+    pub(super) round: u32,
+    pub(super) rate: Option<f64>,
+    pub(super) run_started: Instant,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn program<'e>(
+        &self,
+        experiment: &'e Experiment,
+        role: Role,
+    ) -> Option<&'e Program> {
+        experiment.programs.get(self.variant.roles.get(&role)?)
+    }
+
+    pub(super) fn under_test(&self) -> Role {
+        self.work.under_test(self.variant)
+    }
+}

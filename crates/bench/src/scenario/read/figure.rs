@@ -1,0 +1,84 @@
+//! `[[work.figure]]`: what is compared.
+
+use toml::de::DeTable;
+
+use super::variant::variant_exists;
+use crate::scenario::section::{At, Read, Section, Source, plain, unknown};
+use crate::scenario::{Bound, Figure, Metric, Variant};
+
+const FIGURE_KEYS: &[&str] = &["metric", "ours", "theirs", "above", "at_most", "at_least"];
+
+pub(super) fn figures(work: &Section<'_>, variants: &[Variant]) -> Read<Vec<Figure>> {
+    work.tables("figure")?
+        .into_iter()
+        .map(|table| figure(work.source, table, variants))
+        .collect()
+}
+
+fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> Read<Figure> {
+    let section = Section::open(source, table.value, table.span.clone(), FIGURE_KEYS)?;
+    let ours = section
+        .texts("ours")?
+        .filter(|ours| !ours.is_empty())
+        .ok_or_else(|| section.missing("ours", "the variants that are judged"))?;
+    for name in &ours {
+        variant_exists(source, name, variants)?;
+    }
+    let theirs = section.text("theirs")?;
+    if let Some(name) = &theirs {
+        variant_exists(source, name, variants)?;
+    }
+    let above = section.texts_by_name("above")?;
+    for name in above.iter().flat_map(|(name, base)| [name, base]) {
+        if !variants.iter().any(|variant| variant.name == *name) {
+            let names: Vec<_> = variants.iter().map(|variant| &*variant.name).collect();
+            let span = section
+                .table("above")?
+                .map_or(table.span, |table| table.span);
+            return Err(source.mistake(span, unknown("variant", name, &names)));
+        }
+    }
+    Ok(Figure {
+        metric: metric(&section)?,
+        above,
+        ours: plain(ours),
+        theirs: theirs.map(|name| name.value),
+        bound: bound(&section)?,
+    })
+}
+
+fn metric(section: &Section<'_>) -> Read<Metric> {
+    let text = section
+        .text("metric")?
+        .ok_or_else(|| section.missing("metric", "what is compared, such as \"rps\""))?;
+    Metric::parse(&text.value).ok_or_else(|| {
+        let names = [
+            "rps",
+            "client.cpu_us_per_request",
+            "proxy.cpu_us_per_request",
+            "server.cpu_us_per_request",
+            "server.memory_per_connection",
+            "proxy.memory_per_connection",
+            "latency.mean",
+            "latency.p50",
+            "latency.p99",
+        ];
+        section
+            .source
+            .mistake(text.span, unknown("metric", &text.value, &names))
+    })
+}
+
+fn bound(section: &Section<'_>) -> Read<Option<Bound>> {
+    let at_most = section.number("at_most")?;
+    let at_least = section.number("at_least")?;
+    match (at_most, at_least) {
+        (Some(limit), None) => Ok(Some(Bound::AtMost(limit.value))),
+        (None, Some(limit)) => Ok(Some(Bound::AtLeast(limit.value))),
+        (None, None) => Ok(None),
+        (Some(_), Some(limit)) => Err(section.source.mistake(
+            limit.span,
+            "a figure has one target: `at_most` or `at_least`",
+        )),
+    }
+}

@@ -1,0 +1,107 @@
+//! `[program.NAME]`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::limits::{IDLE_CONNECTIONS_MAX, SIZED_FILE_MAX};
+use crate::scenario::section::{Mistake, Read, Section, plain, unknown};
+use crate::scenario::{Launch, Program, Results};
+
+const PROGRAM_KEYS: &[&str] = &[
+    "onrush",
+    "command",
+    "idle",
+    "package",
+    "hint",
+    "version",
+    "files",
+    "sized_files",
+    "results",
+];
+pub(super) fn programs(section: &Section<'_>) -> Read<BTreeMap<String, Program>> {
+    let mut programs = BTreeMap::new();
+    let Some(table) = section.table("program")? else {
+        return Ok(programs);
+    };
+    let outer = Section::open(
+        section.source,
+        table.value,
+        table.span,
+        &Section::names(table.value)
+            .iter()
+            .map(|name| name.value)
+            .collect::<Vec<_>>(),
+    )?;
+    for name in Section::names(table.value) {
+        let inner = outer
+            .table(name.value)?
+            .ok_or_else(|| outer.missing(name.value, "a table"))?;
+        let section = Section::open(section.source, inner.value, name.span, PROGRAM_KEYS)?;
+        programs.insert(name.value.to_owned(), program(name.value, &section)?);
+    }
+    Ok(programs)
+}
+
+fn program(name: &str, section: &Section<'_>) -> Read<Program> {
+    let text = |key| Ok::<_, Mistake>(section.text(key)?.map(|text| text.value));
+    Ok(Program {
+        name: name.into(),
+        launch: launch(section)?,
+        package: text("package")?,
+        hint: text("hint")?,
+        version: section.texts("version")?.map(plain),
+        files: file_names(section, section.texts_by_name("files")?)?,
+        sized_files: file_names(
+            section,
+            section.sizes_by_name("sized_files", SIZED_FILE_MAX)?,
+        )?,
+        results: results(section)?,
+    })
+}
+
+fn launch(section: &Section<'_>) -> Read<Launch> {
+    let onrush = section.texts("onrush")?.map(plain);
+    let command = section.texts("command")?.map(plain);
+    let idle = section.count("idle", 1..u64::from(IDLE_CONNECTIONS_MAX) + 1)?;
+    match (onrush, command, idle) {
+        (Some(arguments), None, None) => Ok(Launch::Onrush(arguments)),
+        (None, Some(command), None) if !command.is_empty() => Ok(Launch::Command(command)),
+        (None, None, Some(connections)) => Ok(Launch::Idle(connections as u32)),
+        _ => Err(section.source.mistake(
+            section.span.clone(),
+            "a program has exactly one of `onrush` (arguments of our binary), `command` (a command line) \
+             and `idle` (a number of idle connections)",
+        )),
+    }
+}
+
+/// Files are written into a directory of their own and nowhere else.
+fn file_names<T>(section: &Section<'_>, files: BTreeMap<String, T>) -> Read<BTreeMap<String, T>> {
+    let escapes = |name: &str| {
+        Path::new(name)
+            .components()
+            .any(|part| !matches!(part, std::path::Component::Normal(_)))
+    };
+    match files.keys().find(|name| name.is_empty() || escapes(name)) {
+        None => Ok(files),
+        Some(name) => Err(section.source.mistake(
+            section.span.clone(),
+            format!("file `{name}`: expected a path below the program's own directory"),
+        )),
+    }
+}
+
+fn results(section: &Section<'_>) -> Read<Results> {
+    let Some(results) = section.text("results")? else {
+        return Ok(Results::Onrush);
+    };
+    match results.value.as_str() {
+        "onrush" => Ok(Results::Onrush),
+        "wrk" => Ok(Results::Wrk),
+        "oha" => Ok(Results::Oha),
+        other => Err(section.source.mistake(
+            results.span,
+            unknown("kind of results", other, &["onrush", "wrk", "oha"]),
+        )),
+    }
+}
