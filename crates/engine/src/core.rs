@@ -1,10 +1,12 @@
 //! One core: a thread pinned to a CPU, its tasks, its sockets, its driver, its timers.
 
+mod accepted;
 mod behind;
-mod handle;
-mod sleep;
+pub(crate) mod handle;
+mod lateness;
+pub(crate) mod sleep;
 mod stall;
-mod stopped;
+pub(crate) mod stopped;
 mod turn;
 
 use std::cell::{Cell, RefCell};
@@ -18,24 +20,19 @@ use std::time::Duration;
 use crate::block::{Blocks, InBlock};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{Clock, Instant};
+use crate::driver::Driver;
+use crate::driver::choice::Io;
 use crate::driver::simulated::Simulated;
 use crate::driver::simulation::Simulation;
-use crate::driver::{Driver, Event, Io};
 use crate::error::{Error, Op};
-use crate::mailbox::{Mailbox, Place};
+use crate::mailbox::Mailbox;
+use crate::notifier::{Notifier, Place};
 use crate::pipe::Pipes;
-use crate::reply::{self, Promise, Reply};
-use crate::socket::{Key, Sockets};
-use crate::task::{TaskId, Tasks};
-use crate::timer::Wheel;
-
-pub use handle::Handle;
-pub(crate) use handle::Shared;
-pub use sleep::Sleep;
-pub use stopped::Stopped;
+use crate::state::State;
+use crate::task::Tasks;
 
 use behind::Behind;
-use sleep::SleepState;
+use handle::{Handle, Shared};
 use stall::Stalls;
 
 /// A core, seen from its own thread. Cloning it is cheap.
@@ -67,36 +64,11 @@ pub(crate) struct Inner {
     /// Whether the look at the kernel before this turn gave it something to do.
     has_work: Cell<bool>,
     shared: Arc<Shared>,
+    /// That of `shared`, one pointer nearer.
+    notifier: Arc<Notifier>,
     /// When the mail that has come is delivered, on a simulated core.
     mail_due: Cell<Option<Instant>>,
     _place: Place,
-}
-
-/// Everything that operations change.
-pub(crate) struct State {
-    pub(crate) driver: Driver,
-    pub(crate) sockets: Sockets,
-    pub(crate) timers: Wheel<Timer>,
-    pub(crate) pool: Rc<Pool>,
-    pub(crate) now: Instant,
-    /// Sockets with sends that wait for the end of the turn; some may have left by themselves meanwhile.
-    pub(crate) due: Vec<Key>,
-    /// Whether the moment of each send is kept.
-    pub(crate) notes_writes: bool,
-    /// No new work is wanted; waits that are interruptible end.
-    pub(crate) stopping: bool,
-    stop_waiters: Vec<TaskId>,
-    sleeps: Vec<SleepState>,
-    sleeps_unused: Vec<u32>,
-    events: Vec<Event>,
-    expired: Vec<Timer>,
-}
-
-/// Whom a timer wakes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Timer {
-    Socket(Key),
-    Sleep(u32),
 }
 
 impl Core {
@@ -132,30 +104,17 @@ impl Core {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::os(Op::Start, errno)
         })?;
+        let notifier = Arc::new(Notifier::new(wake));
+        let too_many = Error::os(Op::Start, rustix::io::Errno::MFILE);
+        let place = Place::of(&notifier).ok_or(too_many)?;
         let shared = Arc::new(Shared {
             stop: AtomicU64::new(0),
-            mailbox: Mailbox::new(),
-            wake,
+            mailbox: Mailbox::new(Arc::clone(&notifier)),
+            notifier: Arc::clone(&notifier),
         });
-        let too_many = Error::os(Op::Start, rustix::io::Errno::MFILE);
-        let place = Place::of(&shared).ok_or(too_many)?;
         let now = clock.now();
         let pool = Pool::new();
-        let state = State {
-            driver,
-            sockets: Sockets::new(),
-            timers: Wheel::new(now),
-            pool: Rc::clone(&pool),
-            now,
-            due: Vec::new(),
-            notes_writes: false,
-            stopping: false,
-            stop_waiters: Vec::new(),
-            sleeps: Vec::new(),
-            sleeps_unused: Vec::new(),
-            events: Vec::new(),
-            expired: Vec::new(),
-        };
+        let state = State::new(driver, Rc::clone(&pool), now);
         Ok(Self(Rc::new(Inner {
             id,
             tasks: Tasks::new(place.number()),
@@ -174,6 +133,7 @@ impl Core {
             worked: Cell::new(Duration::ZERO),
             has_work: Cell::new(false),
             shared,
+            notifier,
             mail_due: Cell::new(None),
             _place: place,
         })))
@@ -208,36 +168,6 @@ impl Core {
     /// clock for each send where no ring is.
     pub fn note_writes(&self) {
         self.0.state.borrow_mut().notes_writes = true;
-    }
-
-    /// For how long what this turn has found may have waited to be seen: the time that the turn before took, and that by
-    /// which the wait between them went on behind the earliest timer. A thread that had no CPU shows here as far as a timer
-    /// was due meanwhile. Of a wait that a signal ended, as it does when a stopped process goes on, all counts: nobody knows
-    /// when the stop began.
-    #[inline]
-    pub fn lateness(&self) -> Duration {
-        self.0.lateness.get()
-    }
-
-    /// The sum of all [latenesses](Core::lateness) that were longer than [`STALL_MIN`](crate::STALL_MIN) since this was last asked.
-    pub fn take_stalled(&self) -> Duration {
-        self.0.stalled.take()
-    }
-
-    /// The same, without asking to start anew.
-    pub fn stalled(&self) -> Duration {
-        self.0.stalled.get()
-    }
-
-    /// The longest [lateness](Core::lateness) since this was last asked: what a socket or a timer may have had to wait
-    /// for.
-    pub fn take_busy_max(&self) -> Duration {
-        self.0.busy_max.take()
-    }
-
-    /// The same, without asking to start anew.
-    pub fn busy_max(&self) -> Duration {
-        self.0.busy_max.get()
     }
 
     /// Whether its network and its clock are simulated.
@@ -327,10 +257,6 @@ impl Core {
         .await
     }
 
-    /// A value that another thread will give to a task of this core: the end to give it by, and the end that waits.
-    pub fn promise<T: Send + 'static>(&self) -> (Promise<T>, Reply<T>) {
-        reply::promise(Arc::clone(&self.0.shared))
-    }
     pub(crate) fn inner(&self) -> &Inner {
         &self.0
     }
@@ -348,6 +274,7 @@ impl Drop for Inner {
         if let Driver::Uring(driver) = driver {
             driver.shut_down(sockets, tasks, pool);
         }
+        self.notifier.end();
         drop(self.shared.mailbox.end());
     }
 }

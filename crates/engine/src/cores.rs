@@ -4,9 +4,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::clock;
-use crate::core::{Core, Handle};
+use crate::core::Core;
+use crate::core::handle::Handle;
 use crate::cpu;
-use crate::driver::Io;
+use crate::driver::choice::Io;
 use crate::error::{Error, Kind, Op};
 
 /// What the threads of [`start`] run on.

@@ -1,119 +1,19 @@
 //! How a core talks to the kernel. Three drivers behind one enum; which one is taken is decided at run time.
 
+pub(crate) mod choice;
 pub(crate) mod epoll;
+pub(crate) mod event;
 pub(crate) mod simulated;
 pub(crate) mod simulation;
 pub(crate) mod uring;
 
-use std::fmt;
-use std::fs;
-
-use rustix::io::Errno;
-
 use crate::error::Error;
 use crate::limits::{DEFERRED_WORK_PER_ENTER, EVENTS_PER_WAIT};
-use crate::socket::{Ended, Key};
 
+use choice::Io;
 use epoll::Epoll;
 use simulated::Simulated;
-use uring::{Ring, Speed};
-
-/// What the user asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Io {
-    /// Take the best that works here.
-    #[default]
-    Auto,
-    /// epoll(7), edge-triggered.
-    Epoll,
-    /// io_uring(7); needs Linux 6.1.
-    IoUring,
-}
-
-/// The driver that was taken, and why: what the start-up line says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// Never [`Io::Auto`].
-    pub io: Io,
-    /// One clause, for people.
-    pub reason: String,
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.io == Io::IoUring {
-            "io_uring"
-        } else {
-            "epoll"
-        };
-        write!(f, "{name} ({})", self.reason)
-    }
-}
-
-/// Decides on a driver by trying out what this kernel allows.
-///
-/// # Errors
-/// When io_uring was asked for and is refused: a sentence that names the likely cause and what to do.
-pub fn choose(io: Io) -> Result<Choice, String> {
-    match io {
-        Io::Epoll => Ok(Choice {
-            io,
-            reason: "as asked".into(),
-        }),
-        Io::IoUring => match Ring::probe() {
-            Ok(Speed::Full | Speed::Reduced) => Ok(Choice {
-                io,
-                reason: "as asked".into(),
-            }),
-            Err(errno) => Err(format!(
-                "io_uring was asked for but this kernel refuses it: {}; use --io epoll or --io auto",
-                refusal(errno)
-            )),
-        },
-        // BENCHMARKING.md: less CPU per request than epoll in every work measured, and no longer tail. That is with
-        // multishot receives; without them a fixed answer costs 4.45 us where epoll needs 4.0.
-        Io::Auto => Ok(match Ring::probe() {
-            Ok(Speed::Full) => Choice {
-                io: Io::IoUring,
-                reason: "auto: it works here, and costs less CPU per request than epoll".into(),
-            },
-            Ok(Speed::Reduced) => Choice {
-                io: Io::Epoll,
-                reason: "auto: before Linux 6.17 io_uring costs more CPU per request".into(),
-            },
-            Err(errno) => Choice {
-                io: Io::Epoll,
-                reason: format!("auto: no io_uring, {}", refusal(errno)),
-            },
-        }),
-    }
-}
-
-/// Why io_uring_setup(2) was refused, as far as it can be known from outside.
-fn refusal(errno: Errno) -> String {
-    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-    let disabled = disabled.trim();
-    match errno {
-        Errno::PERM | Errno::ACCESS if disabled == "1" || disabled == "2" => {
-            format!("the sysctl kernel.io_uring_disabled is {disabled}")
-        }
-        Errno::PERM | Errno::ACCESS | Errno::NOSYS if seccomp_filters() => {
-            "a seccomp filter blocks it, as Docker's default profile does".into()
-        }
-        Errno::NOSYS => "the kernel was built without it".into(),
-        Errno::INVAL => "the kernel is older than 6.1".into(),
-        Errno::NOMEM => "not enough locked memory is allowed (ulimit -l)".into(),
-        errno => std::io::Error::from(errno).to_string(),
-    }
-}
-
-/// Whether a seccomp filter is in force (proc(5): mode 2).
-fn seccomp_filters() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .any(|line| line.starts_with("Seccomp:") && line.trim_end().ends_with('2'))
-}
+use uring::Ring;
 
 /// One core's way to the kernel.
 pub(crate) enum Driver {
@@ -121,19 +21,6 @@ pub(crate) enum Driver {
     /// Boxed: the ring's state is many times larger than the others'.
     Uring(Box<Ring>),
     Simulated(Box<Simulated>),
-}
-
-/// How much of what had happened a look at the kernel has brought.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Look {
-    /// All of it.
-    Whole,
-    /// As much as one look may; there may be more.
-    Filled,
-    /// Perhaps not all of it: a signal ended the wait, and a look without a wait came behind it. A process that was stopped
-    /// and goes on ends it so, too, without a handler (signal(7), "Interruption of system calls and library functions by
-    /// stop signals").
-    Interrupted,
 }
 
 impl Driver {
@@ -151,24 +38,4 @@ impl Driver {
             Driver::Uring(_) => DEFERRED_WORK_PER_ENTER,
         }
     }
-}
-
-/// What a driver learned while waiting; acted on after reaping, never during it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    /// Readiness of a socket (epoll, simulated).
-    Ready(Readiness),
-    /// Another thread wants the core's attention.
-    Wake,
-}
-
-/// What may be tried on a socket, and whether its connection has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Readiness {
-    pub(crate) key: Key,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    pub(crate) ended: Ended,
-    /// There are urgent bytes.
-    pub(crate) urgent: bool,
 }

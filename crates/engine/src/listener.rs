@@ -22,7 +22,8 @@ use crate::core::Core;
 use crate::driver::Driver;
 use crate::error::{Error, Op};
 use crate::limits::{LISTEN_BACKLOG, UNSENT_MAX};
-use crate::socket::{Key, Socket};
+use crate::socket::Socket;
+use crate::socket::key::Key;
 use crate::stream::Stream;
 
 /// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
@@ -312,7 +313,7 @@ fn register(core: &Core, claim: &Claim) -> Result<Key, Errno> {
     registered.map(|()| key)
 }
 
-fn listen_on(state: &mut crate::core::State, claim: &Claim, key: Key) -> Result<(), Errno> {
+fn listen_on(state: &mut crate::state::State, claim: &Claim, key: Key) -> Result<(), Errno> {
     state.sockets[key].interruptible = true;
     state.sockets[key].readable = true;
     if let Driver::Simulated(driver) = &mut state.driver {

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::core::{Core, Shared};
+use crate::core::Core;
+use crate::core::handle::Shared;
 
 /// The end of another thread. Dropped without a value, it tells the task that none will come. On a simulated core virtual
 /// time stands still until a thread has done either, so that a run depends on its seed only; what the core's own tasks have
@@ -33,18 +34,22 @@ enum State<T> {
     Settled(Option<T>),
 }
 
-pub(crate) fn promise<T: Send + 'static>(core: Arc<Shared>) -> (Promise<T>, Reply<T>) {
-    let number = core.mailbox.promise();
-    let slot = Arc::new(Mutex::new(State::Waiting(None)));
-    let reply = Reply {
-        slot: Arc::clone(&slot),
-    };
-    let promise = Promise {
-        slot: Some(slot),
-        core,
-        number,
-    };
-    (promise, reply)
+impl Core {
+    /// A value that another thread will give to a task of this core: the end to give it by, and the end that waits.
+    pub fn promise<T: Send + 'static>(&self) -> (Promise<T>, Reply<T>) {
+        let core = self.handle().0;
+        let number = core.mailbox.promise();
+        let slot = Arc::new(Mutex::new(State::Waiting(None)));
+        let reply = Reply {
+            slot: Arc::clone(&slot),
+        };
+        let promise = Promise {
+            slot: Some(slot),
+            core,
+            number,
+        };
+        (promise, reply)
+    }
 }
 
 fn state<T>(slot: &Slot<T>) -> MutexGuard<'_, State<T>> {
@@ -75,8 +80,7 @@ impl<T: Send + 'static> Promise<T> {
                 waker.wake();
             }
         };
-        let Shared { mailbox, wake, .. } = &*self.core;
-        mailbox.settle(self.number, Box::new(tell), wake);
+        self.core.mailbox.settle(self.number, Box::new(tell));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The core's table of sockets: what each is doing, who waits for it, and what the kernel still holds for it.
 
+pub(crate) mod key;
+
 use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,16 +11,13 @@ use rustix::io::{Errno, ioctl_fionbio};
 
 use crate::allowance::Allowance;
 use crate::clock::Instant;
-use crate::driver::simulated::Peer;
-use crate::driver::uring::InFlight;
-use crate::op::send::Deferred;
+use crate::driver::simulated::peer::Peer;
+use crate::driver::uring::in_flight::InFlight;
 use crate::outgoing::{Part, Queue};
-use crate::task::TaskId;
+use crate::task::id::TaskId;
 use crate::timer::TimerId;
 
-/// Names a socket of this core. A stale key is a bug of the engine: handles own their slot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Key(pub(crate) u32);
+use key::Key;
 
 /// How much of a connection is over, as far as the kernel has said so.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -28,6 +27,18 @@ pub(crate) enum Ended {
     PeerSide,
     /// Both directions: it was reset, it failed, or both ends have ended theirs (poll(2): POLLERR, POLLHUP).
     HungUp,
+}
+
+/// What becomes of bytes whose flush has returned, where the core carries it out itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Deferred {
+    /// Nothing does: there are none.
+    #[default]
+    AtRest,
+    /// They leave at the end of the turn.
+    Due,
+    /// The socket has taken a part; the rest leaves when it is writable, whether somebody waits for that or not.
+    Blocked,
 }
 
 pub(crate) struct Socket {

@@ -18,7 +18,8 @@ use crate::input::Input;
 use crate::op::send::Follows;
 use crate::op::sendfile::Stretch;
 use crate::outgoing::Part;
-use crate::socket::{Ended, Key, Socket};
+use crate::socket::key::Key;
+use crate::socket::{Ended, Socket};
 use crate::tcp_info::TcpInfo;
 
 /// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still

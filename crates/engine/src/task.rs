@@ -1,54 +1,20 @@
 //! Tasks of one core: a slab of futures and a queue of those that can go on.
 
+pub(crate) mod id;
+mod waker;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::ptr;
-use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+use std::task::Context;
 
-/// Names a task; stale names (the task has ended, its place was reused) are recognised and ignored.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct TaskId {
-    index: u32,
-    generation: u32,
-}
+use crate::limits::{OPERATIONS_PER_POLL, PAUSED_PER_TURN};
+use crate::notifier::Woken;
 
-impl TaskId {
-    /// No task at all: waking it does nothing.
-    pub(crate) const NONE: TaskId = TaskId {
-        index: u32::MAX,
-        generation: u32::MAX,
-    };
-
-    /// The task as a waker names it, with the place of its core:
-    ///
-    /// ```text
-    ///   63       52 51          26 25        0
-    ///   [  place  ] [ generation ] [  index  ]
-    /// ```
-    fn pack(self, place: u16) -> usize {
-        usize::from(place) << (2 * ID_BITS)
-            | (self.generation as usize) << ID_BITS
-            | self.index as usize
-    }
-
-    fn unpack(packed: usize) -> (u16, Self) {
-        let task = Self {
-            index: packed as u32 & ID_MASK,
-            generation: (packed >> ID_BITS) as u32 & ID_MASK,
-        };
-        ((packed >> (2 * ID_BITS)) as u16, task)
-    }
-}
-
-/// Bits of an index and of a generation: 67 million tasks on one core, more than fit its memory.
-const ID_BITS: u32 = 26;
-const ID_MASK: u32 = (1 << ID_BITS) - 1;
-const _: () = assert!(usize::BITS == 64 && CORES_MAX <= 1 << (64 - 2 * ID_BITS));
-
-use crate::limits::{CORES_MAX, OPERATIONS_PER_POLL, PAUSED_PER_TURN};
-use crate::mailbox;
+use id::ID_MASK;
+use id::TaskId;
+use waker::Here;
 
 type Future_ = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -62,7 +28,7 @@ struct Entry {
 
 /// Who is waiting and who can go on.
 pub(crate) struct Tasks {
-    /// Of the core they belong to: [`mailbox::Place`].
+    /// Of the core they belong to: [`Place`](crate::notifier::Place).
     place: u16,
     entries: RefCell<Vec<Entry>>,
     unused: RefCell<Vec<u32>>,
@@ -179,7 +145,7 @@ impl Tasks {
     }
 
     /// Wakes every task.
-    pub(crate) fn wake_all(&self) {
+    fn wake_all(&self) {
         let entries = self.entries.borrow();
         let all = entries.iter().enumerate().map(|(index, entry)| TaskId {
             index: index as u32,
@@ -190,23 +156,26 @@ impl Tasks {
         all.into_iter().for_each(|task| self.wake(task));
     }
 
+    /// Wakes those who were woken on other threads.
+    pub(crate) fn wake_woken_elsewhere(&self, woken: Woken) {
+        match woken {
+            Woken::None => {}
+            Woken::Some(mut woken) => {
+                woken.sort_unstable();
+                woken.into_iter().for_each(|task| self.wake(task));
+            }
+            Woken::All => self.wake_all(),
+        }
+    }
+
     /// Wakes those who were woken by a standard `Waker` on this thread.
     pub(crate) fn wake_woken(&self) {
-        HERE.with(|here| {
-            // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
-            if !here.woken.borrow().is_empty() {
-                let mut ids = here.woken.take();
-                ids.drain(..).for_each(|id| self.wake(id));
-                // Its memory is needed again soon.
-                here.woken.replace(ids);
-            }
-        });
+        waker::for_each_woken(|id| self.wake(id));
     }
 
     /// Wakers that are woken on this thread find these tasks without a lock until what is returned is dropped.
     pub(crate) fn are_here(&self) -> Here {
-        let before = HERE.with(|here| here.place.replace(Some(self.place)));
-        Here { before }
+        Here::at(self.place)
     }
 
     /// Wakes whoever waits, who then does not wait any more.
@@ -238,7 +207,7 @@ impl Tasks {
         self.current.set(id);
         self.budget.set(OPERATIONS_PER_POLL);
         self.is_overdrawn.set(false);
-        let waker = waker(id, self.place);
+        let waker = waker::waker(id, self.place);
         let done = future
             .as_mut()
             .poll(&mut Context::from_waker(&waker))
@@ -306,248 +275,5 @@ impl Tasks {
     }
 }
 
-/// What a thread knows of the core that runs on it.
-struct OnThread {
-    /// The core's place, while one runs.
-    place: Cell<Option<u16>>,
-    /// Its tasks that were woken through a standard `Waker` since this was last looked at. The engine's own operations do not
-    /// come this way; it serves futures of the standard library and combinators. Bounded: it is emptied after every poll.
-    woken: RefCell<Vec<TaskId>>,
-}
-
-thread_local! {
-    static HERE: OnThread = const {
-        OnThread {
-            place: Cell::new(None),
-            woken: RefCell::new(Vec::new()),
-        }
-    };
-}
-
-/// Until it is dropped, a core runs on this thread.
-pub(crate) struct Here {
-    before: Option<u16>,
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        HERE.with(|here| here.place.set(self.before));
-    }
-}
-
-/// A waker that carries the task's name and its core's in its data pointer: no reference count, no allocation. On its core's
-/// thread it is a push into a list, elsewhere a message to the core's mailbox.
-fn waker(id: TaskId, place: u16) -> Waker {
-    const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| ());
-
-    fn clone(data: *const ()) -> RawWaker {
-        RawWaker::new(data, &VTABLE)
-    }
-
-    fn wake(data: *const ()) {
-        let (place, task) = TaskId::unpack(data.addr());
-        // During the destruction of a thread its list may be gone; the mailbox is not.
-        let is_noted = HERE.try_with(|here| {
-            let is_here = here.place.get() == Some(place);
-            if is_here {
-                here.woken.borrow_mut().push(task);
-            }
-            is_here
-        });
-        if is_noted != Ok(true) {
-            mailbox::wake(place, task);
-        }
-    }
-
-    let raw = RawWaker::new(ptr::without_provenance(id.pack(place)), &VTABLE);
-    // SAFETY: the functions of VTABLE never dereference the data pointer, which is a plain number, and own nothing; so
-    // cloning, waking and dropping in any order and on any thread keep RawWaker's contract.
-    unsafe { Waker::from_raw(raw) }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::poll_fn;
-    use std::rc::Rc;
-    use std::task::Poll;
-
-    /// A place that no core of these tests has.
-    const PLACE: u16 = CORES_MAX as u16 - 1;
-
-    #[test]
-    fn a_task_that_wakes_itself_runs_again() {
-        let tasks = Tasks::new(PLACE);
-        let runs = Rc::new(Cell::new(0));
-        let seen = Rc::clone(&runs);
-        tasks.spawn(Box::pin(poll_fn(move |context| {
-            seen.set(seen.get() + 1);
-            if seen.get() == 3 {
-                return Poll::Ready(());
-            }
-            context.waker().wake_by_ref();
-            Poll::Pending
-        })));
-        tasks.run(10);
-        assert_eq!((runs.get(), tasks.count()), (3, 0));
-    }
-
-    #[test]
-    fn tasks_that_pause_go_on_a_few_a_turn_and_in_their_order() {
-        let tasks = Rc::new(Tasks::new(PLACE));
-        let order = Rc::new(RefCell::new(Vec::new()));
-        for number in 0..PAUSED_PER_TURN + 1 {
-            let (own, order) = (Rc::clone(&tasks), Rc::clone(&order));
-            tasks.spawn(Box::pin(poll_fn(move |_| {
-                order.borrow_mut().push(number);
-                own.pause();
-                Poll::<()>::Pending
-            })));
-        }
-        tasks.run(1000);
-        assert!(order.take().into_iter().eq(0..PAUSED_PER_TURN + 1), "once");
-        let mut wanted = (0..PAUSED_PER_TURN + 1).cycle();
-        for _ in 0..5 {
-            assert!(tasks.has_ready());
-            tasks.run(1000);
-            let turn: Vec<usize> = wanted.by_ref().take(PAUSED_PER_TURN).collect();
-            assert_eq!(order.take(), turn);
-        }
-        tasks.clear();
-        assert!(!tasks.has_ready());
-    }
-
-    #[test]
-    fn a_task_that_is_charged_for_more_than_it_may_goes_on_in_another_turn() {
-        for (charged, runs_in_a_turn) in [(OPERATIONS_PER_POLL, 10), (OPERATIONS_PER_POLL + 1, 1)] {
-            let tasks = Rc::new(Tasks::new(PLACE));
-            let runs = Rc::new(Cell::new(0));
-            let (own, seen) = (Rc::clone(&tasks), Rc::clone(&runs));
-            tasks.spawn(Box::pin(poll_fn(move |_| {
-                seen.set(seen.get() + 1);
-                own.charge(charged);
-                assert!(!own.may_go_on());
-                Poll::<()>::Pending
-            })));
-            for turn in 1..4 {
-                tasks.run(10);
-                assert_eq!(runs.get(), turn * runs_in_a_turn);
-            }
-            tasks.clear();
-        }
-    }
-
-    #[test]
-    fn a_name_of_an_ended_task_wakes_nobody() {
-        let tasks = Tasks::new(PLACE);
-        let first = tasks.spawn(Box::pin(async {}));
-        tasks.run(1);
-        let polled = Rc::new(Cell::new(0));
-        let seen = Rc::clone(&polled);
-        let second = tasks.spawn(Box::pin(poll_fn(move |_| {
-            seen.set(seen.get() + 1);
-            Poll::Pending
-        })));
-        tasks.run(10);
-        assert_eq!(first.index, second.index, "the place is reused");
-        tasks.wake(first);
-        tasks.run(10);
-        assert_eq!(polled.get(), 1);
-    }
-
-    /// A task that waits for ever, leaves its waker, and counts its polls.
-    fn waiting(waker: &Rc<RefCell<Option<Waker>>>, polls: &Rc<Cell<u32>>) -> Future_ {
-        let (waker, polls) = (Rc::clone(waker), Rc::clone(polls));
-        Box::pin(poll_fn(move |context| {
-            polls.set(polls.get() + 1);
-            *waker.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        }))
-    }
-
-    /// Does something when it is dropped.
-    struct AtEnd<F: FnMut()>(F);
-
-    impl<F: FnMut()> Drop for AtEnd<F> {
-        fn drop(&mut self) {
-            (self.0)();
-        }
-    }
-
-    #[test]
-    fn whom_the_destructor_of_a_future_wakes_runs_again() {
-        let tasks = Tasks::new(PLACE);
-        let (waker, polls) = (Rc::default(), Rc::default());
-        tasks.spawn(waiting(&waker, &polls));
-        let at_end = AtEnd({
-            let waker = Rc::clone(&waker);
-            move || waker.borrow_mut().take().into_iter().for_each(Waker::wake)
-        });
-        // Dropped with the future, not when the future ends.
-        tasks.spawn(Box::pin(poll_fn(move |_| {
-            let _held = &at_end;
-            Poll::Ready(())
-        })));
-        tasks.run(2);
-        assert!(tasks.has_ready(), "it was woken");
-        tasks.run(10);
-        assert_eq!(polls.get(), 2);
-        tasks.clear();
-    }
-
-    #[test]
-    fn a_wake_where_no_task_runs_leaves_nothing_behind() {
-        let tasks = Tasks::new(PLACE);
-        let (waker, polls) = (Rc::default(), Rc::default());
-        tasks.spawn(waiting(&waker, &polls));
-        tasks.run(1);
-        let waker: Waker = waker.take().expect("it has run");
-        let elsewhere = waker.clone();
-        let left = std::thread::spawn(move || {
-            elsewhere.wake_by_ref();
-            HERE.with(|here| here.woken.borrow().capacity())
-        });
-        assert_eq!(left.join().expect("no panic"), 0);
-        waker.wake();
-        assert!(HERE.with(|here| here.woken.borrow().is_empty()));
-        tasks.clear();
-    }
-
-    #[test]
-    fn what_destructors_spawn_while_all_ends_ends_too() {
-        let tasks = Rc::new(Tasks::new(PLACE));
-        let held = Rc::new(());
-        let (own, kept) = (Rc::clone(&tasks), Rc::clone(&held));
-        let at_end = AtEnd(move || {
-            let kept = Rc::clone(&kept);
-            own.spawn(Box::pin(async move {
-                std::future::pending::<()>().await;
-                drop(kept);
-            }));
-        });
-        tasks.spawn(Box::pin(async move {
-            std::future::pending::<()>().await;
-            drop(at_end);
-        }));
-        tasks.run(5);
-        tasks.clear();
-        assert_eq!((Rc::strong_count(&held), tasks.count()), (1, 0));
-        assert!(!tasks.has_ready());
-    }
-
-    #[test]
-    fn clearing_drops_every_future_once() {
-        let tasks = Tasks::new(PLACE);
-        let held = Rc::new(());
-        for _ in 0..10 {
-            let held = Rc::clone(&held);
-            tasks.spawn(Box::pin(async move {
-                std::future::pending::<()>().await;
-                drop(held);
-            }));
-        }
-        tasks.run(5);
-        tasks.clear();
-        assert_eq!((Rc::strong_count(&held), tasks.count()), (1, 0));
-    }
-}
+mod tests;

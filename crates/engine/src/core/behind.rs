@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Core, State};
-use crate::driver::Look;
+use super::Core;
+use crate::driver::event::Look;
 use crate::limits::STALL_MIN;
+use crate::state::State;
 
 /// What has to come before timers that are due, on a core that was held up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::address::Address;
-    use crate::driver::Io;
+    use crate::driver::choice::Io;
     use crate::driver::simulation::Simulation;
     use crate::error::{Error, Kind};
     use crate::input::Input;

@@ -1,25 +1,24 @@
 //! A core, seen from other threads.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Core;
 use crate::mailbox::{Mailbox, NotPosted};
+use crate::notifier::Notifier;
 
 /// What other threads may touch.
 pub(crate) struct Shared {
     /// 0: go on. Otherwise stop, and let tasks finish for this many nanoseconds less one.
     pub(super) stop: AtomicU64,
     pub(crate) mailbox: Mailbox,
-    /// Ends the core's wait for the kernel.
-    pub(crate) wake: OwnedFd,
+    pub(crate) notifier: Arc<Notifier>,
 }
 
 /// A core, seen from other threads.
 #[derive(Clone)]
-pub struct Handle(pub(super) Arc<Shared>);
+pub struct Handle(pub(crate) Arc<Shared>);
 
 impl Handle {
     /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish. Asking again can
@@ -38,8 +37,7 @@ impl Handle {
                     wish.min(earlier)
                 })
             });
-        // An eventfd's counter cannot overflow by ones; and a core that is gone needs no waking.
-        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+        self.0.notifier.end_wait();
     }
 
     /// Has the core run `mail` on its thread, between two turns and outside of any task; it must not block. Mail of one
@@ -48,6 +46,6 @@ impl Handle {
     /// # Errors
     /// When the core has too much mail that it has not run yet, or has ended. The mail is dropped then.
     pub fn post(&self, mail: impl FnOnce(&Core) + Send + 'static) -> Result<(), NotPosted> {
-        self.0.mailbox.post(Box::new(mail), &self.0.wake)
+        self.0.mailbox.post(Box::new(mail))
     }
 }

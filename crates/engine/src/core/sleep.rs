@@ -5,17 +5,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::{Core, Timer};
+use super::Core;
 use crate::clock::Instant;
-use crate::task::TaskId;
+use crate::state::{SleepState, Timer};
 use crate::timer::TimerId;
-
-#[derive(Clone, Copy)]
-pub(super) enum SleepState {
-    Unused,
-    Waiting(TaskId),
-    Over,
-}
 
 impl Core {
     /// Pauses for at least `duration`.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::Core;
 use crate::clock::Instant;
 use crate::limits::STALLS_KEPT;
 
@@ -25,26 +24,12 @@ impl Stalls {
     }
 
     /// How much of the time since `begin` they were.
-    fn since(&self, begin: Instant) -> Duration {
+    pub(super) fn since(&self, begin: Instant) -> Duration {
         if self.end <= begin {
             return Duration::ZERO;
         }
         let part = |(end, length): (Instant, Duration)| length.min(end.since(begin));
         self.latest.into_iter().map(part).sum()
-    }
-}
-
-impl Core {
-    /// For how long the core was held up since `begin`: the sum of its [latenesses](Core::lateness) of more than
-    /// [`STALL_MIN`](crate::STALL_MIN), of the last 8 at most.
-    pub fn stalled_since(&self, begin: Instant) -> Duration {
-        self.0.stalls.borrow().since(begin)
-    }
-
-    /// How long it is since `begin`, as of this turn and without the time that the core was held up.
-    pub fn time_without_stalls(&self, begin: Instant) -> Duration {
-        let time = self.now().since(begin);
-        time.saturating_sub(self.stalled_since(begin))
     }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::Core;
-use crate::task::TaskId;
+use crate::task::id::TaskId;
 
 impl Core {
     /// Pauses until the core is asked to stop.

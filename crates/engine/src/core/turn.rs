@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::behind::Behind;
-use super::sleep::SleepState;
-use super::{Core, Inner, State, Timer};
+use super::{Core, Inner};
 use crate::clock::{Clock, Instant};
+use crate::driver::Driver;
+use crate::driver::event::{Event, Look};
 use crate::driver::simulated::Simulated;
-use crate::driver::{Driver, Event, Look};
 use crate::limits::{STALL_MIN, TASKS_PER_TURN, WAIT_MAX};
+use crate::state::{SleepState, State, Timer};
 use crate::task::Tasks;
 
 impl Core {
@@ -19,7 +20,7 @@ impl Core {
         let mut drained_by = None;
         loop {
             self.0.tasks.run(TASKS_PER_TURN);
-            let has_work = self.0.tasks.count() > 0 || self.0.shared.mailbox.is_filled();
+            let has_work = self.0.tasks.count() > 0 || self.0.notifier.is_filled();
             if (!has_work && !self.is_sending())
                 || drained_by.is_some_and(|deadline| self.0.now.get() >= deadline)
             {
@@ -135,7 +136,7 @@ impl Core {
 
     /// Whether mail has come and may be looked at.
     fn has_mail(&self) -> bool {
-        if !self.0.shared.mailbox.is_filled() {
+        if !self.0.notifier.is_filled() {
             return false;
         }
         match &self.0.clock {
@@ -151,9 +152,8 @@ impl Core {
     /// When the mail of a simulated core is delivered, if there is any: the seed decides how long it travels. What real
     /// threads have promised is waited for first, in real time, so that the run depends on the seed and not on them.
     fn mail_due(&self, driver: &Simulated) -> Option<Instant> {
-        let mailbox = &self.0.shared.mailbox;
-        mailbox.await_promised(&self.0.shared.wake);
-        if !mailbox.is_filled() {
+        self.0.shared.mailbox.await_promised();
+        if !self.0.notifier.is_filled() {
             return None;
         }
         if self.0.mail_due.get().is_none() {
@@ -169,7 +169,8 @@ impl Core {
         let tasks = &self.0.tasks;
         self.0.mail_due.set(None);
         let _here = tasks.are_here();
-        for mail in self.0.shared.mailbox.take(tasks) {
+        tasks.wake_woken_elsewhere(self.0.notifier.take());
+        for mail in self.0.shared.mailbox.take() {
             mail(self);
         }
         tasks.wake_woken();

@@ -8,10 +8,11 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use super::{Event, Look, Readiness};
+use super::event::{Event, Look, Readiness};
 use crate::error::{Error, Op};
 use crate::limits::EVENTS_PER_WAIT;
-use crate::socket::{Ended, Key};
+use crate::socket::Ended;
+use crate::socket::key::Key;
 
 pub(crate) struct Epoll {
     epoll: OwnedFd,

@@ -3,6 +3,8 @@
 //! Receives are short, operations say "not yet" without need, bytes travel for a while so that connections overtake
 //! each other, buffers fill up, and connections are reset. The same seed gives the same run.
 
+pub(crate) mod peer;
+
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -12,46 +14,16 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::event::{Event, Look, Readiness};
 use super::simulation::Simulation;
-use super::{Event, Look, Readiness};
 use crate::address::Address;
 use crate::clock::Instant;
 use crate::limits::EVENTS_PER_WAIT;
 use crate::random::Random;
-use crate::socket::{Ended, Key, Socket, Sockets};
+use crate::socket::key::Key;
+use crate::socket::{Ended, Socket, Sockets};
 
-/// One end of a simulated connection.
-#[derive(Default)]
-pub(crate) struct Peer {
-    /// The other end, while it exists.
-    other: Option<Key>,
-    /// Arrived, not received yet.
-    inbox: VecDeque<u8>,
-    /// Sent by the other end, still travelling or in `inbox`. Invariant: `arriving >= inbox.len()`.
-    arriving: usize,
-    /// The other end will send no more, and all it sent has arrived.
-    ended: bool,
-    reset: bool,
-    /// Closing this end resets the connection.
-    resets: bool,
-    /// When the last bytes sent to this end arrive: later bytes may not overtake them.
-    last_arrival: u64,
-    /// Distinguishes this connection from an earlier one in the same slot.
-    id: u64,
-    /// Where the other end says that it comes from.
-    peer_address: Option<IpAddr>,
-}
-
-impl Peer {
-    /// Whether the connection has ended, failed, or received something unasked.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.ended || self.reset || !self.inbox.is_empty()
-    }
-
-    pub(crate) fn peer_address(&self) -> Option<IpAddr> {
-        self.peer_address
-    }
-}
+use peer::Peer;
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {

@@ -9,12 +9,13 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
 use crate::allowance::Allowance;
-use crate::core::State;
 use crate::driver::Driver;
-use crate::driver::uring::Accepts;
+use crate::driver::uring::submit::Accepts;
 use crate::error::{Error, Kind, Op};
-use crate::socket::{Key, Socket, set_blocking};
-use crate::task::TaskId;
+use crate::socket::key::Key;
+use crate::socket::{Socket, set_blocking};
+use crate::state::State;
+use crate::task::id::TaskId;
 
 impl State {
     pub(crate) fn poll_accept(&mut self, listener: Key, task: TaskId) -> Poll<Result<Key, Error>> {

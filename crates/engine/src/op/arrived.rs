@@ -2,12 +2,12 @@
 
 use std::task::Poll;
 
-use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Kind, Op};
 use crate::input::Input;
-use crate::socket::Key;
-use crate::task::TaskId;
+use crate::socket::key::Key;
+use crate::state::State;
+use crate::task::id::TaskId;
 
 impl State {
     /// As `poll_recv`, but where nothing has arrived that is [`Kind::TimedOut`]. It is pending only while bytes are on their
@@ -37,7 +37,7 @@ impl State {
             return Poll::Ready(received);
         }
         let socket = &mut self.sockets[key];
-        let is_there = |end: &crate::driver::simulated::Peer| end.is_spent();
+        let is_there = |end: &crate::driver::simulated::peer::Peer| end.is_spent();
         if socket.simulated.as_deref().is_some_and(is_there) {
             socket.recv_waiter = task;
             return Poll::Pending;

@@ -6,13 +6,13 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
 use crate::clock::Instant;
-use crate::core::{State, Timer};
 use crate::driver::Driver;
 use crate::error::{Error, Op};
 use crate::limits::DRAIN_DEFAULT;
 use crate::op::send::Follows;
-use crate::socket::Key;
-use crate::task::TaskId;
+use crate::socket::key::Key;
+use crate::state::{State, Timer};
+use crate::task::id::TaskId;
 
 impl State {
     /// Ends our side: the peer sees the end of the stream after what was sent.

@@ -14,11 +14,12 @@ use rustix::net::{
 };
 
 use crate::address::{Address, Source};
-use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Op};
-use crate::socket::{Key, Socket};
-use crate::task::TaskId;
+use crate::socket::Socket;
+use crate::socket::key::Key;
+use crate::state::State;
+use crate::task::id::TaskId;
 
 impl State {
     /// A socket that is connecting; [`State::poll_connect`] says when it is done.

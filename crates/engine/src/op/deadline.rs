@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::clock::Instant;
-use crate::core::{State, Timer};
 use crate::error::{Error, Kind, Op};
-use crate::socket::Key;
+use crate::socket::key::Key;
+use crate::state::{State, Timer};
 use crate::task::Tasks;
 
 impl State {

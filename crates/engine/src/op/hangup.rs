@@ -8,11 +8,13 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
-use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Op};
-use crate::socket::{Ended, Key, Socket};
-use crate::task::{TaskId, Tasks};
+use crate::socket::key::Key;
+use crate::socket::{Ended, Socket};
+use crate::state::State;
+use crate::task::Tasks;
+use crate::task::id::TaskId;
 
 impl State {
     /// Ready once the connection is over in both directions.

@@ -7,12 +7,13 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::buffer::Pool;
-use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Kind, Op};
 use crate::input::Input;
-use crate::socket::{Ended, Key, Socket};
-use crate::task::TaskId;
+use crate::socket::key::Key;
+use crate::socket::{Ended, Socket};
+use crate::state::State;
+use crate::task::id::TaskId;
 
 impl State {
     /// `Ok(0)` is the end of the stream.
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
     use crate::address::Address;
     use crate::core::Core;
-    use crate::driver::Io;
+    use crate::driver::choice::Io;
     use crate::driver::simulation::Simulation;
     use crate::listener::{Claim, Listener};
     use crate::stream::Stream;

@@ -20,13 +20,15 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::clock::{self, Instant};
-use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Kind, Op};
 use crate::limits::{DEFERRED_BYTES_MAX, DEFERRED_SENDS_MAX, FILE_JOINED_MAX, PARTS_PER_SEND};
 use crate::outgoing::{Part, Queue};
-use crate::socket::Key;
-use crate::task::{TaskId, Tasks};
+use crate::socket::Deferred;
+use crate::socket::key::Key;
+use crate::state::State;
+use crate::task::Tasks;
+use crate::task::id::TaskId;
 
 /// What follows at once behind the bytes that are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,18 +36,6 @@ pub(crate) enum Follows {
     Nothing,
     /// So many bytes of a file.
     File(u64),
-}
-
-/// What becomes of bytes whose flush has returned, where the core carries it out itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Deferred {
-    /// Nothing does: there are none.
-    #[default]
-    AtRest,
-    /// They leave at the end of the turn.
-    Due,
-    /// The socket has taken a part; the rest leaves when it is writable, whether somebody waits for that or not.
-    Blocked,
 }
 
 impl State {

@@ -5,14 +5,15 @@ use std::task::Poll;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 
-use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::limits::{BUFFER_BYTES, SENDFILE_BYTES};
 use crate::outgoing::Part;
-use crate::socket::{Key, set_blocking};
-use crate::task::TaskId;
+use crate::socket::key::Key;
+use crate::socket::set_blocking;
+use crate::state::State;
+use crate::task::id::TaskId;
 
 /// Which bytes to send; never none.
 #[derive(Clone, Copy, Debug)]

@@ -8,12 +8,13 @@ use std::task::Poll;
 use rustix::io::Errno;
 
 use crate::clock::Instant;
-use crate::core::State;
 use crate::driver::Driver;
 use crate::error::{Error, Op};
 use crate::pipe::Pipe;
-use crate::socket::{Key, Socket, set_blocking};
-use crate::task::TaskId;
+use crate::socket::key::Key;
+use crate::socket::{Socket, set_blocking};
+use crate::state::State;
+use crate::task::id::TaskId;
 
 impl State {
     /// Whether the next bytes of the socket can go into a pipe. Where urgent ones have come, which are passed over by a

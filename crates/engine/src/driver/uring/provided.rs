@@ -51,7 +51,7 @@ impl Provided {
             ring.submitter()
                 .register_buf_ring_with_flags(address, RING_BUFFERS, Self::GROUP, 0)
         }
-        .map_err(super::errno)?;
+        .map_err(super::outcome::errno)?;
         Ok(provided)
     }
 

@@ -1,0 +1,136 @@
+//! What a ring has done for a socket.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::rc::Rc;
+
+use io_uring::cqueue;
+use rustix::io::Errno;
+
+use super::Ring;
+use super::operation::Operation;
+use super::outcome::outcome;
+use crate::buffer::Pool;
+use crate::clock;
+use crate::limits::RECEIVED_MAX;
+use crate::socket::key::Key;
+use crate::socket::{Socket, Sockets};
+use crate::task::Tasks;
+
+impl Ring {
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a completion (4) and where it goes (3); a struct would only rename them"
+    )]
+    pub(super) fn complete(
+        &mut self,
+        operation: Operation,
+        key: Key,
+        result: i32,
+        flags: u32,
+        sockets: &mut Sockets,
+        tasks: &Tasks,
+        pool: &Rc<Pool>,
+    ) {
+        let socket = &mut sockets[key];
+        if !cqueue::more(flags) {
+            socket.ring.operations -= 1;
+        }
+        match operation {
+            Operation::Recv => self.complete_recv(key, result, flags, socket, tasks, pool),
+            Operation::Accept => {
+                socket.ring.armed &= cqueue::more(flags);
+                socket.ring.cancelling &= socket.ring.armed;
+                // SAFETY: a non-negative result of accept is a new descriptor that nobody else owns.
+                socket
+                    .ring
+                    .accepted
+                    .push(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+                tasks.wake_once(&mut socket.recv_waiter);
+            }
+            Operation::Send => {
+                socket.ring.sending = false;
+                socket.written = self.entered;
+                match outcome(result) {
+                    Ok(count) => {
+                        socket.outgoing.consume(count as usize);
+                        if !socket.outgoing.is_empty() {
+                            socket.renew_deadline(clock::now());
+                        }
+                    }
+                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(errno) => {
+                        socket.send_failed = Some(errno);
+                        socket.outgoing.clear();
+                    }
+                }
+                if socket.closing && socket.timed_out {
+                    // Part of it was sent just before it was cancelled; the rest has no time left.
+                    socket.outgoing.clear();
+                }
+                if !socket.outgoing.is_empty() {
+                    self.send(key, socket);
+                } else {
+                    tasks.wake_once(&mut socket.send_waiter);
+                }
+            }
+            Operation::PollWritable => {
+                socket.ring.polling = false;
+                socket.writable = true;
+                tasks.wake_once(&mut socket.send_waiter);
+            }
+            Operation::PollReadable => {
+                socket.ring.polling_readable = false;
+                socket.readable = true;
+                let urgent = i32::from(libc::POLLPRI);
+                socket.urgent |= outcome(result).is_ok_and(|events| events & urgent != 0);
+                tasks.wake_once(&mut socket.recv_waiter);
+            }
+            Operation::PollHangup => {
+                socket.ring.polling_hangup = cqueue::more(flags);
+                socket.hear_of_end(outcome(result), tasks);
+            }
+            Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),
+        }
+        if sockets[key].closing && sockets[key].ring.operations == 0 {
+            sockets.remove(key);
+        }
+    }
+
+    fn complete_recv(
+        &mut self,
+        key: Key,
+        result: i32,
+        flags: u32,
+        socket: &mut Socket,
+        tasks: &Tasks,
+        pool: &Rc<Pool>,
+    ) {
+        if !cqueue::more(flags) {
+            socket.ring.armed = false;
+            socket.ring.cancelling = false;
+        }
+        // A buffer comes back whenever the kernel has taken one, even with an error.
+        let buffer = cqueue::buffer_select(flags).map(|id| self.buffers.take(id, pool));
+        match (outcome(result), buffer) {
+            (Ok(0), _) => socket.ring.end = Some(Ok(())),
+            (Ok(count), Some(mut buffer)) => {
+                buffer.fill(count as usize);
+                socket.readable = buffer.room() == 0;
+                socket.ring.note_length(socket.readable);
+                socket.ring.received.push(buffer);
+                if socket.ring.received.len() >= RECEIVED_MAX {
+                    self.cancel_recv(key, socket);
+                }
+            }
+            (Ok(_), None) => unreachable!("bytes were received into no buffer"),
+            // Out of provided buffers, or cancelled for back-pressure: the next wait arms it again.
+            (Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => {}
+            (Err(errno), _) => socket.ring.end = Some(Err(errno)),
+        }
+        tasks.wake_once(&mut socket.recv_waiter);
+        if !socket.ring.armed {
+            // It has failed, or hears of nothing any more.
+            tasks.wake_once(&mut socket.hangup_waiter);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What one socket has in flight with a ring, and what came back for it.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
+use super::message::Message;
+use crate::buffer::Buffer;
+use crate::limits::BULK_ENDS_AFTER;
+use crate::outgoing::Queue;
+
+/// What one socket has in flight, and what came back for it.
+#[derive(Default)]
+pub(crate) struct InFlight {
+    /// Operations whose last completion has not been seen. The slot may be reused only at zero.
+    pub(crate) operations: u8,
+    /// A receive or accept is armed.
+    pub(crate) armed: bool,
+    /// The accept that is armed stays so.
+    pub(crate) accepts_many: bool,
+    /// Short receives to come until the socket counts as one of small messages again.
+    pub(super) bulk: u8,
+    /// The armed receive has been asked to end.
+    pub(crate) cancelling: bool,
+    /// A send is in flight; the parts at the front of `outgoing` belong to the kernel.
+    pub(crate) sending: bool,
+    /// A wait for writability is in flight.
+    pub(crate) polling: bool,
+    /// A wait for readability is in flight.
+    pub(crate) polling_readable: bool,
+    /// A multishot wait for the end of both directions is in flight.
+    pub(crate) polling_hangup: bool,
+    pub(crate) received: Queue<Buffer>,
+    /// The peer has ended its side, or the receive failed.
+    pub(crate) end: Option<Result<(), Errno>>,
+    /// Message header and vector of a send of several parts. Stays where it is while one is in flight.
+    pub(super) message: Option<Box<Message>>,
+    /// Accepted by a listener, not taken yet.
+    pub(crate) accepted: Queue<Result<OwnedFd, Errno>>,
+}
+
+impl InFlight {
+    /// Learns from a receive what the socket is used for.
+    pub(crate) fn note_length(&mut self, is_full: bool) {
+        self.bulk = if is_full {
+            BULK_ENDS_AFTER
+        } else {
+            self.bulk.saturating_sub(1)
+        };
+    }
+
+    /// Whether an operation is in flight that a reset completes.
+    pub(crate) fn hears_of_end(&self) -> bool {
+        self.polling_hangup || (self.armed && !self.cancelling)
+    }
+
+    /// Whether the connection has ended, failed, or received something unasked.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.end.is_some() || !self.received.is_empty()
+    }
+}

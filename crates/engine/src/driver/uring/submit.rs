@@ -1,0 +1,190 @@
+//! What a ring is asked to do for a socket.
+
+use std::os::fd::AsRawFd;
+
+use io_uring::types::{CancelBuilder, Fd};
+use io_uring::{opcode, squeue};
+
+use super::Ring;
+use super::message::Message;
+use super::operation::{Operation, user_data};
+use super::provided::Provided;
+use crate::buffer::Pool;
+use crate::clock::Instant;
+use crate::error::{Error, Kind, Op};
+use crate::limits::{BUFFER_BYTES, MULTISHOT_BYTES, SEND_BYTES_MAX};
+use crate::socket::Socket;
+use crate::socket::key::Key;
+
+/// How many connections an accept takes until it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Accepts {
+    One,
+    Many,
+}
+
+impl Ring {
+    /// Receives into provided buffers.
+    ///
+    /// # Errors
+    /// When all buffers of the core are with its tasks: the receive would fail, and be armed again, over and over.
+    pub(crate) fn arm_recv(
+        &mut self,
+        key: Key,
+        socket: &mut Socket,
+        pool: &Pool,
+    ) -> Result<(), Error> {
+        if !self.buffers.can_take(pool) {
+            return Err(Error::new(Op::Buffer, Kind::NoBuffers));
+        }
+        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let entry = if self.multishot && socket.ring.bulk == 0 {
+            recv_multishot(descriptor)
+        } else {
+            recv_once(descriptor)
+        };
+        self.push(entry.user_data(user_data(Operation::Recv, key)));
+        socket.ring.armed = true;
+        socket.ring.operations += 1;
+        Ok(())
+    }
+
+    pub(crate) fn arm_accept(&mut self, key: Key, socket: &mut Socket, accepts: Accepts) {
+        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let entry = match accepts {
+            Accepts::Many => opcode::AcceptMulti::new(descriptor)
+                .flags(libc::SOCK_CLOEXEC)
+                .build(),
+            Accepts::One => {
+                opcode::Accept::new(descriptor, std::ptr::null_mut(), std::ptr::null_mut())
+                    .flags(libc::SOCK_CLOEXEC)
+                    .build()
+            }
+        };
+        socket.ring.accepts_many = accepts == Accepts::Many;
+        self.push(entry.user_data(user_data(Operation::Accept, key)));
+        socket.ring.armed = true;
+        socket.ring.operations += 1;
+    }
+
+    pub(crate) fn poll_writable(&mut self, key: Key, socket: &mut Socket) {
+        let entry =
+            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), libc::POLLOUT as u32).build();
+        self.push(entry.user_data(user_data(Operation::PollWritable, key)));
+        socket.ring.polling = true;
+        socket.ring.operations += 1;
+    }
+
+    pub(crate) fn poll_readable(&mut self, key: Key, socket: &mut Socket) {
+        let events = libc::POLLIN | libc::POLLPRI;
+        let entry =
+            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), events as u32).build();
+        self.push(entry.user_data(user_data(Operation::PollReadable, key)));
+        socket.ring.polling_readable = true;
+        socket.ring.operations += 1;
+    }
+
+    /// Waits for the end of both directions, as often as the kernel has something to say about it: a half-close, too,
+    /// which it reports whether asked or not.
+    pub(crate) fn poll_hangup(&mut self, key: Key, socket: &mut Socket) {
+        let entry = opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), 0)
+            .multi(true)
+            .build();
+        self.push(entry.user_data(user_data(Operation::PollHangup, key)));
+        socket.ring.polling_hangup = true;
+        socket.ring.operations += 1;
+    }
+
+    /// Sends what stands in `outgoing`, which must not be empty nor be in flight already.
+    pub(crate) fn send(&mut self, key: Key, socket: &mut Socket) {
+        debug_assert!(!socket.ring.sending && !socket.outgoing.is_empty());
+        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let entry = if socket.outgoing.len() == 1 {
+            let bytes = socket.outgoing.first_mut().expect("not empty").bytes();
+            let length = bytes.len().min(SEND_BYTES_MAX);
+            // What is left goes with the next send, as behind every short one.
+            opcode::Send::new(descriptor, bytes.as_ptr(), length as u32)
+                .flags(libc::MSG_NOSIGNAL)
+                .build()
+        } else {
+            // Filled in where it stays: moving a box ends the right to use addresses within it.
+            let message = socket.ring.message.get_or_insert_with(Message::empty);
+            opcode::SendMsg::new(descriptor, message.fill(&socket.outgoing))
+                .flags(libc::MSG_NOSIGNAL as u32)
+                .build()
+        };
+        self.push(entry.user_data(user_data(Operation::Send, key)));
+        socket.ring.sending = true;
+        socket.written = Instant::default();
+        socket.ring.operations += 1;
+    }
+
+    fn cancel(&mut self, operation: Operation, key: Key) {
+        let entry =
+            opcode::AsyncCancel2::new(CancelBuilder::user_data(user_data(operation, key))).build();
+        // Its own completion says nothing that the cancelled operation's does not say.
+        self.push(entry.user_data(user_data(Operation::Cancel, key)));
+    }
+
+    pub(crate) fn cancel_recv(&mut self, key: Key, socket: &mut Socket) {
+        if socket.ring.armed && !socket.ring.cancelling {
+            socket.ring.cancelling = true;
+            self.cancel(Operation::Recv, key);
+        }
+    }
+
+    /// Ends the accept that is armed; what it has taken from the queue still arrives.
+    pub(crate) fn cancel_accept(&mut self, key: Key, socket: &mut Socket) {
+        if socket.ring.armed && !socket.ring.cancelling {
+            socket.ring.cancelling = true;
+            self.cancel(Operation::Accept, key);
+        }
+    }
+
+    /// Cancels whatever the socket waits for but the send of what stands in `outgoing`; the completions still arrive. As
+    /// long as one of them is to come the slot stays, and with it the connection.
+    pub(crate) fn cancel_waits(&mut self, key: Key, socket: &mut Socket) {
+        self.cancel_recv(key, socket);
+        let ring = &socket.ring;
+        for (in_flight, operation) in [
+            (ring.armed, Operation::Accept),
+            (ring.polling, Operation::PollWritable),
+            (ring.polling_readable, Operation::PollReadable),
+            (ring.polling_hangup, Operation::PollHangup),
+        ] {
+            if in_flight {
+                self.cancel(operation, key);
+            }
+        }
+    }
+
+    /// Cancels everything the socket has in flight; its completions still arrive.
+    pub(crate) fn cancel_all(&mut self, key: Key, socket: &mut Socket) {
+        self.cancel_waits(key, socket);
+        if socket.ring.sending {
+            self.cancel(Operation::Send, key);
+        }
+    }
+}
+
+fn recv_once(descriptor: Fd) -> squeue::Entry {
+    opcode::Recv::new(descriptor, std::ptr::null_mut(), BUFFER_BYTES as u32)
+        .buf_group(Provided::GROUP)
+        .build()
+        .flags(squeue::Flags::BUFFER_SELECT)
+}
+
+/// A multishot receive that ends by itself after [`MULTISHOT_BYTES`], with the receive that completes them.
+pub(super) fn recv_multishot(descriptor: Fd) -> squeue::Entry {
+    /// Where `struct io_uring_sqe` has the field `optlen`, which the io-uring crate has no name for.
+    const OPTLEN: usize = 44;
+    const { assert!(size_of::<squeue::Entry>() == 64 && align_of::<squeue::Entry>() == 8) };
+    let mut entry = opcode::RecvMulti::new(descriptor, Provided::GROUP).build();
+    let optlen = (&raw mut entry)
+        .cast::<u8>()
+        .wrapping_add(OPTLEN)
+        .cast::<u32>();
+    // SAFETY: four aligned bytes within the entry, which is that C structure, initialised, and nothing but integers.
+    unsafe { optlen.write(MULTISHOT_BYTES) };
+    entry
+}
