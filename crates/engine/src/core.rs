@@ -3,6 +3,7 @@
 mod accepted;
 mod behind;
 pub(crate) mod handle;
+mod input;
 mod lateness;
 pub(crate) mod sleep;
 mod stall;
@@ -22,6 +23,7 @@ use crate::buffer::{Buffer, Pool};
 use crate::clock::{Clock, Instant};
 use crate::driver::Driver;
 use crate::driver::choice::Io;
+use crate::driver::operations::Operations;
 use crate::driver::simulated::Simulated;
 use crate::driver::simulation::Simulation;
 use crate::error::{Error, Op};
@@ -93,13 +95,7 @@ impl Core {
     }
 
     fn with(id: usize, driver: Driver, clock: Clock) -> Result<Self, Error> {
-        let wake = match &driver {
-            Driver::Epoll(driver) => driver.wake_descriptor().try_clone(),
-            Driver::Uring(driver) => driver.wake_descriptor().try_clone(),
-            Driver::Simulated(_) => {
-                rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).map_err(Into::into)
-            }
-        };
+        let wake = driver.waking_descriptor();
         let wake = wake.map_err(|error| {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::os(Op::Start, errno)

@@ -1,8 +1,10 @@
 //! How a core talks to the kernel. Three drivers behind one enum; which one is taken is decided at run time.
 
+mod calls;
 pub(crate) mod choice;
 pub(crate) mod epoll;
 pub(crate) mod event;
+pub(crate) mod operations;
 pub(crate) mod simulated;
 pub(crate) mod simulation;
 pub(crate) mod uring;

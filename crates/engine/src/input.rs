@@ -4,7 +4,6 @@ use std::mem;
 use std::rc::Rc;
 
 use crate::buffer::{Buffer, Pool};
-use crate::core::Core;
 use crate::error::Error;
 
 /// Received bytes, in order.
@@ -74,17 +73,6 @@ impl Input {
         }
     }
 
-    /// Appends as many of `bytes` as there is room for and says how many.
-    ///
-    /// # Errors
-    /// [`crate::Kind::NoBuffers`] when the core's bound is reached.
-    pub fn put_some(&mut self, bytes: &[u8], core: &Core) -> Result<usize, Error> {
-        if bytes.is_empty() {
-            return Ok(0);
-        }
-        Ok(self.compact_buffer(&core.inner().pool)?.put_some(bytes))
-    }
-
     /// Gives the buffer up before a wait.
     pub fn park(&mut self) {
         if let Some(buffer) = self.buffer.take()
@@ -105,7 +93,7 @@ impl Input {
     }
 
     /// A buffer with what is left over at its front.
-    fn compact_buffer(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
+    pub(crate) fn compact_buffer(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
         if let Some(buffer) = &mut self.buffer {
             buffer.compact();
         } else {
@@ -162,6 +150,7 @@ impl From<Buffer> for Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::Core;
     use crate::limits::BUFFER_BYTES;
 
     #[test]

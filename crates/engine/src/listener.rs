@@ -8,7 +8,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     set_ipv6_v6only, set_socket_reuseaddr, set_socket_reuseport, set_tcp_nodelay,
@@ -19,7 +18,7 @@ use rustix::net::{
 
 use crate::address::Address;
 use crate::core::Core;
-use crate::driver::Driver;
+use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
 use crate::limits::{LISTEN_BACKLOG, UNSENT_MAX};
 use crate::socket::Socket;
@@ -296,9 +295,7 @@ fn drop_syns(socket: &OwnedFd) -> Result<(), Errno> {
 impl Drop for Listener {
     fn drop(&mut self) {
         let state = &mut *self.core.inner().state.borrow_mut();
-        if let Driver::Epoll(driver) = &state.driver {
-            driver.forget_listener(state.sockets[self.key].descriptor());
-        }
+        state.driver.forget_listener(&state.sockets[self.key]);
         state.close(self.key);
     }
 }
@@ -316,25 +313,18 @@ fn register(core: &Core, claim: &Claim) -> Result<Key, Errno> {
 fn listen_on(state: &mut crate::state::State, claim: &Claim, key: Key) -> Result<(), Errno> {
     state.sockets[key].interruptible = true;
     state.sockets[key].readable = true;
-    if let Driver::Simulated(driver) = &mut state.driver {
-        return driver.listen(&claim.address, key);
-    }
-    let socket = match &claim.address {
+    let open = || match &claim.address {
         Address::Unix(_) => claim
             .socket
             .try_clone()
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?,
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE)),
         Address::Tcp(_) => {
             let socket = tcp_socket(&claim.address, true)?;
             listen(&socket, LISTEN_BACKLOG)?;
-            socket
+            Ok(socket)
         }
     };
-    if let Driver::Epoll(driver) = &state.driver {
-        // io_uring waits only on blocking sockets, epoll wants the opposite.
-        fcntl_setfl(&socket, fcntl_getfl(&socket)? | OFlags::NONBLOCK)?;
-        driver.register_listener(&socket, key)?;
-    }
-    state.sockets[key].descriptor = Some(socket);
-    Ok(())
+    state
+        .driver
+        .listen(key, &claim.address, open, &mut state.sockets)
 }

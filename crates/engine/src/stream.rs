@@ -5,21 +5,17 @@ use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, getpeername, getsockname, recv};
+use rustix::net::{getpeername, getsockname};
 
 use crate::address::{Address, Source};
 use crate::clock::Instant;
 use crate::core::Core;
-use crate::driver::Driver;
+use crate::driver::operations::{Follows, Operations, Stretch};
 use crate::error::Error;
 use crate::file::File;
 use crate::input::Input;
-use crate::op::send::Follows;
-use crate::op::sendfile::Stretch;
 use crate::outgoing::Part;
 use crate::socket::key::Key;
-use crate::socket::{Ended, Socket};
 use crate::tcp_info::TcpInfo;
 
 /// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still
@@ -354,28 +350,13 @@ impl Stream {
     pub fn is_spent(&self) -> bool {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];
-        match state.driver {
-            _ if socket.send_failed.is_some() => true,
-            Driver::Epoll(_) => socket.ended != Ended::No || socket.readable,
-            Driver::Uring(_) => {
-                socket.ring.is_spent()
-                    || (!socket.ring.armed || socket.ring.cancelling) && has_arrived(socket)
-            }
-            Driver::Simulated(_) => socket.simulated.as_ref().is_some_and(|end| end.is_spent()),
-        }
+        socket.send_failed.is_some() || state.driver.is_spent(socket)
     }
 
     /// The core it belongs to.
     pub fn core(&self) -> &Core {
         &self.core
     }
-}
-
-/// Whether the kernel holds bytes, an end or an error for a socket that nobody receives from: bulk is received only when
-/// asked for, and back-pressure has cancelled a multishot receive that a finished answer did not arm again.
-fn has_arrived(socket: &Socket) -> bool {
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    recv(socket.descriptor(), &mut [0u8; 1][..], flags).err() != Some(Errno::AGAIN)
 }
 
 impl Drop for Stream {

@@ -1,5 +1,7 @@
 //! The epoll driver: every socket is registered once, edge-triggered for both directions, and never touched again.
 
+mod operations;
+
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -40,11 +42,7 @@ impl Epoll {
         Ok(Self { epoll, wake })
     }
 
-    pub(crate) fn wake_descriptor(&self) -> &OwnedFd {
-        &self.wake
-    }
-
-    pub(crate) fn register(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
+    fn register(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
         // PRI costs nothing and tells of urgent bytes, before which a receive ends early.
         let flags =
             EventFlags::IN | EventFlags::PRI | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -56,7 +54,7 @@ impl Epoll {
         )
     }
 
-    pub(crate) fn register_listener(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
+    fn register_listener(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
         // Edge-triggered here too: out of descriptors, the connections that wait must not be reported over and over.
         // Exclusive: of the cores that share a Unix listener one wakes up, not all.
         let flags = EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE;
@@ -66,13 +64,6 @@ impl Epoll {
             EventData::new_u64(u64::from(key.0)),
             flags,
         )
-    }
-
-    /// Takes a listener back. Closing it does so only where it is the last descriptor of its socket (epoll(7), question
-    /// 6): a Unix listener would go on taking wake-ups from those that other cores have.
-    pub(crate) fn forget_listener(&self, descriptor: impl AsFd) {
-        // It was registered, which is all that could be wrong.
-        let _ = epoll::delete(&self.epoll, descriptor);
     }
 
     /// Waits until something happens or `timeout` has passed (`None`: for ever). When a signal ends the wait, what has

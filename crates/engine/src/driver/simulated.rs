@@ -3,6 +3,7 @@
 //! Receives are short, operations say "not yet" without need, bytes travel for a while so that connections overtake
 //! each other, buffers fill up, and connections are reset. The same seed gives the same run.
 
+mod operations;
 pub(crate) mod peer;
 
 use std::cell::Cell;
@@ -67,17 +68,8 @@ impl Simulated {
         }
     }
 
-    pub(crate) fn listen(&mut self, address: &Address, key: Key) -> Result<(), Errno> {
-        if self.listeners.contains_key(&address.to_string()) {
-            return Err(Errno::ADDRINUSE);
-        }
-        self.listeners.insert(address.to_string(), key);
-        self.backlog.insert(key.0, VecDeque::new());
-        Ok(())
-    }
-
     /// Both ends at once; the listener's comes out of `accept`, where `source` is its peer's address.
-    pub(crate) fn connect(
+    fn connect_ends(
         &mut self,
         source: Option<IpAddr>,
         address: &Address,
@@ -109,24 +101,6 @@ impl Simulated {
         Ok(near)
     }
 
-    pub(crate) fn accept(&mut self, listener: Key) -> Option<Key> {
-        if self.hesitates(listener, 0) {
-            return None;
-        }
-        self.accept_certainly(listener)
-    }
-
-    /// The same without a "not yet" that has no need.
-    pub(crate) fn accept_certainly(&mut self, listener: Key) -> Option<Key> {
-        self.backlog.get_mut(&listener.0)?.pop_front()
-    }
-
-    /// Whether somebody has connected and was not accepted.
-    pub(crate) fn is_waited_for(&self, listener: Key) -> bool {
-        let waiting = self.backlog.get(&listener.0);
-        waiting.is_some_and(|waiting| !waiting.is_empty())
-    }
-
     /// Whether what happens to so many of a thousand operations happens to this one.
     fn happens(&self, per_thousand: u32) -> bool {
         self.random.below(1000) < u64::from(per_thousand)
@@ -142,7 +116,7 @@ impl Simulated {
     }
 
     /// Bytes received into `bytes`: zero at the end, `EAGAIN` when there are none yet.
-    pub(crate) fn recv(
+    fn recv_bytes(
         &mut self,
         key: Key,
         sockets: &mut Sockets,
@@ -173,7 +147,7 @@ impl Simulated {
     }
 
     /// Bytes taken of `bytes`, or `EAGAIN` when the direction is full.
-    pub(crate) fn send(
+    fn send_bytes(
         &mut self,
         key: Key,
         sockets: &mut Sockets,
@@ -209,24 +183,13 @@ impl Simulated {
         Ok(count)
     }
 
-    /// Tells the other end that no more will come.
-    pub(crate) fn end(&mut self, key: Key, sockets: &mut Sockets) {
-        if let Some(other) = peer(sockets, key).other {
-            self.deliver(other, sockets, Happening::End);
-        }
-    }
-
-    pub(crate) fn reset_at_close(&mut self, key: Key, sockets: &mut Sockets) {
-        peer(sockets, key).resets = true;
-    }
-
-    pub(crate) fn close(&mut self, key: Key, sockets: &mut Sockets) {
+    fn close(&mut self, key: Key, sockets: &mut Sockets) {
         if let Some(waiting) = self.backlog.remove(&key.0) {
             self.listeners.retain(|_, listener| *listener != key);
             sockets.remove(key);
             // As the kernel does with connections that nobody has accepted.
             for end in waiting {
-                self.reset_at_close(end, sockets);
+                peer(sockets, end).resets = true;
                 self.close(end, sockets);
             }
             return;

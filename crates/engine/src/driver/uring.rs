@@ -12,6 +12,7 @@ mod complete;
 pub(crate) mod in_flight;
 mod message;
 mod operation;
+mod operations;
 mod outcome;
 mod provided;
 pub(crate) mod submit;
@@ -113,10 +114,6 @@ impl Ring {
         let completion = self.ring.completion().next();
         let refused = completion.map(|entry| outcome(entry.result()));
         Ok(refused == Some(Err(Errno::BADF)))
-    }
-
-    pub(crate) fn wake_descriptor(&self) -> &OwnedFd {
-        &self.wake
     }
 
     fn arm_wake(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use crate::driver::Driver;
+use crate::driver::operations::Operations;
 use crate::error::{Error, Kind, Op};
 use crate::input::Input;
 use crate::socket::key::Key;
@@ -22,12 +22,8 @@ impl State {
             driver, sockets, ..
         } = self;
         let socket = &mut sockets[key];
-        if let Driver::Uring(driver) = driver
-            && socket.ring.armed
-            && !socket.ring.is_spent()
-        {
+        if driver.ends_recv(key, socket) {
             // The kernel may have given it bytes already; its last completion says so.
-            driver.cancel_recv(key, socket);
             socket.recv_waiter = task;
             return Poll::Pending;
         }

@@ -6,17 +6,15 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::Poll;
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
+use rustix::net::sockopt::set_tcp_nodelay;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with,
 };
 
 use crate::address::{Address, Source};
-use crate::driver::Driver;
+use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
-use crate::socket::Socket;
 use crate::socket::key::Key;
 use crate::state::State;
 use crate::task::id::TaskId;
@@ -24,30 +22,14 @@ use crate::task::id::TaskId;
 impl State {
     /// A socket that is connecting; [`State::poll_connect`] says when it is done.
     pub(crate) fn connect(&mut self, source: &Source, address: &Address) -> Result<Key, Error> {
-        if let Driver::Simulated(driver) = &mut self.driver {
-            return driver
-                .connect(source.address, address, &mut self.sockets)
-                .map_err(|errno| Error::os(Op::Connect, errno));
-        }
-        let descriptor = socket(address).map_err(|errno| Error::os(Op::Connect, errno))?;
-        take(source, &descriptor, address).map_err(|errno| Error::os(Op::Bind, errno))?;
-        start(&descriptor, address).map_err(|errno| Error::os(Op::Connect, errno))?;
-        let key = self.sockets.insert(Socket::new(Some(descriptor)));
-        let registered = match &mut self.driver {
-            Driver::Epoll(driver) => driver.register(self.sockets[key].descriptor(), key),
-            Driver::Uring(driver) => {
-                driver.poll_writable(key, &mut self.sockets[key]);
-                Ok(())
-            }
-            Driver::Simulated(_) => unreachable!("returned above"),
+        let open = || {
+            let descriptor = socket(address).map_err(|errno| Error::os(Op::Connect, errno))?;
+            take(source, &descriptor, address).map_err(|errno| Error::os(Op::Bind, errno))?;
+            start(&descriptor, address).map_err(|errno| Error::os(Op::Connect, errno))?;
+            Ok(descriptor)
         };
-        match registered {
-            Ok(()) => Ok(key),
-            Err(errno) => {
-                self.sockets.remove(key);
-                Err(Error::os(Op::Connect, errno))
-            }
-        }
+        self.driver
+            .connect(source, address, open, &mut self.sockets)
     }
 
     pub(crate) fn poll_connect(&mut self, key: Key, task: TaskId) -> Poll<Result<(), Error>> {
@@ -62,16 +44,7 @@ impl State {
         if !socket.writable {
             return Err(Errno::AGAIN);
         }
-        match self.driver {
-            Driver::Simulated(_) => Ok(()),
-            Driver::Epoll(_) => socket_error(socket.descriptor())?,
-            Driver::Uring(_) => {
-                socket_error(socket.descriptor())??;
-                // io_uring waits only on blocking sockets.
-                let flags = fcntl_getfl(socket.descriptor())? - OFlags::NONBLOCK;
-                fcntl_setfl(socket.descriptor(), flags)
-            }
-        }
+        self.driver.connected(socket)
     }
 }
 

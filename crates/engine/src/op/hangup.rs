@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
-use crate::driver::Driver;
+use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
 use crate::socket::key::Key;
 use crate::socket::{Ended, Socket};
@@ -29,12 +29,8 @@ impl State {
         if socket.ended == Ended::HungUp {
             return Poll::Ready(Error::os(Op::Recv, Errno::CONNRESET));
         }
-        if let Driver::Uring(driver) = &mut self.driver
-            && !socket.ring.hears_of_end()
-        {
-            driver.poll_hangup(key, socket);
-        }
         socket.hangup_waiter = task;
+        self.driver.watch_end(key, socket);
         Poll::Pending
     }
 }

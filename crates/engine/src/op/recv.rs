@@ -1,17 +1,13 @@
 //! Receiving: appends at least one byte to an [`Input`], or reports the end of the stream.
 
-use std::rc::Rc;
 use std::task::Poll;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 
-use crate::buffer::Pool;
-use crate::driver::Driver;
+use crate::driver::operations::Operations;
 use crate::error::{Error, Kind, Op};
 use crate::input::Input;
 use crate::socket::key::Key;
-use crate::socket::{Ended, Socket};
 use crate::state::State;
 use crate::task::id::TaskId;
 
@@ -45,120 +41,19 @@ impl State {
 
     /// What has arrived, if anything has. `None` leaves `input` without a buffer.
     pub(crate) fn recv_now(&mut self, key: Key, input: &mut Input) -> Option<Result<usize, Error>> {
-        let received = match self.driver {
-            Driver::Epoll(_) => self.recv_epoll(key, input),
-            Driver::Uring(_) => self.recv_ring(key, input),
-            Driver::Simulated(_) => self.recv_simulated(key, input),
-        };
+        let received = self.driver.recv(key, input, &mut self.sockets, &self.pool);
         if received == Err(Error::os(Op::Recv, Errno::AGAIN)) {
             input.park();
             return None;
         }
         Some(received)
     }
-
-    fn recv_epoll(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
-        let socket = &mut self.sockets[key];
-        let received = match socket.readable {
-            true => receive(socket, input, &self.pool),
-            false => Err(Error::os(Op::Recv, Errno::AGAIN)),
-        };
-        match socket.send_failed {
-            Some(errno) if received == Err(Error::os(Op::Recv, Errno::AGAIN)) => {
-                Err(Error::os(Op::Send, errno))
-            }
-            _ => received,
-        }
-    }
-
-    fn recv_ring(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
-        let State {
-            driver: Driver::Uring(driver),
-            sockets,
-            pool,
-            ..
-        } = self
-        else {
-            unreachable!("dispatched on it")
-        };
-        let socket = &mut sockets[key];
-        let mut received = socket.ring.received.pop();
-        if received.is_some() {
-            let appended = input.append(&mut received, pool);
-            assert!(
-                appended != Ok(0),
-                "the caller consumes or refuses before a whole buffer is unconsumed"
-            );
-            if let Some(rest) = received {
-                socket.ring.received.push_front(rest);
-            }
-            return appended;
-        }
-        match socket.ring.end {
-            Some(Ok(())) => return Ok(0),
-            Some(Err(errno)) => return Err(Error::os(Op::Recv, errno)),
-            None => {}
-        }
-        if socket.ring.armed {
-            return Err(Error::os(Op::Recv, Errno::AGAIN));
-        }
-        // Behind a full buffer stands more: it is there already, and no turn of the core has to be waited for.
-        if socket.readable {
-            let received = receive(socket, input, pool);
-            socket.ring.note_length(socket.readable);
-            if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
-                return received;
-            }
-        }
-        driver.arm_recv(key, socket, pool)?;
-        Err(Error::os(Op::Recv, Errno::AGAIN))
-    }
-
-    fn recv_simulated(&mut self, key: Key, input: &mut Input) -> Result<usize, Error> {
-        let State {
-            driver: Driver::Simulated(driver),
-            sockets,
-            pool,
-            ..
-        } = self
-        else {
-            unreachable!("dispatched on it")
-        };
-        let buffer = input.buffer_with_room(pool)?;
-        let count = driver
-            .recv(key, sockets, buffer.spare())
-            .map_err(|errno| Error::os(Op::Recv, errno))?;
-        buffer.fill(count);
-        Ok(count)
-    }
-}
-
-/// Receives what is there.
-fn receive(socket: &mut Socket, input: &mut Input, pool: &Rc<Pool>) -> Result<usize, Error> {
-    let buffer = input.buffer_with_room(pool)?;
-    let room = buffer.room();
-    loop {
-        // DONTWAIT: a ring's sockets are blocking.
-        match recv(socket.descriptor(), buffer.spare(), RecvFlags::DONTWAIT) {
-            Ok((_, count)) => {
-                // A short receive has emptied the socket and the next edge is still to come, unless the end of
-                // the stream stands behind the bytes, or an urgent one, where it ended: its edge may have been reported
-                // together with theirs.
-                socket.readable = count == room || socket.ended != Ended::No || socket.urgent;
-                buffer.fill(count);
-                return Ok(count);
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) => {
-                socket.readable = errno != Errno::AGAIN;
-                return Err(Error::os(Op::Recv, errno));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
     use crate::address::Address;
     use crate::core::Core;

@@ -68,7 +68,7 @@ impl Ring {
                     socket.outgoing.clear();
                 }
                 if !socket.outgoing.is_empty() {
-                    self.send(key, socket);
+                    self.submit_send(key, socket);
                 } else {
                     tasks.wake_once(&mut socket.send_waiter);
                 }

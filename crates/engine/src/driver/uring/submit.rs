@@ -96,7 +96,7 @@ impl Ring {
     }
 
     /// Sends what stands in `outgoing`, which must not be empty nor be in flight already.
-    pub(crate) fn send(&mut self, key: Key, socket: &mut Socket) {
+    pub(crate) fn submit_send(&mut self, key: Key, socket: &mut Socket) {
         debug_assert!(!socket.ring.sending && !socket.outgoing.is_empty());
         let descriptor = Fd(socket.descriptor().as_raw_fd());
         let entry = if socket.outgoing.len() == 1 {

@@ -1,0 +1,218 @@
+//! Calls on a socket's descriptor that both of the kernel's drivers make. None of them waits.
+
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::fs::sendfile;
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{
+    RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, accept_with, recv, send,
+    sendmsg, shutdown,
+};
+
+use super::operations::{Follows, Stretch};
+use crate::buffer::Pool;
+use crate::clock::Instant;
+use crate::error::{Error, Kind, Op};
+use crate::file::File;
+use crate::input::Input;
+use crate::limits::{FILE_JOINED_MAX, PARTS_PER_SEND, SENDFILE_BYTES};
+use crate::outgoing::{Part, Queue};
+use crate::pipe::Pipe;
+use crate::socket::key::Key;
+use crate::socket::{Ended, Socket, Sockets, set_blocking};
+
+/// Takes a connection from the queue.
+pub(super) fn accept(listener: &Socket, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    loop {
+        match accept_with(listener.descriptor(), flags | SocketFlags::CLOEXEC) {
+            // The connection was gone before we came to it (accept(2)).
+            Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Makes a connected descriptor one of the core's sockets.
+pub(super) fn adopt(descriptor: OwnedFd, sockets: &mut Sockets) -> Key {
+    let mut socket = Socket::new(Some(descriptor));
+    // Read at once: a client that connects has nearly always sent its first request already.
+    socket.readable = true;
+    socket.writable = true;
+    sockets.insert(socket)
+}
+
+/// Receives what is there.
+pub(super) fn receive(
+    socket: &mut Socket,
+    input: &mut Input,
+    pool: &Rc<Pool>,
+) -> Result<usize, Error> {
+    let buffer = input.buffer_with_room(pool)?;
+    let room = buffer.room();
+    loop {
+        // DONTWAIT: a ring's sockets are blocking.
+        match recv(socket.descriptor(), buffer.spare(), RecvFlags::DONTWAIT) {
+            Ok((_, count)) => {
+                // A short receive has emptied the socket and the next edge is still to come, unless the end of
+                // the stream stands behind the bytes, or an urgent one, where it ended: its edge may have been reported
+                // together with theirs.
+                socket.readable = count == room || socket.ended != Ended::No || socket.urgent;
+                buffer.fill(count);
+                return Ok(count);
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => {
+                socket.readable = errno != Errno::AGAIN;
+                return Err(Error::os(Op::Recv, errno));
+            }
+        }
+    }
+}
+
+/// Sends what the socket takes; EAGAIN when something is left.
+pub(super) fn flush(socket: &mut Socket, follows: Follows, now: Instant) -> Result<(), Error> {
+    // DONTWAIT: a ring's sockets are blocking.
+    let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    if matches!(follows, Follows::File(..=FILE_JOINED_MAX)) {
+        flags |= SendFlags::MORE;
+    }
+    while !socket.outgoing.is_empty() {
+        if !socket.writable {
+            return Err(Error::os(Op::Send, Errno::AGAIN));
+        }
+        match send_parts(
+            &socket.outgoing,
+            |bytes| send(socket.descriptor(), bytes, flags),
+            |vector| {
+                sendmsg(
+                    socket.descriptor(),
+                    vector,
+                    &mut SendAncillaryBuffer::default(),
+                    flags,
+                )
+            },
+        ) {
+            Ok(count) => {
+                socket.outgoing.consume(count);
+                socket.renew_deadline(now);
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => socket.writable = false,
+            Err(errno) => {
+                socket.outgoing.clear();
+                return Err(Error::os(Op::Send, errno));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One part by send(2), several by sendmsg(2): the vector costs the kernel a copy and a walk that one part can do
+/// without.
+fn send_parts(
+    outgoing: &Queue<Part>,
+    one: impl FnOnce(&[u8]) -> Result<usize, Errno>,
+    several: impl FnOnce(&[IoSlice<'_>]) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    if outgoing.len() == 1 {
+        let part = outgoing.iter().next().expect("there is one");
+        return one(part.bytes());
+    }
+    let mut vector = [IoSlice::new(&[]); PARTS_PER_SEND];
+    let mut count = 0;
+    for (slot, part) in vector.iter_mut().zip(outgoing.iter()) {
+        *slot = IoSlice::new(part.bytes());
+        count += 1;
+    }
+    several(&vector[..count])
+}
+
+/// Sends some of a file and says how many bytes.
+pub(super) fn send_file(socket: &mut Socket, file: &File, stretch: Stretch) -> Result<u64, Error> {
+    if !socket.writable {
+        return Err(Error::os(Op::SendFile, Errno::AGAIN));
+    }
+    let count = stretch.length.min(SENDFILE_BYTES as u64) as usize;
+    let mut offset = stretch.offset;
+    loop {
+        match sendfile(
+            socket.descriptor(),
+            &file.descriptor,
+            Some(&mut offset),
+            count,
+        ) {
+            Ok(0) => return Err(Error::new(Op::SendFile, Kind::FileTooShort)),
+            Ok(sent) => return Ok(sent as u64),
+            Err(Errno::INTR) => {}
+            Err(errno) => {
+                socket.writable &= errno != Errno::AGAIN;
+                return Err(Error::os(Op::SendFile, errno));
+            }
+        }
+    }
+}
+
+/// Unlike a receive, a short one says nothing: a pipe has room for so many packets, not for so many bytes.
+pub(super) fn fill(socket: &mut Socket, pipe: &mut Pipe) -> Result<usize, Errno> {
+    if !socket.readable {
+        return Err(Errno::AGAIN);
+    }
+    loop {
+        match pipe.fill(socket.descriptor()) {
+            Err(Errno::INTR) => {}
+            filled => {
+                socket.readable = filled != Err(Errno::AGAIN);
+                return filled;
+            }
+        }
+    }
+}
+
+pub(super) fn drain(socket: &mut Socket, pipe: &mut Pipe, now: Instant) -> Result<(), Errno> {
+    while pipe.held() > 0 {
+        if !socket.writable {
+            return Err(Errno::AGAIN);
+        }
+        match pipe.drain(socket.descriptor()) {
+            Ok(_) => socket.renew_deadline(now),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => socket.writable = false,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// A ring's sockets are blocking (on others io_uring does not wait but fails), so the flag is set for the length of a
+/// call.
+pub(super) fn unblocked<T>(
+    socket: &mut Socket,
+    call: impl FnOnce(&mut Socket) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    set_blocking(socket.descriptor(), false)?;
+    let outcome = call(socket);
+    set_blocking(socket.descriptor(), true)?;
+    outcome
+}
+
+/// Whether the kernel holds bytes, an end or an error for a socket that nobody receives from: bulk is received only when
+/// asked for, and back-pressure has cancelled a multishot receive that a finished answer did not arm again.
+pub(super) fn has_arrived(socket: &Socket) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(socket.descriptor(), &mut [0u8; 1][..], flags).err() != Some(Errno::AGAIN)
+}
+
+/// Ends our side: the peer sees the end of the stream after what was sent.
+pub(super) fn end(socket: &Socket) -> Result<(), Errno> {
+    shutdown(socket.descriptor(), Shutdown::Write)
+}
+
+/// Makes the close to come a reset: socket(7), SO_LINGER with a time of zero.
+pub(super) fn reset_at_close(socket: &Socket) {
+    // It cannot fail for a socket; and if it did, the close would be an ordinary one.
+    let _ = set_socket_linger(socket.descriptor(), Some(Duration::ZERO));
+}

@@ -1,0 +1,207 @@
+//! Operations by calls that say EAGAIN, and by edges that say when they would not.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use rustix::net::sockopt::socket_error;
+
+use super::Epoll;
+use crate::address::{Address, Source};
+use crate::buffer::Pool;
+use crate::clock::{self, Instant};
+use crate::driver::calls;
+use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
+use crate::error::{Error, Op};
+use crate::file::File;
+use crate::input::Input;
+use crate::pipe::Pipe;
+use crate::socket::key::Key;
+use crate::socket::{Ended, Socket, Sockets};
+
+impl Operations for Epoll {
+    fn waking_descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.wake.try_clone()
+    }
+
+    fn listen(
+        &mut self,
+        key: Key,
+        _: &Address,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+        sockets: &mut Sockets,
+    ) -> Result<(), Errno> {
+        let descriptor = open()?;
+        // io_uring waits only on blocking sockets, epoll wants the opposite.
+        fcntl_setfl(&descriptor, fcntl_getfl(&descriptor)? | OFlags::NONBLOCK)?;
+        self.register_listener(&descriptor, key)?;
+        sockets[key].descriptor = Some(descriptor);
+        Ok(())
+    }
+
+    /// Takes a listener back. Closing it does so only where it is the last descriptor of its socket (epoll(7), question
+    /// 6): a Unix listener would go on taking wake-ups from those that other cores have.
+    fn forget_listener(&self, listener: &Socket) {
+        // It was registered, which is all that could be wrong.
+        let _ = rustix::event::epoll::delete(&self.epoll, listener.descriptor());
+    }
+
+    fn connect(
+        &mut self,
+        _: &Source,
+        _: &Address,
+        open: impl FnOnce() -> Result<OwnedFd, Error>,
+        sockets: &mut Sockets,
+    ) -> Result<Key, Error> {
+        let key = sockets.insert(Socket::new(Some(open()?)));
+        self.registered(key, sockets)
+            .map_err(|errno| Error::os(Op::Connect, errno))
+    }
+
+    fn connected(&self, socket: &Socket) -> Result<(), Errno> {
+        socket_error(socket.descriptor())?
+    }
+
+    fn take_accepted(&mut self, _: Key, _: &mut Sockets) -> Option<Result<Key, Errno>> {
+        None
+    }
+
+    fn accept(
+        &mut self,
+        listener: Key,
+        accepting: Accepting,
+        sockets: &mut Sockets,
+    ) -> Result<Key, Errno> {
+        // A core that stops asks the kernel itself: what has come since the last look must not be lost.
+        if !sockets[listener].readable && accepting == Accepting::Ongoing {
+            return Err(Errno::AGAIN);
+        }
+        let accepted = calls::accept(&sockets[listener], SocketFlags::NONBLOCK);
+        sockets[listener].readable = accepted.as_ref().err() != Some(&Errno::AGAIN);
+        let key = calls::adopt(accepted?, sockets);
+        self.registered(key, sockets)
+    }
+
+    fn is_waited_for(&mut self, listener: Key, sockets: &mut Sockets) -> bool {
+        let socket = &mut sockets[listener];
+        let mut descriptors = [PollFd::new(socket.descriptor(), PollFlags::IN)];
+        // Interrupted is as good as nobody: the caller looks again.
+        let is_waiting = poll(&mut descriptors, Some(&Timespec::default())) == Ok(1);
+        socket.readable = is_waiting;
+        is_waiting
+    }
+
+    fn recv(
+        &mut self,
+        key: Key,
+        input: &mut Input,
+        sockets: &mut Sockets,
+        pool: &Rc<Pool>,
+    ) -> Result<usize, Error> {
+        let socket = &mut sockets[key];
+        let received = match socket.readable {
+            true => calls::receive(socket, input, pool),
+            false => Err(Error::os(Op::Recv, Errno::AGAIN)),
+        };
+        match socket.send_failed {
+            Some(errno) if received == Err(Error::os(Op::Recv, Errno::AGAIN)) => {
+                Err(Error::os(Op::Send, errno))
+            }
+            _ => received,
+        }
+    }
+
+    fn ends_recv(&mut self, _: Key, _: &mut Socket) -> bool {
+        false
+    }
+
+    fn sender(&self) -> Sender {
+        Sender::Core
+    }
+
+    fn send(
+        &mut self,
+        key: Key,
+        follows: Follows,
+        sockets: &mut Sockets,
+        now: Instant,
+    ) -> Result<(), Error> {
+        calls::flush(&mut sockets[key], follows, now)
+    }
+
+    fn is_sent(&mut self, _: Key, _: &mut Sockets) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn moment(&self, _: Instant) -> Instant {
+        clock::now()
+    }
+
+    fn send_file(
+        &mut self,
+        key: Key,
+        file: &File,
+        stretch: Stretch,
+        sockets: &mut Sockets,
+        _: &Rc<Pool>,
+    ) -> Result<u64, Error> {
+        calls::send_file(&mut sockets[key], file, stretch)
+    }
+
+    fn can_splice(&mut self, _: Key, socket: &mut Socket) -> bool {
+        !socket.urgent
+    }
+
+    fn splice_in(
+        &mut self,
+        key: Key,
+        pipe: &mut Pipe,
+        sockets: &mut Sockets,
+    ) -> Result<usize, Errno> {
+        calls::fill(&mut sockets[key], pipe)
+    }
+
+    fn splice_out(
+        &mut self,
+        key: Key,
+        pipe: &mut Pipe,
+        sockets: &mut Sockets,
+        now: Instant,
+    ) -> Result<(), Errno> {
+        calls::drain(&mut sockets[key], pipe, now)
+    }
+
+    fn watch_end(&mut self, _: Key, _: &mut Socket) {}
+
+    fn is_spent(&self, socket: &Socket) -> bool {
+        socket.ended != Ended::No || socket.readable
+    }
+
+    fn end(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Errno> {
+        calls::end(&sockets[key])
+    }
+
+    fn reset_at_close(&mut self, key: Key, sockets: &mut Sockets) {
+        calls::reset_at_close(&sockets[key]);
+    }
+
+    fn cancel(&mut self, _: Key, _: LastSend, _: &mut Socket) {}
+
+    fn release(&mut self, key: Key, sockets: &mut Sockets) {
+        sockets.remove(key);
+    }
+}
+
+impl Epoll {
+    /// The socket at `key`, which is given up when it cannot be registered.
+    fn registered(&self, key: Key, sockets: &mut Sockets) -> Result<Key, Errno> {
+        let registered = self.register(sockets[key].descriptor(), key);
+        if registered.is_err() {
+            sockets.remove(key);
+        }
+        registered.map(|()| key)
+    }
+}

@@ -1,0 +1,201 @@
+//! Operations on a simulated network.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use super::{Happening, Simulated, peer};
+use crate::address::{Address, Source};
+use crate::buffer::Pool;
+use crate::clock::Instant;
+use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
+use crate::error::{Error, Kind, Op};
+use crate::file::File;
+use crate::input::Input;
+use crate::limits::BUFFER_BYTES;
+use crate::pipe::Pipe;
+use crate::socket::key::Key;
+use crate::socket::{Socket, Sockets};
+
+impl Operations for Simulated {
+    fn waking_descriptor(&self) -> std::io::Result<OwnedFd> {
+        Ok(eventfd(0, EventfdFlags::CLOEXEC)?)
+    }
+
+    fn listen(
+        &mut self,
+        key: Key,
+        address: &Address,
+        _: impl FnOnce() -> Result<OwnedFd, Errno>,
+        _: &mut Sockets,
+    ) -> Result<(), Errno> {
+        if self.listeners.contains_key(&address.to_string()) {
+            return Err(Errno::ADDRINUSE);
+        }
+        self.listeners.insert(address.to_string(), key);
+        self.backlog.insert(key.0, VecDeque::new());
+        Ok(())
+    }
+
+    fn forget_listener(&self, _: &Socket) {}
+
+    fn connect(
+        &mut self,
+        source: &Source,
+        address: &Address,
+        _: impl FnOnce() -> Result<OwnedFd, Error>,
+        sockets: &mut Sockets,
+    ) -> Result<Key, Error> {
+        self.connect_ends(source.address, address, sockets)
+            .map_err(|errno| Error::os(Op::Connect, errno))
+    }
+
+    fn connected(&self, _: &Socket) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn take_accepted(&mut self, _: Key, _: &mut Sockets) -> Option<Result<Key, Errno>> {
+        None
+    }
+
+    fn accept(
+        &mut self,
+        listener: Key,
+        accepting: Accepting,
+        _: &mut Sockets,
+    ) -> Result<Key, Errno> {
+        // The last ones are taken without a "not yet" that has no need.
+        if accepting == Accepting::Ongoing && self.hesitates(listener, 0) {
+            return Err(Errno::AGAIN);
+        }
+        let waiting = self.backlog.get_mut(&listener.0);
+        waiting.and_then(VecDeque::pop_front).ok_or(Errno::AGAIN)
+    }
+
+    fn is_waited_for(&mut self, listener: Key, _: &mut Sockets) -> bool {
+        let waiting = self.backlog.get(&listener.0);
+        waiting.is_some_and(|waiting| !waiting.is_empty())
+    }
+
+    fn recv(
+        &mut self,
+        key: Key,
+        input: &mut Input,
+        sockets: &mut Sockets,
+        pool: &Rc<Pool>,
+    ) -> Result<usize, Error> {
+        let buffer = input.buffer_with_room(pool)?;
+        let count = self
+            .recv_bytes(key, sockets, buffer.spare())
+            .map_err(|errno| Error::os(Op::Recv, errno))?;
+        buffer.fill(count);
+        Ok(count)
+    }
+
+    fn ends_recv(&mut self, _: Key, _: &mut Socket) -> bool {
+        false
+    }
+
+    fn sender(&self) -> Sender {
+        Sender::Core
+    }
+
+    fn send(
+        &mut self,
+        key: Key,
+        _: Follows,
+        sockets: &mut Sockets,
+        now: Instant,
+    ) -> Result<(), Error> {
+        while let Some(part) = sockets[key].outgoing.pop() {
+            match self.send_bytes(key, sockets, part.bytes()) {
+                Ok(count) => {
+                    sockets[key].outgoing.push_front(part);
+                    sockets[key].outgoing.consume(count);
+                    sockets[key].renew_deadline(now);
+                }
+                Err(errno) => {
+                    if errno == Errno::AGAIN {
+                        sockets[key].outgoing.push_front(part);
+                    } else {
+                        sockets[key].outgoing.clear();
+                    }
+                    return Err(Error::os(Op::Send, errno));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_sent(&mut self, _: Key, _: &mut Sockets) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn moment(&self, now: Instant) -> Instant {
+        now
+    }
+
+    fn send_file(
+        &mut self,
+        key: Key,
+        file: &File,
+        stretch: Stretch,
+        sockets: &mut Sockets,
+        pool: &Rc<Pool>,
+    ) -> Result<u64, Error> {
+        let mut buffer = pool.take()?;
+        let count = stretch.length.min(BUFFER_BYTES as u64) as usize;
+        match file.read(stretch.offset, &mut buffer.spare()[..count])? {
+            0 => return Err(Error::new(Op::SendFile, Kind::FileTooShort)),
+            count => buffer.fill(count),
+        }
+        match self.send_bytes(key, sockets, &buffer) {
+            Ok(count) => Ok(count as u64),
+            Err(errno) => Err(Error::os(Op::SendFile, errno)),
+        }
+    }
+
+    fn can_splice(&mut self, _: Key, _: &mut Socket) -> bool {
+        false
+    }
+
+    fn splice_in(&mut self, _: Key, _: &mut Pipe, _: &mut Sockets) -> Result<usize, Errno> {
+        unreachable!("it cannot splice")
+    }
+
+    fn splice_out(
+        &mut self,
+        _: Key,
+        _: &mut Pipe,
+        _: &mut Sockets,
+        _: Instant,
+    ) -> Result<(), Errno> {
+        unreachable!("it cannot splice")
+    }
+
+    fn watch_end(&mut self, _: Key, _: &mut Socket) {}
+
+    fn is_spent(&self, socket: &Socket) -> bool {
+        socket.simulated.as_ref().is_some_and(|end| end.is_spent())
+    }
+
+    fn end(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Errno> {
+        if let Some(other) = peer(sockets, key).other {
+            self.deliver(other, sockets, Happening::End);
+        }
+        Ok(())
+    }
+
+    fn reset_at_close(&mut self, key: Key, sockets: &mut Sockets) {
+        peer(sockets, key).resets = true;
+    }
+
+    fn cancel(&mut self, _: Key, _: LastSend, _: &mut Socket) {}
+
+    fn release(&mut self, key: Key, sockets: &mut Sockets) {
+        self.close(key, sockets);
+    }
+}
