@@ -23,6 +23,7 @@ use crate::error::{Error, Op};
 use crate::limits::{LISTEN_BACKLOG, UNSENT_MAX};
 use crate::socket::Socket;
 use crate::socket::key::Key;
+use crate::socket::option::set_option;
 use crate::stream::Stream;
 
 /// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
@@ -124,27 +125,14 @@ fn tcp_socket(address: &Address, shared: bool) -> Result<OwnedFd, Errno> {
     }
     // Both are inherited by every accepted connection (tcp(7)). Answers are sent whole.
     set_tcp_nodelay(&socket, true)?;
-    set_tcp_unsent_max(&socket, UNSENT_MAX)?;
+    set_option(
+        &socket,
+        libc::IPPROTO_TCP,
+        libc::TCP_NOTSENT_LOWAT,
+        UNSENT_MAX.cast_signed(),
+    )?;
     bind(&socket, address)?;
     Ok(socket)
-}
-
-/// How many bytes that cannot be sent yet the kernel takes. rustix has every other option of ours, not this one.
-fn set_tcp_unsent_max(socket: &OwnedFd, bytes: u32) -> Result<(), Errno> {
-    // SAFETY: the kernel reads the four bytes of the integer, which outlives the call; the descriptor is open.
-    let outcome = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_NOTSENT_LOWAT,
-            (&raw const bytes).cast(),
-            size_of::<u32>() as libc::socklen_t,
-        )
-    };
-    if outcome == 0 {
-        return Ok(());
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
 }
 
 fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {

@@ -1,6 +1,7 @@
 //! The core's table of sockets: what each is doing, who waits for it, and what the kernel still holds for it.
 
 pub(crate) mod key;
+pub(crate) mod option;
 
 use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;

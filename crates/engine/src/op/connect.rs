@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::task::Poll;
 
 use rustix::io::Errno;
@@ -16,6 +16,7 @@ use crate::address::{Address, Source};
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
 use crate::socket::key::Key;
+use crate::socket::option::set_option;
 use crate::state::State;
 use crate::task::id::TaskId;
 
@@ -64,14 +65,25 @@ fn take(source: &Source, descriptor: &OwnedFd, address: &Address) -> Result<(), 
         return Ok(());
     };
     if let Some(ports) = &source.ports {
-        set_ip_option(descriptor, IP_LOCAL_PORT_RANGE, packed(ports))?;
+        // Of IPv6 sockets, too, here and below: what is asked for is the same for both.
+        set_option(
+            descriptor,
+            libc::IPPROTO_IP,
+            IP_LOCAL_PORT_RANGE,
+            packed(ports),
+        )?;
     }
     let Some(address) = source.address else {
         return Ok(());
     };
     // A port that is taken here would be taken for all peers. Taken by connect(2), it can be shared by connections to
     // different ones, and each address has 64 k of them for each peer.
-    set_ip_option(descriptor, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+    set_option(
+        descriptor,
+        libc::IPPROTO_IP,
+        libc::IP_BIND_ADDRESS_NO_PORT,
+        1,
+    )?;
     bind(descriptor, &SocketAddr::new(address, 0))
 }
 
@@ -82,24 +94,6 @@ const IP_LOCAL_PORT_RANGE: c_int = 51;
 fn packed(ports: &RangeInclusive<u16>) -> c_int {
     let (low, high) = (u32::from(*ports.start()), u32::from(*ports.end()));
     (high << 16 | low).cast_signed()
-}
-
-/// Of IPv6 sockets, too: what is asked for here is the same for both.
-fn set_ip_option(descriptor: &OwnedFd, option: c_int, value: c_int) -> Result<(), Errno> {
-    // SAFETY: the kernel reads as many bytes of `value` as it is told it has, before the call returns.
-    let outcome = unsafe {
-        libc::setsockopt(
-            descriptor.as_raw_fd(),
-            libc::IPPROTO_IP,
-            option,
-            (&raw const value).cast(),
-            size_of::<c_int>() as libc::socklen_t,
-        )
-    };
-    if outcome == 0 {
-        return Ok(());
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
 }
 
 fn start(descriptor: &OwnedFd, address: &Address) -> Result<(), Errno> {
