@@ -2,6 +2,7 @@
 
 mod calls;
 pub(crate) mod choice;
+mod dispatch;
 pub(crate) mod epoll;
 pub(crate) mod event;
 pub(crate) mod operations;

@@ -4,6 +4,7 @@ pub(crate) mod accept;
 pub(crate) mod arrived;
 pub(crate) mod close;
 pub(crate) mod connect;
+pub(crate) mod datagrams;
 pub(crate) mod deadline;
 pub(crate) mod hangup;
 pub(crate) mod recv;

@@ -1,6 +1,7 @@
 //! Calls on a socket's descriptor that both of the kernel's drivers make. None of them waits.
 
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,13 +10,14 @@ use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
-    RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, accept_with, recv, send,
-    sendmsg, shutdown,
+    RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, accept_with, getsockname,
+    recv, send, sendmsg, shutdown,
 };
 
 use super::operations::{Follows, Stretch};
 use crate::buffer::Pool;
 use crate::clock::Instant;
+use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::input::Input;
@@ -215,4 +217,65 @@ pub(super) fn end(socket: &Socket) -> Result<(), Errno> {
 pub(super) fn reset_at_close(socket: &Socket) {
     // It cannot fail for a socket; and if it did, the close would be an ordinary one.
     let _ = set_socket_linger(socket.descriptor(), Some(Duration::ZERO));
+}
+
+/// A datagram socket on an address, and the address that it got.
+pub(super) fn bind(
+    address: SocketAddr,
+    open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    sockets: &mut Sockets,
+) -> Result<(Key, SocketAddr), Errno> {
+    let descriptor = open()?;
+    rustix::net::bind(&descriptor, &address)?;
+    let bound = local(&descriptor)?;
+    let mut socket = Socket::new(Some(descriptor));
+    socket.readable = true;
+    socket.writable = true;
+    Ok((sockets.insert(socket), bound))
+}
+
+/// Makes datagrams go to `peer` and come from there; the address that the socket has then.
+pub(super) fn connect(socket: &Socket, peer: SocketAddr) -> Result<SocketAddr, Errno> {
+    rustix::net::connect(socket.descriptor(), &peer)?;
+    local(socket.descriptor())
+}
+
+fn local(descriptor: &OwnedFd) -> Result<SocketAddr, Errno> {
+    SocketAddr::try_from(getsockname(descriptor)?).map_err(|_| Errno::AFNOSUPPORT)
+}
+
+/// Sends datagrams and says how many left.
+pub(super) fn send_datagrams(
+    socket: &mut Socket,
+    batch: &mut SendBatch,
+    sending: Sending,
+) -> Result<usize, Errno> {
+    if !socket.writable {
+        return Err(Errno::AGAIN);
+    }
+    let sent = batch.send(socket.descriptor(), sending);
+    socket.writable = sent != Err(Errno::AGAIN);
+    sent
+}
+
+/// Receives messages and says how many.
+pub(super) fn recv_datagrams(
+    socket: &mut Socket,
+    batch: &mut ReceiveBatch,
+) -> Result<usize, Errno> {
+    if !socket.readable {
+        return Err(Errno::AGAIN);
+    }
+    let received = batch.recv(socket.descriptor());
+    match received {
+        // Fewer than there was room for have emptied the socket, and the next edge is still to come; unless an error has
+        // been reported, which may stand behind them: its edge may have come together with theirs.
+        Ok(_) => socket.readable = !batch.has_room() || socket.ended != Ended::No,
+        Err(errno) => {
+            socket.readable = errno != Errno::AGAIN;
+            // The error that was reported has been taken, by this call or by a send.
+            socket.ended = Ended::No;
+        }
+    }
+    received
 }

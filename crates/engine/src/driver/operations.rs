@@ -1,16 +1,15 @@
 //! What operations ask of a driver: one set of methods, which each driver has in a file of this name.
-//!
-//! Which driver it is is asked once per call, here; there is no table of functions, and nothing is allocated.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use rustix::io::Errno;
 
-use super::Driver;
 use crate::address::{Address, Source};
 use crate::buffer::Pool;
 use crate::clock::Instant;
+use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::error::Error;
 use crate::file::File;
 use crate::input::Input;
@@ -162,6 +161,39 @@ pub(crate) trait Operations {
         now: Instant,
     ) -> Result<(), Errno>;
 
+    /// A datagram socket on `address`, and the address that it got. Where that takes a descriptor, `open` makes it.
+    fn bind_datagrams(
+        &mut self,
+        address: SocketAddr,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+        sockets: &mut Sockets,
+    ) -> Result<(Key, SocketAddr), Errno>;
+
+    /// From now on datagrams go to `peer` and come from there; the address that the socket has then.
+    fn connect_datagrams(
+        &mut self,
+        key: Key,
+        peer: SocketAddr,
+        sockets: &mut Sockets,
+    ) -> Result<SocketAddr, Errno>;
+
+    /// Sends messages of the batch, and says how many datagrams left. An error is the first one's, which stays in the batch.
+    fn send_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut SendBatch,
+        sending: Sending,
+        sockets: &mut Sockets,
+    ) -> Result<usize, Errno>;
+
+    /// Receives messages into the batch, and says how many.
+    fn recv_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut ReceiveBatch,
+        sockets: &mut Sockets,
+    ) -> Result<usize, Errno>;
+
     /// Has the end of the connection reported, where that takes a call.
     fn watch_end(&mut self, key: Key, socket: &mut Socket);
 
@@ -179,188 +211,4 @@ pub(crate) trait Operations {
 
     /// Closes a socket for which nothing is in flight, and frees its slot.
     fn release(&mut self, key: Key, sockets: &mut Sockets);
-}
-
-/// The one place where it is asked which driver it is.
-macro_rules! dispatch {
-    ($driver:expr, $name:ident => $call:expr) => {
-        match $driver {
-            Driver::Epoll($name) => $call,
-            Driver::Uring($name) => $call,
-            Driver::Simulated($name) => $call,
-        }
-    };
-}
-
-impl Operations for Driver {
-    #[inline]
-    fn waking_descriptor(&self) -> std::io::Result<OwnedFd> {
-        dispatch!(self, driver => driver.waking_descriptor())
-    }
-
-    #[inline]
-    fn listen(
-        &mut self,
-        key: Key,
-        address: &Address,
-        open: impl FnOnce() -> Result<OwnedFd, Errno>,
-        sockets: &mut Sockets,
-    ) -> Result<(), Errno> {
-        dispatch!(self, driver => driver.listen(key, address, open, sockets))
-    }
-
-    #[inline]
-    fn forget_listener(&self, listener: &Socket) {
-        dispatch!(self, driver => driver.forget_listener(listener))
-    }
-
-    #[inline]
-    fn connect(
-        &mut self,
-        source: &Source,
-        address: &Address,
-        open: impl FnOnce() -> Result<OwnedFd, Error>,
-        sockets: &mut Sockets,
-    ) -> Result<Key, Error> {
-        dispatch!(self, driver => driver.connect(source, address, open, sockets))
-    }
-
-    #[inline]
-    fn connected(&self, socket: &Socket) -> Result<(), Errno> {
-        dispatch!(self, driver => driver.connected(socket))
-    }
-
-    #[inline]
-    fn take_accepted(
-        &mut self,
-        listener: Key,
-        sockets: &mut Sockets,
-    ) -> Option<Result<Key, Errno>> {
-        dispatch!(self, driver => driver.take_accepted(listener, sockets))
-    }
-
-    #[inline]
-    fn accept(
-        &mut self,
-        listener: Key,
-        accepting: Accepting,
-        sockets: &mut Sockets,
-    ) -> Result<Key, Errno> {
-        dispatch!(self, driver => driver.accept(listener, accepting, sockets))
-    }
-
-    #[inline]
-    fn is_waited_for(&mut self, listener: Key, sockets: &mut Sockets) -> bool {
-        dispatch!(self, driver => driver.is_waited_for(listener, sockets))
-    }
-
-    #[inline]
-    fn recv(
-        &mut self,
-        key: Key,
-        input: &mut Input,
-        sockets: &mut Sockets,
-        pool: &Rc<Pool>,
-    ) -> Result<usize, Error> {
-        dispatch!(self, driver => driver.recv(key, input, sockets, pool))
-    }
-
-    #[inline]
-    fn ends_recv(&mut self, key: Key, socket: &mut Socket) -> bool {
-        dispatch!(self, driver => driver.ends_recv(key, socket))
-    }
-
-    #[inline]
-    fn sender(&self) -> Sender {
-        dispatch!(self, driver => driver.sender())
-    }
-
-    #[inline]
-    fn send(
-        &mut self,
-        key: Key,
-        follows: Follows,
-        sockets: &mut Sockets,
-        now: Instant,
-    ) -> Result<(), Error> {
-        dispatch!(self, driver => driver.send(key, follows, sockets, now))
-    }
-
-    #[inline]
-    fn is_sent(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Error> {
-        dispatch!(self, driver => driver.is_sent(key, sockets))
-    }
-
-    #[inline]
-    fn moment(&self, now: Instant) -> Instant {
-        dispatch!(self, driver => driver.moment(now))
-    }
-
-    #[inline]
-    fn send_file(
-        &mut self,
-        key: Key,
-        file: &File,
-        stretch: Stretch,
-        sockets: &mut Sockets,
-        pool: &Rc<Pool>,
-    ) -> Result<u64, Error> {
-        dispatch!(self, driver => driver.send_file(key, file, stretch, sockets, pool))
-    }
-
-    #[inline]
-    fn can_splice(&mut self, key: Key, socket: &mut Socket) -> bool {
-        dispatch!(self, driver => driver.can_splice(key, socket))
-    }
-
-    #[inline]
-    fn splice_in(
-        &mut self,
-        key: Key,
-        pipe: &mut Pipe,
-        sockets: &mut Sockets,
-    ) -> Result<usize, Errno> {
-        dispatch!(self, driver => driver.splice_in(key, pipe, sockets))
-    }
-
-    #[inline]
-    fn splice_out(
-        &mut self,
-        key: Key,
-        pipe: &mut Pipe,
-        sockets: &mut Sockets,
-        now: Instant,
-    ) -> Result<(), Errno> {
-        dispatch!(self, driver => driver.splice_out(key, pipe, sockets, now))
-    }
-
-    #[inline]
-    fn watch_end(&mut self, key: Key, socket: &mut Socket) {
-        dispatch!(self, driver => driver.watch_end(key, socket))
-    }
-
-    #[inline]
-    fn is_spent(&self, socket: &Socket) -> bool {
-        dispatch!(self, driver => driver.is_spent(socket))
-    }
-
-    #[inline]
-    fn end(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Errno> {
-        dispatch!(self, driver => driver.end(key, sockets))
-    }
-
-    #[inline]
-    fn reset_at_close(&mut self, key: Key, sockets: &mut Sockets) {
-        dispatch!(self, driver => driver.reset_at_close(key, sockets))
-    }
-
-    #[inline]
-    fn cancel(&mut self, key: Key, last: LastSend, socket: &mut Socket) {
-        dispatch!(self, driver => driver.cancel(key, last, socket))
-    }
-
-    #[inline]
-    fn release(&mut self, key: Key, sockets: &mut Sockets) {
-        dispatch!(self, driver => driver.release(key, sockets))
-    }
 }

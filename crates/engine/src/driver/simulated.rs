@@ -3,6 +3,7 @@
 //! Receives are short, operations say "not yet" without need, bytes travel for a while so that connections overtake
 //! each other, buffers fill up, and connections are reset. The same seed gives the same run.
 
+mod datagrams;
 mod operations;
 pub(crate) mod peer;
 
@@ -24,6 +25,7 @@ use crate::random::Random;
 use crate::socket::key::Key;
 use crate::socket::{Ended, Socket, Sockets};
 
+use datagrams::{Datagrams, Flight};
 use peer::Peer;
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +37,10 @@ enum Happening {
     Room,
     /// An operation that said "not yet" may go on.
     Again,
+    /// A datagram arrives, wherever it was sent to; boxed, since the others are small.
+    Datagram(Box<Flight>),
+    /// A datagram of the socket's has met nobody.
+    Refused,
 }
 
 /// Time, order of scheduling, socket, connection id, what: sorts by time and then as scheduled.
@@ -51,6 +57,7 @@ pub(crate) struct Simulated {
     connections: u64,
     /// How long the process is stopped at the next look.
     stop: Duration,
+    datagrams: Datagrams,
 }
 
 impl Simulated {
@@ -65,6 +72,7 @@ impl Simulated {
             order: 0,
             connections: 0,
             stop: Duration::ZERO,
+            datagrams: Datagrams::default(),
         }
     }
 
@@ -294,6 +302,10 @@ impl Simulated {
         sockets: &mut Sockets,
         events: &mut Vec<Event>,
     ) {
+        let what = match what {
+            Happening::Datagram(flight) => return self.arrive(*flight, events),
+            what => what,
+        };
         let both = Event::Ready(Readiness {
             key,
             readable: true,
@@ -309,7 +321,7 @@ impl Simulated {
             .as_deref_mut()
             .filter(|end| end.id == id)
         else {
-            if self.backlog.contains_key(&key.0) {
+            if self.backlog.contains_key(&key.0) || self.datagrams.happen(key, id, &what) {
                 events.push(both);
             }
             return;
@@ -322,6 +334,7 @@ impl Simulated {
                 end.inbox.clear();
             }
             Happening::Room | Happening::Again => {}
+            Happening::Datagram(_) | Happening::Refused => unreachable!("not of a connection"),
         }
         events.push(both);
     }

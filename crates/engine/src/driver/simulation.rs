@@ -13,6 +13,10 @@ pub struct Simulation {
     pub not_yet: u32,
     /// Sends that end in a reset of the connection.
     pub reset: u32,
+    /// Datagrams that never arrive.
+    pub lost: u32,
+    /// Datagrams that arrive twice.
+    pub duplicated: u32,
     /// Longest time that bytes travel.
     pub delay_max: Duration,
     /// Bytes a direction holds before a sender has to wait.
@@ -27,6 +31,8 @@ impl Simulation {
             short: 300,
             not_yet: 200,
             reset: 0,
+            lost: 100,
+            duplicated: 100,
             delay_max: Duration::from_micros(500),
             capacity: 64 * 1024,
         }

@@ -53,9 +53,16 @@ where
 {
     let claim = Claim::new(address).unwrap();
     let listener = Listener::new(&core, &claim).unwrap();
+    let body = test(core.clone(), listener, claim.address().clone());
+    run(&core, body);
+    // With io_uring the kernel holds some while the core lives; tasks must have returned theirs.
+    drop(claim);
+}
+
+/// Runs the core until `body` and all that it has spawned have ended.
+pub(crate) fn run(core: &Core, body: impl Future<Output = ()> + 'static) {
     let finished = Rc::new(Cell::new(false));
     let seen = Rc::clone(&finished);
-    let body = test(core.clone(), listener, claim.address().clone());
     core.spawn(async move {
         body.await;
         seen.set(true);
@@ -63,8 +70,6 @@ where
     let cut_off = core.run();
     assert!(finished.get(), "the test's task ended");
     assert_eq!(cut_off, 0, "all tasks ended");
-    // With io_uring the kernel holds some while the core lives; tasks must have returned theirs.
-    drop(claim);
 }
 
 pub(crate) fn bytes(count: usize) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! Operations by calls that say EAGAIN, and by edges that say when they would not.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -13,6 +14,7 @@ use super::Epoll;
 use crate::address::{Address, Source};
 use crate::buffer::Pool;
 use crate::clock::{self, Instant};
+use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::driver::calls;
 use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
 use crate::error::{Error, Op};
@@ -172,6 +174,44 @@ impl Operations for Epoll {
         now: Instant,
     ) -> Result<(), Errno> {
         calls::drain(&mut sockets[key], pipe, now)
+    }
+
+    fn bind_datagrams(
+        &mut self,
+        address: SocketAddr,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+        sockets: &mut Sockets,
+    ) -> Result<(Key, SocketAddr), Errno> {
+        let (key, bound) = calls::bind(address, open, sockets)?;
+        Ok((self.registered(key, sockets)?, bound))
+    }
+
+    fn connect_datagrams(
+        &mut self,
+        key: Key,
+        peer: SocketAddr,
+        sockets: &mut Sockets,
+    ) -> Result<SocketAddr, Errno> {
+        calls::connect(&sockets[key], peer)
+    }
+
+    fn send_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut SendBatch,
+        sending: Sending,
+        sockets: &mut Sockets,
+    ) -> Result<usize, Errno> {
+        calls::send_datagrams(&mut sockets[key], batch, sending)
+    }
+
+    fn recv_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut ReceiveBatch,
+        sockets: &mut Sockets,
+    ) -> Result<usize, Errno> {
+        calls::recv_datagrams(&mut sockets[key], batch)
     }
 
     fn watch_end(&mut self, _: Key, _: &mut Socket) {}

@@ -1,6 +1,7 @@
 //! Operations on a simulated network.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -11,6 +12,7 @@ use super::{Happening, Simulated, peer};
 use crate::address::{Address, Source};
 use crate::buffer::Pool;
 use crate::clock::Instant;
+use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
@@ -176,6 +178,43 @@ impl Operations for Simulated {
         unreachable!("it cannot splice")
     }
 
+    fn bind_datagrams(
+        &mut self,
+        address: SocketAddr,
+        _: impl FnOnce() -> Result<OwnedFd, Errno>,
+        sockets: &mut Sockets,
+    ) -> Result<(Key, SocketAddr), Errno> {
+        self.bind_endpoint(address, sockets)
+    }
+
+    fn connect_datagrams(
+        &mut self,
+        key: Key,
+        peer: SocketAddr,
+        _: &mut Sockets,
+    ) -> Result<SocketAddr, Errno> {
+        self.connect_endpoint(key, peer)
+    }
+
+    fn send_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut SendBatch,
+        _: Sending,
+        _: &mut Sockets,
+    ) -> Result<usize, Errno> {
+        self.send_batch(key, batch)
+    }
+
+    fn recv_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut ReceiveBatch,
+        _: &mut Sockets,
+    ) -> Result<usize, Errno> {
+        self.recv_batch(key, batch)
+    }
+
     fn watch_end(&mut self, _: Key, _: &mut Socket) {}
 
     fn is_spent(&self, socket: &Socket) -> bool {
@@ -196,6 +235,9 @@ impl Operations for Simulated {
     fn cancel(&mut self, _: Key, _: LastSend, _: &mut Socket) {}
 
     fn release(&mut self, key: Key, sockets: &mut Sockets) {
-        self.close(key, sockets);
+        match self.datagrams.close(key) {
+            true => sockets.remove(key),
+            false => self.close(key, sockets),
+        }
     }
 }

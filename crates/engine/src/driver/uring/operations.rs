@@ -3,6 +3,7 @@
 //! A ring's sockets are blocking, since on others io_uring does not wait but fails; so the flag is set for the length of
 //! such a call, and what it has to wait for is awaited by a poll of the ring.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -17,6 +18,7 @@ use super::submit::Accepts;
 use crate::address::{Address, Source};
 use crate::buffer::Pool;
 use crate::clock::{self, Instant};
+use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::driver::calls;
 use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
 use crate::error::{Error, Op};
@@ -296,6 +298,61 @@ impl Operations for Ring {
             self.poll_writable(key, socket);
         }
         drained
+    }
+
+    fn bind_datagrams(
+        &mut self,
+        address: SocketAddr,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+        sockets: &mut Sockets,
+    ) -> Result<(Key, SocketAddr), Errno> {
+        calls::bind(address, open, sockets)
+    }
+
+    fn connect_datagrams(
+        &mut self,
+        key: Key,
+        peer: SocketAddr,
+        sockets: &mut Sockets,
+    ) -> Result<SocketAddr, Errno> {
+        calls::connect(&sockets[key], peer)
+    }
+
+    fn send_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut SendBatch,
+        sending: Sending,
+        sockets: &mut Sockets,
+    ) -> Result<usize, Errno> {
+        let socket = &mut sockets[key];
+        if socket.ring.polling {
+            return Err(Errno::AGAIN);
+        }
+        socket.writable = true;
+        let sent = calls::send_datagrams(socket, batch, sending);
+        if sent == Err(Errno::AGAIN) {
+            self.poll_writable(key, socket);
+        }
+        sent
+    }
+
+    fn recv_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut ReceiveBatch,
+        sockets: &mut Sockets,
+    ) -> Result<usize, Errno> {
+        let socket = &mut sockets[key];
+        if socket.ring.polling_readable {
+            return Err(Errno::AGAIN);
+        }
+        // A receive that emptied the socket is followed by a wait at once, without a call that says so.
+        let received = calls::recv_datagrams(socket, batch);
+        if received == Err(Errno::AGAIN) {
+            self.poll_readable(key, socket);
+        }
+        received
     }
 
     fn watch_end(&mut self, key: Key, socket: &mut Socket) {

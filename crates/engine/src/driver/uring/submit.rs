@@ -37,7 +37,7 @@ impl Ring {
         if !self.buffers.can_take(pool) {
             return Err(Error::new(Op::Buffer, Kind::NoBuffers));
         }
-        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let descriptor = target(socket);
         let entry = if self.multishot && socket.ring.bulk == 0 {
             recv_multishot(descriptor)
         } else {
@@ -50,7 +50,7 @@ impl Ring {
     }
 
     pub(crate) fn arm_accept(&mut self, key: Key, socket: &mut Socket, accepts: Accepts) {
-        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let descriptor = target(socket);
         let entry = match accepts {
             Accepts::Many => opcode::AcceptMulti::new(descriptor)
                 .flags(libc::SOCK_CLOEXEC)
@@ -68,8 +68,7 @@ impl Ring {
     }
 
     pub(crate) fn poll_writable(&mut self, key: Key, socket: &mut Socket) {
-        let entry =
-            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), libc::POLLOUT as u32).build();
+        let entry = opcode::PollAdd::new(target(socket), libc::POLLOUT as u32).build();
         self.push(entry.user_data(user_data(Operation::PollWritable, key)));
         socket.ring.polling = true;
         socket.ring.operations += 1;
@@ -77,8 +76,7 @@ impl Ring {
 
     pub(crate) fn poll_readable(&mut self, key: Key, socket: &mut Socket) {
         let events = libc::POLLIN | libc::POLLPRI;
-        let entry =
-            opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), events as u32).build();
+        let entry = opcode::PollAdd::new(target(socket), events as u32).build();
         self.push(entry.user_data(user_data(Operation::PollReadable, key)));
         socket.ring.polling_readable = true;
         socket.ring.operations += 1;
@@ -87,9 +85,7 @@ impl Ring {
     /// Waits for the end of both directions, as often as the kernel has something to say about it: a half-close, too,
     /// which it reports whether asked or not.
     pub(crate) fn poll_hangup(&mut self, key: Key, socket: &mut Socket) {
-        let entry = opcode::PollAdd::new(Fd(socket.descriptor().as_raw_fd()), 0)
-            .multi(true)
-            .build();
+        let entry = opcode::PollAdd::new(target(socket), 0).multi(true).build();
         self.push(entry.user_data(user_data(Operation::PollHangup, key)));
         socket.ring.polling_hangup = true;
         socket.ring.operations += 1;
@@ -98,7 +94,7 @@ impl Ring {
     /// Sends what stands in `outgoing`, which must not be empty nor be in flight already.
     pub(crate) fn submit_send(&mut self, key: Key, socket: &mut Socket) {
         debug_assert!(!socket.ring.sending && !socket.outgoing.is_empty());
-        let descriptor = Fd(socket.descriptor().as_raw_fd());
+        let descriptor = target(socket);
         let entry = if socket.outgoing.len() == 1 {
             let bytes = socket.outgoing.first_mut().expect("not empty").bytes();
             let length = bytes.len().min(SEND_BYTES_MAX);
@@ -165,6 +161,11 @@ impl Ring {
             self.cancel(Operation::Send, key);
         }
     }
+}
+
+/// What the ring is to do something with: the one place where a socket is named to it.
+fn target(socket: &Socket) -> Fd {
+    Fd(socket.descriptor().as_raw_fd())
 }
 
 fn recv_once(descriptor: Fd) -> squeue::Entry {

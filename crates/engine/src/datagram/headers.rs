@@ -1,0 +1,177 @@
+//! The vectors that sendmmsg(2) and recvmmsg(2) take. They point to memory of others only while a call lasts.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use super::control::{
+    Control, Facts, Family, Name, Wishes, read_facts, read_name, write_name, write_wishes,
+};
+use crate::limits::DATAGRAMS_PER_CALL;
+
+/// One message to send: one datagram, or several of one flow that the kernel parts.
+pub(super) struct Run<'bytes> {
+    pub(super) bytes: &'bytes [u8],
+    /// `None`: to the peer that the socket is connected to.
+    pub(super) to: Option<SocketAddr>,
+    pub(super) wishes: Wishes,
+}
+
+/// One message that was received.
+pub(super) struct Arrival {
+    pub(super) length: usize,
+    pub(super) from: Option<SocketAddr>,
+    pub(super) facts: Facts,
+    pub(super) is_truncated: bool,
+}
+
+/// As many of each as one call takes messages. Invariant: all four have the same length, [`DATAGRAMS_PER_CALL`] at most.
+pub(super) struct Headers {
+    headers: Box<[libc::mmsghdr]>,
+    vectors: Box<[libc::iovec]>,
+    names: Box<[Name]>,
+    controls: Box<[Control]>,
+}
+
+impl Headers {
+    /// For `messages` at a time.
+    pub(super) fn new(messages: usize) -> Self {
+        assert!((1..=DATAGRAMS_PER_CALL).contains(&messages));
+        // SAFETY: mmsghdr is a C structure of integers and pointers, for which all zeros is a value.
+        let header = || unsafe { std::mem::zeroed::<libc::mmsghdr>() };
+        let vector = || libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        Self {
+            headers: (0..messages).map(|_| header()).collect(),
+            vectors: (0..messages).map(|_| vector()).collect(),
+            names: (0..messages).map(|_| [0; 28]).collect(),
+            controls: (0..messages).map(|_| Control::EMPTY).collect(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Sends messages without a wait, as many as there is room for at most, and says how many left.
+    pub(super) fn send<'bytes>(
+        &mut self,
+        descriptor: &OwnedFd,
+        family: Family,
+        runs: impl Iterator<Item = Run<'bytes>>,
+    ) -> Result<usize, Errno> {
+        let mut count = 0;
+        for (at, run) in runs.take(self.len()).enumerate() {
+            let name_length = run.to.map_or(0, |to| write_name(&mut self.names[at], to));
+            let control_length = write_wishes(&mut self.controls[at], &run.wishes, family);
+            let header = &mut self.headers[at].msg_hdr;
+            header.msg_namelen = name_length as libc::socklen_t;
+            header.msg_controllen = control_length;
+            self.vectors[at] = libc::iovec {
+                iov_base: run.bytes.as_ptr().cast_mut().cast(),
+                iov_len: run.bytes.len(),
+            };
+            count += 1;
+        }
+        self.link(count);
+        self.call(|headers| {
+            // SAFETY: there are as many headers as it is told; each points to a name, a vector and control messages of this
+            // value, and to bytes that are borrowed for this call, with their lengths. The kernel only reads them, but for
+            // the lengths it notes in the headers.
+            unsafe {
+                libc::sendmmsg(
+                    descriptor.as_raw_fd(),
+                    headers.as_mut_ptr(),
+                    count as libc::c_uint,
+                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                )
+            }
+        })
+    }
+
+    /// Receives messages without a wait, each into memory of its own, and says how many: see [`Headers::arrival`].
+    pub(super) fn recv<'bytes>(
+        &mut self,
+        descriptor: &OwnedFd,
+        memory: impl Iterator<Item = &'bytes mut [u8]>,
+    ) -> Result<usize, Errno> {
+        let mut count = 0;
+        for (at, bytes) in memory.take(self.len()).enumerate() {
+            let header = &mut self.headers[at].msg_hdr;
+            header.msg_namelen = size_of::<Name>() as libc::socklen_t;
+            header.msg_controllen = size_of::<Control>();
+            self.vectors[at] = libc::iovec {
+                iov_base: bytes.as_mut_ptr().cast(),
+                iov_len: bytes.len(),
+            };
+            count += 1;
+        }
+        self.link(count);
+        self.call(|headers| {
+            // SAFETY: there are as many headers as it is told; each points to a name, a vector and room for control messages
+            // of this value, and to bytes that are borrowed mutably for this call, with their lengths, and no two to the same.
+            unsafe {
+                libc::recvmmsg(
+                    descriptor.as_raw_fd(),
+                    headers.as_mut_ptr(),
+                    count as libc::c_uint,
+                    libc::MSG_DONTWAIT as _,
+                    std::ptr::null_mut(),
+                )
+            }
+        })
+    }
+
+    /// What the last call has received as the message number `at`.
+    pub(super) fn arrival(&self, at: usize) -> Arrival {
+        let header = &self.headers[at];
+        let control = &self.controls[at].0;
+        Arrival {
+            length: header.msg_len as usize,
+            from: read_name(&self.names[at]),
+            facts: read_facts(&control[..header.msg_hdr.msg_controllen.min(control.len())]),
+            is_truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+        }
+    }
+
+    /// Makes the first headers point to what belongs to them, behind the last change of it.
+    fn link(&mut self, count: usize) {
+        let names = self.names.as_mut_ptr();
+        let vectors = self.vectors.as_mut_ptr();
+        let controls = self.controls.as_mut_ptr();
+        for (at, header) in self.headers[..count].iter_mut().enumerate() {
+            header.msg_len = 0;
+            let header = &mut header.msg_hdr;
+            header.msg_name = match header.msg_namelen {
+                0 => std::ptr::null_mut(),
+                _ => names.wrapping_add(at).cast(),
+            };
+            header.msg_control = match header.msg_controllen {
+                0 => std::ptr::null_mut(),
+                _ => controls.wrapping_add(at).cast(),
+            };
+            header.msg_iov = vectors.wrapping_add(at);
+            header.msg_iovlen = 1;
+            header.msg_flags = 0;
+        }
+    }
+
+    /// Makes a call that says how many messages, until no signal interrupts it.
+    fn call(
+        &mut self,
+        mut call: impl FnMut(&mut [libc::mmsghdr]) -> libc::c_int,
+    ) -> Result<usize, Errno> {
+        loop {
+            match usize::try_from(call(&mut self.headers)) {
+                Ok(count) => return Ok(count),
+                Err(_) => match Errno::from_io_error(&std::io::Error::last_os_error()) {
+                    Some(Errno::INTR) => {}
+                    errno => return Err(errno.unwrap_or(Errno::IO)),
+                },
+            }
+        }
+    }
+}

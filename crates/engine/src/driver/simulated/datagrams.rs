@@ -1,0 +1,258 @@
+//! Datagrams on a simulated network: they are lost, come twice, and overtake each other.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rustix::io::Errno;
+
+use super::{Happening, Simulated};
+use crate::datagram::batch::{ReceiveBatch, Segmentation, SendBatch};
+use crate::datagram::control::Ecn;
+use crate::driver::event::{Event, Readiness};
+use crate::limits::{DATAGRAM_BYTES_MAX, SIMULATED_DATAGRAMS_MAX};
+use crate::socket::key::Key;
+use crate::socket::{Ended, Socket, Sockets};
+
+/// A datagram under way.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Flight {
+    from: SocketAddr,
+    to: SocketAddr,
+    ecn: Ecn,
+    bytes: Vec<u8>,
+    /// Whom to tell when nobody is there: a socket and its id.
+    sender: (u32, u64),
+}
+
+/// A datagram socket.
+struct Endpoint {
+    /// Distinguishes it from an earlier socket in the same slot.
+    id: u64,
+    address: SocketAddr,
+    peer: Option<SocketAddr>,
+    /// Arrived, not received yet; [`SIMULATED_DATAGRAMS_MAX`] at most.
+    inbox: VecDeque<Flight>,
+    /// A datagram has met nobody, which no operation has reported yet.
+    is_refused: bool,
+}
+
+/// All datagram sockets of a simulated network.
+#[derive(Default)]
+pub(super) struct Datagrams {
+    endpoints: HashMap<u32, Endpoint>,
+    by_address: HashMap<SocketAddr, Key>,
+}
+
+/// The first port that a socket gets that asks for none: where those begin that are free to all (RFC 6335 6).
+const PORTS_FROM: u16 = 49_152;
+
+impl Datagrams {
+    /// Whether the socket is one of datagrams, which it is no more.
+    pub(super) fn close(&mut self, key: Key) -> bool {
+        let Some(endpoint) = self.endpoints.remove(&key.0) else {
+            return false;
+        };
+        self.by_address.remove(&endpoint.address);
+        true
+    }
+
+    /// Whether something has happened to a socket that is still there.
+    pub(super) fn happen(&mut self, key: Key, id: u64, what: &Happening) -> bool {
+        let endpoint = self.endpoints.get_mut(&key.0);
+        let Some(endpoint) = endpoint.filter(|endpoint| endpoint.id == id) else {
+            return false;
+        };
+        endpoint.is_refused |= *what == Happening::Refused;
+        true
+    }
+
+    /// Who takes what is sent to an address: a socket on it, or one on all addresses with its port.
+    fn find(&self, to: SocketAddr) -> Option<Key> {
+        let unspecified = match to {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let any = SocketAddr::new(unspecified, to.port());
+        let found = self.by_address.get(&to).or(self.by_address.get(&any));
+        found.copied()
+    }
+
+    fn endpoint(&mut self, key: Key) -> &mut Endpoint {
+        self.endpoints
+            .get_mut(&key.0)
+            .expect("a datagram socket of a simulated core is simulated")
+    }
+}
+
+impl Simulated {
+    pub(super) fn bind_endpoint(
+        &mut self,
+        address: SocketAddr,
+        sockets: &mut Sockets,
+    ) -> Result<(Key, SocketAddr), Errno> {
+        let datagrams = &mut self.datagrams;
+        let mut address = address;
+        if address.port() == 0 {
+            let is_free = |port: &u16| {
+                let taken = SocketAddr::new(address.ip(), *port);
+                !datagrams.by_address.contains_key(&taken)
+            };
+            let port = (PORTS_FROM..=u16::MAX).find(is_free);
+            address.set_port(port.ok_or(Errno::ADDRINUSE)?);
+        }
+        if datagrams.by_address.contains_key(&address) {
+            return Err(Errno::ADDRINUSE);
+        }
+        let mut socket = Socket::new(None);
+        socket.writable = true;
+        let key = sockets.insert(socket);
+        // From where connections have theirs: no two sockets of a slot have the same.
+        self.connections += 1;
+        let endpoint = Endpoint {
+            id: self.connections,
+            address,
+            peer: None,
+            inbox: VecDeque::new(),
+            is_refused: false,
+        };
+        datagrams.endpoints.insert(key.0, endpoint);
+        datagrams.by_address.insert(address, key);
+        Ok((key, address))
+    }
+
+    pub(super) fn connect_endpoint(
+        &mut self,
+        key: Key,
+        peer: SocketAddr,
+    ) -> Result<SocketAddr, Errno> {
+        let endpoint = self.datagrams.endpoint(key);
+        if endpoint.address.is_ipv4() != peer.is_ipv4() {
+            return Err(Errno::AFNOSUPPORT);
+        }
+        endpoint.peer = Some(peer);
+        Ok(source(endpoint.address, peer))
+    }
+
+    /// Sends some of the batch, each segment as a datagram of its own.
+    pub(super) fn send_batch(&mut self, key: Key, batch: &mut SendBatch) -> Result<usize, Errno> {
+        let id = self.take_refusal(key)?;
+        if self.hesitates(key, id) {
+            return Err(Errno::AGAIN);
+        }
+        let mut count = 0;
+        while let Some((message, bytes)) = batch.first() {
+            let endpoint = self.datagrams.endpoint(key);
+            let Some(to) = message.to.or(endpoint.peer) else {
+                return sent(count, Errno::DESTADDRREQ);
+            };
+            if bytes.len() > DATAGRAM_BYTES_MAX {
+                return sent(count, Errno::MSGSIZE);
+            }
+            let mut from = source(endpoint.address, to);
+            from.set_ip(message.from.unwrap_or(from.ip()));
+            let (ecn, bytes) = (message.ecn, bytes.to_vec());
+            let copies = if self.happens(self.options.lost) {
+                0
+            } else {
+                1 + u32::from(self.happens(self.options.duplicated))
+            };
+            for _ in 0..copies {
+                // Not behind those that are under way: it may overtake them.
+                let flight = Flight {
+                    from,
+                    to,
+                    ecn,
+                    bytes: bytes.clone(),
+                    sender: (key.0, id),
+                };
+                self.schedule(key, id, Happening::Datagram(Box::new(flight)));
+            }
+            batch.consume(Segmentation::Engine);
+            count += 1;
+            if self.happens(self.options.short) {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    pub(super) fn recv_batch(
+        &mut self,
+        key: Key,
+        batch: &mut ReceiveBatch,
+    ) -> Result<usize, Errno> {
+        batch.clear();
+        let id = self.take_refusal(key)?;
+        if self.datagrams.endpoint(key).inbox.is_empty() || self.hesitates(key, id) {
+            return Err(Errno::AGAIN);
+        }
+        let mut count = 0;
+        while batch.has_room() {
+            let Some(flight) = self.datagrams.endpoint(key).inbox.pop_front() else {
+                break;
+            };
+            batch.put(&flight.bytes, flight.from, flight.to.ip(), flight.ecn);
+            count += 1;
+            if self.happens(self.options.short) {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The socket's id, or that a datagram of it has met nobody, once.
+    fn take_refusal(&mut self, key: Key) -> Result<u64, Errno> {
+        let endpoint = self.datagrams.endpoint(key);
+        match std::mem::take(&mut endpoint.is_refused) {
+            true => Err(Errno::CONNREFUSED),
+            false => Ok(endpoint.id),
+        }
+    }
+
+    /// A datagram has arrived where it was sent to.
+    pub(super) fn arrive(&mut self, flight: Flight, events: &mut Vec<Event>) {
+        let Some(key) = self.datagrams.find(flight.to) else {
+            return self.refuse(&flight);
+        };
+        let endpoint = self.datagrams.endpoint(key);
+        let is_wanted = endpoint.peer.is_none_or(|peer| peer == flight.from);
+        if !is_wanted || endpoint.inbox.len() == SIMULATED_DATAGRAMS_MAX {
+            return;
+        }
+        endpoint.inbox.push_back(flight);
+        events.push(Event::Ready(Readiness {
+            key,
+            readable: true,
+            writable: true,
+            ended: Ended::No,
+            urgent: false,
+        }));
+    }
+
+    /// Nobody is there: a sender that is connected there is told, as by ICMP (udp(7)).
+    fn refuse(&mut self, flight: &Flight) {
+        let (index, id) = flight.sender;
+        let sender = self.datagrams.endpoints.get(&index);
+        let is_connected = |sender: &&Endpoint| sender.id == id && sender.peer == Some(flight.to);
+        if sender.filter(is_connected).is_some() {
+            self.schedule(Key(index), id, Happening::Refused);
+        }
+    }
+}
+
+/// What a call returns that has met an error behind so many datagrams: the next one reports it.
+fn sent(count: usize, errno: Errno) -> Result<usize, Errno> {
+    match count {
+        0 => Err(errno),
+        count => Ok(count),
+    }
+}
+
+/// The address that a socket on `address` sends from to `to`: all of a simulated network is one machine.
+fn source(address: SocketAddr, to: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if !ip.is_unspecified() => address,
+        IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
+        IpAddr::V6(_) => SocketAddr::new(to.ip(), address.port()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Sending and receiving datagrams, batches of them in one call. Nothing of a batch is lent to the kernel longer than the call
+//! lasts: with io_uring they are the same calls as with epoll, and a poll of the ring when they must wait. So whoever gives up
+//! such an operation has in the batch what has not left.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::task::Poll;
+
+use rustix::io::Errno;
+use rustix::net::sockopt::set_ipv6_v6only;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::datagram::batch::{ReceiveBatch, Segmentation, SendBatch, Sending};
+use crate::datagram::control::Family;
+use crate::driver::operations::Operations;
+use crate::error::{Error, Op};
+use crate::socket::key::Key;
+use crate::state::State;
+use crate::task::id::TaskId;
+
+impl State {
+    /// A datagram socket on `address`, and the address that it got.
+    pub(crate) fn bind_datagrams(
+        &mut self,
+        address: SocketAddr,
+    ) -> Result<(Key, SocketAddr), Error> {
+        let open = || {
+            let family = match address {
+                SocketAddr::V4(_) => AddressFamily::INET,
+                SocketAddr::V6(_) => AddressFamily::INET6,
+            };
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
+            if address.is_ipv6() {
+                // As for listeners: an address means what it says.
+                set_ipv6_v6only(&socket, true)?;
+            }
+            Ok(socket)
+        };
+        self.driver
+            .bind_datagrams(address, open, &mut self.sockets)
+            .map_err(|errno| Error::os(Op::Bind, errno))
+    }
+
+    /// Sends some of the batch and says how many datagrams. An error is that of the first message, which is dropped.
+    pub(crate) fn poll_send_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut SendBatch,
+        family: Family,
+        segmentation: &Cell<Segmentation>,
+        task: TaskId,
+    ) -> Poll<Result<usize, Error>> {
+        if batch.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let sent = loop {
+            let sending = Sending {
+                family,
+                segmentation: segmentation.get(),
+            };
+            let sent = self
+                .driver
+                .send_datagrams(key, batch, sending, &mut self.sockets);
+            let is_refused = matches!(sent, Err(errno) if refuses_segments(errno));
+            if !is_refused || !batch.is_segmented() || sending.segmentation == Segmentation::Engine
+            {
+                break sent;
+            }
+            segmentation.set(Segmentation::Engine);
+        };
+        if matches!(sent, Err(errno) if errno != Errno::AGAIN) {
+            batch.drop_first();
+        }
+        let sent = sent.map_err(|errno| Error::os(Op::Send, errno));
+        self.finish_send(key, sent, Op::Send, task)
+    }
+
+    /// Receives messages into the batch and says how many.
+    pub(crate) fn poll_recv_datagrams(
+        &mut self,
+        key: Key,
+        batch: &mut ReceiveBatch,
+        task: TaskId,
+    ) -> Poll<Result<usize, Error>> {
+        match self.driver.recv_datagrams(key, batch, &mut self.sockets) {
+            Err(Errno::AGAIN) => self.wait_for_bytes(key, task),
+            received => Poll::Ready(received.map_err(|errno| Error::os(Op::Recv, errno))),
+        }
+    }
+}
+
+/// Whether the kernel may say so of segments that it cannot make, although each of them could be sent as a datagram: checksums
+/// are switched off (EINVAL), a segment is longer than what the way takes (EINVAL or EMSGSIZE), the device makes no checksums
+/// (EIO), or something between has taken the option away (ENOPROTOOPT).
+fn refuses_segments(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INVAL | Errno::NOPROTOOPT | Errno::IO | Errno::MSGSIZE
+    )
+}

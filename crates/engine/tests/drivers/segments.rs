@@ -1,0 +1,84 @@
+//! Datagrams of a flow that go through the network stack together.
+
+use std::num::NonZeroU16;
+use std::rc::Rc;
+
+use onrush_engine::{Core, Io, Message, ReceiveBatch, Segmentation, SendBatch};
+
+use crate::datagrams::{on_every_network, pair, receive, send_all};
+use crate::ground::{bytes, run};
+
+#[test]
+fn a_message_of_many_segments_is_as_many_datagrams() {
+    on_every_network(|core, address| async move {
+        for segmentation in [Segmentation::Kernel, Segmentation::Engine] {
+            for coalesces in [false, true] {
+                let (near, far) = pair(&core, address);
+                if !core.is_simulated() {
+                    near.set_segmentation(segmentation);
+                    assert!(!coalesces || far.coalesce(), "Linux 5.0");
+                }
+                let before = near.segmentation();
+                // More of them than the kernel makes of one message; then some with a rest, and one that is none.
+                for (bytes_each, length, last) in
+                    [(100, 15_000, 100), (1200, 5000, 200), (1200, 1200, 1200)]
+                {
+                    let payload: Rc<[u8]> = bytes(length).into();
+                    let mut batch = SendBatch::default();
+                    batch
+                        .push(Message {
+                            segment: NonZeroU16::new(bytes_each),
+                            ..Message::new(Rc::clone(&payload))
+                        })
+                        .unwrap();
+                    let mut expected: Vec<Vec<u8>> = payload
+                        .chunks(bytes_each.into())
+                        .map(<[u8]>::to_vec)
+                        .collect();
+                    assert_eq!(expected.last().map(Vec::len), Some(last));
+                    assert_eq!(send_all(&near, &mut batch).await, expected.len());
+                    expected.sort_unstable();
+                    let mut received = ReceiveBatch::new(4, 65_535);
+                    let all = receive(&far, &mut received, expected.len()).await;
+                    assert!(all == expected, "{segmentation:?}, coalesces: {coalesces}");
+                }
+                assert_eq!(near.segmentation(), before, "the loopback refuses nothing");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_kernel_hands_over_the_datagrams_of_a_flow_together() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let (near, far) = pair(&core, "127.0.0.1:0".parse().unwrap());
+        assert!(far.coalesce(), "Linux 5.0");
+        run(&core, async move {
+            let mut batch = SendBatch::default();
+            batch
+                .push(Message {
+                    segment: NonZeroU16::new(1000),
+                    ..Message::new(&[7; 10_500][..])
+                })
+                .unwrap();
+            assert_eq!(near.send(&mut batch).await, Ok(11));
+            let mut received = ReceiveBatch::new(8, 65_535);
+            assert_eq!(far.recv(&mut received).await, Ok(1), "one message");
+            let lengths: Vec<usize> = received.iter().map(|one| one.bytes.len()).collect();
+            assert_eq!(lengths, [&[1000; 10][..], &[500]].concat());
+            // Where there is no room for the message, it is the last datagram that there is a part of.
+            batch
+                .push(Message {
+                    segment: NonZeroU16::new(1000),
+                    ..Message::new(&[7; 10_500][..])
+                })
+                .unwrap();
+            near.send(&mut batch).await.unwrap();
+            let mut received = ReceiveBatch::new(8, 2500);
+            assert_eq!(far.recv(&mut received).await, Ok(1), "one message");
+            let truncated: Vec<bool> = received.iter().map(|one| one.is_truncated).collect();
+            assert_eq!(truncated, [false, false, true]);
+        });
+    }
+}
