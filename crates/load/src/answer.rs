@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 
-use onrush_engine::{Error, Input, Instant};
+use onrush_engine::{Input, Instant};
 use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, Refusal, header_is, response};
 use onrush_tls::Transport;
 
 use crate::client::Client;
+use crate::failure::Lost;
 use crate::requests::cookies::{Cookie, Jar};
 use crate::requests::expect::{Expected, Met};
 use crate::work::Work;
@@ -24,37 +25,6 @@ pub(crate) struct Answer {
     pub(crate) met: Met,
     /// Whether it is its connection's first.
     pub(crate) is_first: bool,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lost {
-    /// Nothing was written: the peer had ended the kept-alive connection before.
-    Unwritten,
-    /// The kernel said no, or nothing came in time, before the answer's first byte.
-    Failed(Error),
-    /// The same within the answer.
-    Broken(Error),
-    /// The peer ended the connection before the answer's first byte.
-    Ended,
-    /// The peer ended the connection within the answer.
-    Cut,
-    /// Bytes came behind an answer that nobody had asked for; what is due was not written.
-    Unasked,
-    /// It is no answer to the request.
-    Refused(&'static str),
-}
-
-impl From<Error> for Lost {
-    fn from(error: Error) -> Lost {
-        Lost::Failed(error)
-    }
-}
-
-impl From<Refusal> for Lost {
-    fn from(refusal: Refusal) -> Lost {
-        Lost::Refused(refusal.reason)
-    }
 }
 
 /// Takes one whole answer from `stream`, to the first request of `work`. `now` is the time of the last receive, here and afterwards: the answer was

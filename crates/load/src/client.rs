@@ -10,11 +10,12 @@ use std::time::Duration;
 use onrush_engine::random::Random;
 use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Op, Stream, TcpInfo};
 use onrush_measure::second::Tally;
-use onrush_tls::{Connector, HandshakeError, Transport};
+use onrush_tls::{Connector, Transport};
 
-use crate::answer::{Answer, Heads, Lost};
+use crate::answer::{Answer, Heads};
 use crate::connection;
 use crate::dispatch::Dispatch;
+use crate::failure::{Failure, Lost, NotConnected};
 use crate::gate::Signal;
 use crate::host::{ThreadTime, thread_number};
 use crate::limits::{BATCH_BYTES_MAX, CONNECT_AHEAD, CONNECT_TIMEOUT, TCP_SAMPLES};
@@ -22,7 +23,7 @@ use crate::pace::arrivals::{Arrivals, Share};
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::{Connecting, Plan};
 use crate::reach::Way;
-use crate::record::{Failure, Measured, Record, TcpTotal};
+use crate::record::{Measured, Record, TcpTotal};
 use crate::requests::cookies::Jar;
 use crate::requests::expect::Met;
 use crate::requests::mix::{Last, Recipe};
@@ -757,24 +758,6 @@ impl Client {
         if self.active.get() == 0 {
             self.core.stop(Duration::ZERO);
         }
-    }
-}
-
-/// Why there is no connection.
-pub(crate) enum NotConnected {
-    Failed(Error),
-    Handshake(HandshakeError),
-}
-
-impl From<Error> for NotConnected {
-    fn from(error: Error) -> NotConnected {
-        NotConnected::Failed(error)
-    }
-}
-
-impl From<HandshakeError> for NotConnected {
-    fn from(error: HandshakeError) -> NotConnected {
-        NotConnected::Handshake(error)
     }
 }
 

@@ -9,8 +9,9 @@ use std::task::Poll;
 use onrush_engine::{Input, Instant};
 use onrush_tls::Transport;
 
-use crate::answer::{Answer, Lost, receive};
+use crate::answer::{Answer, receive};
 use crate::client::Client;
+use crate::failure::Lost;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
 use crate::requests::mix::Last;
 use crate::work::Work;

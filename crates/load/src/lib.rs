@@ -30,6 +30,7 @@ mod gate;
 
 mod answer;
 mod client;
+mod failure;
 mod record;
 mod rows;
 mod sending;

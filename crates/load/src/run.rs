@@ -11,6 +11,7 @@ use onrush_measure::second::{Second, Tally};
 
 use crate::client::{Client, End};
 use crate::error::Error;
+use crate::failure::Failure;
 use crate::figures::Figures;
 use crate::gate::Gate;
 use crate::history::History;
@@ -20,7 +21,7 @@ use crate::limits::{
 };
 use crate::plan::Plan;
 use crate::reach;
-use crate::record::{Failure, Record};
+use crate::record::Record;
 use crate::report::{Report, SecondRow};
 use crate::rows::{Reading, Row, Rows};
 use crate::seconds::{Measured, Seconds, Told};

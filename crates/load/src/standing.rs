@@ -9,9 +9,10 @@ use onrush_measure::second::Tally;
 use onrush_measure::units;
 
 use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
+use crate::failure::Failure;
 use crate::host::{HostTime, ThreadTime};
 use crate::plan::Plan;
-use crate::record::{Failure, TcpTotal};
+use crate::record::TcpTotal;
 use crate::times::Times;
 
 /// The mean response time; none without answers.

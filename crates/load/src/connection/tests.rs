@@ -14,11 +14,12 @@ use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Strea
 
 use super::run;
 use crate::client::Client;
+use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
-use crate::record::{Failure, Record};
+use crate::record::Record;
 use crate::run::{Message, run_core};
 
 const SEEDS: std::ops::Range<u64> = 0..20;

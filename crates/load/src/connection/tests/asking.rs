@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::{OK, Outcome, Reply, Then, play, reply};
+use crate::failure::Failure;
 use crate::limits::BATCH_BYTES_MAX;
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
 use crate::plan::Options;
-use crate::record::Failure;
 use crate::requests::{Asks, Body, Expect, Order, Request, Statuses};
 use crate::target::Target;
 

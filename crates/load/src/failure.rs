@@ -1,0 +1,192 @@
+//! What can go wrong with requests and connections, and what of it is counted as what.
+
+use onrush_engine::{Errno, Error, Kind, Op};
+use onrush_http::Refusal;
+use onrush_tls::HandshakeError;
+
+/// What can go wrong with a request or with making a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failure {
+    /// Nobody listens there.
+    ConnectRefused,
+    /// The connection was not made in time.
+    ConnectTimeout,
+    /// No local port was free: too many connections were closed shortly before.
+    ConnectNoPort,
+    /// The process or the system has no descriptors left.
+    ConnectNoDescriptor,
+    /// Any other failure to connect.
+    ConnectOther,
+    /// Connected, the two sides could not agree on how to speak TLS.
+    Handshake,
+    /// The peer ended the connection where an answer was due, without a word of it.
+    ClosedUnanswered,
+    /// The connection was reset where an answer was due, without a word of it.
+    ResetUnanswered,
+    /// The connection was reset within an answer.
+    Reset,
+    /// Nothing arrived for too long while an answer was due.
+    Timeout,
+    /// The peer ended the connection within an answer.
+    EarlyClose,
+    /// What arrived was no answer to the request.
+    Protocol,
+    /// An answer had another status than was expected.
+    UnexpectedStatus,
+    /// The body of an answer did not have what was expected.
+    UnexpectedBody,
+    /// Bytes came behind an answer that nobody had asked for.
+    UnexpectedBytes,
+    /// Anything else the kernel said.
+    Other,
+}
+
+impl Failure {
+    /// All kinds, in the order of reports.
+    pub(crate) const ALL: [Failure; 16] = [
+        Failure::ConnectRefused,
+        Failure::ConnectTimeout,
+        Failure::ConnectNoPort,
+        Failure::ConnectNoDescriptor,
+        Failure::ConnectOther,
+        Failure::Handshake,
+        Failure::ClosedUnanswered,
+        Failure::ResetUnanswered,
+        Failure::Reset,
+        Failure::Timeout,
+        Failure::EarlyClose,
+        Failure::Protocol,
+        Failure::UnexpectedStatus,
+        Failure::UnexpectedBody,
+        Failure::UnexpectedBytes,
+        Failure::Other,
+    ];
+
+    /// Its key in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Failure::ConnectRefused => "connect_refused",
+            Failure::ConnectTimeout => "connect_timeout",
+            Failure::ConnectNoPort => "connect_no_local_port",
+            Failure::ConnectNoDescriptor => "connect_no_descriptor",
+            Failure::ConnectOther => "connect_other",
+            Failure::Handshake => "tls_handshake",
+            Failure::ClosedUnanswered => "closed_before_answer",
+            Failure::ResetUnanswered => "reset_before_answer",
+            Failure::Reset => "reset",
+            Failure::Timeout => "timeout",
+            Failure::EarlyClose => "early_close",
+            Failure::Protocol => "protocol",
+            Failure::UnexpectedStatus => "unexpected_status",
+            Failure::UnexpectedBody => "unexpected_body",
+            Failure::UnexpectedBytes => "unexpected_bytes",
+            Failure::Other => "other",
+        }
+    }
+
+    /// What a failed connect(2) counts as.
+    pub(crate) fn of_connect(error: Error) -> Failure {
+        match error.kind {
+            // The same error as for want of a port means something else there.
+            _ if error.op == Op::Bind => Failure::ConnectOther,
+            Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::ConnectTimeout,
+            // A Unix socket that is not there is refused in other words.
+            Kind::Os(Errno::CONNREFUSED | Errno::NOENT) => Failure::ConnectRefused,
+            Kind::Os(Errno::ADDRNOTAVAIL) => Failure::ConnectNoPort,
+            Kind::Os(Errno::MFILE | Errno::NFILE) => Failure::ConnectNoDescriptor,
+            _ => Failure::ConnectOther,
+        }
+    }
+
+    /// What a connection that was not made counts as.
+    pub(crate) fn of_not_connected(error: &NotConnected) -> Failure {
+        match error {
+            NotConnected::Failed(error) => Failure::of_connect(*error),
+            NotConnected::Handshake(_) => Failure::Handshake,
+        }
+    }
+
+    /// What a failed send(2) or recv(2) counts as where nothing of the answer had come.
+    pub(crate) fn of_unanswered(error: Error) -> Failure {
+        match Failure::of_exchange(error) {
+            Failure::EarlyClose => Failure::ClosedUnanswered,
+            // The name of a reset behind the end of the stream (Linux, tcp_reset).
+            _ if error.kind == Kind::Os(Errno::PIPE) => Failure::ClosedUnanswered,
+            Failure::Reset => Failure::ResetUnanswered,
+            other => other,
+        }
+    }
+
+    /// What a failed send(2) or recv(2) counts as within an answer.
+    pub(crate) fn of_exchange(error: Error) -> Failure {
+        match error.kind {
+            Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::Timeout,
+            Kind::Truncated => Failure::EarlyClose,
+            Kind::Alert(_) | Kind::NoTls => Failure::Protocol,
+            _ if error.is_reset() => Failure::Reset,
+            _ => Failure::Other,
+        }
+    }
+}
+
+/// Why there is no connection.
+pub(crate) enum NotConnected {
+    Failed(Error),
+    Handshake(HandshakeError),
+}
+
+impl From<Error> for NotConnected {
+    fn from(error: Error) -> NotConnected {
+        NotConnected::Failed(error)
+    }
+}
+
+impl From<HandshakeError> for NotConnected {
+    fn from(error: HandshakeError) -> NotConnected {
+        NotConnected::Handshake(error)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lost {
+    /// Nothing was written: the peer had ended the kept-alive connection before.
+    Unwritten,
+    /// The kernel said no, or nothing came in time, before the answer's first byte.
+    Failed(Error),
+    /// The same within the answer.
+    Broken(Error),
+    /// The peer ended the connection before the answer's first byte.
+    Ended,
+    /// The peer ended the connection within the answer.
+    Cut,
+    /// Bytes came behind an answer that nobody had asked for; what is due was not written.
+    Unasked,
+    /// It is no answer to the request.
+    Refused(&'static str),
+}
+
+impl From<Error> for Lost {
+    fn from(error: Error) -> Lost {
+        Lost::Failed(error)
+    }
+}
+
+impl From<Refusal> for Lost {
+    fn from(refusal: Refusal) -> Lost {
+        Lost::Refused(refusal.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_failure_has_its_place_and_name() {
+        for (place, failure) in Failure::ALL.into_iter().enumerate() {
+            assert_eq!(failure as usize, place);
+            assert!(!failure.name().is_empty());
+        }
+    }
+}
