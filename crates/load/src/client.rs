@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::random::Random;
-use onrush_engine::{Address, Core, Errno, Error, Input, Instant, Kind, Op, Stream, TcpInfo};
+use onrush_engine::{Address, Core, Errno, Instant, Kind, Op, Stream, TcpInfo};
 use onrush_measure::second::Tally;
 use onrush_tls::{Connector, Transport};
 
-use crate::answer::{Answer, Heads};
 use crate::connection;
+use crate::connection::Received;
 use crate::dispatch::Dispatch;
 use crate::failure::{Failure, Lost, NotConnected};
 use crate::gate::Signal;
@@ -22,12 +22,11 @@ use crate::limits::{BATCH_BYTES_MAX, CONNECT_AHEAD, CONNECT_TIMEOUT, TCP_SAMPLES
 use crate::pace::arrivals::{Arrivals, Share};
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::{Connecting, Plan};
+use crate::protocol::Codec;
+use crate::protocol::request::{Last, RequestKind};
+use crate::protocol::response::Met;
 use crate::reach::Way;
 use crate::record::{Measured, Record, TcpTotal};
-use crate::requests::cookies::Jar;
-use crate::requests::expect::Met;
-use crate::requests::mix::{Last, Recipe};
-use crate::sending::Sending;
 use crate::standing::{Standing, Thread};
 use crate::stop::Budget;
 use crate::times::{Answered, Times};
@@ -44,12 +43,11 @@ pub(crate) struct Client {
     /// Requests taken at a time.
     turn: u64,
     per_connection: u64,
-    sending: Sending,
+    pub(crate) codec: Codec,
     source: Source,
     /// Which of the run's turns are the core's, and how many of them it has taken, where no arrival says so.
     share: Share,
     turns: Cell<u64>,
-    pub(crate) heads: Heads,
     pub(crate) record: RefCell<Record>,
     /// Connections that have work to do. At 0 the core stops.
     active: Cell<usize>,
@@ -77,8 +75,6 @@ pub(crate) struct Client {
     second: Cell<u32>,
     /// Answers of each connection.
     answers: Box<[Cell<u64>]>,
-    /// The cookies of the users whom the connections stand for; empty where none are kept.
-    jars: Box<[RefCell<Jar>]>,
     /// What TCP said last about the first few connections.
     samples: Box<[Cell<Option<TcpInfo>>]>,
     /// The thread's time at the beginning.
@@ -139,12 +135,11 @@ impl Client {
             connect_timeout: options.timeout.min(CONNECT_TIMEOUT),
             turn,
             per_connection,
-            sending: Sending::new(plan),
+            codec: plan.protocol.codec(connections, options.pipeline),
             share: plan.share_of(core.id()),
             turns: Cell::new(0),
             source: Source::new(plan, core.id(), connections, turn),
-            heads: Heads::new(plan.mix.keeps_cookies()),
-            record: RefCell::new(Record::of(plan.mix.recipes().len())),
+            record: RefCell::new(Record::of(plan.protocol.outcomes(), plan.protocol.kinds())),
             active: Cell::new(connections),
             opening: Cell::new(if is_before { connections } else { 0 }),
             opened: Signal::default(),
@@ -160,10 +155,6 @@ impl Client {
             missed: Cell::new(0),
             second: Cell::new(0),
             answers: vec![Cell::new(0); connections].into(),
-            jars: match plan.mix.keeps_cookies() {
-                true => vec![RefCell::default(); connections].into(),
-                false => Box::default(),
-            },
             samples: vec![Cell::new(None); connections.min(TCP_SAMPLES)].into(),
             time_before: Cell::default(),
             end: Cell::new(None),
@@ -577,27 +568,18 @@ impl Client {
     /// Queues the requests that are due.
     pub(crate) fn queue(&self, stream: &Transport, work: &mut Work, last: Last) {
         let due = (work.number, work.due);
-        let jar = self.jar_of(work).map(RefCell::borrow);
-        let bytes = self
-            .sending
-            .queue(&self.plan, stream, due, last, jar.as_deref());
-        work.queued(bytes);
-    }
-
-    /// The cookies of the connection, where they are kept.
-    pub(crate) fn jar_of(&self, work: &Work) -> Option<&RefCell<Jar>> {
-        self.jars.get(work.index as usize)
+        work.queued(self.codec.queue(stream, work.index, due, last));
     }
 
     /// Whether a request may have more bytes than its server takes before it answers.
     pub(crate) fn sends_much(&self) -> bool {
-        self.plan.mix.bytes_max() > BATCH_BYTES_MAX
+        self.plan.protocol.may_exceed(BATCH_BYTES_MAX)
     }
 
-    /// How the request was made that the next answer of `work` is one to.
-    pub(crate) fn recipe_of(&self, work: &Work) -> &Recipe {
-        let mix = &self.plan.mix;
-        &mix.recipes()[mix.choose(work.number)]
+    /// The kind of request `number` of the run.
+    fn kind_of(&self, number: u64) -> &RequestKind {
+        let protocol = &self.plan.protocol;
+        protocol.kind(protocol.kind_of(number))
     }
 
     /// The peer has one timeout from `now` on for its next bytes.
@@ -605,36 +587,39 @@ impl Client {
         stream.set_deadline(Some(now + self.timeout));
     }
 
-    /// Receives once, and moves `now` and the deadline on: also the one of the requests that are sent next.
-    pub(crate) async fn receive_more(
-        &self,
-        stream: &Transport,
-        input: &mut Input,
-        now: &mut Instant,
-    ) -> Result<usize, Error> {
-        let count = stream.recv(input).await?;
-        *now = self.core.now_exact();
-        self.extend_deadline(stream, *now);
+    /// So many bytes have come. Moves the deadline on, also the one of the requests that are sent next, and returns the
+    /// time of the receive.
+    pub(crate) fn received(&self, stream: &Transport, bytes: usize) -> Instant {
+        let now = self.core.now_exact();
+        self.extend_deadline(stream, now);
         if self.end.get().is_none() {
-            self.record.borrow_mut().tally.bytes += count as u64;
+            self.record.borrow_mut().tally.bytes += bytes as u64;
         }
-        Ok(count)
+        now
     }
 
     /// One of the requests of `work`, written at `written`, is answered.
-    pub(crate) fn answered(&self, work: &mut Work, answer: Answer, written: Instant, now: Instant) {
+    pub(crate) fn answered(
+        &self,
+        work: &mut Work,
+        received: Received,
+        written: Instant,
+        now: Instant,
+    ) {
         let (start, number) = (work.start, work.number);
-        let kind = self.plan.mix.choose(number);
+        let Received { response, .. } = received;
+        let protocol = &self.plan.protocol;
+        let kind = protocol.kind_of(number);
         work.number += 1;
         let (written_first, own) = work.sent_at(&self.core, written, now);
         let answered = Answered {
             send_lag: written_first.nanoseconds_since(start),
-            first_byte: answer.first_byte.nanoseconds_since(written_first),
+            first_byte: received.first_byte.nanoseconds_since(written_first),
             service: now.nanoseconds_since(written_first),
             response: now.nanoseconds_since(start),
             own,
         };
-        let is_skipped = answer.is_first && self.plan.options.skip_first;
+        let is_skipped = received.is_first && self.plan.options.skip_first;
         let measured = if start >= self.measured_from.get() && !is_skipped {
             Measured::Yes
         } else {
@@ -649,12 +634,12 @@ impl Client {
         self.last_answer.set(now);
         let answers = &self.answers[work.index as usize];
         answers.set(answers.get() + 1);
-        record.answered(answer.status, &answered, measured);
+        record.answered(response.outcome, &answered, measured);
         record.answered_kind(kind, answered.response, measured);
-        if answer.met != Met::Yes {
-            let name = &self.plan.mix.recipes()[kind].name;
-            record.unexpected(kind, answer.met, || {
-                format!("status {} for {name}", answer.status)
+        if response.met != Met::Yes {
+            record.unexpected(kind, response.met, || {
+                let what = protocol.outcomes().phrase(response.outcome);
+                format!("{what} for {}", protocol.kind(kind).name)
             });
         }
     }
@@ -721,7 +706,7 @@ impl Client {
     }
 
     /// Whether what is due may be sent again after `end`: the server cannot have read it, and nothing changes if it is
-    /// done twice (RFC 9110 9.2.2).
+    /// done twice.
     fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), Lost>) -> bool {
         let is_unread = match end {
             // What was pipelined behind an answer with `Connection: close` has not been looked at (RFC 9112 9.6).
@@ -739,9 +724,8 @@ impl Client {
                 Lost::Unwritten | Lost::Unasked | Lost::Broken(_) | Lost::Cut | Lost::Refused(_),
             ) => false,
         };
-        let mix = &self.plan.mix;
         let mut numbers = work.number..work.number + work.due;
-        is_unread && numbers.all(|number| mix.recipes()[mix.choose(number)].is_idempotent())
+        is_unread && numbers.all(|number| self.kind_of(number).is_repeatable)
     }
 
     /// A connection could not be made.

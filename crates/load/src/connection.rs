@@ -9,12 +9,32 @@ use std::task::Poll;
 use onrush_engine::{Input, Instant};
 use onrush_tls::Transport;
 
-use crate::answer::{Answer, receive};
 use crate::client::Client;
 use crate::failure::Lost;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
-use crate::requests::mix::Last;
+use crate::protocol::request::Last;
+use crate::protocol::response::{Response, Stage, Step};
 use crate::work::Work;
+
+/// A response that has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) response: Response,
+    /// When it was known what it says.
+    pub(crate) first_byte: Instant,
+    /// Whether it is its connection's first.
+    pub(crate) is_first: bool,
+}
+
+impl Received {
+    fn new(response: Response, first_byte: Instant) -> Received {
+        Received {
+            response,
+            first_byte,
+            is_first: false,
+        }
+    }
+}
 
 /// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
 /// nothing left to send.
@@ -95,19 +115,19 @@ fn exchange(
             }
             let mut written = None;
             while work.due > 0 {
-                let mut answer = match first.take() {
-                    Some(answer) => *answer,
+                let mut received = match first.take() {
+                    Some(received) => *received,
                     None => receive(client, stream, &mut input, work, &mut now).await?,
                 };
-                answer.is_first = *answered == 0;
+                received.is_first = *answered == 0;
                 *answered += 1;
                 work.begins(true);
                 let written = *written.get_or_insert_with(|| {
                     let known = stream.written();
                     known.unwrap_or(work.start())
                 });
-                client.answered(work, answer, written, now);
-                if !answer.keep_alive {
+                client.answered(work, received, written, now);
+                if !received.response.keep_alive {
                     return Ok(());
                 }
             }
@@ -133,17 +153,60 @@ async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
     }
 }
 
-/// Sends what is queued and takes the first answer, at the same time: a server may answer while a large body still
-/// arrives, and take no more of it before its answer is read.
+/// Takes one whole response from `stream`, to the first request of `work`. `now` is the time of the last receive, here
+/// and afterwards: the response was complete then, whatever else waits in `input`.
+fn receive(
+    client: &Client,
+    stream: &Transport,
+    input: &mut Input,
+    work: &Work,
+    now: &mut Instant,
+) -> impl Future<Output = Result<Received, Lost>> {
+    // Made out here, so that the future has no room for `work`.
+    let mut incoming = client.codec.incoming(work.index, work.number);
+    async move {
+        let mut has_begun = false;
+        let mut first_byte = Instant::default();
+        loop {
+            has_begun |= !input.is_empty();
+            let (bytes, step) = incoming.step(input.bytes());
+            input.consume(bytes);
+            if first_byte == Instant::default() && step != Step::Partial(Stage::Head) {
+                first_byte = *now;
+            }
+            match step {
+                Step::Done(response) => return Ok(Received::new(response, first_byte)),
+                Step::Refused(reason) => return Err(Lost::Refused(reason)),
+                Step::Partial(_) => {}
+            }
+            match stream.recv(input).await {
+                Ok(0) => {
+                    *now = client.received(stream, 0);
+                    return match incoming.end() {
+                        Some(response) => Ok(Received::new(response, first_byte)),
+                        None if has_begun => Err(Lost::Cut),
+                        None => Err(Lost::Ended),
+                    };
+                }
+                Ok(count) => *now = client.received(stream, count),
+                Err(error) if has_begun => return Err(Lost::Broken(error)),
+                Err(error) => return Err(Lost::Failed(error)),
+            }
+        }
+    }
+}
+
+/// Sends what is queued and takes the first response, at the same time: a server may respond while a large body still
+/// arrives, and take no more of it before its response is read.
 async fn send_and_receive(
     client: &Client,
     stream: &Transport,
     input: &mut Input,
     work: &mut Work,
     now: &mut Instant,
-) -> Result<Answer, Lost> {
+) -> Result<Received, Lost> {
     let mut sent = None;
-    let answer = {
+    let received = {
         let mut sending = pin!(stream.flush());
         let mut receiving = pin!(receive(client, stream, input, work, now));
         poll_fn(|context| {
@@ -156,20 +219,20 @@ async fn send_and_receive(
         })
         .await
     };
-    let mut answer = match (answer, sent) {
-        (Ok(answer), _) => answer,
-        // Why there is no answer is more likely that the request did not get through than the other way round.
+    let mut received = match (received, sent) {
+        (Ok(received), _) => received,
+        // Why there is no response is more likely that the request did not get through than the other way round.
         (Err(_), Some(Err(error))) => return Err(error.into()),
         (Err(lost), _) => return Err(lost),
     };
-    if answer.keep_alive {
+    if received.response.keep_alive {
         let sent = match sent {
             Some(sent) => sent,
             None => stream.flush().await,
         };
-        answer.keep_alive = sent.is_ok();
+        received.response.keep_alive = sent.is_ok();
     }
-    Ok(answer)
+    Ok(received)
 }
 
 #[cfg(test)]

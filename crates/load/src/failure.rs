@@ -1,7 +1,6 @@
 //! What can go wrong with requests and connections, and what of it is counted as what.
 
 use onrush_engine::{Errno, Error, Kind, Op};
-use onrush_http::Refusal;
 use onrush_tls::HandshakeError;
 
 /// What can go wrong with a request or with making a connection.
@@ -169,12 +168,6 @@ pub(crate) enum Lost {
 impl From<Error> for Lost {
     fn from(error: Error) -> Lost {
         Lost::Failed(error)
-    }
-}
-
-impl From<Refusal> for Lost {
-    fn from(refusal: Refusal) -> Lost {
-        Lost::Refused(refusal.reason)
     }
 }
 

@@ -107,8 +107,8 @@ pub struct Figures {
     pub resent: u64,
     /// Requests that were due and never sent.
     pub missed: u64,
-    /// Answers by status; of a run under way only by class, each as its first status: 200 for 2xx.
-    pub statuses: BTreeMap<u16, u64>,
+    /// Answers by status; of a run under way only by class, such as `2xx`.
+    pub statuses: BTreeMap<String, u64>,
     /// Answers per second.
     pub rps: f64,
 }

@@ -308,7 +308,7 @@ fn counts(body: &mut String, report: &Report) {
     let statuses = report
         .statuses
         .iter()
-        .map(|(status, count)| (status.to_string(), *count));
+        .map(|(status, count)| (status.clone(), *count));
     let errors = report
         .errors_by_kind
         .iter()
@@ -421,7 +421,7 @@ mod tests {
             requests: 20_000,
             errors: 27,
             errors_by_kind: [("reset".to_owned(), 27), ("other".to_owned(), 0)].into(),
-            statuses: [(200, 19_220), (503, 780)].into(),
+            statuses: [("200".to_owned(), 19_220), ("503".to_owned(), 780)].into(),
             duration_s: 60.0,
             rps: 333.3,
             latency_us: Latency::of(times.of(Kind::Response)),

@@ -28,12 +28,12 @@ mod connection;
 mod dispatch;
 mod gate;
 
-mod answer;
+mod protocol;
+
 mod client;
 mod failure;
 mod record;
 mod rows;
-mod sending;
 mod silence;
 mod standing;
 mod work;

@@ -353,14 +353,13 @@ fn draw_counts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
 }
 
 fn draw_statuses(frame: &mut Frame<'_>, area: Rect, live: &Live) {
-    let status = |(status, count): (&u16, &u64)| {
-        let colour = match status / 100 {
-            2 => Color::Green,
-            4 | 5 => Color::Red,
+    let status = |(class, count): (&String, &u64)| {
+        let colour = match &**class {
+            "2xx" => Color::Green,
+            "4xx" | "5xx" => Color::Red,
             _ => Color::Reset,
         };
-        Row::new([format!("{}xx", status / 100), units::count(*count)])
-            .style(Style::new().fg(colour))
+        Row::new([class.clone(), units::count(*count)]).style(Style::new().fg(colour))
     };
     let error = |(kind, count): (&String, &u64)| {
         Row::new([kind.replace('_', " "), units::count(*count)]).style(Style::new().fg(Color::Red))
@@ -422,7 +421,7 @@ mod tests {
             }
             live.figures.times.of_mut(Kind::SendLag).record(2_000);
         }
-        live.figures.statuses = [(200, 29_000), (503, 1_000)].into();
+        live.figures.statuses = [("2xx".to_owned(), 29_000), ("5xx".to_owned(), 1_000)].into();
         live.figures.errors = 12;
         live.errors_by_kind = [("reset".to_owned(), 12), ("timeout".to_owned(), 0)].into();
         live.waiting = 345;

@@ -222,7 +222,7 @@ fn add_counts(sum: &mut Report, more: &Report) {
         *sum.errors_by_kind.entry(kind.clone()).or_default() += count;
     }
     for (status, count) in &more.statuses {
-        *sum.statuses.entry(*status).or_default() += count;
+        *sum.statuses.entry(status.clone()).or_default() += count;
     }
     sum.cores.extend_from_slice(&more.cores);
 }
@@ -532,7 +532,7 @@ mod tests {
             measured_s: requests as f64 / 100.0,
             rps: 100.0,
             bytes_per_s: 500.0,
-            statuses: [(200, requests)].into(),
+            statuses: [("200".to_owned(), requests)].into(),
             errors_by_kind: [("reset".to_owned(), 2)].into(),
             latency_us: Latency::of(times.of(Kind::Response)),
             cpu_us_per_request: Some(4.0),

@@ -1,5 +1,6 @@
 //! From what the user asked for to what the cores do: checked, divided and rendered once, before anything starts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::{Instant, Io};
@@ -13,8 +14,10 @@ use crate::limits::{
 };
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
+use crate::protocol::Protocol;
+use crate::protocol::request::RequestKind;
 use crate::reach::Reach;
-use crate::requests::mix::{Last, Mix, Recipe};
+use crate::requests::mix::Mix;
 use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
 use crate::target::{Scheme, Target};
@@ -168,13 +171,13 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) options: Options,
-    pub(crate) mix: Mix,
+    pub(crate) protocol: Protocol,
     /// For `https://`.
     pub(crate) connector: Option<Connector>,
 }
 
 impl Plan {
-    /// Checks `options` and renders the request.
+    /// Checks `options` and makes the requests ready.
     ///
     /// # Errors
     /// [`Error::Invalid`] with the reason and what would work.
@@ -184,13 +187,10 @@ impl Plan {
         let plan = Plan {
             connector: connector(&options).map_err(Error::Invalid)?,
             options,
-            mix,
+            protocol: Protocol::Http1(Arc::new(mix)),
         };
         let options = &plan.options;
-        let bytes = match plan.mix.is_one() {
-            true => plan.request(Last::No).len(),
-            false => plan.mix.bytes_max(),
-        };
+        let bytes = plan.protocol.request_bytes();
         if options.pipeline > 1 && bytes as u64 * options.pipeline > BATCH_BYTES_MAX as u64 {
             let most = (BATCH_BYTES_MAX / bytes).max(1);
             return Err(Error::Invalid(format!(
@@ -204,7 +204,7 @@ impl Plan {
     /// The URL, and that there are others.
     pub(crate) fn target(&self) -> String {
         let url = &self.options.target.url;
-        match self.mix.recipes().len() {
+        match self.protocol.kinds() {
             1 => url.clone(),
             kinds => format!("{url} ({} requests)", units::count(kinds as u64)),
         }
@@ -212,7 +212,7 @@ impl Plan {
 
     /// The method of all requests, or that they have several.
     pub(crate) fn method(&self) -> &str {
-        let mut methods = self.mix.recipes().iter().map(Recipe::method_name);
+        let mut methods = self.kinds().map(RequestKind::method);
         let first = methods.next().unwrap_or_default();
         match methods.all(|method| method == first) {
             true => first,
@@ -220,12 +220,9 @@ impl Plan {
         }
     }
 
-    /// The first request of the run.
-    pub(crate) fn request(&self, last: Last) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let body = self.mix.write(0, last, None, &mut bytes);
-        bytes.extend_from_slice(body.map_or(&[][..], |body| body));
-        bytes
+    /// The kinds of requests.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &RequestKind> {
+        (0..self.protocol.kinds()).map(|place| self.protocol.kind(place))
     }
 
     /// How many connections this generator makes.
@@ -421,6 +418,7 @@ fn mix(options: &Options) -> Result<Mix, String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::protocol::request::Last;
     use std::num::NonZeroU64;
 
     /// One connection that asks `url` for one answer; tests change what they are about.
@@ -437,7 +435,8 @@ pub(crate) mod tests {
     fn request(change: impl FnOnce(&mut Options)) -> String {
         let mut options = options("http://a:81/b?c");
         change(&mut options);
-        String::from_utf8(Plan::new(options).unwrap().request(Last::No)).unwrap()
+        Plan::new(options.clone()).unwrap();
+        String::from_utf8(mix(&options).unwrap().request(Last::No)).unwrap()
     }
 
     #[track_caller]
@@ -467,9 +466,9 @@ pub(crate) mod tests {
 
     #[test]
     fn the_last_request_of_a_connection_asks_for_its_close() {
-        let plan = Plan::new(options("http://a/")).unwrap();
+        let mix = mix(&options("http://a/")).unwrap();
         assert_eq!(
-            plan.request(Last::Yes),
+            mix.request(Last::Yes),
             b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
         );
     }

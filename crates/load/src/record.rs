@@ -10,13 +10,9 @@ use onrush_tls::{Info, Version};
 
 use crate::failure::{Failure, NotConnected};
 use crate::limits::KINDS_SHOWN_MAX;
-use crate::requests::expect::Met;
+use crate::protocol::response::{Met, Outcome, Outcomes};
 use crate::times::{Answered, Times};
 use crate::unanswered::Unanswered;
-
-/// The lowest and the number of statuses that an answer can have: three digits (RFC 9112 4).
-const STATUS_MIN: u16 = 100;
-const STATUSES: usize = 900;
 
 /// The counters of one core, or the sum over several.
 #[derive(Debug)]
@@ -40,8 +36,9 @@ pub(crate) struct Record {
     pub(crate) connections_max: u64,
     /// What TCP counted on the connections that were looked at; `None` before the first.
     pub(crate) tcp: Option<TcpTotal>,
-    /// Answers by status, from [`STATUS_MIN`] on.
-    statuses: Box<[u64]>,
+    /// What they can say, and how often each was said.
+    outcomes: &'static Outcomes,
+    said: Box<[u64]>,
     /// In the order of [`Failure::ALL`]. Invariant: their sum is `tally.errors`.
     failures: [u64; Failure::ALL.len()],
     /// Connections that were made.
@@ -71,13 +68,13 @@ pub(crate) struct KindRecord {
 }
 
 impl Record {
-    /// For a run with one kind of request.
-    pub(crate) fn new() -> Record {
-        Record::of(1)
+    /// For a run with one kind of request, whose answers can be these.
+    pub(crate) fn new(outcomes: &'static Outcomes) -> Record {
+        Record::of(outcomes, 1)
     }
 
     /// For a run with so many kinds of requests.
-    pub(crate) fn of(kinds: usize) -> Record {
+    pub(crate) fn of(outcomes: &'static Outcomes, kinds: usize) -> Record {
         let shown = if (2..=KINDS_SHOWN_MAX).contains(&kinds) {
             kinds
         } else {
@@ -93,7 +90,8 @@ impl Record {
             unanswered: Unanswered::default(),
             connections_max: 0,
             tcp: None,
-            statuses: vec![0; STATUSES].into_boxed_slice(),
+            outcomes,
+            said: vec![0; outcomes.count.into()].into(),
             failures: [0; Failure::ALL.len()],
             established: 0,
             resent: 0,
@@ -107,7 +105,7 @@ impl Record {
 
     /// An answer came.
     #[inline]
-    pub(crate) fn answered(&mut self, status: u16, answered: &Answered, measured: Measured) {
+    pub(crate) fn answered(&mut self, outcome: Outcome, answered: &Answered, measured: Measured) {
         let tally = &mut self.tally;
         tally.requests += 1;
         tally.first_bytes += 1;
@@ -115,10 +113,10 @@ impl Record {
         tally.last_bytes += 1;
         tally.last_byte_sum_ns += answered.response;
         tally.send_lag_sum_ns += answered.send_lag;
-        if let Some(class) = tally.statuses.get_mut(usize::from(status / 100) - 1) {
+        if let Some(class) = tally.statuses.get_mut(usize::from(outcome.class)) {
             *class += 1;
         }
-        self.statuses[usize::from(status - STATUS_MIN)] += 1;
+        self.said[usize::from(outcome.number)] += 1;
         match measured {
             Measured::Yes => self.times.answered(answered),
             Measured::No => self.unmeasured += 1,
@@ -149,7 +147,7 @@ impl Record {
     pub(crate) fn unexpected(&mut self, kind: usize, met: Met, what: impl FnOnce() -> String) {
         let failure = match met {
             Met::Yes => return,
-            Met::OtherStatus => Failure::UnexpectedStatus,
+            Met::OtherOutcome => Failure::UnexpectedStatus,
             Met::OtherBody => Failure::UnexpectedBody,
         };
         self.count(failure, 1);
@@ -237,11 +235,17 @@ impl Record {
         self.failures
     }
 
-    /// Answers by status, those that occurred.
-    pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        (STATUS_MIN..)
-            .zip(self.statuses.iter().copied())
-            .filter(|(_, count)| *count > 0)
+    /// Answers by what they say, with its name; that which was said.
+    pub(crate) fn said(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        let named = (0..).zip(&self.said).filter(|(_, count)| **count > 0);
+        named.map(|(number, count)| ((self.outcomes.name)(number), *count))
+    }
+
+    /// Answers of a server that did not do what it was asked for.
+    pub(crate) fn refusals(&self) -> u64 {
+        let refusals = (0..).zip(&self.said);
+        let refusals = refusals.filter(|(number, _)| (self.outcomes.is_refusal)(*number));
+        refusals.map(|(_, count)| count).sum()
     }
 
     /// Adds what another core has counted.
@@ -257,8 +261,8 @@ impl Record {
         if let Some(other) = other.tcp {
             *self.tcp.get_or_insert_default() += other;
         }
-        let counters = self.statuses.iter_mut().chain(&mut self.failures);
-        let others = other.statuses.iter().chain(&other.failures);
+        let counters = self.said.iter_mut().chain(&mut self.failures);
+        let others = other.said.iter().chain(&other.failures);
         counters.zip(others).for_each(|(sum, more)| *sum += more);
         self.established += other.established;
         self.resent += other.resent;
@@ -343,6 +347,14 @@ impl Handshakes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::http1::OUTCOMES;
+
+    fn status(status: u16) -> Outcome {
+        Outcome {
+            number: status - 100,
+            class: (status / 100 - 1) as u8,
+        }
+    }
 
     const ANSWERED: Answered = Answered {
         send_lag: 1,
@@ -354,9 +366,9 @@ mod tests {
 
     #[test]
     fn answers_and_failures_add_up_to_finished_requests() {
-        let mut record = Record::new();
-        record.answered(200, &ANSWERED, Measured::Yes);
-        record.answered(404, &ANSWERED, Measured::No);
+        let mut record = Record::new(&OUTCOMES);
+        record.answered(status(200), &ANSWERED, Measured::Yes);
+        record.answered(status(404), &ANSWERED, Measured::No);
         record.failed(Failure::Reset, 3);
         record.count(Failure::ConnectRefused, 2);
         assert_eq!((record.tally.requests, record.answers()), (5, 2));
@@ -364,15 +376,18 @@ mod tests {
         assert_eq!(record.tally.first_byte_sum_ns, 20);
         assert_eq!((record.times.response.count(), record.unmeasured), (1, 1));
         assert_eq!(record.connect_failures(), 2);
-        assert_eq!(record.statuses().collect::<Vec<_>>(), [(200, 1), (404, 1)]);
+        let said = [("200".to_owned(), 1), ("404".to_owned(), 1)];
+        assert_eq!(record.said().collect::<Vec<_>>(), said);
+        assert_eq!(record.refusals(), 1);
+        assert_eq!(record.tally.statuses, [0, 1, 0, 1, 0]);
     }
 
     #[test]
     fn merged_records_are_their_sum() {
-        let mut sum = Record::new();
+        let mut sum = Record::new(&OUTCOMES);
         for _ in 0..2 {
-            let mut record = Record::new();
-            record.answered(999, &ANSWERED, Measured::Yes);
+            let mut record = Record::new(&OUTCOMES);
+            record.answered(status(999), &ANSWERED, Measured::Yes);
             record.failed(Failure::Other, 1);
             record.resent = 4;
             record.established = 2;
@@ -382,6 +397,7 @@ mod tests {
         assert_eq!(sum.established, 4);
         assert!(sum.times.is_consistent(2));
         assert_eq!(sum.failures_of(Failure::Other), 2);
-        assert_eq!(sum.statuses().collect::<Vec<_>>(), [(999, 2)]);
+        assert_eq!(sum.said().collect::<Vec<_>>(), [("999".to_owned(), 2)]);
+        assert_eq!(sum.tally.statuses, [0; 5]);
     }
 }

@@ -65,7 +65,7 @@ pub struct Report {
     /// Bytes received per second.
     pub bytes_per_s: f64,
     /// Answers by status; their sum is `requests`.
-    pub statuses: BTreeMap<u16, u64>,
+    pub statuses: BTreeMap<String, u64>,
     /// From the intended start of a request to the last byte of its answer.
     pub latency_us: Latency,
     /// From the moment a request was written to the last byte of its answer.
@@ -429,7 +429,7 @@ pub struct SecondRow {
 impl Report {
     pub(crate) fn new(found: Found<'_>) -> Report {
         let Found { plan, outcomes, .. } = found;
-        let mut record = Record::new();
+        let mut record = Record::new(plan.protocol.outcomes());
         outcomes.iter().for_each(|core| record.merge(&core.record));
         let elapsed = outcomes.iter().map(|core| core.end.elapsed).max();
         let elapsed = elapsed.unwrap_or_default();
@@ -462,7 +462,7 @@ impl Report {
             bytes,
             bytes_per_s: per_second(bytes - window.before.bytes, window.time),
             measured_s: rounded(window.time.as_secs_f64()),
-            statuses: record.statuses().collect(),
+            statuses: record.said().collect(),
             latency_us: Latency::bounded(&times.response, &record.unanswered.response)
                 .by_blocks(&times.response, &blocks.response),
             service_us: Latency::bounded(&times.service, &record.unanswered.service)
@@ -701,10 +701,13 @@ impl Latency {
 }
 
 fn by_request(plan: &Plan, record: &Record) -> Vec<RequestRow> {
-    let recipes = plan.mix.recipes().iter();
-    let rows = recipes.zip(&record.kinds).map(|(recipe, kind)| {
-        let name = recipe.name.clone();
-        RequestRow::new(name, kind.answers, kind.unexpected, &kind.response)
+    let rows = plan.kinds().zip(&record.kinds).map(|(of, kind)| {
+        RequestRow::new(
+            of.name.clone(),
+            kind.answers,
+            kind.unexpected,
+            &kind.response,
+        )
     });
     rows.collect()
 }
@@ -918,7 +921,8 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
         warnings.push(format!("not all connections could be made: {error}"));
     }
     if let Some(reason) = record.protocol_error {
-        warnings.push(format!("some answers were not HTTP/1.1: {reason}"));
+        let name = plan.protocol.name();
+        warnings.push(format!("some answers were not {name}: {reason}"));
     }
     if let Some(first) = &record.unexpected {
         warnings.push(format!(
@@ -937,12 +941,13 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
             report.options.timeout_s,
         ));
     }
-    let refusals: u64 = report.statuses.range(400..).map(|(_, count)| count).sum();
+    let refusals = record.refusals();
     if refusals > 0 {
         warnings.push(format!(
-            "{} of {} had a status of 400 or above",
+            "{} of {} {}",
             units::count(refusals),
             plural(report.requests, "answer"),
+            plan.protocol.outcomes().refusals,
         ));
     }
     if let Some(reason) = &report.stopped_because {

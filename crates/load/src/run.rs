@@ -305,7 +305,8 @@ impl Moment<'_> {
 
     /// What conditions are about, so far.
     pub fn figures(&self) -> Figures {
-        let statuses = (1_u16..).map(|class| class * 100).zip(self.statuses);
+        let classes = self.view.plan.protocol.outcomes().classes;
+        let statuses = classes.map(str::to_owned).into_iter().zip(self.statuses);
         let standing = self.view.standing;
         Figures {
             times: self.times.clone(),
@@ -423,7 +424,7 @@ pub(crate) fn run_core(
     client.unanswered(&mut unanswered);
     let _ = messages.send(Message::Ended(core.id(), client.read(), unanswered));
     client.give_up();
-    let mut record = client.record.replace(Record::new());
+    let mut record = client.record.replace(Record::new(plan.protocol.outcomes()));
     client.samples().for_each(|info| record.add_tcp(info));
     Outcome {
         record,

@@ -76,7 +76,7 @@ fn a_run_counts_exactly_and_prints_only_percentiles_its_count_supports() {
     ] {
         let report = run(options(&url, count));
         assert_eq!((report.requests, report.errors), (count, 0));
-        assert_eq!(report.statuses, BTreeMap::from([(200, count)]));
+        assert_eq!(report.statuses, BTreeMap::from([("200".to_owned(), count)]));
         assert_eq!(report.bytes, count * ANSWER.len() as u64);
         assert_eq!(report.connections, 4);
         let keys: Vec<&str> = report

@@ -2,6 +2,7 @@
 //! simulated cores with many seeds.
 
 mod asking;
+mod lines;
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
@@ -86,7 +87,7 @@ impl Outcome {
         let measured = record.answers() - record.unmeasured;
         let late = record.late - record.late_unmeasured;
         assert_eq!(record.times.response.count(), measured + late);
-        let statuses: u64 = record.statuses().map(|(_, count)| count).sum();
+        let statuses: u64 = record.said().map(|(_, count)| count).sum();
         assert_eq!(statuses, record.answers());
         assert!(record.tally.requests <= record.answers() + failed);
         assert!(record.established + record.connect_failures() <= record.tally.connections);
@@ -306,8 +307,8 @@ fn pipelined_requests_are_answered_one_by_one_and_counted_exactly() {
         |outcome| {
             outcome.has_answers(100);
             assert_eq!(outcome.seen, 100);
-            let statuses: Vec<_> = outcome.record.statuses().collect();
-            assert_eq!(statuses, [(200, 50), (204, 50)]);
+            let statuses: Vec<_> = outcome.record.said().collect();
+            assert_eq!(statuses, [("200".to_owned(), 50), ("204".to_owned(), 50)]);
         },
     );
 }

@@ -188,7 +188,8 @@ impl Text {
                 "  Socket errors: connect {connect}, read {read}, write 0, timeout {timeout}"
             );
         }
-        let refusals: u64 = report.statuses.range(400..).map(|(_, count)| count).sum();
+        let refusals = report.statuses.range("400".to_owned()..);
+        let refusals: u64 = refusals.map(|(_, count)| count).sum();
         if refusals > 0 {
             let _ = writeln!(text, "  Non-2xx or 3xx responses: {refusals}");
         }
@@ -571,7 +572,9 @@ Transfer/sec:     19.63MB
             .map(|(kind, count)| (kind.to_owned(), count))
             .into(),
             resent: 16,
-            statuses: [(200, 5), (399, 1), (404, 2), (500, 3)].into(),
+            statuses: [("200", 5), ("399", 1), ("404", 2), ("500", 3)]
+                .map(|(status, count)| (status.to_owned(), count))
+                .into(),
             ..Report::default()
         };
         for ms in [1, 1999, 2100, 60_000] {

@@ -5,22 +5,13 @@ use onrush_http::body::BodyReader;
 use onrush_http::{Limits, Refusal};
 
 use super::{Expect, Statuses};
+use crate::protocol::response::Met;
 
 /// What an answer must be like, made ready.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     statuses: Box<[Statuses]>,
     body: Option<Finder<'static>>,
-}
-
-/// Whether an answer was as expected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Met {
-    Yes,
-    /// It has another status.
-    OtherStatus,
-    /// Its body does not have what it should.
-    OtherBody,
 }
 
 impl Expected {
@@ -40,7 +31,7 @@ impl Expected {
     pub(crate) fn judge(&self, status: u16, body: Option<&Search<'_>>) -> Met {
         let is_one = |of: &Statuses| (of.from..=of.to).contains(&status);
         if !self.statuses.is_empty() && !self.statuses.iter().any(is_one) {
-            return Met::OtherStatus;
+            return Met::OtherOutcome;
         }
         match body {
             Some(search) if !search.is_found => Met::OtherBody,
@@ -122,8 +113,8 @@ mod tests {
         for (status, met) in [
             (204, Met::Yes),
             (302, Met::Yes),
-            (200, Met::OtherStatus),
-            (404, Met::OtherStatus),
+            (200, Met::OtherOutcome),
+            (404, Met::OtherOutcome),
         ] {
             assert_eq!(expected.judge(status, None), met, "{status}");
         }

@@ -11,6 +11,7 @@ use super::expect::Expected;
 use super::template::{Template, Values};
 use super::{Asks, Body, Order, Request};
 use crate::limits::{BODY_BYTES_MAX, BODY_COPIED_MAX, REQUEST_BYTES_MAX};
+use crate::protocol::request::{Last, RequestKind};
 
 /// All requests of a run.
 #[derive(Debug)]
@@ -22,35 +23,20 @@ pub(crate) struct Mix {
     data: Option<Data>,
     cookies: bool,
     seed: u64,
-    /// Bytes of the longest request.
+    /// Bytes that no request has more of.
     bytes_max: usize,
 }
 
 /// How one kind of request is made.
 #[derive(Debug)]
 pub(crate) struct Recipe {
-    /// For people: its method and path, as they were written.
-    pub(crate) name: String,
+    /// Its method and path, as they were written.
+    pub(crate) kind: RequestKind,
     pub(crate) method: Method,
     /// The request line and the fields, without the empty line.
     head: Template,
     content: Content,
     pub(crate) expected: Option<Expected>,
-}
-
-impl Recipe {
-    /// Whether doing it twice is as good as doing it once, by its method (RFC 9110 9.2.2).
-    pub(crate) fn is_idempotent(&self) -> bool {
-        match self.method {
-            Method::Get
-            | Method::Head
-            | Method::Put
-            | Method::Delete
-            | Method::Options
-            | Method::Trace => true,
-            Method::Post | Method::Connect | Method::Patch | Method::Other => false,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -62,13 +48,6 @@ enum Content {
     Written(Template),
     /// Bytes too many to be copied into each request.
     Large(Arc<[u8]>),
-}
-
-/// Whether the request asks for the connection to be closed behind it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Last {
-    Yes,
-    No,
 }
 
 impl Mix {
@@ -181,7 +160,23 @@ impl Mix {
         None
     }
 
-    /// Bytes of the longest request.
+    /// Request 0 of the run.
+    pub(crate) fn request(&self, last: Last) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let body = self.write(0, last, None, &mut bytes);
+        bytes.extend_from_slice(body.map_or(&[][..], |body| body));
+        bytes
+    }
+
+    /// Bytes of the longest request, and more where they are not all the same.
+    pub(crate) fn request_bytes(&self) -> usize {
+        match self.is_one() {
+            true => self.request(Last::No).len(),
+            false => self.bytes_max,
+        }
+    }
+
+    /// Bytes that no request has more of.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }
@@ -233,18 +228,17 @@ impl Recipe {
                 "the request is too long: expected {REQUEST_BYTES_MAX} bytes at most before its body"
             ));
         }
+        let method = Method::of(&request.method);
         Ok(Recipe {
-            name: format!("{} {}", request.method, request.path),
-            method: Method::of(&request.method),
+            kind: RequestKind {
+                name: format!("{} {}", request.method, request.path),
+                is_repeatable: is_idempotent(method),
+            },
+            method,
             head,
             content: content(request, has(&fields, "content-length"), data)?,
             expected: Expected::new(&request.expect),
         })
-    }
-
-    pub(crate) fn method_name(&self) -> &str {
-        let (method, _) = self.name.split_once(' ').unwrap_or_default();
-        method
     }
 
     fn is_fixed(&self) -> bool {
@@ -263,6 +257,19 @@ impl Recipe {
             Content::Large(bytes) => bytes.len(),
         };
         self.head.bytes_max(data) + END_BYTES_MAX + content
+    }
+}
+
+/// Whether doing it twice is as good as doing it once (RFC 9110 9.2.2).
+fn is_idempotent(method: Method) -> bool {
+    match method {
+        Method::Get
+        | Method::Head
+        | Method::Put
+        | Method::Delete
+        | Method::Options
+        | Method::Trace => true,
+        Method::Post | Method::Connect | Method::Patch | Method::Other => false,
     }
 }
 

@@ -151,8 +151,8 @@ fn cookies_are_those_of_the_connection() {
         },
         |outcome| {
             outcome.has_answers(20);
-            let statuses: Vec<_> = outcome.record.statuses().collect();
-            assert_eq!(statuses, [(200, 20)]);
+            let statuses: Vec<_> = outcome.record.said().collect();
+            assert_eq!(statuses, [("200".to_owned(), 20)]);
         },
     );
 }
@@ -244,7 +244,7 @@ fn a_server_that_refuses_a_body_before_it_is_there_has_answered() {
             let record = &outcome.record;
             let lost: u64 = outcome.failures().iter().map(|(_, count)| count).sum();
             assert_eq!(record.answers() + lost, 6);
-            assert!(record.statuses().all(|(status, _)| status == 413));
+            assert!(record.said().all(|(status, _)| status == "413"));
         },
     );
 }

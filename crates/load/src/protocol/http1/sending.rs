@@ -8,12 +8,12 @@ use std::sync::Arc;
 use onrush_engine::{Core, Part};
 use onrush_tls::Transport;
 
-use crate::plan::Plan;
+use crate::protocol::request::Last;
 use crate::requests::cookies::Jar;
-use crate::requests::mix::Last;
+use crate::requests::mix::Mix;
 
 /// What a core needs to send requests.
-pub(crate) enum Sending {
+pub(super) enum Sending {
     /// They are all the same.
     Same {
         /// As many as are pipelined, one behind the other.
@@ -28,7 +28,7 @@ pub(crate) enum Sending {
 }
 
 /// Memory for requests that are written one by one.
-pub(crate) struct Each {
+pub(super) struct Each {
     /// One request.
     text: RefCell<Vec<u8>>,
     /// Bodies that are not copied, by their place in memory: each core has its own.
@@ -36,26 +36,27 @@ pub(crate) struct Each {
 }
 
 impl Sending {
-    pub(crate) fn new(plan: &Plan) -> Sending {
-        if !plan.mix.is_one() {
+    /// For up to `batch` requests at once.
+    pub(super) fn new(mix: &Mix, batch: u64) -> Sending {
+        if !mix.is_one() {
             return Sending::Each(Each {
                 text: RefCell::default(),
                 bodies: RefCell::default(),
             });
         }
-        let request = plan.request(Last::No);
+        let request = mix.request(Last::No);
         Sending::Same {
-            requests: request.repeat(plan.options.pipeline as usize).into(),
+            requests: request.repeat(batch as usize).into(),
             bytes: request.len(),
-            last: plan.request(Last::Yes).into(),
+            last: mix.request(Last::Yes).into(),
         }
     }
 
     /// Queues `count` requests from number `number` on; `last`: whether the connection ends behind them. Returns how many
     /// bytes that are.
-    pub(crate) fn queue(
+    pub(super) fn queue(
         &self,
-        plan: &Plan,
+        mix: &Mix,
         stream: &Transport,
         (number, count): (u64, u64),
         last: Last,
@@ -86,7 +87,7 @@ impl Sending {
                         Last::Yes if index + 1 == count => Last::Yes,
                         _ => Last::No,
                     };
-                    sum += each.queue(plan, stream, number + index, last, jar);
+                    sum += each.queue(mix, stream, number + index, last, jar);
                 }
                 sum
             }
@@ -97,7 +98,7 @@ impl Sending {
 impl Each {
     fn queue(
         &self,
-        plan: &Plan,
+        mix: &Mix,
         stream: &Transport,
         number: u64,
         last: Last,
@@ -105,7 +106,7 @@ impl Each {
     ) -> u64 {
         let mut text = self.text.borrow_mut();
         text.clear();
-        let body = plan.mix.write(number, last, jar, &mut text);
+        let body = mix.write(number, last, jar, &mut text);
         stream.queue(part(stream.core(), &text));
         let bytes = text.len() + body.map_or(0, |body| body.len());
         if let Some(body) = body {

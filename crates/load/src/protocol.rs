@@ -1,0 +1,172 @@
+//! What connections speak: a protocol writes request number `n` and steps over received bytes. When requests are sent,
+//! on which connections, and what is recorded of them is the same for all protocols and knows none of them.
+//!
+//! ```text
+//!  Protocol ── one per core ──> Codec ── number of a request ──> its bytes
+//!                                 └──── one per request ──> Incoming ── received bytes ──> Partial | Done | Refused
+//! ```
+
+pub(crate) mod http1;
+pub(crate) mod request;
+pub(crate) mod response;
+
+#[cfg(test)]
+pub(crate) mod lines;
+
+use std::sync::Arc;
+
+use onrush_tls::Transport;
+
+use crate::requests::mix::Mix;
+use request::{Last, RequestKind};
+use response::{Outcomes, Response, Step};
+
+/// What a run speaks, and the requests that it makes. The cores share it.
+#[derive(Clone, Debug)]
+pub(crate) enum Protocol {
+    Http1(Arc<Mix>),
+    #[cfg(test)]
+    Lines(lines::Lines),
+}
+
+impl Protocol {
+    /// Its name, for people.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Protocol::Http1(_) => "HTTP/1.1",
+            #[cfg(test)]
+            Protocol::Lines(_) => "lines",
+        }
+    }
+
+    /// All that responses can say.
+    pub(crate) fn outcomes(&self) -> &'static Outcomes {
+        match self {
+            Protocol::Http1(_) => &http1::OUTCOMES,
+            #[cfg(test)]
+            Protocol::Lines(_) => &lines::OUTCOMES,
+        }
+    }
+
+    /// How many kinds of requests there are.
+    pub(crate) fn kinds(&self) -> usize {
+        match self {
+            Protocol::Http1(mix) => mix.recipes().len(),
+            #[cfg(test)]
+            Protocol::Lines(_) => 1,
+        }
+    }
+
+    /// One of the kinds, by its place.
+    pub(crate) fn kind(&self, place: usize) -> &RequestKind {
+        match self {
+            Protocol::Http1(mix) => &mix.recipes()[place].kind,
+            #[cfg(test)]
+            Protocol::Lines(lines) => lines.kind(),
+        }
+    }
+
+    /// The place of the kind of request `number` of the run.
+    #[inline]
+    pub(crate) fn kind_of(&self, number: u64) -> usize {
+        match self {
+            Protocol::Http1(mix) => mix.choose(number),
+            #[cfg(test)]
+            Protocol::Lines(_) => 0,
+        }
+    }
+
+    /// Bytes of the longest request.
+    pub(crate) fn request_bytes(&self) -> usize {
+        match self {
+            Protocol::Http1(mix) => mix.request_bytes(),
+            #[cfg(test)]
+            Protocol::Lines(_) => lines::REQUEST_BYTES_MAX,
+        }
+    }
+
+    /// Whether a request may have more bytes than `bytes`, so that a server may respond before it has taken all of it.
+    pub(crate) fn may_exceed(&self, bytes: usize) -> bool {
+        match self {
+            Protocol::Http1(mix) => mix.bytes_max() > bytes,
+            #[cfg(test)]
+            Protocol::Lines(_) => lines::REQUEST_BYTES_MAX > bytes,
+        }
+    }
+
+    /// What writes the requests of a core with so many connections and reads the responses; up to `batch` requests are
+    /// sent at once on a connection.
+    pub(crate) fn codec(&self, connections: usize, batch: u64) -> Codec {
+        match self {
+            Protocol::Http1(mix) => Codec::Http1(http1::Codec::new(mix, connections, batch)),
+            #[cfg(test)]
+            Protocol::Lines(_) => Codec::Lines,
+        }
+    }
+}
+
+/// One core's side of a protocol.
+#[cfg_attr(test, expect(clippy::large_enum_variant, reason = "each core has one"))]
+pub(crate) enum Codec {
+    Http1(http1::Codec),
+    #[cfg(test)]
+    Lines,
+}
+
+impl Codec {
+    /// Queues `count` requests from number `number` of the run on for connection `connection` of the core; `last`: whether
+    /// the connection ends behind them. Returns how many bytes that are.
+    #[inline]
+    pub(crate) fn queue(
+        &self,
+        stream: &Transport,
+        connection: u32,
+        (number, count): (u64, u64),
+        last: Last,
+    ) -> u64 {
+        match self {
+            Codec::Http1(codec) => codec.queue(stream, connection, (number, count), last),
+            #[cfg(test)]
+            Codec::Lines => lines::queue(stream, (number, count)),
+        }
+    }
+
+    /// What reads the response to request `number` of the run, which connection `connection` of the core has sent.
+    #[inline]
+    pub(crate) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
+        match self {
+            Codec::Http1(codec) => Incoming::Http1(codec.incoming(connection, number)),
+            #[cfg(test)]
+            Codec::Lines => Incoming::Lines(lines::Incoming::default()),
+        }
+    }
+}
+
+/// The response to one request, as far as it has come.
+pub(crate) enum Incoming<'c> {
+    Http1(http1::Incoming<'c>),
+    #[cfg(test)]
+    Lines(lines::Incoming),
+}
+
+impl Incoming<'_> {
+    /// Steps over what `input` has of it. Returns how many bytes that are, and what they come to; what is left of the input
+    /// is to be shown again, with more behind it.
+    #[inline]
+    pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
+        match self {
+            Incoming::Http1(incoming) => incoming.step(input),
+            #[cfg(test)]
+            Incoming::Lines(incoming) => incoming.step(input),
+        }
+    }
+
+    /// The peer has ended the connection: the response, where that completes it.
+    pub(crate) fn end(&self) -> Option<Response> {
+        match self {
+            Incoming::Http1(incoming) => incoming.end(),
+            #[cfg(test)]
+            Incoming::Lines(_) => None,
+        }
+    }
+}

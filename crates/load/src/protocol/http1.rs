@@ -1,0 +1,78 @@
+//! HTTP/1.1: requests of a mix go out in the order of their numbers, and responses come back in that order. What a
+//! response says is its status.
+
+mod heads;
+mod incoming;
+mod sending;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use onrush_tls::Transport;
+
+use super::request::Last;
+use super::response::Outcomes;
+use crate::requests::cookies::Jar;
+use crate::requests::mix::Mix;
+use heads::Heads;
+pub(crate) use incoming::Incoming;
+use incoming::STATUS_MIN;
+use sending::Sending;
+
+/// Statuses.
+pub(crate) static OUTCOMES: Outcomes = Outcomes {
+    count: 900,
+    classes: ["1xx", "2xx", "3xx", "4xx", "5xx"],
+    noun: "status ",
+    name: |number| (number + STATUS_MIN).to_string(),
+    is_refusal: |number| number + STATUS_MIN >= 400,
+    refusals: "had a status of 400 or above",
+};
+
+/// What writes a core's requests and reads the responses.
+pub(crate) struct Codec {
+    mix: Arc<Mix>,
+    sending: Sending,
+    heads: Heads,
+    /// The cookies of the users whom the connections stand for; empty where none are kept.
+    jars: Box<[RefCell<Jar>]>,
+}
+
+impl Codec {
+    /// For a core with so many connections, each of which is sent up to `batch` requests at once.
+    pub(super) fn new(mix: &Arc<Mix>, connections: usize, batch: u64) -> Codec {
+        Codec {
+            sending: Sending::new(mix, batch),
+            heads: Heads::new(mix.keeps_cookies()),
+            jars: match mix.keeps_cookies() {
+                true => vec![RefCell::default(); connections].into(),
+                false => Box::default(),
+            },
+            mix: Arc::clone(mix),
+        }
+    }
+
+    /// See [`super::Codec::queue`].
+    pub(super) fn queue(
+        &self,
+        stream: &Transport,
+        connection: u32,
+        requests: (u64, u64),
+        last: Last,
+    ) -> u64 {
+        let jar = self.jar_of(connection).map(RefCell::borrow);
+        self.sending
+            .queue(&self.mix, stream, requests, last, jar.as_deref())
+    }
+
+    /// See [`super::Codec::incoming`].
+    pub(super) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
+        let recipe = &self.mix.recipes()[self.mix.choose(number)];
+        Incoming::new(&self.heads, recipe, self.jar_of(connection))
+    }
+
+    /// The cookies of the connection, where they are kept.
+    fn jar_of(&self, connection: u32) -> Option<&RefCell<Jar>> {
+        self.jars.get(connection as usize)
+    }
+}

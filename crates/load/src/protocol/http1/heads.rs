@@ -1,0 +1,116 @@
+//! Heads of responses, and the memory of the last one.
+
+use std::cell::RefCell;
+
+use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, Refusal, header_is, response};
+
+use crate::requests::cookies::{Cookie, Jar};
+
+/// What matters of a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    pub(super) keep_alive: bool,
+    pub(super) framing: Framing,
+    /// Its length in the input.
+    pub(super) bytes: usize,
+}
+
+/// Reads heads, and remembers the last one: a server under load sends the same bytes until the second in its `Date`
+/// changes, and the same bytes mean the same.
+pub(super) struct Heads {
+    /// Whether the cookies in them matter.
+    has_cookies: bool,
+    last: RefCell<Seen>,
+}
+
+/// A head that was read.
+#[derive(Default)]
+struct Seen {
+    bytes: Vec<u8>,
+    /// Of the request: a response to HEAD has no body.
+    method: Option<Method>,
+    head: Option<Head>,
+    cookies: Vec<Cookie>,
+}
+
+impl Heads {
+    pub(super) fn new(has_cookies: bool) -> Heads {
+        Heads {
+            has_cookies,
+            last: RefCell::default(),
+        }
+    }
+
+    /// Puts the cookies of the head that was read last into `jar`.
+    pub(super) fn put_cookies(&self, jar: &mut Jar) {
+        let last = self.last.borrow();
+        last.cookies.iter().for_each(|cookie| jar.take(cookie));
+    }
+
+    /// The head at the start of `input`, the response to a request with `method`; `None` when it is not all there.
+    pub(super) fn read(&self, input: &[u8], method: Method) -> Result<Option<Head>, Refusal> {
+        if input.is_empty() {
+            return Ok(None);
+        }
+        let last = &mut *self.last.borrow_mut();
+        if last.head.is_some() && last.method == Some(method) && input.starts_with(&last.bytes) {
+            return Ok(last.head);
+        }
+        let mut slots = HeaderSlots::new();
+        match response::parse(input, &mut slots, method, &Limits::DEFAULT) {
+            Parsed::Complete(parsed) => {
+                last.bytes.clear();
+                last.bytes.extend_from_slice(&input[..parsed.bytes]);
+                last.method = Some(method);
+                last.cookies.clear();
+                if self.has_cookies {
+                    let fields = parsed.headers.iter();
+                    let cookies = fields.filter(|field| header_is(field.name, "set-cookie"));
+                    last.cookies
+                        .extend(cookies.filter_map(|field| Cookie::parse(field.value)));
+                }
+                last.head = Some(Head {
+                    status: parsed.status,
+                    keep_alive: parsed.keep_alive,
+                    framing: parsed.framing,
+                    bytes: parsed.bytes,
+                });
+                Ok(last.head)
+            }
+            Parsed::Partial => Ok(None),
+            Parsed::Refused(refusal) => Err(refusal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remembered_head_is_read_as_it_was_parsed() {
+        let heads = Heads::new(false);
+        let first = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
+        let other = b"HTTP/1.1 404 Not Found\r\nContent-Length: 30\r\n\r\n";
+        let parsed = heads.read(first, Method::Get).unwrap().unwrap();
+        assert_eq!((parsed.status, parsed.framing), (200, Framing::Length(2)));
+        assert_eq!(heads.read(first, Method::Get), Ok(Some(parsed)));
+        assert_eq!(heads.read(other, Method::Get).unwrap().unwrap().status, 404);
+        assert_eq!(heads.read(first, Method::Get), Ok(Some(parsed)));
+    }
+
+    #[test]
+    fn every_prefix_of_a_remembered_head_wants_more() {
+        let heads = Heads::new(false);
+        let whole = b"HTTP/1.1 204 No Content\r\nServer: a\r\n\r\n";
+        heads.read(whole, Method::Get).unwrap().unwrap();
+        for end in 0..whole.len() {
+            assert_eq!(
+                heads.read(&whole[..end], Method::Get),
+                Ok(None),
+                "of {end} bytes"
+            );
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! One response on its way: its bytes are stepped over where they were received, and none are kept.
+
+use std::cell::RefCell;
+
+use onrush_http::body::BodyReader;
+use onrush_http::{Limits, Refusal};
+
+use super::heads::{Head, Heads};
+use crate::protocol::response::{Met, Outcome, Response, Stage, Step};
+use crate::requests::cookies::Jar;
+use crate::requests::expect::{Expected, Search};
+use crate::requests::mix::Recipe;
+
+/// The lowest status: all have three digits (RFC 9112 4).
+pub(super) const STATUS_MIN: u16 = 100;
+
+/// The response to one request, as far as it has come.
+pub(crate) struct Incoming<'c> {
+    heads: &'c Heads,
+    /// How the request was made.
+    recipe: &'c Recipe,
+    /// Where its cookies go, if they are kept.
+    jar: Option<&'c RefCell<Jar>>,
+    state: State<'c>,
+}
+
+enum State<'c> {
+    ExpectHead,
+    ExpectBody(Body<'c>),
+}
+
+/// A response whose head was read.
+struct Body<'c> {
+    status: u16,
+    keep_alive: bool,
+    reader: BodyReader,
+    search: Option<Box<Search<'c>>>,
+}
+
+impl<'c> Incoming<'c> {
+    pub(super) fn new(
+        heads: &'c Heads,
+        recipe: &'c Recipe,
+        jar: Option<&'c RefCell<Jar>>,
+    ) -> Incoming<'c> {
+        Incoming {
+            heads,
+            recipe,
+            jar,
+            state: State::ExpectHead,
+        }
+    }
+
+    /// Steps over what `input` has of the response. Returns how many bytes that are, and what they come to.
+    #[inline]
+    pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
+        let mut at = 0;
+        let step = self.advance(input, &mut at);
+        (at, step.unwrap_or_else(Step::Refused))
+    }
+
+    fn advance(&mut self, input: &[u8], at: &mut usize) -> Result<Step, &'static str> {
+        loop {
+            match &mut self.state {
+                State::ExpectHead => match self.head(input, at)? {
+                    Some(head) => self.state = State::ExpectBody(Body::new(head, self.recipe)),
+                    None => return Ok(Step::Partial(Stage::Head)),
+                },
+                State::ExpectBody(body) => {
+                    *at += body.skip(&input[*at..]).map_err(reason)?;
+                    return Ok(match body.reader.is_complete() {
+                        true => Step::Done(body.response(self.recipe)),
+                        false => Step::Partial(Stage::Body),
+                    });
+                }
+            }
+        }
+    }
+
+    /// The head at `at`, and moves `at` behind it; `None` when it is not all there.
+    fn head(&self, input: &[u8], at: &mut usize) -> Result<Option<Head>, &'static str> {
+        loop {
+            let found = self.heads.read(&input[*at..], self.recipe.method);
+            let Some(head) = found.map_err(reason)? else {
+                return Ok(None);
+            };
+            *at += head.bytes;
+            match head.status {
+                101 => return Err("switched to a protocol that was not asked for"),
+                // 1xx is not the response yet (RFC 9110 15.2).
+                ..200 => {}
+                200.. => {
+                    if let Some(jar) = self.jar {
+                        self.heads.put_cookies(&mut jar.borrow_mut());
+                    }
+                    return Ok(Some(head));
+                }
+            }
+        }
+    }
+
+    /// The response, where the end of the connection completes it.
+    pub(crate) fn end(&self) -> Option<Response> {
+        let State::ExpectBody(body) = &self.state else {
+            return None;
+        };
+        body.reader.end_of_input().ok()?;
+        Some(Response {
+            keep_alive: false,
+            ..body.response(self.recipe)
+        })
+    }
+}
+
+impl<'c> Body<'c> {
+    fn new(head: Head, recipe: &'c Recipe) -> Body<'c> {
+        Body {
+            status: head.status,
+            keep_alive: head.keep_alive,
+            reader: BodyReader::of_response(head.framing),
+            search: recipe.expected.as_ref().and_then(Expected::search),
+        }
+    }
+
+    fn skip(&mut self, input: &[u8]) -> Result<usize, Refusal> {
+        match &mut self.search {
+            _ if self.reader.is_complete() => Ok(0),
+            None => self.reader.skip(input, &Limits::DEFAULT),
+            Some(search) => search.skip(&mut self.reader, input),
+        }
+    }
+
+    fn response(&self, recipe: &Recipe) -> Response {
+        let met = match &recipe.expected {
+            Some(expected) => expected.judge(self.status, self.search.as_deref()),
+            None => Met::Yes,
+        };
+        Response {
+            outcome: Outcome {
+                number: self.status - STATUS_MIN,
+                // 2xx is the second; there is no 0xx.
+                class: (self.status / 100 - 1) as u8,
+            },
+            keep_alive: self.keep_alive,
+            met,
+        }
+    }
+}
+
+fn reason(refusal: Refusal) -> &'static str {
+    refusal.reason
+}
