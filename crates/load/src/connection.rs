@@ -9,70 +9,54 @@ use std::task::Poll;
 use onrush_engine::{Input, Instant};
 use onrush_tls::Transport;
 
-use crate::client::Client;
+use crate::core_run::CoreRun;
+use crate::core_run::recorder::Received;
 use crate::failure::Lost;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
 use crate::protocol::request::Last;
-use crate::protocol::response::{Response, Stage, Step};
+use crate::protocol::response::{Stage, Step};
 use crate::work::Work;
-
-/// A response that has come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Received {
-    pub(crate) response: Response,
-    /// When it was known what it says.
-    pub(crate) first_byte: Instant,
-    /// Whether it is its connection's first.
-    pub(crate) is_first: bool,
-}
-
-impl Received {
-    fn new(response: Response, first_byte: Instant) -> Received {
-        Received {
-            response,
-            first_byte,
-            is_first: false,
-        }
-    }
-}
 
 /// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
 /// nothing left to send.
-pub(crate) async fn run(client: Rc<Client>, index: u32, number: u64) {
-    let mut made = client.connect_before().await;
+pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
+    let mut made = core_run
+        .dialer
+        .connect_before(&core_run.recorder.record)
+        .await;
     let mut is_kept = made.is_some();
-    let mut work = client.work_of(index, number).await;
+    let mut work = core_run.work_of(index, number).await;
     let mut back_off = BACK_OFF_MIN;
-    let mut now = client.core.now_exact();
-    while client.take(&mut work, &mut now, 0).await {
+    let mut now = core_run.core.now_exact();
+    while core_run.supply.take(&mut work, &mut now, 0).await {
         let stream = match made.take() {
             Some(stream) => stream,
-            None => match client.connect().await {
+            None => match core_run.dialer.connect(&core_run.recorder.record).await {
                 Ok(stream) => stream,
                 Err(error) => {
-                    client.connect_failed(&error);
-                    client.core.sleep(back_off).await;
+                    core_run.connect_failed(&error);
+                    core_run.core.sleep(back_off).await;
                     back_off = (back_off * 2).min(BACK_OFF_MAX);
-                    now = client.core.now_exact();
+                    now = core_run.core.now_exact();
                     continue;
                 }
             },
         };
         let mut answered = 0;
         work.begins(std::mem::take(&mut is_kept));
-        let end = exchange(&client, &stream, &mut work, &mut answered).await;
-        client.closed(&stream, &mut work, end);
+        let end = exchange(&core_run, &stream, &mut work, &mut answered).await;
+        core_run.closed(&stream, &mut work, end);
         if work.is_kept() {
             back_off = BACK_OFF_MIN;
         } else {
             // Accepted and dropped is as good as refused: no reason to hammer.
             drop(stream);
-            client.core.sleep(back_off).await;
+            core_run.core.sleep(back_off).await;
             back_off = (back_off * 2).min(BACK_OFF_MAX);
         }
-        now = client.core.now_exact();
+        now = core_run.core.now_exact();
     }
-    client.finished(&mut work);
+    core_run.finished(&mut work);
 }
 
 /// Sends and receives on one connection until either side has had enough of it. Requests that are still due then have
@@ -82,33 +66,33 @@ pub(crate) async fn run(client: Rc<Client>, index: u32, number: u64) {
     reason = "an async fn holds its arguments twice, in every connection"
 )]
 fn exchange(
-    client: &Client,
+    core_run: &CoreRun,
     stream: &Transport,
     work: &mut Work,
     answered: &mut u64,
 ) -> impl Future<Output = Result<(), Lost>> {
     async move {
         let mut input = Input::default();
-        let mut now = client.core.now_exact();
-        client.starts(work, now);
-        client.extend_deadline(stream, now);
+        let mut now = core_run.core.now_exact();
+        core_run.supply.starts(work, now);
+        core_run.extend_deadline(stream, now);
         loop {
             let before = now;
-            if !client.take(work, &mut now, *answered).await {
+            if !core_run.supply.take(work, &mut now, *answered).await {
                 return Ok(());
             }
             if now != before {
-                client.extend_deadline(stream, now);
+                core_run.extend_deadline(stream, now);
             }
             if work.is_kept() && stream.is_spent() {
                 look(stream, &mut input).await?;
             }
-            let last = client.is_last(*answered + work.due);
-            client.queue(stream, work, last);
+            let last = core_run.supply.is_last(*answered + work.due);
+            core_run.queue(stream, work, last);
             let mut first = None;
-            if client.sends_much() {
+            if core_run.sends_much() {
                 // Boxed: most runs need no room for it.
-                let exchange = send_and_receive(client, stream, &mut input, work, &mut now);
+                let exchange = send_and_receive(core_run, stream, &mut input, work, &mut now);
                 first = Some(Box::new(Box::pin(exchange).await?));
             } else {
                 stream.flush().await?;
@@ -117,7 +101,7 @@ fn exchange(
             while work.due > 0 {
                 let mut received = match first.take() {
                     Some(received) => *received,
-                    None => receive(client, stream, &mut input, work, &mut now).await?,
+                    None => receive(core_run, stream, &mut input, work, &mut now).await?,
                 };
                 received.is_first = *answered == 0;
                 *answered += 1;
@@ -126,7 +110,7 @@ fn exchange(
                     let known = stream.written();
                     known.unwrap_or(work.start())
                 });
-                client.answered(work, received, written, now);
+                core_run.answered(work, received, written, now);
                 if !received.response.keep_alive {
                     return Ok(());
                 }
@@ -134,7 +118,7 @@ fn exchange(
             if !input.is_empty() {
                 return Err(Lost::Unasked);
             }
-            client.sample_once(stream, work);
+            core_run.recorder.sample_once(stream, work);
             if last == Last::Yes {
                 return Ok(());
             }
@@ -156,14 +140,14 @@ async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
 /// Takes one whole response from `stream`, to the first request of `work`. `now` is the time of the last receive, here
 /// and afterwards: the response was complete then, whatever else waits in `input`.
 fn receive(
-    client: &Client,
+    core_run: &CoreRun,
     stream: &Transport,
     input: &mut Input,
     work: &Work,
     now: &mut Instant,
 ) -> impl Future<Output = Result<Received, Lost>> {
     // Made out here, so that the future has no room for `work`.
-    let mut incoming = client.codec.incoming(work.index, work.number);
+    let mut incoming = core_run.codec.incoming(work.index, work.number);
     async move {
         let mut has_begun = false;
         let mut first_byte = Instant::default();
@@ -181,14 +165,14 @@ fn receive(
             }
             match stream.recv(input).await {
                 Ok(0) => {
-                    *now = client.received(stream, 0);
+                    *now = core_run.received(stream, 0);
                     return match incoming.end() {
                         Some(response) => Ok(Received::new(response, first_byte)),
                         None if has_begun => Err(Lost::Cut),
                         None => Err(Lost::Ended),
                     };
                 }
-                Ok(count) => *now = client.received(stream, count),
+                Ok(count) => *now = core_run.received(stream, count),
                 Err(error) if has_begun => return Err(Lost::Broken(error)),
                 Err(error) => return Err(Lost::Failed(error)),
             }
@@ -199,7 +183,7 @@ fn receive(
 /// Sends what is queued and takes the first response, at the same time: a server may respond while a large body still
 /// arrives, and take no more of it before its response is read.
 async fn send_and_receive(
-    client: &Client,
+    core_run: &CoreRun,
     stream: &Transport,
     input: &mut Input,
     work: &mut Work,
@@ -208,7 +192,7 @@ async fn send_and_receive(
     let mut sent = None;
     let received = {
         let mut sending = pin!(stream.flush());
-        let mut receiving = pin!(receive(client, stream, input, work, now));
+        let mut receiving = pin!(receive(core_run, stream, input, work, now));
         poll_fn(|context| {
             if sent.is_none()
                 && let Poll::Ready(outcome) = sending.as_mut().poll(context)

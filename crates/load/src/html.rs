@@ -13,7 +13,6 @@ use onrush_measure::units;
 use crate::figures::Kind;
 use crate::merge::times_of;
 use crate::report::{Latency, Report, RequestRow};
-use crate::run::plural;
 use crate::threshold::Fate;
 use crate::times::Times;
 use crate::unanswered::{self, Unanswered};
@@ -86,8 +85,8 @@ fn header(body: &mut String, report: &Report) {
         escape(&report.target),
         report.verdict.state.to_string().to_lowercase(),
         report.duration_s,
-        plural(options.connections as u64, "connection"),
-        plural(options.threads as u64, "thread"),
+        units::plural(options.connections as u64, "connection"),
+        units::plural(options.threads as u64, "thread"),
     );
 }
 
@@ -209,7 +208,7 @@ fn without_answer(body: &mut String, report: &Report, times: Option<&Times>, wai
         body,
         "<p class=\"about\">{} had no answer: unfinished at the end, timed out, or due and never sent. Their times are in no \
          second and not in the distribution, but it is known how long they had waited. {from}</p>",
-        plural(count, "request")
+        units::plural(count, "request")
     );
 }
 

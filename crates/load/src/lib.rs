@@ -2,7 +2,7 @@
 //! program was itself the limit.
 //!
 //! ```text
-//!  Options ──> plan::Plan ──> run::start ──> one core per thread ──> report::Report
+//!  Options ──> plan::Plan ──> run::start ──> part.rs, once per core ──> report::Report
 //!                                              └─ connection.rs, once per connection:
 //!                                                 wait for the pace -> send -> receive -> record
 //! ```
@@ -18,19 +18,21 @@ pub mod target;
 pub mod pace;
 pub mod stop;
 
+pub mod moment;
+mod part;
 pub mod run;
 mod seconds;
 
 pub mod requests;
 
-mod backlog;
 mod connection;
+mod core_run;
+mod protocol;
+
+mod backlog;
 mod dispatch;
 mod gate;
 
-mod protocol;
-
-mod client;
 mod failure;
 mod record;
 mod rows;

@@ -24,7 +24,7 @@ pub(crate) struct Record {
     pub(crate) times: Box<Times>,
     /// Answers that are not in any histogram: they were to be before the measurement began.
     pub(crate) unmeasured: u64,
-    /// Requests that were taken to be sent. Invariant: = answers + failed + in flight.
+    /// Requests that were taken to be sent, as is known at the end. Invariant: = answers + failed + in flight.
     pub(crate) sent: u64,
     /// Answers that came after the end, whose times are measured as those of others are; they are counted nowhere else.
     pub(crate) late: u64,

@@ -12,17 +12,18 @@ use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
 
 use crate::certainty::{Blocks, EffectiveRow};
-use crate::client::End;
+use crate::core_run::End;
 use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::failure::Failure;
 use crate::figures::{Figures, Kind};
 use crate::history::History;
+use crate::host::HostTime;
 use crate::limits::{KINDS_SHOWN_MAX, RATE_MISSED_SHARE};
 use crate::ordered;
+use crate::part::Outcome;
 use crate::plan::{Plan, Shard};
 use crate::record::{Handshakes, Record};
 use crate::rows::Row;
-use crate::run::{Found, Outcome, plural};
 use crate::silence::Silence;
 use crate::standing::response_mean_us;
 use crate::stop::Prospect;
@@ -30,13 +31,30 @@ use crate::threshold;
 use crate::times::Times;
 use crate::unanswered::{Unanswered, bounds};
 use crate::verdict::{Reason, Verdict};
-use crate::wall_clock::ClockRow;
+use crate::wall_clock::{ClockRow, WallTime};
 
 /// How surely the intervals of percentiles hold the true ones.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The names over the columns of the lines that show a run's seconds; h1load's.
 pub const COLUMNS: &str = Second::HEADER;
+
+/// What a report is made of.
+pub(crate) struct Found<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) io: Io,
+    pub(crate) outcomes: &'a [Outcome],
+    /// What all answers took.
+    pub(crate) times: Times,
+    pub(crate) history: History,
+    /// When it began; none when it was ended before.
+    pub(crate) began: Option<WallTime>,
+    /// The machine's time before and after the run.
+    pub(crate) host: (HostTime, HostTime),
+    pub(crate) prospect: Prospect,
+    /// Why the caller ended it.
+    pub(crate) reason: Option<String>,
+}
 
 /// The result of a run. Its fields are the keys of the JSON; times there are in microseconds unless the key says
 /// otherwise.
@@ -937,7 +955,7 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
     if timeouts > 0 {
         warnings.push(format!(
             "{} timed out after {} s: their latencies, longer than that, are not among the percentiles",
-            plural(timeouts, "request"),
+            units::plural(timeouts, "request"),
             report.options.timeout_s,
         ));
     }
@@ -946,7 +964,7 @@ fn warnings(report: &Report, plan: &Plan, record: &Record, prospect: Prospect) -
         warnings.push(format!(
             "{} of {} {}",
             units::count(refusals),
-            plural(report.requests, "answer"),
+            units::plural(report.requests, "answer"),
             plan.protocol.outcomes().refusals,
         ));
     }

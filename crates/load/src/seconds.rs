@@ -1,38 +1,16 @@
 //! What the cores tell once a second, put together to the seconds of the run.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::Sender;
 
 use onrush_measure::second::Second;
 
+use crate::moment::Moment;
+use crate::part::Measured;
 use crate::report::SecondRow;
 use crate::rows::Row;
-use crate::run::Moment;
 use crate::standing::View;
 use crate::times::Times;
 use crate::unanswered::Unanswered;
-
-/// What a core tells of a second.
-#[derive(Default)]
-pub(crate) struct Told {
-    pub(crate) times: Box<Times>,
-    /// At its end, for how long what has no answer had waited.
-    pub(crate) unanswered: Unanswered,
-}
-
-/// What a core measured in a second.
-pub(crate) struct Measured {
-    pub(crate) told: Box<Told>,
-    /// Where to send it when it is empty again, so that the core needs no new memory.
-    back: Sender<Box<Told>>,
-}
-
-impl Measured {
-    /// `told`, to be sent `back`.
-    pub(crate) fn new(told: Box<Told>, back: Sender<Box<Told>>) -> Measured {
-        Measured { told, back }
-    }
-}
 
 /// What the cores measured, second by second, and altogether.
 pub(crate) struct Seconds {

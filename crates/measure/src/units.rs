@@ -152,6 +152,14 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
+/// So many of what `noun` names, which has an `s` behind it unless there is one: `1,234 requests`.
+pub fn plural(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{} {noun}s", count(number)),
+    }
+}
+
 /// A percentile's name in tables and as a key of JSON: `50`, `99.9`, `99.9999`.
 pub fn percentile(percentile: f64) -> String {
     format!("{percentile}")

@@ -12,9 +12,10 @@ use clap::{Args as _, FromArgMatches as _};
 use onrush_load::dialect;
 use onrush_load::error::Error;
 use onrush_load::evidence::Evidence;
+use onrush_load::moment::Moment;
 use onrush_load::plan::{Options, Plan};
 use onrush_load::report::Report;
-use onrush_load::run::{self, Moment};
+use onrush_load::run;
 use onrush_load::verdict::{State, Verdict};
 
 use super::Args;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onrush_load::error::Error;
+use onrush_load::moment::Moment;
 use onrush_load::report::{COLUMNS, Report};
-use onrush_load::run::{Moment, Running};
+use onrush_load::run::Running;
 use onrush_load::threshold::{Extent, Fate, Threshold};
 use onrush_load::verdict::State;
 use onrush_load::{csv, hdr, html};

@@ -14,14 +14,14 @@ use std::time::Duration;
 use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Stream};
 
 use super::run;
-use crate::client::Client;
+use crate::core_run::CoreRun;
 use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::pace::Pace;
+use crate::part::{Message, run_core};
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::record::Record;
-use crate::run::{Message, run_core};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 
@@ -169,7 +169,7 @@ fn play_counted(
     change: &impl Fn(&mut Options),
     script: &Script,
     asked: &RefCell<Option<u64>>,
-) -> crate::run::Outcome {
+) -> crate::part::Outcome {
     let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
     let listener = Listener::new(&core, &claim).unwrap();
     core.spawn(listen(
@@ -781,8 +781,8 @@ fn a_stalled_server_shows_in_every_request_that_should_have_started() {
 fn a_connection_is_small() {
     let core = Core::simulated(Simulation::with_seed(0));
     let plan = Arc::new(Plan::new(options("http://a/")).unwrap());
-    let client = Client::new(&core, &plan, Address::Unix("/nowhere".into()));
-    let bytes = std::mem::size_of_val(&run(client, 0, 0));
+    let core_run = CoreRun::new(&core, &plan, Address::Unix("/nowhere".into()));
+    let bytes = std::mem::size_of_val(&run(core_run, 0, 0));
     eprintln!("a connection takes {bytes} bytes");
     assert!(bytes <= 700, "{bytes} bytes");
 }

@@ -8,7 +8,7 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 use onrush_measure::units::{Brief, BriefTime};
 
-use crate::run::Moment;
+use crate::moment::Moment;
 use crate::times::Times;
 
 /// How a line is written.

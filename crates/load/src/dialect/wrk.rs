@@ -7,8 +7,8 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 
 use crate::limits::RATE_SAMPLES_MAX;
+use crate::moment::Moment;
 use crate::report::Report;
-use crate::run::Moment;
 
 /// For how long wrk2 looks before it measures, in a run that is longer.
 pub const CALIBRATION: Duration = Duration::from_secs(10);

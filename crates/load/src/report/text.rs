@@ -5,7 +5,6 @@ use std::fmt;
 use onrush_measure::units;
 
 use super::{Latency, Report};
-use crate::run::plural;
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,7 +26,7 @@ impl fmt::Display for Report {
             writeln!(
                 out,
                 "unfinished   {} without an answer at the end; {} answered within the half second behind it",
-                plural(self.unfinished, "request"),
+                units::plural(self.unfinished, "request"),
                 units::count(self.late)
             )?;
         }
@@ -37,14 +36,14 @@ impl fmt::Display for Report {
             resent => writeln!(
                 out,
                 "; {} sent again after the server had closed",
-                plural(resent, "request")
+                units::plural(resent, "request")
             )?,
         }
         if let Some(tls) = &self.tls {
             writeln!(
                 out,
                 "TLS          {}, {} resumed, mean {}; {} {}",
-                plural(tls.handshakes, "handshake"),
+                units::plural(tls.handshakes, "handshake"),
                 units::count(tls.resumed),
                 units::nanoseconds(tls.mean_us * 1000.0),
                 tls.version,

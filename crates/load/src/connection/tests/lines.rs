@@ -16,12 +16,13 @@ use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::merge::{Part, merge};
 use crate::pace::Pace;
+use crate::part::run_core;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::protocol::Protocol;
 use crate::protocol::lines::Lines;
 use crate::record::Record;
-use crate::run::{self, run_core};
+use crate::run;
 
 fn plan(change: impl Fn(&mut Options), url: &str) -> Plan {
     let mut options = options(url);

@@ -1,0 +1,116 @@
+//! What makes a core's connections: over TCP or a Unix socket, and TLS where the target speaks it.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Duration;
+
+use onrush_engine::{Address, Core, Instant, Stream};
+use onrush_tls::{Connector, Transport};
+
+use crate::failure::NotConnected;
+use crate::gate::Signal;
+use crate::limits::{CONNECT_AHEAD, CONNECT_TIMEOUT};
+use crate::plan::{Connecting, Plan};
+use crate::reach::Way;
+use crate::record::Record;
+use crate::wall_clock::WallTime;
+
+/// Makes the connections of one core, and counts them in its record.
+pub(crate) struct Dialer {
+    core: Core,
+    plan: Arc<Plan>,
+    way: Way,
+    timeout: Duration,
+    /// Connections that are being made before the beginning, and that all of them have been.
+    opening: Cell<usize>,
+    opened: Signal,
+}
+
+impl Dialer {
+    /// For so many connections to `address`.
+    pub(super) fn new(
+        core: &Core,
+        plan: &Arc<Plan>,
+        connections: usize,
+        address: Address,
+    ) -> Dialer {
+        let options = &plan.options;
+        let is_before = options.connecting == Connecting::Before;
+        Dialer {
+            core: core.clone(),
+            plan: Arc::clone(plan),
+            way: Way::new(plan, core.id(), address),
+            timeout: options.timeout.min(CONNECT_TIMEOUT),
+            opening: Cell::new(if is_before { connections } else { 0 }),
+            opened: Signal::default(),
+        }
+    }
+
+    /// Waits until all connections are made, or have failed to be, that are to be made before the beginning.
+    pub(crate) async fn opened(&self) {
+        if self.opening.get() > 0 {
+            self.opened.given().await;
+        }
+    }
+
+    /// Makes a connection before the run, where that is wanted; `None` where it is not or cannot be made.
+    pub(crate) async fn connect_before(&self, record: &RefCell<Record>) -> Option<Transport> {
+        if self.plan.options.connecting == Connecting::AtStart {
+            return None;
+        }
+        if let Some(at) = self.plan.options.start_at {
+            let left = at.since(WallTime::now());
+            self.core.sleep(left.saturating_sub(CONNECT_AHEAD)).await;
+        }
+        let made = self.connect(record).await;
+        self.opening.set(self.opening.get() - 1);
+        if self.opening.get() == 0 {
+            self.opened.give();
+        }
+        match made {
+            Ok(stream) => Some(stream),
+            Err(error) => {
+                record.borrow_mut().connect_failed(&error);
+                None
+            }
+        }
+    }
+
+    /// Makes a connection.
+    pub(crate) async fn connect(
+        &self,
+        record: &RefCell<Record>,
+    ) -> Result<Transport, NotConnected> {
+        record.borrow_mut().tally.connections += 1;
+        let begin = self.core.now_exact();
+        let deadline = begin + self.timeout;
+        let stream = self.way.connect(&self.core, deadline).await?;
+        let time = self.core.now_exact().nanoseconds_since(begin);
+        let transport = match &self.plan.connector {
+            None => Transport::plain(stream),
+            // Boxed: connections without TLS need not have room for it.
+            Some(connector) => {
+                Box::pin(self.shake_hands(record, stream, connector, deadline)).await?
+            }
+        };
+        record.borrow_mut().connected(time);
+        Ok(transport)
+    }
+
+    async fn shake_hands(
+        &self,
+        record: &RefCell<Record>,
+        stream: Stream,
+        connector: &Connector,
+        deadline: Instant,
+    ) -> Result<Transport, NotConnected> {
+        let begin = self.core.now_exact();
+        let name = self.plan.options.target.name();
+        let transport = Transport::connect(stream, connector, name, deadline).await?;
+        let time = self.core.now_exact().nanoseconds_since(begin);
+        if let Some(info) = transport.info() {
+            record.borrow_mut().shaken(&info, time);
+        }
+        Ok(transport)
+    }
+}

@@ -1,0 +1,82 @@
+//! What becomes of requests whose connection ended, or could not be made.
+
+use onrush_engine::{Errno, Kind, Op};
+use onrush_tls::Transport;
+
+use super::CoreRun;
+use crate::failure::{Failure, Lost, NotConnected};
+use crate::work::Work;
+
+impl CoreRun {
+    /// A connection could not be made.
+    pub(crate) fn connect_failed(&self, error: &NotConnected) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().connect_failed(error);
+        }
+    }
+
+    /// Counts how a connection ended, and what became of the requests still due.
+    pub(crate) fn closed(&self, stream: &Transport, work: &mut Work, end: Result<(), Lost>) {
+        if self.is_over() {
+            // What ends behind the end was open for the whole run, is shown so, and whatever it did not do is unfinished.
+            return self.supply.leave(work);
+        }
+        self.recorder.disconnected(stream, work);
+        let mut record = self.recorder.record.borrow_mut();
+        let failure = match end {
+            Ok(()) if work.due == 0 => return,
+            // Nothing had been written that could be lost.
+            Err(Lost::Unwritten) => return,
+            // The same, and the answer before had more bytes than it should have.
+            Err(Lost::Unasked) => return record.unasked(),
+            _ if self.may_repeat(stream, work, &end) => {
+                record.resent += work.due;
+                return;
+            }
+            Ok(()) | Err(Lost::Ended) => Failure::ClosedUnanswered,
+            Err(Lost::Failed(error)) => Failure::of_unanswered(error),
+            Err(Lost::Broken(error)) => Failure::of_exchange(error),
+            Err(Lost::Cut) => Failure::EarlyClose,
+            Err(Lost::Refused(reason)) => {
+                record.protocol_error = Some(reason);
+                Failure::Protocol
+            }
+        };
+        match work.due {
+            0 => record.count(failure, 1),
+            due => record.failed(failure, due),
+        }
+        if failure == Failure::Timeout {
+            let now = self.core.now_exact();
+            let [response, service] =
+                [work.start, work.ready].map(|since| now.nanoseconds_since(since));
+            record.unanswered.record(response, service, work.due);
+        }
+        drop(record);
+        self.supply.landed(work, work.due);
+    }
+
+    /// Whether what is due may be sent again after `end`: the server cannot have read it, and nothing changes if it is
+    /// done twice.
+    fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), Lost>) -> bool {
+        let is_unread = match end {
+            // What was pipelined behind an answer with `Connection: close` has not been looked at (RFC 9112 9.6).
+            Ok(()) => true,
+            // The kernel did not take it, which with a small batch means all of it.
+            Err(Lost::Failed(error)) if error.op == Op::Send && !self.sends_much() => {
+                work.is_kept() && error.kind == Kind::Os(Errno::PIPE)
+            }
+            Err(Lost::Ended) => work.is_kept() && work.is_unread(stream),
+            Err(Lost::Failed(error)) => {
+                let has_ended = error.kind == Kind::Os(Errno::PIPE);
+                work.is_kept() && has_ended && work.is_unread(stream)
+            }
+            Err(
+                Lost::Unwritten | Lost::Unasked | Lost::Broken(_) | Lost::Cut | Lost::Refused(_),
+            ) => false,
+        };
+        let protocol = &self.plan.protocol;
+        let mut numbers = work.number..work.number + work.due;
+        is_unread && numbers.all(|number| protocol.kind(protocol.kind_of(number)).is_repeatable)
+    }
+}

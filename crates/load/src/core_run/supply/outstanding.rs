@@ -1,0 +1,96 @@
+//! For how long the requests of a core have waited that have no answer: those on their way, and those that were due and
+//! not sent.
+
+use onrush_engine::Instant;
+use onrush_measure::histogram::Histogram;
+
+use super::{Source, Supply};
+use crate::backlog::PIECES;
+use crate::unanswered::Unanswered;
+use crate::work::Work;
+
+/// Requests of one connection that have no answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    start: Instant,
+    ready: Instant,
+    count: u64,
+}
+
+impl Waiting {
+    fn add_to(self, sum: &mut Unanswered, now: Instant) {
+        if self.count > 0 {
+            let [response, service] =
+                [self.start, self.ready].map(|since| now.nanoseconds_since(since));
+            sum.record(response, service, self.count);
+        }
+    }
+}
+
+impl Supply {
+    pub(super) fn note_waiting(&self, work: &Work) {
+        self.waiting[work.index as usize].set(Waiting {
+            start: work.start,
+            ready: work.ready,
+            count: work.due + work.rest,
+        });
+    }
+
+    /// Adds to `sum` what requests that were sent have waited for their answers until `now`. Costs a look at each connection.
+    pub(in crate::core_run) fn add_waits(&self, sum: &mut Unanswered, now: Instant) {
+        for waiting in &self.waiting {
+            waiting.get().add_to(sum, now);
+        }
+    }
+
+    /// The same for the last time: nobody waits for them any more.
+    pub(in crate::core_run) fn take_waits(&self, sum: &mut Unanswered, now: Instant) {
+        for waiting in &self.waiting {
+            waiting.take().add_to(sum, now);
+        }
+    }
+
+    /// Adds to `waits` for how long requests have been due at `now` that were not sent, in nanoseconds.
+    pub(in crate::core_run) fn add_due(&self, waits: &mut Histogram, now: Instant) {
+        match &self.source {
+            Source::Open(dispatch) => dispatch.add_waits(now, waits),
+            Source::Closed | Source::Think(..) | Source::Own => {
+                self.overdue(now, |wait, count| waits.record_many(wait, count));
+            }
+        }
+    }
+
+    /// The run is over. All that was due before `over` and never sent is missed; returns for how long it had been due.
+    pub(in crate::core_run) fn close(&self, over: Instant) -> Histogram {
+        let mut missed = Histogram::new();
+        if let Source::Open(dispatch) = &self.source {
+            dispatch.end(over);
+            dispatch.add_waits(over, &mut missed);
+        } else {
+            self.overdue(over, |wait, count| {
+                self.missed.set(self.missed.get() + count);
+                missed.record_many(wait, count);
+            });
+        }
+        self.is_over.set(true);
+        missed
+    }
+
+    /// Tells for how long requests have been due at `now`, in nanoseconds, that connections with their own time have not
+    /// sent: of many at once the shortest of their times.
+    fn overdue(&self, now: Instant, mut tell: impl FnMut(u64, u64)) {
+        let mut left = self.budget.get().left().unwrap_or(u64::MAX);
+        for schedule in &self.schedules {
+            let mut schedule = schedule.get();
+            let mut turns = schedule.turns_before(now);
+            while turns > 0 && left > 0 {
+                let piece = (turns / PIECES).max(1);
+                schedule.skip(piece - 1);
+                let count = (piece * self.turn).min(left);
+                tell(now.nanoseconds_since(schedule.next()), count);
+                turns -= piece;
+                left -= count;
+            }
+        }
+    }
+}

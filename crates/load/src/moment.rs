@@ -1,0 +1,76 @@
+//! What is known of a run at the end of one of its seconds.
+
+use std::collections::BTreeMap;
+
+use onrush_measure::second::Second;
+
+use crate::failure::Failure;
+use crate::figures::Figures;
+use crate::report::SecondRow;
+use crate::standing::View;
+use crate::times::Times;
+use crate::unanswered::Unanswered;
+use crate::verdict::Verdict;
+
+/// What is known at the end of a second of a run.
+pub struct Moment<'a> {
+    /// The counters and rates of the second.
+    pub second: Second,
+    /// The same of each core; one that has ended has rates of 0.
+    pub cores: &'a [Second],
+    /// The second as the report will have it.
+    pub row: SecondRow,
+    /// Answers since the start.
+    pub answers: u64,
+    /// Errors since the start.
+    pub errors: u64,
+    /// Of these, answers other than expected.
+    pub unexpected: u64,
+    /// Of these, failures to make a connection.
+    pub connect_failures: u64,
+    /// Answers since the start by class of status, 1xx to 5xx.
+    pub statuses: [u64; 5],
+    /// All that was measured since the start.
+    pub times: &'a Times,
+    /// For how long what has no answer has waited.
+    pub unanswered: &'a Unanswered,
+    pub(crate) view: View<'a>,
+}
+
+impl Moment<'_> {
+    /// Errors since the start by kind, those that happened.
+    pub fn errors_by_kind(&self) -> BTreeMap<String, u64> {
+        self.view.standing.errors_by_kind()
+    }
+
+    /// Requests that are due and not sent yet.
+    pub fn waiting(&self) -> u64 {
+        self.view.waiting()
+    }
+
+    /// What can be said of the run so far. It costs a look at each thread's time, which the thread does not notice.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(&self.view.evidence(self.times))
+    }
+
+    /// What conditions are about, so far.
+    pub fn figures(&self) -> Figures {
+        let classes = self.view.plan.protocol.outcomes().classes;
+        let statuses = classes.map(str::to_owned).into_iter().zip(self.statuses);
+        let standing = self.view.standing;
+        Figures {
+            times: self.times.clone(),
+            answers: self.answers,
+            errors: self.errors,
+            unexpected: self.unexpected,
+            timeouts: standing.failures_of(Failure::Timeout),
+            unanswered: self.unanswered.clone(),
+            // They may yet be answered.
+            unfinished: 0,
+            resent: standing.resent,
+            missed: standing.missed,
+            statuses: statuses.filter(|(_, count)| *count > 0).collect(),
+            rps: self.row.rps,
+        }
+    }
+}
