@@ -23,7 +23,7 @@ use crate::admit::concurrency::{Concurrency, Entrance, Ticket};
 use crate::admit::key::{Key, Keys};
 use crate::admit::rate::{Rate, Rates};
 use crate::client::Client;
-use crate::passage::{Asker, Passage};
+use crate::exchange::{Asker, Exchange};
 use crate::respond::refuse::refuse;
 use crate::respond::{Context, Writer};
 use crate::route::values;
@@ -105,7 +105,7 @@ pub(crate) enum Denial<'w> {
 #[derive(Debug)]
 pub(crate) enum Halt<'w> {
     Deny(Denial<'w>),
-    /// Its password has to be checked first. What comes of it goes to [`Passage::verified`], and then the request is
+    /// Its password has to be checked first. What comes of it goes to [`Exchange::verified`], and then the request is
     /// looked at once more.
     Verify(Pending),
 }
@@ -130,7 +130,7 @@ impl Access {
         }))
     }
 
-    /// Lets the request in `passage` in, or says why not.
+    /// Lets the request in `exchange` in, or says why not.
     ///
     /// A login goes on to servers as it came, as nginx does it: they may want to know who it is. A route can take it out
     /// by its edits.
@@ -140,19 +140,19 @@ impl Access {
         worker: &Worker,
         client: &Client,
         stream: &Transport,
-        passage: &mut Passage,
+        exchange: &mut Exchange,
     ) -> Result<(), Halt<'_>> {
-        let checked = passage.take_verified();
+        let checked = exchange.take_verified();
         // Whose password has been checked meanwhile has passed, and been counted, before.
         if checked.is_none() {
             let asker = Asker {
                 worker,
                 client,
                 stream,
-                passage,
+                exchange,
             };
             let ticket = self.enter(head, asker).map_err(Halt::Deny)?;
-            passage.hold(ticket, worker);
+            exchange.hold(ticket, worker);
         }
         let Some(login) = &self.login else {
             return Ok(());

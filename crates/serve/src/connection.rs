@@ -13,12 +13,13 @@ use onrush_tls::Transport;
 use crate::access::{Denial, Halt, Outcome, Pending};
 use crate::client::Client;
 use crate::ending::Behind;
+use crate::exchange::{Asker, Exchange, TooLong};
 use crate::limits::LINGER_BYTES;
 use crate::output::Output;
-use crate::passage::{Asker, Passage, TooLong};
 use crate::path;
 use crate::proxy::forward::{self, Forward, Way};
 use crate::proxy::{mirror, rewrite};
+use crate::record::End;
 use crate::respond::file::{Files, Pieces};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
@@ -36,14 +37,14 @@ pub(crate) struct Connection {
     pub(crate) service: Rc<Service>,
     client: Client,
     /// The request in hand.
-    pub(crate) passage: Passage,
+    pub(crate) exchange: Exchange,
     /// Received, not consumed: at its start stands the next head, or the rest of `unread`.
     pub(crate) input: Input,
     pub(crate) output: Output,
     /// The body of the last request, as far as nobody wanted it.
     pub(crate) unread: BodyReader,
     /// How much of it is read at most; then the connection ends.
-    pub(crate) unread_max: u64,
+    pub(crate) unread_max: u32,
     /// When the head that is arriving began to arrive; [`NOT_YET`] while none does. An `Option` would take twice the room.
     head_since: Instant,
     /// No request of it has been forwarded yet.
@@ -53,6 +54,9 @@ pub(crate) struct Connection {
     /// It ends with a reset, since the last answer is not whole and an orderly end would say that it is.
     pub(crate) resetting: bool,
 }
+
+/// No bound on what is read of a body that nobody wants.
+const ALL_OF_IT: u32 = u32::MAX;
 
 /// Later than any head.
 const NOT_YET: Instant = Instant::from_nanoseconds(u64::MAX);
@@ -100,10 +104,7 @@ pub(crate) fn serve(
     let mut connection = Connection::new(stream, input, client, service);
     async move {
         let end = connection.run().await;
-        let Connection {
-            passage, service, ..
-        } = &mut connection;
-        passage.end_with_client(end, &service.worker);
+        connection.exchange.finish_with_client(end);
     }
 }
 
@@ -114,11 +115,11 @@ impl Connection {
             stream,
             service,
             client,
-            passage: Passage::default(),
+            exchange: Exchange::default(),
             input,
             output: Output::default(),
             unread: BodyReader::new(Framing::None),
-            unread_max: u64::MAX,
+            unread_max: ALL_OF_IT,
             head_since,
             is_first: true,
             closing: false,
@@ -146,12 +147,12 @@ impl Connection {
                 Next::File(pieces) => {
                     let core = self.worker().core.clone();
                     core.in_block(pieces.send(self)).await?;
-                    self.passage.end(&self.service.worker);
+                    self.exchange.finish(End::Complete);
                 }
                 Next::Synthetic(answer) => {
                     let core = self.worker().core.clone();
                     core.in_block(answer.send(self)).await?;
-                    self.passage.end(&self.service.worker);
+                    self.exchange.finish(End::Complete);
                 }
                 Next::Forward(forward) => {
                     // By itself: what the exchange needed is given up before its tunnel begins.
@@ -160,11 +161,11 @@ impl Connection {
                     if let Some(tunnel) = tunnel {
                         return Box::pin(tunnel.run(self)).await;
                     }
-                    self.passage.end(&self.service.worker);
+                    self.exchange.finish(End::Complete);
                 }
                 Next::Verify(pending) => {
                     let outcome = Box::pin(self.verify(pending)).await?;
-                    self.passage.verified(outcome, &self.service.worker);
+                    self.exchange.verified(outcome, &self.service.worker);
                 }
                 Next::Close => {
                     self.flush().await?;
@@ -209,7 +210,7 @@ impl Connection {
             stream,
             service,
             client,
-            passage,
+            exchange,
             input,
             output,
             unread,
@@ -235,9 +236,9 @@ impl Connection {
                 self.refuse_and_close(refusal)?;
                 return Ok(Some(Next::Close));
             }
-            passage.keep_connection_fields(head.headers, worker);
+            exchange.keep_connection_fields(head.headers, worker);
         }
-        let site = passage.start(service);
+        let site = exchange.start(service);
         let has_body = head.framing != Framing::None;
         // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
         // where the next request would begin.
@@ -250,18 +251,19 @@ impl Connection {
             version: head.version,
             keep_alive,
         };
-        let chosen = choose(&head, &site, worker, client, stream, passage)?;
+        let chosen = choose(&head, &site, worker, client, stream, exchange)?;
         let asker = Asker {
             worker,
             client,
             stream,
-            passage,
+            exchange,
         };
         let mut writer = Writer {
             worker,
             stream,
             output,
-            edits: passage.answer_edits(""),
+            edits: exchange.answer_edits(""),
+            record: exchange.record(),
         };
         let next = match chosen {
             Chosen::Fixed(fixed) => {
@@ -303,13 +305,13 @@ impl Connection {
             }
         };
         if next.is_none() {
-            passage.end(worker);
+            exchange.finish(End::Complete);
         }
         if !keep_alive {
             *closing = true;
         }
         *unread = BodyReader::new(head.framing);
-        *unread_max = u64::MAX;
+        *unread_max = ALL_OF_IT;
         let bytes = head.bytes;
         self.request_is_consumed(bytes);
         Ok(next)
@@ -323,14 +325,16 @@ impl Connection {
         {
             Ok(bytes) => {
                 self.input.consume(bytes);
-                self.unread_max = self.unread_max.saturating_sub(bytes as u64);
+                if self.unread_max != ALL_OF_IT {
+                    self.unread_max = self.unread_max.saturating_sub(bytes as u32);
+                }
                 let is_complete = self.unread.is_complete();
                 self.closing |= !is_complete && self.unread_max == 0;
                 is_complete
             }
             Err(_) => {
                 // Its answer is written already; all that is left is to end.
-                self.worker().meter.refusal();
+                self.worker().meter.garbage();
                 self.closing = true;
                 false
             }
@@ -437,7 +441,7 @@ impl Connection {
     }
 
     fn send_patience(&self) -> Duration {
-        match self.passage.site_in_hand() {
+        match self.exchange.site_in_hand() {
             Some(site) => site.timeouts.client_send,
             None => self.service.site().timeouts.client_send,
         }
@@ -446,7 +450,8 @@ impl Connection {
     /// Answers what was no request. Nothing behind it can be understood.
     fn refuse_and_close(&mut self, refusal: Refusal) -> Result<(), Error> {
         self.closing = true;
-        self.worker().meter.refusal();
+        self.exchange.start(&self.service);
+        self.exchange.record().refuse();
         let context = Context {
             method: Method::Get,
             version: Version::Http11,
@@ -458,7 +463,9 @@ impl Connection {
             &[],
             context,
             &mut self.writer(),
-        )
+        )?;
+        self.exchange.finish(End::Complete);
+        Ok(())
     }
 
     pub(crate) fn worker(&self) -> &Rc<Worker> {
@@ -471,7 +478,8 @@ impl Connection {
             worker: &self.service.worker,
             stream: &self.stream,
             output: &mut self.output,
-            edits: self.passage.answer_edits(""),
+            edits: self.exchange.answer_edits(""),
+            record: self.exchange.record(),
         }
     }
 
@@ -481,7 +489,7 @@ impl Connection {
             worker: &self.service.worker,
             client: &self.client,
             stream: &self.stream,
-            passage: &self.passage,
+            exchange: &self.exchange,
         }
     }
 
@@ -538,7 +546,7 @@ fn choose<'w, 'b>(
     worker: &'w Worker,
     client: &Client,
     stream: &Transport,
-    passage: &mut Passage,
+    exchange: &mut Exchange,
 ) -> Result<Chosen<'w, 'b>, Error> {
     if head.method == Method::Connect {
         return Ok(Chosen::Refuse(501, "this is no tunnel"));
@@ -555,26 +563,26 @@ fn choose<'w, 'b>(
         worker,
         client,
         stream,
-        passage,
+        exchange,
     };
     let whence = || asker.whence(head.headers);
     let Some(index) = site.routes.choose(head, &path, whence) else {
         return Ok(Chosen::Refuse(404, "no route matches"));
     };
     let route = site.routes.route(index);
-    passage.begin(index);
+    exchange.begin(index);
     let target = &route.target;
     if let Answer::Forward(split) = &target.answer {
-        passage.forward_to(split.choose(|| worker.chance.bits()));
+        exchange.forward_to(split.choose(|| worker.chance.bits()));
     }
-    if target.keeps && passage.keep(head, worker, client, stream) == Err(TooLong) {
+    if target.keeps && exchange.keep(head, worker, client, stream) == Err(TooLong) {
         return Ok(Chosen::Refuse(
             431,
             "its answer would have too large a head",
         ));
     }
     if let Some(access) = &target.access {
-        match access.let_in(head, worker, client, stream, passage) {
+        match access.let_in(head, worker, client, stream, exchange) {
             Ok(()) => {}
             Err(Halt::Deny(denial)) => return Ok(Chosen::Deny(denial)),
             Err(Halt::Verify(pending)) => return Ok(Chosen::Verify(pending)),
@@ -589,10 +597,10 @@ fn choose<'w, 'b>(
                 worker,
                 client,
                 stream,
-                passage,
+                exchange,
             };
             match rewrite::objection(head, &target.rules, asker)? {
-                None => Chosen::Forward(passage.group()),
+                None => Chosen::Forward(exchange.group()),
                 Some(refusal) => Chosen::Refuse(refusal.status, refusal.reason),
             }
         }

@@ -149,6 +149,19 @@ where
     run(Ground::simulated(simulation), &test);
 }
 
+/// The same for a test that stops its core before all is done: returns how many tasks were cut off.
+pub(crate) fn cut_off_on_resetting_core<F, T>(seed: u64, reset: u32, test: F) -> usize
+where
+    F: Fn(Site) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    let simulation = Simulation {
+        reset,
+        ..Simulation::with_seed(seed)
+    };
+    run_cut_off(Ground::simulated(simulation), &test)
+}
+
 /// Runs `test` on one simulated network.
 pub(crate) fn on_simulated_core<F, T>(seed: u64, test: F)
 where

@@ -20,9 +20,9 @@ mod tls;
 mod client;
 mod connection;
 mod ending;
+mod exchange;
 mod hangup;
 mod output;
-mod passage;
 mod path;
 mod route;
 
@@ -42,6 +42,7 @@ mod respond;
 mod limits;
 mod log;
 mod meter;
+mod record;
 
 #[cfg(test)]
 #[allow(
@@ -54,6 +55,7 @@ mod tests;
 
 pub use check::{Checked, Trouble, Unusable, check};
 pub use descriptors::Shares;
-pub use meter::{Class, Totals};
+pub use meter::Totals;
+pub use record::Class;
 pub use server::{Applied, ApplyError, Server};
 pub use start_error::StartError;

@@ -16,7 +16,7 @@ pub(crate) const LINGER_BYTES: usize = 1024 * 1024;
 /// How much of a request's body may be missing when its answer is there and the client's connection is kept all the same:
 /// that much is read and thrown away. At 10 Mbit/s it takes 0.2 s, about what a new connection with TLS does; and a client
 /// that is faster has nearly all of it on its way by then.
-pub(crate) const UNREAD_REST_MAX: u64 = 256 * 1024;
+pub(crate) const UNREAD_REST_MAX: u32 = 256 * 1024;
 
 /// The same for a connection that was idle when it was ended, where it is only a request that may have crossed the end,
 /// or while others wait for its descriptor: one round trip to the other side of the world.

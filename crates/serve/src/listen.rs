@@ -182,7 +182,7 @@ impl Unintroduced {
             Unintroduced::Connection(error) => error.to_string(),
             Unintroduced::Refused(why) => (*why).to_owned(),
         };
-        worker.meter.refusal();
+        worker.meter.garbage();
         let peer = stream.peer().map(|peer| peer.ip().to_canonical());
         let peer = peer.map_or("a Unix socket".to_owned(), |peer| peer.to_string());
         worker.log.failure(

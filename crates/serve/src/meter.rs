@@ -1,9 +1,13 @@
 //! What one core has done, in plain counters; and the sum over all cores.
 
 use std::cell::Cell;
+#[cfg(test)]
+use std::cell::RefCell;
 use std::fmt;
 use std::iter::Sum;
 use std::ops::AddAssign;
+
+use crate::record::{Class, End, Kind, Record};
 
 /// Counters of one core. No other thread sees them.
 #[derive(Debug, Default)]
@@ -19,55 +23,18 @@ pub(crate) struct Meter {
     failures: [Cell<u64>; Class::ALL.len()],
     retried: Cell<u64>,
     tunnels: Cell<u64>,
+    unfinished: Cell<u64>,
+    #[cfg(test)]
+    seen: RefCell<Vec<Seen>>,
 }
 
-/// Why a forwarded request was not answered by a server, or not to its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
-    /// No server is up.
-    NoServer,
-    /// All servers have as much to do as they may have.
-    Full,
-    /// The connection to the server failed.
-    Connect,
-    /// It took too long.
-    Timeout,
-    /// The server ended the connection without an answer.
-    Reset,
-    /// What it sent was no answer, or not one to pass on.
-    Garbage,
-    /// The answer stopped in its middle.
-    Cut,
-    /// It was the client's doing.
-    Client,
-}
-
-impl Class {
-    /// All of them, in the order of their counters.
-    pub const ALL: [Class; 8] = [
-        Class::NoServer,
-        Class::Full,
-        Class::Connect,
-        Class::Timeout,
-        Class::Reset,
-        Class::Garbage,
-        Class::Cut,
-        Class::Client,
-    ];
-
-    /// A word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::NoServer => "no server",
-            Class::Full => "busy",
-            Class::Connect => "connect",
-            Class::Timeout => "timeout",
-            Class::Reset => "reset",
-            Class::Garbage => "bad answer",
-            Class::Cut => "cut off",
-            Class::Client => "client",
-        }
-    }
+/// A record that was observed.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) status: Option<u16>,
+    pub(crate) failure: Option<Class>,
+    pub(crate) end: End,
 }
 
 fn add(counter: &Cell<u64>) {
@@ -85,35 +52,50 @@ impl Meter {
         add(&self.handshakes_failed);
     }
 
-    /// One request was answered with `status`.
-    pub(crate) fn answer(&self, status: u16) {
-        add(&self.requests);
-        add(&self.statuses[usize::from(status / 100).min(5)]);
+    /// A request has ended.
+    #[inline]
+    pub(crate) fn observe(&self, record: &Record) {
+        if let Some(status) = record.status() {
+            add(&self.requests);
+            add(&self.statuses[usize::from(status / 100).min(5)]);
+        }
+        if !record.is_usual() {
+            self.observe_unusual(record);
+        }
+        #[cfg(test)]
+        self.seen.borrow_mut().push(Seen {
+            status: record.status(),
+            failure: record.failure(),
+            end: record.end(),
+        });
     }
 
-    /// What was received was no request; it has been answered, too.
-    pub(crate) fn refusal(&self) {
+    fn observe_unusual(&self, record: &Record) {
+        match record.kind() {
+            Kind::Ordinary => {}
+            Kind::Refused => add(&self.refused),
+            Kind::Tunnel => add(&self.tunnels),
+        }
+        if let Some(class) = record.failure() {
+            add(&self.failures[class as usize]);
+        }
+        let retried = self.retried.get() + u64::from(record.retries());
+        self.retried.set(retried);
+        match record.end() {
+            End::Complete | End::Broken => {}
+            End::GivenUp => add(&self.given_up),
+            End::CutOff => add(&self.unfinished),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn take_seen(&self) -> Vec<Seen> {
+        self.seen.take()
+    }
+
+    /// What was received was no request, and is not answered: it came before the first, or behind the last.
+    pub(crate) fn garbage(&self) {
         add(&self.refused);
-    }
-
-    /// A client was gone before all of its answer had been sent.
-    pub(crate) fn given_up(&self) {
-        add(&self.given_up);
-    }
-
-    /// No server could answer the request.
-    pub(crate) fn failure(&self, class: Class) {
-        add(&self.failures[class as usize]);
-    }
-
-    /// A request was sent again.
-    pub(crate) fn retry(&self) {
-        add(&self.retried);
-    }
-
-    /// A connection has become a tunnel.
-    pub(crate) fn tunnel(&self) {
-        add(&self.tunnels);
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -127,6 +109,7 @@ impl Meter {
             failures: std::array::from_fn(|class| self.failures[class].get()),
             retried: self.retried.get(),
             tunnels: self.tunnels.get(),
+            unfinished: self.unfinished.get(),
             cut_off: 0,
         }
     }
@@ -154,6 +137,9 @@ pub struct Totals {
     pub retried: u64,
     /// Connections that became tunnels; each was one of `requests`.
     pub tunnels: u64,
+    /// Requests that were still under way when the time to finish was over. Where the answer had begun they are among
+    /// `requests` and `statuses`, too.
+    pub unfinished: u64,
     /// Connections that were still busy when the time to finish was over.
     pub cut_off: u64,
 }
@@ -185,6 +171,7 @@ impl AddAssign for Totals {
         }
         self.retried += other.retried;
         self.tunnels += other.tunnels;
+        self.unfinished += other.unfinished;
         self.cut_off += other.cut_off;
     }
 }
@@ -249,23 +236,30 @@ mod tests {
     #[test]
     fn totals_say_only_what_happened() {
         let meter = Meter::default();
+        let observe = |status: u16, tell: &dyn Fn(&mut Record)| {
+            let mut record = Record::default();
+            record.answer(status);
+            tell(&mut record);
+            meter.observe(&record);
+        };
         meter.connection();
-        meter.answer(200);
-        meter.answer(404);
-        meter.answer(200);
+        for status in [200, 404, 200] {
+            observe(status, &|_| {});
+        }
         assert_eq!(
             meter.totals().to_string(),
             "3 requests on 1 connections: 2xx 2, 4xx 1"
         );
-        meter.refusal();
-        meter.given_up();
-        meter.tunnel();
-        meter.failure(Class::Reset);
-        meter.failure(Class::Timeout);
+        meter.garbage();
+        observe(101, &|record| record.tunnel());
+        observe(200, &|record| record.ends(End::GivenUp));
+        for class in [Class::Reset, Class::Timeout] {
+            observe(502, &|record| record.fail(class));
+        }
         let sum: Totals = [meter.totals(), meter.totals()].into_iter().sum();
         assert_eq!(
             sum.to_string(),
-            "6 requests on 2 connections: 2xx 4, 4xx 2; 2 tunnels; 2 refused; 2 given up by clients; 4 failed upstream (2 timeout, 2 reset)"
+            "14 requests on 2 connections: 1xx 2, 2xx 6, 4xx 2, 5xx 4; 2 tunnels; 2 refused; 2 given up by clients; 4 failed upstream (2 timeout, 2 reset)"
         );
     }
 }

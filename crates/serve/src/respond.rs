@@ -15,6 +15,7 @@ use onrush_tls::Transport;
 use crate::edits::Applied;
 use crate::limits::ANSWER_LINES_BYTES_MAX;
 use crate::output::Output;
+use crate::record::Record;
 use crate::worker::Worker;
 use rendered::Rendered;
 
@@ -41,6 +42,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) output: &'a mut Output,
     /// What the route changes in its answers.
     pub(crate) edits: Option<Applied<'a>>,
+    pub(crate) record: &'a Record,
 }
 
 impl<'a> Writer<'a> {
@@ -85,7 +87,7 @@ impl<'a> Writer<'a> {
                 .expect("there is room for what is added"),
         };
         buffer.fill(bytes);
-        self.worker.meter.answer(status);
+        self.record.answer(status);
         Ok(())
     }
 
@@ -97,7 +99,7 @@ impl<'a> Writer<'a> {
         {
             return self.rendered_edited(status, rendered, edits);
         }
-        self.worker.meter.answer(status);
+        self.record.answer(status);
         let buffer = self.output.room(self.stream, rendered.length())?;
         rendered.with(self.worker, |head, body| {
             let fits = buffer.put(head) && buffer.put(body);
@@ -112,12 +114,13 @@ impl<'a> Writer<'a> {
         rendered: &Rendered,
         edits: Applied<'_>,
     ) -> Result<(), Error> {
-        self.worker.meter.answer(status);
+        self.record.answer(status);
         let Self {
             worker,
             stream,
             output,
             edits: _,
+            record: _,
         } = self;
         rendered.with(worker, |head, body| {
             let buffer = output.room(stream, head.len() + ANSWER_LINES_BYTES_MAX)?;

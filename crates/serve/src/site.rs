@@ -27,6 +27,7 @@ use generation::Lease;
 
 pub(crate) struct Site {
     _lease: Lease,
+    pub(crate) worker: Rc<Worker>,
     pub(crate) routes: Routes<Target>,
     pub(crate) groups: Vec<Rc<Group>>,
     pub(crate) trust: Trust,
@@ -40,7 +41,10 @@ impl Site {
     ///
     /// # Errors
     /// When the directory of a route cannot be opened, with its path.
-    pub(crate) fn new(worker: &Worker, resources: &Resources) -> Result<Rc<Self>, (String, Error)> {
+    pub(crate) fn new(
+        worker: &Rc<Worker>,
+        resources: &Resources,
+    ) -> Result<Rc<Self>, (String, Error)> {
         let core = &worker.core;
         let plan = &resources.plan;
         let mut routes = Vec::new();
@@ -66,6 +70,7 @@ impl Site {
         let places = places.map(|(listen, acceptor)| Place::new(listen, acceptor.as_ref()));
         let site = Rc::new(Self {
             _lease: resources.generation.lease(),
+            worker: Rc::clone(worker),
             routes: Routes::new(routes),
             groups: groups.collect(),
             trust: Trust::new(&plan.forwarded),

@@ -20,6 +20,7 @@ mod mirrors;
 mod oddities;
 mod pools;
 mod proxy_protocol;
+mod records;
 mod retries;
 mod routes;
 mod stalls;

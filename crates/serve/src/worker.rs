@@ -11,10 +11,10 @@ use onrush_http::date::{self, DATE_BYTES};
 
 use crate::compress;
 use crate::crowd::Crowd;
+use crate::exchange::SpareKept;
 use crate::limits::{DATE_LAG, HELD_UP_SHARE};
 use crate::log::Log;
 use crate::meter::Meter;
-use crate::passage::SpareKept;
 use crate::proxy::kept::{Keeper, Kept};
 
 pub(crate) struct Worker {

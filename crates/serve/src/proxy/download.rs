@@ -10,11 +10,11 @@ use super::group::Group;
 use super::progress::Progress;
 use super::relay::{Relay, Trailers};
 use super::rewrite::{self, Afterwards, GROWTH_MAX, Onward, TooLarge};
+use crate::exchange::Exchange;
 use crate::hangup::unless_hung_up;
 use crate::hop::ConnectionFields;
 use crate::limits::INTERIM_ANSWERS_MAX;
 use crate::output::Output;
-use crate::passage::Passage;
 use crate::worker::Worker;
 
 /// Everything an answer passes on its way.
@@ -22,7 +22,7 @@ pub(crate) struct Download<'a> {
     pub(crate) forward: &'a Forward,
     /// The group and which of its servers.
     pub(crate) to: (&'a Group, u32),
-    pub(crate) passage: &'a Passage,
+    pub(crate) exchange: &'a Exchange,
     pub(crate) worker: &'a Worker,
     /// Where the answer comes from; none when all of it is in `server_input` already.
     pub(crate) server: Option<&'a Transport>,
@@ -52,7 +52,7 @@ enum Begun {
 impl<'a> Download<'a> {
     /// Sends the whole request, which is queued, and relays the answer.
     pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
-        let wait = self.passage.site().timeouts.upstream_first_byte;
+        let wait = self.exchange.site().timeouts.upstream_first_byte;
         let deadline = self.forward.deadline(&self.worker.core, wait);
         self.server().set_deadline(Some(deadline));
         let flushed = unless_hung_up(self.client, self.server().flush());
@@ -90,16 +90,16 @@ impl<'a> Download<'a> {
 
     /// Says by its name whether a trailer passes.
     pub(super) fn trailer_filter(&self, relay: &mut Relay) -> impl Fn(&[u8]) -> bool + use<'a> {
-        let (trailers, passage) = (relay.trailers(), self.passage);
+        let (trailers, exchange) = (relay.trailers(), self.exchange);
         let of_connection = relay.take_connection_fields();
         move |name| {
             !of_connection.contain(name)
-                && (trailers == Trailers::Pass || passage.answer_keeps(name))
+                && (trailers == Trailers::Pass || exchange.answer_keeps(name))
         }
     }
 
     pub(super) fn set_body_deadline(&self) {
-        let wait = self.passage.site().timeouts.upstream_body;
+        let wait = self.exchange.site().timeouts.upstream_body;
         let deadline = self.forward.deadline(&self.worker.core, wait);
         self.server().set_deadline(Some(deadline));
     }
@@ -180,7 +180,7 @@ impl<'a> Download<'a> {
         if head.status < 200 && !is_tunnel {
             // HTTP/1.0 clients know no interim answers (RFC 9110 15.2).
             if version == Version::Http11 {
-                let edits = self.passage.answer_edits("");
+                let edits = self.exchange.answer_edits("");
                 let buffer = self
                     .output
                     .room(self.client, consumed + GROWTH_MAX)
@@ -230,7 +230,7 @@ impl<'a> Download<'a> {
             change,
         };
         let name = &group.server(server).name;
-        let edits = self.passage.answer_edits(name);
+        let edits = self.exchange.answer_edits(name);
         let edits = edits.filter(|edits| edits.are_for(head.status));
         if edits.is_some() {
             relay.set_trailers(Trailers::Edited);
@@ -248,7 +248,7 @@ impl<'a> Download<'a> {
         if names_fields && head.framing == Framing::Chunked {
             relay.set_connection_fields(ConnectionFields::of(head.headers));
         }
-        self.worker.meter.answer(head.status);
+        self.exchange.record().answer(head.status);
         self.progress.client_is_told.set(true);
         self.progress.answer_has_begun.set(true);
         self.progress
@@ -260,7 +260,7 @@ impl<'a> Download<'a> {
 
     /// Sends what is written to the client. Its error is the client's.
     pub(super) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
-        let timeouts = &self.passage.site().timeouts;
+        let timeouts = &self.exchange.site().timeouts;
         let wait = if self.progress.request_is_sent.get() {
             timeouts.client_send
         } else {

@@ -17,7 +17,7 @@ impl Download<'_> {
     /// How the body behind `head` is relayed, and what that changes in the head.
     pub(super) fn relay(&self, head: &ResponseHead<'_, '_>) -> (Relay, Change) {
         let plain = || Relay::new(head.framing, self.forward.version());
-        let Some(offer) = self.passage.offer() else {
+        let Some(offer) = self.exchange.offer() else {
             return (plain(), Change::Nothing);
         };
         let change = self.forward.wish.change(offer, head, self.forward.method());

@@ -9,7 +9,7 @@ use onrush_tls::Transport;
 
 use super::eject::Outcome;
 use super::group::Unplaced;
-use crate::meter::Class;
+use crate::record::Class;
 
 /// What went wrong, and whose fault it was.
 #[derive(Clone, Copy, Debug)]

@@ -34,9 +34,10 @@ use super::tunnel::{self, Tunnel};
 use super::upload::{Stopped, Upload};
 use crate::compress::Wish;
 use crate::connection::Connection;
+use crate::exchange::Asker;
 use crate::hangup::unless_hung_up;
 use crate::limits::{SERVERS_TRIED_MAX, UNREAD_REST_MAX};
-use crate::passage::Asker;
+use crate::record::Record;
 use crate::respond::Context;
 use crate::respond::refuse::refuse;
 use crate::worker::Worker;
@@ -147,7 +148,7 @@ impl Forward {
             },
             expects_continue: head.expect_continue,
             wish: asker
-                .passage
+                .exchange
                 .offer()
                 .map_or(Wish::default(), |offer| Wish::of(head, offer)),
             is_consumed: false,
@@ -399,7 +400,7 @@ pub(crate) async fn exchange(
         client.flush().await?;
     }
     let worker = Rc::clone(client.worker());
-    let group = Rc::clone(&client.passage.site().groups[forward.group as usize]);
+    let group = Rc::clone(&client.exchange.site().groups[forward.group as usize]);
     let progress = Progress::default();
     loop {
         let place = match forward.place.take() {
@@ -435,7 +436,7 @@ pub(crate) async fn exchange(
             fail(forward, client, &name, &progress, failure)?;
             return Ok(None);
         }
-        worker.meter.retry();
+        client.exchange.record().retry();
         progress.request_is_sent.set(false);
         progress.server_has_spoken.set(false);
         forward.tried.get_or_insert_default().push(place.index());
@@ -482,7 +483,7 @@ async fn try_on(
             Some(SentOn::Trunk(ticket)) => {
                 match on_trunk(ticket, forward, client, to, progress).await {
                     Err(failure) if forward.survives(&failure, progress) => {
-                        client.worker().meter.retry();
+                        client.exchange.record().retry();
                         continue;
                     }
                     outcome => return outcome.map(|()| None),
@@ -518,7 +519,7 @@ async fn try_on(
                 return Ok(None);
             }
             Err(failure) if is_reused && forward.survives(&failure, progress) => {
-                client.worker().meter.retry();
+                client.exchange.record().retry();
             }
             Err(failure) => {
                 failure.tell(&link.transport);
@@ -547,7 +548,7 @@ async fn on_trunk(
     let mut download = Download {
         forward,
         to,
-        passage: &client.passage,
+        exchange: &client.exchange,
         worker: &client.service.worker,
         server: transport.as_ref(),
         server_input: &mut input,
@@ -583,7 +584,7 @@ async fn attempt(
     let mut download = Download {
         forward,
         to,
-        passage: &client.passage,
+        exchange: &client.exchange,
         worker: &client.service.worker,
         server: Some(&link.transport),
         server_input: &mut link.input,
@@ -609,7 +610,7 @@ fn queue_request(
     rewrite::request(head, &server.authority, asker, &mut buffer);
     let arrived = &input[head.bytes..];
     let mut body = BodyReader::new(head.framing);
-    let keeps = |name: &[u8]| asker.passage.request_keeps(name);
+    let keeps = |name: &[u8]| asker.exchange.request_keeps(name);
     // A malformed body is left to the upload, which knows how to say so.
     let put = portion::put_whole(&mut body, arrived, &mut buffer, &worker.limits, &keeps);
     let queued = match put {
@@ -666,7 +667,7 @@ async fn exchange_streaming(
     let Connection {
         stream,
         service,
-        passage,
+        exchange,
         input,
         output,
         unread,
@@ -677,7 +678,7 @@ async fn exchange_streaming(
         let (worker, client, server) = (&*service.worker, &*stream, &link.transport);
         let mut up = Upload {
             forward,
-            passage,
+            exchange,
             worker,
             client,
             input,
@@ -688,7 +689,7 @@ async fn exchange_streaming(
         let mut down = Download {
             forward,
             to,
-            passage,
+            exchange,
             worker,
             server: Some(server),
             server_input: &mut link.input,
@@ -718,7 +719,7 @@ async fn exchange_streaming(
     outcome
 }
 
-/// Tells the client, the log and the meter that no server has answered, or not to the end.
+/// Tells the client, the log and the record that no server has answered, or not to the end.
 fn fail(
     forward: &mut Forward,
     client: &mut Connection,
@@ -733,7 +734,7 @@ fn fail(
     let status = failure
         .status()
         .filter(|_| !progress.answer_has_begun.get());
-    account(&worker, name, status, failure);
+    account(&worker, client.exchange.record(), name, status, failure);
     let Some(status) = status else {
         // Half an answer is on its way: only the end of the connection tells the client that it is half, and when that
         // would be its end anyway, a reset.
@@ -768,12 +769,12 @@ fn fail(
     )
 }
 
-/// Tells the log and the meter; what the client did wrong is no news of the server.
-fn account(worker: &Worker, name: &str, status: Option<u16>, failure: Failure) {
+/// Tells the log and the record; what the client did wrong is no news of the server.
+fn account(worker: &Worker, record: &Record, name: &str, status: Option<u16>, failure: Failure) {
     if let Failure::BadRequest(_) = failure {
-        return worker.meter.refusal();
+        return record.refuse();
     }
-    worker.meter.failure(failure.class());
+    record.fail(failure.class());
     match status {
         Some(status) => worker.log.failure(
             &worker.core,

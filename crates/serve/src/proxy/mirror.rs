@@ -20,8 +20,8 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
 use super::{portion, rewrite, tunnel};
+use crate::exchange::Asker;
 use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
-use crate::passage::Asker;
 use crate::worker::Worker;
 
 /// A copy on its way. It counts among those of its core until it is dropped.
@@ -96,7 +96,7 @@ fn whole_body<'b>(
     asker: Asker<'_>,
 ) -> Option<Cow<'b, [u8]>> {
     let worker = asker.worker;
-    let keeps = |name: &[u8]| asker.passage.request_keeps(name);
+    let keeps = |name: &[u8]| asker.exchange.request_keeps(name);
     let mut reader = BodyReader::new(head.framing);
     let passing = reader.pass(arrived, &worker.limits, &keeps).ok()?;
     if passing.surplus.is_empty() {

@@ -30,6 +30,6 @@ impl Progress {
             && self
                 .body_left
                 .get()
-                .is_none_or(|left| left <= UNREAD_REST_MAX)
+                .is_none_or(|left| left <= u64::from(UNREAD_REST_MAX))
     }
 }

@@ -91,9 +91,8 @@ impl Tunnel {
     /// # Errors
     /// Those of the end that broke.
     pub(crate) async fn run(mut self: Box<Self>, client: &mut Connection) -> Result<(), Error> {
-        client.worker().meter.tunnel();
-        client.passage.become_tunnel();
-        let idle_max = client.passage.site().timeouts.tunnel_idle;
+        client.exchange.become_tunnel();
+        let idle_max = client.exchange.site().timeouts.tunnel_idle;
         let sent = client.flush().await;
         let (server, client_stream) = (&self.server, &client.stream);
         if sent.is_err() {

@@ -8,14 +8,14 @@ use super::failure::Failure;
 use super::forward::Forward;
 use super::portion;
 use super::progress::Progress;
+use crate::exchange::Exchange;
 use crate::output::Output;
-use crate::passage::Passage;
 use crate::worker::Worker;
 
 /// Everything a request's body passes on its way.
 pub(crate) struct Upload<'a> {
     pub(crate) forward: &'a Forward,
-    pub(crate) passage: &'a Passage,
+    pub(crate) exchange: &'a Exchange,
     pub(crate) worker: &'a Worker,
     pub(crate) client: &'a Transport,
     pub(crate) input: &'a mut Input,
@@ -35,9 +35,9 @@ pub(crate) enum Stopped {
 impl Upload<'_> {
     /// Sends the head that is queued already and the whole body behind it.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
-        let (core, timeouts) = (&self.worker.core, &self.passage.site().timeouts);
-        let (passage, worker) = (self.passage, self.worker);
-        let keeps = |name: &[u8]| passage.request_keeps(name);
+        let (core, timeouts) = (&self.worker.core, &self.exchange.site().timeouts);
+        let (exchange, worker) = (self.exchange, self.worker);
+        let keeps = |name: &[u8]| exchange.request_keeps(name);
         let mut output = Output::default();
         loop {
             if !self.input.is_empty() {

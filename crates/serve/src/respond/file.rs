@@ -401,12 +401,12 @@ async fn send_range(
     let Connection {
         stream,
         service,
-        passage,
+        exchange,
         output,
         ..
     } = connection;
     let worker = &service.worker;
-    let patience = passage.site().timeouts.client_send;
+    let patience = exchange.site().timeouts.client_send;
     let mut offset = range.start;
     while offset < range.end {
         stream.set_deadline(Some(worker.core.now() + patience));

@@ -6,8 +6,8 @@ use onrush_http::request::RequestHead;
 
 use super::refuse::refuse;
 use super::{Context, Writer};
+use crate::exchange::Asker;
 use crate::location::{Location, Nowhere};
-use crate::passage::Asker;
 use crate::variables::Facts;
 
 /// A configured redirect.

@@ -316,7 +316,7 @@ async fn read_body(most: u64, connection: &mut Connection) -> Result<bool, Error
         match take_body(most - read, connection) {
             Ok(bytes) => read += bytes,
             Err(refusal) => {
-                connection.worker().meter.refusal();
+                connection.exchange.record().refuse();
                 return refuse_body(refusal, connection);
             }
         }
@@ -324,7 +324,7 @@ async fn read_body(most: u64, connection: &mut Connection) -> Result<bool, Error
             return Ok(true);
         }
         connection.flush().await?;
-        let timeout = connection.passage.site().timeouts.client_body;
+        let timeout = connection.exchange.site().timeouts.client_body;
         let deadline = connection.worker().core.now() + timeout;
         connection.stream.set_deadline(Some(deadline));
         match connection.stream.recv(&mut connection.input).await {

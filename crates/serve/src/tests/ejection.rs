@@ -8,8 +8,8 @@ use onrush_config::plan::{Eject, EjectOn, RetryOn, Server, ServerAddress, Sticky
 
 use crate::harness::{Peer, Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
 use crate::limits::SERVERS_TRIED_MAX;
-use crate::meter::Class;
 use crate::proxy::absence::{Cause, Terms};
+use crate::record::Class;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";

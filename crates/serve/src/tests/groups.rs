@@ -10,7 +10,7 @@ use onrush_config::plan::{
 };
 
 use crate::harness::{Peer, Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
-use crate::meter::Class;
+use crate::record::Class;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 

@@ -19,6 +19,7 @@ use crate::compress::Offer;
 use crate::edits::Applied;
 use crate::hop::ConnectionFields;
 use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
+use crate::record::{End, Kind, Record};
 use crate::route::Whence;
 use crate::service::Service;
 use crate::site::Site;
@@ -29,13 +30,14 @@ use crate::worker::Worker;
 /// The request that a connection is busy with. Part of every connection's memory, so what few requests need is kept
 /// elsewhere.
 #[derive(Default)]
-pub(crate) struct Passage {
+pub(crate) struct Exchange {
     /// The site that it began with, from then to its end.
     site: Option<Rc<Site>>,
     /// The index of its route; [`NONE`] without one.
     route: Index,
     /// The group that it is forwarded to.
     group: Index,
+    record: Record,
     kept: Option<Box<Kept>>,
 }
 
@@ -108,7 +110,7 @@ const REQUEST_ID_BYTES: usize = 32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLong;
 
-impl Passage {
+impl Exchange {
     /// A request begins, or goes on, on the site that is in force when it begins.
     #[inline]
     pub(crate) fn start(&mut self, service: &Service) -> Rc<Site> {
@@ -146,11 +148,21 @@ impl Passage {
         self.group.0 as usize
     }
 
-    /// The request is answered.
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The request has ended, if one is in hand: this is where its record is written, and nowhere else.
     #[inline]
-    pub(crate) fn end(&mut self, worker: &Worker) {
-        self.site = None;
+    pub(crate) fn finish(&mut self, end: End) {
+        let Some(site) = self.site.take() else {
+            return;
+        };
+        let worker = &site.worker;
         self.route = NONE;
+        let record = mem::take(&mut self.record);
+        record.ends(end);
+        worker.meter.observe(&record);
         if let Some(kept) = self.kept.take() {
             worker.spare_kept.put(kept);
         }
@@ -159,16 +171,18 @@ impl Passage {
     /// The request is answered, and goes on counting in its limit: as a tunnel.
     pub(crate) fn become_tunnel(&mut self) {
         self.route = NONE;
+        self.record.tunnel();
     }
 
-    /// The client's connection has come to this end. When that left a request without all of its answer, it is counted.
-    pub(crate) fn end_with_client(&mut self, end: Result<(), Error>, worker: &Worker) {
-        if let Err(error) = end
-            && error.is_end_of_connection()
-            && self.route != NONE
-        {
-            worker.meter.given_up();
-        }
+    /// The client's connection has come to this end, and with it what is in hand.
+    pub(crate) fn finish_with_client(&mut self, end: Result<(), Error>) {
+        let has_left =
+            |error: &Error| error.is_end_of_connection() && self.record.kind() != Kind::Tunnel;
+        self.finish(match end {
+            Ok(()) => End::Complete,
+            Err(error) if has_left(&error) => End::GivenUp,
+            Err(_) => End::Broken,
+        });
     }
 
     /// Keeps what will be needed of the request: a number that no other has, and the fields that its answer gets, as far
@@ -197,7 +211,7 @@ impl Passage {
                 worker,
                 client,
                 stream,
-                passage: self,
+                exchange: self,
             };
             let facts = Facts {
                 asker,
@@ -281,6 +295,13 @@ impl Passage {
     }
 }
 
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // Its task was dropped: the core has ended.
+        self.finish(End::CutOff);
+    }
+}
+
 fn write_hexadecimal(bits: u64, out: &mut [u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (at, digit) in out.iter_mut().enumerate() {
@@ -295,12 +316,12 @@ pub(crate) struct Asker<'a> {
     pub(crate) client: &'a Client,
     /// The client's connection.
     pub(crate) stream: &'a Transport,
-    pub(crate) passage: &'a Passage,
+    pub(crate) exchange: &'a Exchange,
 }
 
 impl<'a> Asker<'a> {
     pub(crate) fn site(&self) -> &'a Rc<Site> {
-        self.passage.site()
+        self.exchange.site()
     }
 
     /// The address at the other end of the connection.
@@ -371,7 +392,7 @@ impl<'a> Asker<'a> {
 
     /// What the path begins with, as its route says.
     pub(crate) fn prefix(&self) -> &'a str {
-        match self.passage.route {
+        match self.exchange.route {
             NONE => "",
             Index(route) => self.site().routes.route(route as usize).prefix(),
         }
@@ -379,19 +400,19 @@ impl<'a> Asker<'a> {
 
     /// How its route treats it.
     pub(crate) fn target(&self) -> Option<&'a Target> {
-        self.passage.target()
+        self.exchange.target()
     }
 
     /// The group that it goes to.
     pub(crate) fn group_name(&self) -> &'a str {
         let groups = &self.site().groups;
         groups
-            .get(self.passage.group.0 as usize)
+            .get(self.exchange.group.0 as usize)
             .map_or("", |group| &group.plan.name)
     }
 
     pub(crate) fn request_id(&self) -> &'a [u8] {
-        self.passage
+        self.exchange
             .kept
             .as_ref()
             .map_or(&[], |kept| &kept.request_id)

@@ -1,0 +1,150 @@
+//! What is known of a request when it has ended. Each has one, and it is written in one place: where its exchange ends.
+
+use std::cell::Cell;
+
+/// Why a forwarded request was not answered by a server, or not to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// No server is up.
+    NoServer,
+    /// All servers have as much to do as they may have.
+    Full,
+    /// The connection to the server failed.
+    Connect,
+    /// It took too long.
+    Timeout,
+    /// The server ended the connection without an answer.
+    Reset,
+    /// What it sent was no answer, or not one to pass on.
+    Garbage,
+    /// The answer stopped in its middle.
+    Cut,
+    /// It was the client's doing.
+    Client,
+}
+
+impl Class {
+    /// All of them, in the order of their counters.
+    pub const ALL: [Class; 8] = [
+        Class::NoServer,
+        Class::Full,
+        Class::Connect,
+        Class::Timeout,
+        Class::Reset,
+        Class::Garbage,
+        Class::Cut,
+        Class::Client,
+    ];
+
+    /// A word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::NoServer => "no server",
+            Class::Full => "busy",
+            Class::Connect => "connect",
+            Class::Timeout => "timeout",
+            Class::Reset => "reset",
+            Class::Garbage => "bad answer",
+            Class::Cut => "cut off",
+            Class::Client => "client",
+        }
+    }
+}
+
+/// Filled while the request is under way; small, as every connection has room for one.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    /// 0 before the head of its answer has been written.
+    status: Cell<u16>,
+    kind: Cell<Kind>,
+    failure: Cell<Option<Class>>,
+    retries: Cell<u8>,
+    end: Cell<End>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Kind {
+    #[default]
+    Ordinary,
+    /// What was received was no valid request.
+    Refused,
+    /// Its connection has become a tunnel.
+    Tunnel,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum End {
+    /// All of its answer was written, and handed to the kernel where that takes time.
+    #[default]
+    Complete,
+    /// The client was gone before, or took nothing for too long.
+    GivenUp,
+    /// Its connection was ended before for something else, such as want of memory.
+    Broken,
+    /// The core had to end before.
+    CutOff,
+}
+
+impl Record {
+    /// The head of its answer has been written.
+    #[inline]
+    pub(crate) fn answer(&self, status: u16) {
+        self.status.set(status);
+    }
+
+    /// What was received is no valid request.
+    pub(crate) fn refuse(&self) {
+        self.kind.set(Kind::Refused);
+    }
+
+    /// It has become a tunnel.
+    pub(crate) fn tunnel(&self) {
+        self.kind.set(Kind::Tunnel);
+    }
+
+    /// No server has answered it, or not to the end.
+    pub(crate) fn fail(&self, class: Class) {
+        self.failure.set(Some(class));
+    }
+
+    /// It is sent to a server again.
+    pub(crate) fn retry(&self) {
+        self.retries.set(self.retries.get().saturating_add(1));
+    }
+
+    pub(crate) fn ends(&self, end: End) {
+        self.end.set(end);
+    }
+
+    /// That of its answer, if it has begun.
+    #[inline]
+    pub(crate) fn status(&self) -> Option<u16> {
+        Some(self.status.get()).filter(|&status| status > 0)
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind.get()
+    }
+
+    pub(crate) fn failure(&self) -> Option<Class> {
+        self.failure.get()
+    }
+
+    pub(crate) fn retries(&self) -> u8 {
+        self.retries.get()
+    }
+
+    pub(crate) fn end(&self) -> End {
+        self.end.get()
+    }
+
+    /// Whether its status is all there is to say, as of nearly all requests.
+    #[inline]
+    pub(crate) fn is_usual(&self) -> bool {
+        self.kind.get() == Kind::Ordinary
+            && self.failure.get().is_none()
+            && self.retries.get() == 0
+            && self.end.get() == End::Complete
+    }
+}
