@@ -636,7 +636,9 @@ mod tests {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         let crowd = Crowd::new(Shares::UNLIMITED);
         let worker = Worker::new(core.clone(), &crowd, plan.timeouts.drain);
-        let site = Site::new(&worker, &resources(&plan, None)).ok().unwrap();
+        let site = Site::new(&worker, &resources(&plan, None), None)
+            .ok()
+            .unwrap();
         let service = Service::new(worker, site);
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let listener = Listener::new(&core, &claim).unwrap();

@@ -253,7 +253,7 @@ impl Site {
     /// Puts `plan` in force in place of what `service` has `before`.
     pub(crate) fn apply(&self, service: &Service, before: &Resources, plan: &Plan) -> Resources {
         let resources = resources(plan, Some(before));
-        let site = crate::site::Site::new(&service.worker, &resources);
+        let site = crate::site::Site::new(&service.worker, &resources, Some(&service.site()));
         match site {
             Ok(site) => service.take_over(site),
             Err((path, error)) => panic!("{path}: {error}"),

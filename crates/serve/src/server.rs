@@ -210,7 +210,7 @@ pub(crate) fn prepare(
     claims: &[Claim],
 ) -> Result<Rc<Service>, StartError> {
     let worker = Worker::new(core.clone(), crowd, resources.plan.timeouts.drain);
-    let site = Site::new(&worker, resources)
+    let site = Site::new(&worker, resources, None)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let service = Service::new(worker, site);
     let worker = &service.worker;

@@ -37,13 +37,15 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Prepares a configuration for the core of `worker`.
+    /// Prepares a configuration for the core of `worker`. Servers that stood in the one `before` and did not change keep
+    /// their connections.
     ///
     /// # Errors
     /// When the directory of a route cannot be opened, with its path.
     pub(crate) fn new(
         worker: &Rc<Worker>,
         resources: &Resources,
+        before: Option<&Site>,
     ) -> Result<Rc<Self>, (String, Error)> {
         let core = &worker.core;
         let plan = &resources.plan;
@@ -64,6 +66,7 @@ impl Site {
                 roster,
                 connector,
                 (seed, core.now()),
+                before.and_then(|site| site.group_named(&upstream.name)),
             )
         });
         let places = plan.listen.iter().zip(&resources.encryption.acceptors);
@@ -79,6 +82,11 @@ impl Site {
         });
         site.keep_within_bounds(worker);
         Ok(site)
+    }
+
+    fn group_named(&self, name: &str) -> Option<&Group> {
+        let mut groups = self.groups.iter().map(|group| &**group);
+        groups.find(|group| group.plan.name == name)
     }
 
     /// Tells those who keep connections and files how many they may.

@@ -3,6 +3,7 @@
 mod choice;
 mod evidence;
 mod server;
+mod takeover;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -51,13 +52,17 @@ pub(crate) struct Group {
     connector: Option<Arc<Connector>>,
     /// The version of the roster that `balancer` knows.
     seen: Cell<u64>,
-    servers: Vec<Server>,
+    /// A server that is the same in the next configuration serves its group, too.
+    servers: Vec<Rc<Server>>,
+    /// What the configuration makes of each of them; `None` for one without an address.
+    shares: Vec<Cell<Option<Share>>>,
     balancer: RefCell<Balancer>,
     /// Whether a server that may get requests does not have its full weight yet.
     is_starting: Cell<bool>,
     /// Whether any server has a bound on its connections.
     is_limited: bool,
-    in_flight: Cell<u32>,
+    /// Requests of this core, be they of this configuration or one before.
+    in_flight: Rc<Cell<u32>>,
     /// How fast latencies are forgotten.
     decay: Decay,
     budget: RefCell<Budget>,
@@ -73,6 +78,14 @@ pub(crate) struct Group {
     is_desperate: Cell<bool>,
 }
 
+/// What a server takes by the configuration.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    weight: u32,
+    /// Whether it gets requests only when no other server can take them.
+    backup: bool,
+}
+
 /// Later than everything.
 pub(crate) const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
@@ -80,40 +93,35 @@ pub(crate) const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
 pub(crate) const NOBODY: u32 = u32::MAX;
 
 impl Group {
-    /// `seed` tells the cores apart.
+    /// `seed` tells the cores apart. What this core knows of servers that did not change, and their connections, come from
+    /// `before`, the same group in the configuration before, on whose roster `roster` is built.
     pub(crate) fn new(
         upstream: &Upstream,
         timeouts: Timeouts,
         roster: &Arc<Roster>,
         connector: &Option<Arc<Connector>>,
         (seed, now): (u64, Instant),
+        before: Option<&Group>,
     ) -> Rc<Self> {
-        let mut servers = Vec::new();
-        for (index, server) in upstream.servers.iter().enumerate() {
-            let (_, seats) = roster.seats_of(index);
-            servers.extend(seats.iter().map(|_| Server::new(server, upstream)));
-        }
         let everybody: Vec<Member> = roster
             .seats()
             .iter()
             .enumerate()
             .filter_map(|(index, seat)| {
                 let at = seat.at()?;
-                Some(member(
-                    index,
-                    seat,
-                    &at,
-                    FULL.weight(at.weight, None, Instant::default()),
-                ))
+                let weight = FULL.weight(at.weight, None, Instant::default());
+                Some(member(index, seat, &at.address, weight))
             })
             .collect();
         let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
+        let servers = takeover::servers(upstream, roster, connector, before);
         let group = Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
             plan: upstream.clone(),
             timeouts,
-            queue: Queue::new(upstream.queue_max, roster),
+            queue: Queue::new(upstream.queue_max, roster, before.map(|group| &group.queue)),
             seen: Cell::new(0),
+            shares: servers.iter().map(|_| Cell::default()).collect(),
             servers,
             balancer: RefCell::new(balancer),
             is_starting: Cell::new(false),
@@ -121,7 +129,7 @@ impl Group {
                 .seats()
                 .iter()
                 .any(|seat| seat.connections_max < u32::MAX),
-            in_flight: Cell::new(0),
+            in_flight: before.map_or_else(Rc::default, |group| Rc::clone(&group.in_flight)),
             decay: Decay::new(LATENCY_MEMORY),
             budget: RefCell::new(Budget::new(upstream.retries.budget)),
             chance: Random::stream(seed, 1),
@@ -143,7 +151,7 @@ impl Group {
         &self.servers[index as usize]
     }
 
-    pub(crate) fn servers(&self) -> &[Server] {
+    pub(crate) fn servers(&self) -> &[Rc<Server>] {
         &self.servers
     }
 
@@ -219,7 +227,9 @@ impl Group {
         self.seen.set(self.roster.version());
         self.is_starting.set(false);
         for (index, (seat, server)) in (0..).zip(self.roster.seats().iter().zip(&self.servers)) {
-            server.move_to(seat.at());
+            let at = seat.at();
+            self.shares[index as usize].set(at.as_ref().map(At::share));
+            server.move_to(at.map(|at| at.address));
             if seat.presence() != Presence::In {
                 self.forget(index);
             }
@@ -245,24 +255,21 @@ impl Group {
     /// were all gone for a moment would stay so.
     fn members_out(&self) -> Vec<Member> {
         let member = |(index, _): (u32, Presence)| {
-            let at = self.server(index).at.borrow();
-            let at = at.as_ref()?;
-            let weight = FULL.weight(at.weight, None, Instant::default());
-            let seat = &self.roster.seats()[index as usize];
-            Some(member(index as usize, seat, at, weight))
+            let share = self.shares[index as usize].get()?;
+            let weight = FULL.weight(share.weight, None, Instant::default());
+            self.member(index as usize, weight)
         };
         self.seated().filter_map(member).collect()
     }
 
     /// Those who may get requests, among the backup servers or among the others.
     fn members_of(&self, backup: bool, now: Instant) -> Vec<Member> {
-        let seats = self.roster.seats().iter().zip(&self.servers).enumerate();
-        let member_at = |(index, (seat, server)): (usize, (&Seat, &Server))| {
+        let seats = self.roster.seats().iter().zip(&self.shares).enumerate();
+        let member_at = |(index, (seat, share)): (usize, (&Seat, &Cell<Option<Share>>))| {
             let Standing::In { since } = seat.standing() else {
                 return None;
             };
-            let at = server.at.borrow().clone();
-            let at = at.filter(|at| at.backup == backup)?;
+            let share = share.get().filter(|share| share.backup == backup)?;
             let since = (since > 0).then(|| Instant::from_nanoseconds(since));
             let slow_start = self
                 .plan
@@ -271,10 +278,17 @@ impl Group {
             if since.is_some_and(|since| slow_start.next_change(since, now).is_some()) {
                 self.is_starting.set(true);
             }
-            let weight = slow_start.weight(at.weight, since, now);
-            Some(member(index, seat, &at, weight))
+            self.member(index, slow_start.weight(share.weight, since, now))
         };
         seats.filter_map(member_at).collect()
+    }
+
+    fn member(&self, index: usize, weight: u32) -> Option<Member> {
+        let address = self.servers[index].address.borrow();
+        let seat = &self.roster.seats()[index];
+        address
+            .as_ref()
+            .map(|address| member(index, seat, address, weight))
     }
 
     /// Connects to a server on behalf of `origin`, by `until` and as fast as the configuration asks.
@@ -346,7 +360,7 @@ impl Group {
 
     /// Closes the idle connections that there are; how many.
     pub(crate) fn give_up_idle(&self) -> usize {
-        let give_up = |server: &Server| {
+        let give_up = |server: &Rc<Server>| {
             let count = server.pool.len();
             server.pool.drain();
             count
@@ -360,11 +374,6 @@ impl Group {
             server.pool.clear();
             server.trunks.close();
         }
-    }
-
-    /// Its configuration is replaced: what looks after its servers ends.
-    pub(crate) fn retire(&self) {
-        self.retirement.begin();
     }
 
     /// Keeps as many idle connections to each server as are to be ready, until the core stops.
@@ -412,12 +421,21 @@ const FULL: SlowStart = SlowStart {
     duration: Duration::ZERO,
 };
 
-fn member(index: usize, seat: &Seat, at: &At, weight: u32) -> Member {
+impl At {
+    fn share(&self) -> Share {
+        Share {
+            weight: self.weight,
+            backup: self.backup,
+        }
+    }
+}
+
+fn member(index: usize, seat: &Seat, address: &Address, weight: u32) -> Member {
     Member {
         server: index as u32,
         weight,
         load_max: seat.connections_max,
-        identity: identity(&at.address),
+        identity: identity(address),
     }
 }
 

@@ -14,9 +14,9 @@ use super::kept::Kept;
 /// Connections that wait for their next request. The one used last is used next, so that a quiet hour lets the
 /// surplus expire.
 pub(crate) struct Pool {
-    idle_max: usize,
+    idle_max: Cell<usize>,
     idle: RefCell<VecDeque<(Transport, Instant)>>,
-    /// Set when the core stops: from then on nothing is kept.
+    /// Set when the core stops or its server has left: from then on nothing is kept.
     closed: Cell<bool>,
     /// Bounds all pools of the core together, where it is set.
     kept: OnceCell<Rc<Kept>>,
@@ -26,7 +26,7 @@ impl Pool {
     /// At most `idle_max` connections are kept.
     pub(crate) fn new(idle_max: usize) -> Self {
         Self {
-            idle_max,
+            idle_max: Cell::new(idle_max),
             idle: RefCell::new(VecDeque::new()),
             closed: Cell::new(false),
             kept: OnceCell::new(),
@@ -35,9 +35,22 @@ impl Pool {
 
     /// Counts its connections with those of other pools from now on, which keep no more together than `kept` allows.
     pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
-        debug_assert!(self.idle.borrow().is_empty());
-        // Said once, before there is any traffic.
-        let _ = self.kept.set(Rc::clone(kept));
+        // Said before there is any traffic, and again with each configuration.
+        let known = self.kept.get_or_init(|| {
+            debug_assert!(self.idle.borrow().is_empty());
+            Rc::clone(kept)
+        });
+        debug_assert!(Rc::ptr_eq(known, kept), "a core has one");
+    }
+
+    /// At most `idle_max` connections are kept from now on.
+    pub(crate) fn keep_at_most(&self, idle_max: usize) {
+        self.idle_max.set(idle_max);
+        let mut idle = self.idle.borrow_mut();
+        let surplus = idle.len().saturating_sub(idle_max);
+        let closed: Vec<_> = idle.drain(..surplus).collect();
+        drop(idle);
+        self.have_left(closed.len());
     }
 
     /// A connection that, as far as one can know, is still good.
@@ -62,7 +75,8 @@ impl Pool {
         if let Some(kept) = kept {
             kept.add(1);
         }
-        let is_surplus = idle.len() > self.idle_max || kept.is_some_and(|kept| kept.is_exceeded());
+        let is_surplus =
+            idle.len() > self.idle_max.get() || kept.is_some_and(|kept| kept.is_exceeded());
         let surplus = is_surplus.then(|| idle.pop_front()).flatten();
         drop(idle);
         if surplus.is_some() {
@@ -97,6 +111,12 @@ impl Pool {
     /// Closes everything, now and later.
     pub(crate) fn clear(&self) {
         self.closed.set(true);
+        self.drain();
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
         self.drain();
     }
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -12,10 +13,12 @@ use onrush_engine::{Core, Instant};
 use super::line::Stand;
 use super::roster::Roster;
 
-/// The requests of one core that wait for one group. The first of them stands in the line of all cores.
+/// The requests of one core that wait for one group of one configuration. The first of them stands in the line of all cores.
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: RefCell<VecDeque<Waiter>>,
+    /// Of this queue and of those of the group's other configurations on this core.
+    length: Rc<Cell<usize>>,
     length_max: usize,
     next: Cell<u64>,
     roster: Arc<Roster>,
@@ -44,9 +47,12 @@ pub(crate) struct Ticket<'q> {
 }
 
 impl Queue {
-    pub(crate) fn new(length_max: usize, roster: &Arc<Roster>) -> Self {
+    /// `before` is the group's queue in the configuration before. Who waits there goes on doing so, for the servers of that
+    /// one, and counts here. He does not stand before those who come now: what he waits for they may not need.
+    pub(crate) fn new(length_max: usize, roster: &Arc<Roster>, before: Option<&Queue>) -> Self {
         Self {
             waiting: RefCell::default(),
+            length: before.map_or_else(Rc::default, |before| Rc::clone(&before.length)),
             length_max,
             next: Cell::new(0),
             roster: Arc::clone(roster),
@@ -64,9 +70,10 @@ impl Queue {
     pub(crate) async fn join(&self) -> Option<Ticket<'_>> {
         poll_fn(|context| {
             let mut waiting = self.waiting.borrow_mut();
-            if waiting.len() >= self.length_max {
+            if self.length.get() >= self.length_max {
                 return Poll::Ready(None);
             }
+            self.length.set(self.length.get() + 1);
             let number = self.next.get();
             self.next.set(number + 1);
             waiting.push_back(Waiter {
@@ -169,6 +176,7 @@ impl Drop for Ticket<'_> {
             .position(|waiter| waiter.ticket == self.number)
         {
             waiting.remove(at);
+            self.queue.length.set(self.queue.length.get() - 1);
         }
         let is_last = waiting.is_empty();
         drop(waiting);

@@ -18,6 +18,7 @@
 mod names;
 mod room;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -157,6 +158,16 @@ impl Roster {
             ends,
             notice: before.map_or_else(Arc::default, |before| Arc::clone(&before.notice)),
         }
+    }
+
+    /// Of each seat, which one of `before` it shares its state with. O(n).
+    pub(crate) fn seats_in(&self, before: &Roster) -> Vec<Option<usize>> {
+        let states = before.seats.iter().zip(0..);
+        let places: HashMap<_, usize> = states
+            .map(|(seat, index)| (Arc::as_ptr(&seat.state), index))
+            .collect();
+        let place = |seat: &Seat| places.get(&Arc::as_ptr(&seat.state)).copied();
+        self.seats.iter().map(place).collect()
     }
 
     pub(crate) fn seats(&self) -> &[Seat] {

@@ -17,7 +17,7 @@
 //! nothing about it: the wait for its head is counted from then. All requests of a core may take equally long as a whole,
 //! so the oldest is also the first whose time is over. When its deadline passes, it is the one that fails.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
@@ -44,6 +44,8 @@ use crate::worker::Worker;
 #[derive(Default)]
 pub(crate) struct Trunks {
     all: RefCell<Vec<Rc<Trunk>>>,
+    /// Set when nobody is to come any more: from then on each serves those that it has, and ends.
+    closed: Cell<bool>,
 }
 
 /// One of them.
@@ -135,12 +137,21 @@ impl Trunks {
         };
         let authority = &group.server(server).authority;
         let request = trunk.write(head, authority, asker, until)?;
+        if self.closed.get() {
+            trunk.close();
+        }
         Ok(Ticket { trunk, request })
     }
 
     /// Takes no more requests; what is under way comes to its end.
     pub(crate) fn close(&self) {
         self.all.borrow().iter().for_each(|trunk| trunk.close());
+    }
+
+    /// The same, and for those to come.
+    pub(crate) fn clear(&self) {
+        self.closed.set(true);
+        self.close();
     }
 
     fn remove(&self, trunk: &Rc<Trunk>) {
@@ -324,19 +335,27 @@ enum Turn {
 
 /// Runs a trunk to its end.
 async fn run(trunk: Rc<Trunk>, group: Rc<Group>, server: u32, worker: Rc<Worker>) {
-    let failure = carry(&trunk, &group, group.server(server), &worker).await;
+    let server = Rc::clone(&group.servers()[server as usize]);
+    let failure = carry(&trunk, group, &server, &worker).await;
     trunk.fail(failure.unwrap_or(Failure::ClosedUnanswered));
-    group.server(server).trunks.remove(&trunk);
+    server.trunks.remove(&trunk);
 }
 
 /// Carries requests and answers until the connection is of no more use, and says why the oldest request has none; `None`
 /// when that is not known to be worse than the end of an idle connection.
-async fn carry(trunk: &Trunk, group: &Group, server: &Server, worker: &Worker) -> Option<Failure> {
+async fn carry(
+    trunk: &Trunk,
+    group: Rc<Group>,
+    server: &Server,
+    worker: &Worker,
+) -> Option<Failure> {
     let until = trunk.state.borrow().oldest_until();
     let mut transport = match group.connect(server, &Origin::Local, worker, until).await {
         Ok(transport) => Some(transport),
         Err(error) => return Some(Failure::Connect(error)),
     };
+    // It may outlive its group's configuration by as long as there are requests.
+    drop(group);
     // Connecting has a timeout of its own.
     trunk.state.borrow_mut().oldest_has_changed(worker);
     let mut input = Input::default();

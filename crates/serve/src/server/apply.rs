@@ -176,7 +176,7 @@ pub(super) async fn follow(service: Rc<Service>, mut orders: Reply<Order>) {
     while let Some(order) = next(&core, &mut orders).await {
         let outcome = match order.step {
             Step::Prepare(resources) => {
-                let site = Site::new(&service.worker, &resources);
+                let site = Site::new(&service.worker, &resources, Some(&service.site()));
                 site.map(|site| prepared = Some(site))
             }
             Step::TakeOver => {

@@ -158,7 +158,8 @@ impl Group {
             Balance::Hash(_) => (mix(key ^ its.identity.get()), 0),
             Balance::First => (0, 0),
             _ => {
-                let weight = its.at.borrow().as_ref().map_or(1, |at| at.weight);
+                let share = self.shares[server as usize].get();
+                let weight = share.map_or(1, |share| share.weight);
                 let load = (u64::from(self.load(server)) << 16) / u64::from(weight);
                 (load, self.chance.bits())
             }
@@ -167,9 +168,9 @@ impl Group {
 
     /// The servers that are somewhere and that checks have nothing against, with whether they were taken out.
     pub(super) fn seated(&self) -> impl Iterator<Item = (u32, Presence)> {
-        let servers = (0..).zip(self.roster.seats().iter().zip(&self.servers));
-        servers.filter_map(|(index, (seat, server))| {
-            let is_there = seat.is_healthy() && server.at.borrow().is_some();
+        let servers = (0..).zip(self.roster.seats().iter().zip(&self.shares));
+        servers.filter_map(|(index, (seat, share))| {
+            let is_there = seat.is_healthy() && share.get().is_some();
             is_there.then(|| (index, seat.presence()))
         })
     }
@@ -209,7 +210,7 @@ impl Group {
     pub(crate) fn place_on(self: &Rc<Self>, server: u32) -> Option<Place> {
         let seat = self.roster.seats().get(server as usize)?;
         let is_in = matches!(seat.standing(), Standing::In { .. });
-        if !is_in || self.server(server).at.borrow().is_none() {
+        if !is_in || self.shares[server as usize].get().is_none() {
             return None;
         }
         self.take(server, Errand::Ordinary)

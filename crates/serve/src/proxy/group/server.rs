@@ -1,4 +1,5 @@
 //! One server of a group as one core knows it: its names, its address at present, its idle connections, and what is in flight.
+//! Groups of two configurations may share it; what a configuration makes of it is theirs.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,7 +9,6 @@ use onrush_engine::Address;
 use crate::proxy::balance::hash;
 use crate::proxy::ewma::Ewma;
 use crate::proxy::pool::Pool;
-use crate::proxy::roster::At;
 use crate::proxy::trunk::Trunks;
 
 /// One server of a group, or the place for one.
@@ -22,12 +22,15 @@ pub(crate) struct Server {
     pub(super) host: String,
     pub(crate) pool: Pool,
     pub(crate) trunks: Trunks,
-    pub(super) at: RefCell<Option<At>>,
+    /// Where it is now; `None` while the place is vacant.
+    pub(super) address: RefCell<Option<Address>>,
     /// What a sticky cookie says for it: it changes when the address does.
     pub(super) identity: Cell<u64>,
     pub(super) in_flight: Cell<u32>,
     /// How fast it has answered; kept only where somebody wants to know.
     pub(super) latency: RefCell<Ewma>,
+    /// Groups that use it and have not retired.
+    pub(super) users: Cell<u32>,
 }
 
 impl Server {
@@ -53,28 +56,47 @@ impl Server {
             },
             pool: Pool::new(upstream.connections_idle_max),
             trunks: Trunks::default(),
-            at: RefCell::default(),
+            address: RefCell::default(),
             identity: Cell::new(0),
             in_flight: Cell::new(0),
             latency: RefCell::new(Ewma::default()),
+            users: Cell::new(0),
         }
     }
 
     /// Where it is now; `None` when the place is vacant.
     pub(crate) fn address(&self) -> Option<Address> {
-        self.at.borrow().as_ref().map(|at| at.address.clone())
+        self.address.borrow().clone()
     }
 
     /// What used to be here is somewhere else, or nowhere.
-    pub(super) fn move_to(&self, at: Option<At>) {
-        let address = at.as_ref().map(|at| &at.address);
-        if self.at.borrow().as_ref().map(|at| &at.address) != address {
+    pub(super) fn move_to(&self, address: Option<Address>) {
+        if *self.address.borrow() != address {
             self.pool.drain();
             self.trunks.close();
-            self.identity.set(address.map_or(0, identity));
+            self.identity.set(address.as_ref().map_or(0, identity));
             self.latency.take();
+            self.address.replace(address);
         }
-        self.at.replace(at);
+    }
+
+    /// One more group has requests for it.
+    pub(super) fn begin_use(&self) {
+        self.users.set(self.users.get() + 1);
+    }
+
+    /// One group less has. After the last no connection is kept: what is under way comes to its end.
+    pub(super) fn end_use(&self) {
+        self.users.set(self.users.get() - 1);
+        if self.users.get() == 0 {
+            self.pool.clear();
+            self.trunks.clear();
+        }
+    }
+
+    /// Whether a group may still take it over.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.users.get() > 0
     }
 
     /// How the log tells it from others: its name as it was written, and its address where the name may have several.

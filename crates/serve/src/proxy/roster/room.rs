@@ -107,6 +107,7 @@ mod tests {
                 &roster,
                 &None,
                 (seed, core.now()),
+                None,
             );
             let served: Rc<Cell<usize>> = Rc::default();
             for _ in 0..TASKS {
@@ -152,7 +153,14 @@ mod tests {
         let upstream = &parsed.plan.upstreams[0];
         let roster = Arc::new(Roster::new(upstream, before.map(|before| &**before)));
         let timeouts = Timeouts::default();
-        Group::new(upstream, timeouts, &roster, &None, (1, Instant::default()))
+        Group::new(
+            upstream,
+            timeouts,
+            &roster,
+            &None,
+            (1, Instant::default()),
+            None,
+        )
     }
 
     /// A request that takes a place as soon as there is one, and gives it back; whether it has.

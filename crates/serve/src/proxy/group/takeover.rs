@@ -1,0 +1,305 @@
+//! What a group takes over from the one of the configuration before, on the same core: servers with their connections,
+//! latencies and requests in flight.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onrush_config::plan::Upstream;
+use onrush_tls::Connector;
+
+use super::super::roster::Roster;
+use super::{Group, Server};
+
+/// The servers of a group: those of `before` that are the same, and new ones.
+pub(super) fn servers(
+    upstream: &Upstream,
+    roster: &Roster,
+    connector: &Option<Arc<Connector>>,
+    before: Option<&Group>,
+) -> Vec<Rc<Server>> {
+    let before = before.filter(|before| before.connects_alike(upstream, connector));
+    let known = before.map(|before| (before, roster.seats_in(&before.roster)));
+    let known = |seat: usize| {
+        let (before, seats) = known.as_ref()?;
+        let server = &before.servers[seats[seat]?];
+        server.is_in_use().then(|| Rc::clone(server))
+    };
+    let mut servers = Vec::new();
+    for (index, server) in upstream.servers.iter().enumerate() {
+        let (first, seats) = roster.seats_of(index);
+        for seat in first..first + seats.len() {
+            let server = known(seat).unwrap_or_else(|| Rc::new(Server::new(server, upstream)));
+            server.pool.keep_at_most(upstream.connections_idle_max);
+            server.begin_use();
+            servers.push(server);
+        }
+    }
+    servers
+}
+
+impl Group {
+    /// Whether a connection to a server of this group is what one of `upstream` would be. The names in it follow from the
+    /// server's address, which is the same.
+    fn connects_alike(&self, upstream: &Upstream, connector: &Option<Arc<Connector>>) -> bool {
+        let speaks_alike = match (&self.connector, connector) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        speaks_alike
+            && self.plan.proxy_protocol == upstream.proxy_protocol
+            && self.plan.pipeline == upstream.pipeline
+    }
+
+    /// Another configuration is in force, and its group has taken over what it needs: what looks after this one ends, and the
+    /// idle connections of the other servers are closed. Requests that are under way come to their end, and so do their connections then.
+    pub(crate) fn retire(&self) {
+        if !self.retirement.has_begun() {
+            self.retirement.begin();
+            self.servers.iter().for_each(|server| server.end_use());
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.retire();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::rc::Weak;
+
+    use onrush_config::plan::{self, ProxyVersion, ServerAddress};
+    use onrush_engine::{Address, Instant, Stream};
+    use onrush_tls::{ClientSetup, Transport, Verify};
+    use proptest::prelude::*;
+
+    use super::super::super::balance::hash;
+    use super::super::super::kept::Kept;
+    use super::*;
+    use crate::harness::{Site, on_simulated_core};
+
+    const NOW: Instant = Instant::from_nanoseconds(1_000);
+
+    fn address(last: u8) -> ServerAddress {
+        ServerAddress::Ip(([10, 0, 0, last], 80).into())
+    }
+
+    fn upstream(servers: &[u8]) -> Upstream {
+        let servers = servers.iter().map(|&last| plan::Server::at(address(last)));
+        Upstream::new("app".into(), servers.collect())
+    }
+
+    /// The group of a configuration behind that of `before`.
+    fn group(
+        upstream: &Upstream,
+        tls: Option<&Arc<Connector>>,
+        before: Option<&Group>,
+    ) -> Rc<Group> {
+        let roster = Arc::new(Roster::new(upstream, before.map(|group| &**group.roster())));
+        let timeouts = plan::Timeouts::default();
+        Group::new(upstream, timeouts, &roster, &tls.cloned(), (1, NOW), before)
+    }
+
+    fn server(group: &Group, last: u8) -> &Rc<Server> {
+        let name = address(last).to_string();
+        let server = group.servers().iter().find(|server| server.name == name);
+        server.expect("it is in the group")
+    }
+
+    fn connector() -> Arc<Connector> {
+        let setup = ClientSetup {
+            verify: Verify::Nothing,
+            ..ClientSetup::default()
+        };
+        Arc::new(Connector::new(setup).expect("no file is read").0)
+    }
+
+    /// A connection to somebody.
+    async fn connection(site: &Site) -> Transport {
+        let (listener, address) = site.listen();
+        let stream = Stream::connect(&site.core, &Address::Tcp(address), None).await;
+        drop(listener);
+        Transport::plain(stream.expect("somebody listens"))
+    }
+
+    #[test]
+    fn a_server_that_stays_keeps_its_connections_and_those_of_others_are_closed() {
+        on_simulated_core(1, |site| async move {
+            let kept = Kept::new(2);
+            let before = group(&upstream(&[1, 2]), None, None);
+            before.keep_within(&kept);
+            for last in [1, 2] {
+                server(&before, last).pool.put(connection(&site).await, NOW);
+            }
+            let mut reweighted = upstream(&[3, 2]);
+            reweighted.servers[1].weight = 7;
+            let after = group(&reweighted, None, Some(&before));
+            after.keep_within(&kept);
+            assert!(Rc::ptr_eq(server(&before, 2), server(&after, 2)));
+            let weights = |group: &Group| -> Vec<u32> {
+                let shares = group.shares.iter().filter_map(|share| share.get());
+                shares.map(|share| share.weight).collect()
+            };
+            assert_eq!(
+                (weights(&before), weights(&after)),
+                (vec![1, 1], vec![1, 7])
+            );
+            assert!(
+                !kept.has_room(),
+                "nothing is closed before the old one retires"
+            );
+            before.retire();
+            assert_eq!(server(&before, 1).pool.len(), 0);
+            assert_eq!(server(&after, 2).pool.len(), 1);
+            // A request of before ends.
+            server(&before, 1).pool.put(connection(&site).await, NOW);
+            assert_eq!(server(&before, 1).pool.len(), 0);
+            drop(before);
+            assert_eq!(server(&after, 2).pool.len(), 1);
+            assert!(kept.has_room());
+            server(&after, 2).pool.put(connection(&site).await, NOW);
+            assert!(!kept.has_room());
+            drop(after);
+            assert!(kept.has_room(), "what is dropped counts no more");
+        });
+    }
+
+    #[test]
+    fn fewer_idle_connections_are_kept_when_the_configuration_says_so() {
+        on_simulated_core(1, |site| async move {
+            let kept = Kept::new(2);
+            let before = group(&upstream(&[1]), None, None);
+            before.keep_within(&kept);
+            for _ in 0..3 {
+                server(&before, 1).pool.put(connection(&site).await, NOW);
+            }
+            assert_eq!(server(&before, 1).pool.len(), 2);
+            let fewer = Upstream {
+                connections_idle_max: 1,
+                ..upstream(&[1])
+            };
+            let after = group(&fewer, None, Some(&before));
+            assert_eq!(server(&after, 1).pool.len(), 1);
+            assert!(kept.has_room());
+        });
+    }
+
+    #[test]
+    fn a_server_with_other_connections_begins_anew() {
+        let plain = upstream(&[1]);
+        let (ours, theirs) = (connector(), connector());
+        let proxied = Upstream {
+            proxy_protocol: Some(ProxyVersion::V1),
+            ..plain.clone()
+        };
+        let pipelined = Upstream {
+            pipeline: NonZeroU32::new(8),
+            ..plain.clone()
+        };
+        for (before, after, is_same) in [
+            ((&plain, None), (&plain, None), true),
+            ((&plain, Some(&ours)), (&plain, Some(&ours)), true),
+            ((&plain, Some(&ours)), (&plain, Some(&theirs)), false),
+            ((&plain, None), (&plain, Some(&ours)), false),
+            ((&plain, Some(&ours)), (&plain, None), false),
+            ((&plain, None), (&proxied, None), false),
+            ((&proxied, None), (&proxied, None), true),
+            ((&plain, None), (&pipelined, None), false),
+        ] {
+            let before = group(before.0, before.1, None);
+            let after = group(after.0, after.1, Some(&before));
+            assert_eq!(Rc::ptr_eq(server(&before, 1), server(&after, 1)), is_same);
+            let seats = after.roster().seats_in(before.roster());
+            assert_eq!(seats, [Some(0)], "what all cores know of it stays");
+        }
+    }
+
+    #[test]
+    fn requests_in_flight_count_for_both_until_they_end() {
+        let hashed = Upstream {
+            balance: plan::Balance::Hash(plan::HashKey::Path),
+            ..upstream(&[1, 2])
+        };
+        let before = group(&hashed, None, None);
+        let key = hash::key(b"/");
+        let place = before.place(key, &[], NOW).expect("nobody is full");
+        let after = group(&hashed, None, Some(&before));
+        assert_eq!((after.load(place.index()), after.in_flight.get()), (1, 1));
+        let another = after.place(key, &[], NOW).expect("nobody is full");
+        assert_eq!(another.index(), place.index());
+        before.retire();
+        drop((before, place));
+        assert_eq!((after.load(another.index()), after.in_flight.get()), (1, 1));
+    }
+
+    #[test]
+    fn a_configuration_that_never_came_into_force_has_closed_nothing() {
+        on_simulated_core(1, |site| async move {
+            let before = group(&upstream(&[1]), None, None);
+            server(&before, 1).pool.put(connection(&site).await, NOW);
+            drop(group(&upstream(&[2, 1]), None, Some(&before)));
+            server(&before, 1).pool.put(connection(&site).await, NOW);
+            assert_eq!(server(&before, 1).pool.len(), 2);
+        });
+    }
+
+    #[test]
+    fn requests_that_wait_count_together_and_do_not_stand_in_the_way_of_later_ones() {
+        on_simulated_core(1, |_| async move {
+            let mut limited = upstream(&[1]);
+            limited.servers[0].connections_max = NonZeroU32::new(1);
+            limited.queue_max = 1;
+            let before = group(&limited, None, None);
+            let held = before.place(0, &[], NOW).expect("there is room");
+            let ticket = before.queue.join().await.expect("there is room");
+            limited.servers.push(plan::Server::at(address(2)));
+            let after = group(&limited, None, Some(&before));
+            assert!(after.queue.is_empty(), "nobody waits for the new server");
+            assert!(after.queue.join().await.is_none(), "as many wait as may");
+            drop(ticket);
+            assert!(after.queue.join().await.is_some());
+            drop(held);
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn a_server_lives_as_long_as_it_is_in_each_configuration(
+            configurations in prop::collection::vec(
+                prop::sample::subsequence((1..=6_u8).collect::<Vec<_>>(), 1..6).prop_shuffle(),
+                1..10,
+            ),
+            held in prop::collection::vec(any::<bool>(), 10),
+        ) {
+            let mut known: Vec<(u8, Weak<Server>)> = Vec::new();
+            let mut in_force: Option<Rc<Group>> = None;
+            let mut old: Vec<Rc<Group>> = Vec::new();
+            for (servers, is_held) in configurations.iter().zip(held) {
+                let after = group(&upstream(servers), None, in_force.as_deref());
+                if let Some(before) = in_force.replace(Rc::clone(&after)) {
+                    before.retire();
+                    // Requests hold some groups for as long as they last.
+                    old.extend(Some(before).filter(|_| is_held));
+                }
+                let (stay, gone): (Vec<_>, Vec<_>) =
+                    known.into_iter().partition(|(last, _)| servers.contains(last));
+                known = stay;
+                for (_, server) in gone {
+                    prop_assert!(server.upgrade().is_none_or(|server| !server.is_in_use()));
+                }
+                for &last in servers {
+                    let server = server(&after, last);
+                    prop_assert_eq!(server.users.get(), 1);
+                    match known.iter().find(|(known, _)| *known == last) {
+                        Some((_, known)) => prop_assert!(known.ptr_eq(&Rc::downgrade(server))),
+                        None => known.push((last, Rc::downgrade(server))),
+                    }
+                }
+            }
+        }
+    }
+}
