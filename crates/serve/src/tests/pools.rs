@@ -1,5 +1,6 @@
 //! Idle connections to servers: reused, bounded, and given up in time.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::harness::{Peer, Site, Step, on_every_driver, on_simulated_cores, send};
@@ -208,4 +209,27 @@ fn connections_are_made_before_they_are_needed_where_the_plan_says_so() {
         get(&mut client).await;
         assert_eq!(upstream.connections(), 3);
     });
+}
+
+#[test]
+fn a_group_of_a_configuration_that_is_not_in_force_any_more_keeps_nothing() {
+    for depth in [None, NonZeroU32::new(4)] {
+        on_every_driver(move |site| async move {
+            let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+            let mut plan = upstream.plan();
+            plan.upstreams[0].pipeline = depth;
+            let (address, worker) = site.serve_worker(&plan);
+            let mut client = site.connect(&address).await;
+            get(&mut client).await;
+            assert_eq!(upstream.open(), 1);
+            worker.groups[0].retire();
+            site.until("it is closed", || upstream.open() == 0).await;
+            // It has begun before.
+            get(&mut client).await;
+            site.until("it is closed, too", || upstream.open() == 0)
+                .await;
+            assert_eq!(upstream.connections(), 2);
+            assert_eq!(worker.meter.totals().failed(), 0);
+        });
+    }
 }
