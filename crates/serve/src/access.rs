@@ -40,17 +40,24 @@ pub(crate) struct Ledger {
     /// The users of each route.
     users: Vec<Option<Arc<Users>>>,
     verifier: Option<Verifier>,
+    /// What tells the limit of each route from others; nothing for one without.
+    limits: Vec<Option<u64>>,
     keys: Arc<Keys>,
     rates: Option<Arc<Rates>>,
     concurrency: Option<Concurrency>,
 }
 
 impl Ledger {
-    /// `users` are those of each route.
+    /// `users` are those of each route. What has been counted stays, as far as the limits of `before`, the ledger of the
+    /// configuration before, are there, too.
     ///
     /// # Errors
     /// When the system has no thread to check passwords with.
-    pub(crate) fn new(plan: &Plan, users: Vec<Option<Arc<Users>>>) -> io::Result<Self> {
+    pub(crate) fn new(
+        plan: &Plan,
+        users: Vec<Option<Arc<Users>>>,
+        before: Option<&Ledger>,
+    ) -> io::Result<Self> {
         let limits = || {
             let routes = plan.routes.iter();
             routes.filter_map(|route| route.access.rate_limit.as_ref())
@@ -58,14 +65,38 @@ impl Ledger {
         let has_rates = limits().any(|limit| limit.requests.is_some());
         let has_concurrency = limits().any(|limit| limit.concurrent.is_some());
         let asks_for_passwords = users.iter().any(Option::is_some);
+        let keys = before.map_or_else(Arc::default, |before| Arc::clone(&before.keys));
+        let rates = before.and_then(|before| before.rates.clone());
+        let concurrency = before.and_then(|before| before.concurrency.clone());
+        let verifier = before.and_then(|before| before.verifier.clone());
         Ok(Self {
-            verifier: asks_for_passwords.then(Verifier::start).transpose()?,
+            verifier: match verifier {
+                _ if !asks_for_passwords => None,
+                None => Some(Verifier::start()?),
+                verifier => verifier,
+            },
             users,
-            keys: Arc::default(),
-            rates: has_rates.then(|| Arc::new(Rates::new())),
-            concurrency: has_concurrency.then(Concurrency::new),
+            limits: limits_of(plan, &keys),
+            keys,
+            rates: has_rates.then(|| rates.unwrap_or_else(|| Arc::new(Rates::new()))),
+            concurrency: has_concurrency.then(|| concurrency.unwrap_or_else(Concurrency::new)),
         })
     }
+}
+
+/// What tells the limit of each route from others. O(n^2), once for each configuration.
+fn limits_of(plan: &Plan, keys: &Keys) -> Vec<Option<u64>> {
+    let mut limits: Vec<Option<u64>> = Vec::new();
+    for route in &plan.routes {
+        let limit = route.access.rate_limit.as_ref().and_then(|limit| {
+            let limit = |occurrence| keys.limit(&route.when, &limit.key, occurrence);
+            (0..)
+                .map(limit)
+                .find(|limit| !limits.contains(&Some(*limit)))
+        });
+        limits.push(limit);
+    }
+    limits
 }
 
 /// The rules of one route, prepared for one core.
@@ -80,8 +111,8 @@ pub(crate) struct Access {
 /// How much of it.
 #[derive(Debug)]
 struct Limit {
-    /// Tells limits apart: the index of the route.
-    number: u32,
+    /// Tells limits apart: see [`Keys::limit`].
+    number: u64,
     by: RateKey,
     keys: Arc<Keys>,
     rate: Option<(Arc<Rates>, Rate)>,
@@ -196,7 +227,7 @@ impl Limit {
         let rates = ledger.rates.as_ref().zip(plan.requests.as_ref());
         let concurrency = ledger.concurrency.as_ref().zip(plan.concurrent);
         Self {
-            number: route as u32,
+            number: ledger.limits[route].expect("a route with a limit has its number"),
             by: plan.key.clone(),
             keys: Arc::clone(&ledger.keys),
             rate: rates.map(|(rates, rate)| (Arc::clone(rates), Rate::from(rate))),
@@ -298,7 +329,7 @@ mod tests {
                 ..plan::Access::default()
             };
             let everything = Plan::one_liner(plan::OneLiner::Synthetic, Vec::new());
-            let ledger = Ledger::new(&everything, Vec::new()).expect("no thread is needed");
+            let ledger = Ledger::new(&everything, Vec::new(), None).expect("no thread is needed");
             Access::new(&plan, 0, &ledger).expect("it has rules")
         };
         let home = ("10.0.0.0", 8);
@@ -330,5 +361,74 @@ mod tests {
         ] {
             assert_eq!(seconds_up(time), seconds, "{time:?}");
         }
+    }
+
+    /// A configuration of routes, each with a limit as it is written.
+    fn plan(routes: &[&str]) -> Plan {
+        let route = |route: &&str| format!("[[route]]\nrespond = {{ status = 200 }}\n{route}\n");
+        let text: String = routes.iter().map(route).collect();
+        let parsed = onrush_config::parse(&text, std::path::Path::new("onrush.toml"));
+        parsed
+            .unwrap_or_else(|wrong| panic!("{text}: {wrong:?}"))
+            .plan
+    }
+
+    const A: &str =
+        "path = \"/a/\"\nrate_limit = { key = \"route\", requests = \"1/h\", burst = 0 }";
+    const B: &str =
+        "path = \"/b/\"\nrate_limit = { key = \"route\", requests = \"1/h\", burst = 0 }";
+
+    /// Which routes let a request in now.
+    fn let_in(plan: &Plan, ledger: &Ledger) -> Vec<bool> {
+        let route = |(index, route): (usize, &plan::Route)| {
+            let access = Access::new(&route.access, index, ledger).expect("it has rules");
+            let limit = access.limit.expect("of requests");
+            let (rates, rate) = limit.rate.expect("in a time");
+            let key = limit.keys.route(limit.number);
+            let now = onrush_engine::Instant::from_nanoseconds(1 << 50);
+            rates.admit(key, rate, now) == Admission::Admit
+        };
+        plan.routes.iter().enumerate().map(route).collect()
+    }
+
+    #[test]
+    fn a_rate_that_was_used_up_is_used_up_in_the_next_configuration() {
+        let ledger = |plan: &Plan, before: Option<&Ledger>| {
+            Ledger::new(plan, Vec::new(), before).expect("no thread is needed")
+        };
+        let first = plan(&[A, B, A]);
+        let before = ledger(&first, None);
+        let a_and_another = plan(&[A, A]);
+        let a_and_another = ledger(&a_and_another, Some(&before));
+        assert_eq!(let_in(&plan(&[A, A]), &a_and_another), [true, true]);
+        // The first has its rate, the second of the equal ones its own.
+        assert_eq!(let_in(&first, &before), [false, true, false]);
+        let by_header = A.replace("\"route\"", "\"header:x\"");
+        let next = plan(&[B, &by_header, A, A, A]);
+        let after = ledger(&next, Some(&before));
+        assert_eq!(let_in(&next, &after), [false, true, false, false, true]);
+        let unlimited = ledger(&plan(&["path = \"/a/\""]), Some(&after));
+        let again = ledger(&first, Some(&unlimited));
+        assert_eq!(let_in(&first, &again), [true; 3], "nobody remembered it");
+    }
+
+    #[test]
+    fn requests_of_both_configurations_count_at_the_same_time() {
+        let limited = plan(&["rate_limit = { key = \"route\", concurrent = 1 }"]);
+        let before = Ledger::new(&limited, Vec::new(), None).expect("no thread is needed");
+        let after = Ledger::new(&limited, Vec::new(), Some(&before)).expect("no thread is needed");
+        let enter = |ledger: &Ledger| {
+            let access = Access::new(&limited.routes[0].access, 0, ledger).expect("it has rules");
+            let limit = access.limit.expect("of requests");
+            let (table, most) = limit.concurrent.expect("at a time");
+            match table.enter(limit.keys.route(limit.number), most) {
+                Entrance::Admit(ticket) => Some(ticket),
+                Entrance::Refuse { .. } => None,
+            }
+        };
+        let ticket = enter(&before).expect("it is the first");
+        assert!(enter(&after).is_none());
+        drop(ticket);
+        assert!(enter(&after).is_some());
     }
 }

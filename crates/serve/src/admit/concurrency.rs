@@ -160,7 +160,7 @@ mod tests {
     fn so_many_requests_of_a_key_run_at_once_and_no_more() {
         let (table, keys) = (Rc::new(Concurrency::new()), Keys::default());
         for limit in 1..20 {
-            let key = keys.route(limit);
+            let key = keys.route(u64::from(limit));
             let mut tickets = fill(&table, key, limit);
             assert_eq!(tickets.len(), limit as usize);
             assert!(fill(&table, key, limit).is_empty());

@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
+use onrush_config::plan::{RateKey, When};
+
 /// Requests with the same key share a limit.
 ///
 /// Invariant: not 0, which marks free places in tables.
@@ -10,16 +12,24 @@ use std::net::IpAddr;
 pub(crate) struct Key(u64);
 
 /// Makes keys. The hash is that of the standard library's maps, SipHash with a secret drawn at the start: nobody can look
-/// for two names with the same key, or for many that fall into one place of a table. All cores share one.
+/// for two names with the same key, or for many that fall into one place of a table. All cores share one, and all
+/// configurations after each other.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     secret: RandomState,
 }
 
 impl Keys {
+    /// What tells a limit from all others, and is the same in the next configuration: the conditions of its route, what it
+    /// counts by, and how many limits with the same stand before it. Numbers and actions may change.
+    pub(crate) fn limit(&self, when: &When, by: &RateKey, occurrence: usize) -> u64 {
+        self.secret
+            .hash_one(format!("{when:?} {by:?} {occurrence}"))
+    }
+
     /// By client. IPv6 addresses count by their first 64 bits: one household has all the others (RFC 6177), and so has
-    /// an attacker. IPv4 is the same whether it arrives as itself or inside of IPv6. `limit` tells limits apart.
-    pub(crate) fn address(&self, limit: u32, address: IpAddr) -> Key {
+    /// an attacker. IPv4 is the same whether it arrives as itself or inside of IPv6. `limit` is which [limit](Keys::limit).
+    pub(crate) fn address(&self, limit: u64, address: IpAddr) -> Key {
         match address.to_canonical() {
             IpAddr::V4(address) => self.key(limit, Kind::V4, &address.octets()),
             IpAddr::V6(address) => self.key(limit, Kind::V6, &address.octets()[..8]),
@@ -27,16 +37,16 @@ impl Keys {
     }
 
     /// By the value of a header field; those who leave it out share the empty one.
-    pub(crate) fn header(&self, limit: u32, value: &[u8]) -> Key {
+    pub(crate) fn header(&self, limit: u64, value: &[u8]) -> Key {
         self.key(limit, Kind::Header, value)
     }
 
     /// All requests of a route together.
-    pub(crate) fn route(&self, limit: u32) -> Key {
+    pub(crate) fn route(&self, limit: u64) -> Key {
         self.key(limit, Kind::Route, &[])
     }
 
-    fn key(&self, limit: u32, kind: Kind, name: &[u8]) -> Key {
+    fn key(&self, limit: u64, kind: Kind, name: &[u8]) -> Key {
         Key(self.secret.hash_one((limit, kind as u8, name)).max(1))
     }
 }

@@ -44,7 +44,7 @@ impl Resources {
         }
         Ok(Self {
             rosters: rosters.collect(),
-            ledger: Ledger::new(&plan, found.users)?,
+            ledger: Ledger::new(&plan, found.users, before.map(|before| &before.ledger))?,
             encryption: Arc::new(encryption),
             generation: Generation::after(before.map(|before| &*before.generation)),
             plan,
