@@ -109,7 +109,6 @@ impl Site {
     /// Starts what looks after the servers, until the core stops or another site takes over.
     pub(crate) fn look_after(&self, worker: &Rc<Worker>) {
         for group in &self.groups {
-            group.bring_back_without_rules(worker.core.now());
             let start = |work: Pin<Box<dyn Future<Output = ()>>>| {
                 let group = Rc::clone(group);
                 worker.spawn_aside(async move { group.retirement.ends(work).await });

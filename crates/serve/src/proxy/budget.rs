@@ -36,6 +36,14 @@ impl Budget {
         }
     }
 
+    /// What goes on from here with another share.
+    pub(crate) fn with_share(&self, share_percent: u8) -> Self {
+        Self {
+            counts: self.counts.clone(),
+            ..Self::new(share_percent)
+        }
+    }
+
     /// A client's request goes to the group for the first time.
     pub(crate) fn count_request(&mut self, now: Instant) {
         let request = Counts {
@@ -120,6 +128,15 @@ mod tests {
         assert_eq!(granted.count(), RETRIES_MIN as usize);
         assert!(!budget.try_retry(at(5_000)));
         assert!(budget.try_retry(at(10_000)), "a window later it may again");
+    }
+
+    #[test]
+    fn requests_and_retries_count_when_the_share_is_another() {
+        let mut before = Budget::new(20);
+        assert_eq!(granted(&mut before, 1_000, 2), 200 + RETRIES_MIN);
+        let mut after = before.with_share(50);
+        let granted = (0..1_000).filter(|_| after.try_retry(at(1_000)));
+        assert_eq!(granted.count(), 300);
     }
 
     #[test]

@@ -120,6 +120,23 @@ impl Ejector {
         }
     }
 
+    /// Takes over what was known by the rules of `before`, in which each server here has the place that `places` says, or
+    /// none. What counts as a failure has to be the same: others are none by the new rules.
+    pub(crate) fn take_over(&mut self, before: &Ejector, places: &[Option<usize>]) {
+        if self.rules.on != before.rules.on || self.rules.window != before.rules.window {
+            return;
+        }
+        for (server, place) in (0..).zip(places) {
+            let Some(place) = *place else { continue };
+            self.set_failures_in_row(server, before.failures_in_row[place]);
+            if let Some(counts) = self.counts.get_mut(server as usize)
+                && let Some(known) = before.counts.get(place)
+            {
+                counts.clone_from(known);
+            }
+        }
+    }
+
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }
@@ -422,6 +439,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_of_a_server_goes_on_counting_by_the_next_rules() {
+        let patient = Rules {
+            failures_in_row: Some(5),
+            ..IN_ROW
+        };
+        let mut before = Ejector::new(patient, 2);
+        for _ in 0..4 {
+            assert_eq!(before.observe(1, Outcome::Failed, at(1)), None);
+        }
+        let mut after = Ejector::new(IN_ROW, 3);
+        after.take_over(&before, &[Some(1), None, Some(0)]);
+        assert!(after.wants_answers());
+        assert_eq!(after.observe(1, Outcome::Failed, at(2)), None);
+        assert_eq!(after.observe(2, Outcome::Failed, at(2)), None);
+        let reason = after.observe(0, Outcome::Failed, at(2));
+        assert_eq!(reason, Some(Reason::InRow { failures: 5 }));
+        let connections = Rules {
+            on: EjectOn::Connections,
+            ..IN_ROW
+        };
+        let mut after = Ejector::new(connections, 2);
+        after.take_over(&before, &[Some(0), Some(1)]);
+        assert!(!after.wants_answers(), "they may have been no failures");
+    }
+
+    #[test]
     fn a_share_of_failures_takes_a_server_out_when_there_are_enough_requests() {
         check(SHARE, "xxxxxxxxx", None);
         check(
@@ -523,6 +566,34 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn servers_that_change_their_places_are_judged_as_if_they_had_not(
+            events in prop::collection::vec((0..4_usize, 0..3_usize, 0..2_000_u64), 1..200),
+            configurations in prop::collection::vec(Just(vec![0, 1, 2, 3]).prop_shuffle(), 200),
+        ) {
+            let rules = Rules { failures_in_row: Some(4), ..SHARE };
+            let mut steady = Ejector::new(rules, 4);
+            let mut moving = Ejector::new(rules, 4);
+            let mut order = vec![0, 1, 2, 3];
+            let mut now = 0;
+            for ((server, outcome, pause), next) in events.into_iter().zip(configurations) {
+                now += pause;
+                let outcome = [answered(pause), Outcome::Failed, Outcome::Unreachable][outcome];
+                let place = order.iter().position(|known| *known == server);
+                let place = place.expect("all are in every configuration");
+                let expected = steady.observe(server as u32, outcome, at(now));
+                prop_assert_eq!(moving.observe(place as u32, outcome, at(now)), expected);
+                prop_assert_eq!(moving.suspects, steady.suspects);
+                let places: Vec<Option<usize>> = next
+                    .iter()
+                    .map(|server| order.iter().position(|known| known == server))
+                    .collect();
+                let mut after = Ejector::new(rules, 4);
+                after.take_over(&moving, &places);
+                (moving, order) = (after, next);
+            }
+        }
+
         #[test]
         fn whatever_happens_suspects_are_those_with_failures_since_their_last_answer(
             events in prop::collection::vec((0..6_u32, 0..3_u32, 0..3_000_u64), 1..400),

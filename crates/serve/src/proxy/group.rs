@@ -39,6 +39,7 @@ pub(crate) use server::Server;
 
 use evidence::Ejection;
 use server::identity;
+use takeover::Unchanged;
 
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -114,7 +115,8 @@ impl Group {
             })
             .collect();
         let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
-        let servers = takeover::servers(upstream, roster, connector, before);
+        let unchanged = Unchanged::new(upstream, roster, connector, before);
+        let servers = unchanged.servers(upstream, roster);
         let group = Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
             plan: upstream.clone(),
@@ -131,10 +133,10 @@ impl Group {
                 .any(|seat| seat.connections_max < u32::MAX),
             in_flight: before.map_or_else(Rc::default, |group| Rc::clone(&group.in_flight)),
             decay: Decay::new(LATENCY_MEMORY),
-            budget: RefCell::new(Budget::new(upstream.retries.budget)),
+            budget: RefCell::new(budget(upstream, before)),
             chance: Random::stream(seed, 1),
-            ejection: Ejection::of(upstream, roster.seats().len()),
-            suspects: Suspects::default(),
+            ejection: Ejection::of(upstream, roster.seats(), &unchanged),
+            suspects: unchanged.suspects(),
             retirement: Retirement::default(),
             measures: Cell::new(false),
             on_trial: Cell::new(NOBODY),
@@ -437,6 +439,14 @@ fn member(index: usize, seat: &Seat, address: &Address, weight: u32) -> Member {
         load_max: seat.connections_max,
         identity: identity(address),
     }
+}
+
+fn budget(upstream: &Upstream, before: Option<&Group>) -> Budget {
+    let share = upstream.retries.budget;
+    before.map_or_else(
+        || Budget::new(share),
+        |before| before.budget.borrow().with_share(share),
+    )
 }
 
 /// A header of the PROXY protocol.

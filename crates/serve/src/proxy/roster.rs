@@ -62,11 +62,19 @@ pub(crate) struct Seat {
     fixed: Option<At>,
     /// By active checks.
     is_healthy: Arc<AtomicBool>,
-    /// Whether active checks are made.
-    is_checked: bool,
-    /// And were in the configuration before, which are gone on with.
+    judges: Judges,
+    /// Whether active checks are made, and were in the configuration before, and are gone on with.
     was_checked: bool,
     state: Arc<State>,
+}
+
+/// Who says in a configuration whether servers may have requests.
+#[derive(Clone, Copy, Debug)]
+struct Judges {
+    /// Active checks.
+    checks: bool,
+    /// What requests meet there, unless it is the only one.
+    requests: bool,
 }
 
 /// What is known of the server in a seat.
@@ -138,6 +146,7 @@ impl Roster {
     pub(crate) fn new(upstream: &Upstream, before: Option<&Roster>) -> Self {
         let names = Names::of(upstream);
         let known = before.map(|before| (before, names.places_in(&before.names)));
+        let judges = Judges::of(upstream);
         let mut seats = Vec::new();
         let mut ends = Vec::new();
         for (index, server) in upstream.servers.iter().enumerate() {
@@ -145,10 +154,9 @@ impl Roster {
                 .as_ref()
                 .and_then(|(before, places)| Some(before.seats_of(places[index]?).1));
             let fixed = fixed_address(server);
-            let count = fixed.as_ref().map_or(ADDRESSES_PER_NAME, |_| 1);
-            seats.extend((0..count).map(|place| {
+            seats.extend((0..seats_of(server)).map(|place| {
                 let known = known.map(|seats| &seats[place]);
-                Seat::new(server, fixed.clone(), upstream, known)
+                Seat::new(server, fixed.clone(), judges, known)
             }));
             ends.push(seats.len());
         }
@@ -367,17 +375,37 @@ fn fixed_address(server: &plan::Server) -> Option<At> {
     })
 }
 
+/// How many places a server may turn out to need.
+fn seats_of(server: &plan::Server) -> usize {
+    match server.address.may_be_several() {
+        true => ADDRESSES_PER_NAME,
+        false => 1,
+    }
+}
+
+impl Judges {
+    fn of(upstream: &Upstream) -> Self {
+        let seats: usize = upstream.servers.iter().map(seats_of).sum();
+        Self {
+            checks: upstream.health.is_some(),
+            // One always stays.
+            requests: upstream.eject.is_some() && seats > 1,
+        }
+    }
+}
+
 impl Seat {
-    /// `known` is the same server's seat in the configuration before. What checks said of it counts only where checks go
-    /// on saying it.
-    fn new(
-        server: &plan::Server,
-        fixed: Option<At>,
-        upstream: &Upstream,
-        known: Option<&Seat>,
-    ) -> Self {
-        let is_checked = upstream.health.is_some();
-        let checked = known.filter(|known| known.is_checked && is_checked);
+    /// `known` is the same server's seat in the configuration before. What a judge said of it counts only where he goes on
+    /// judging: otherwise nobody would take it back.
+    fn new(server: &plan::Server, fixed: Option<At>, judges: Judges, known: Option<&Seat>) -> Self {
+        let checked = known.filter(|known| known.judges.checks && judges.checks);
+        if let Some(known) = known
+            && judges.requests
+            && !known.judges.requests
+        {
+            // It was out in an earlier configuration, if it is. The one before does not ask.
+            known.state.begin_anew();
+        }
         Self {
             connections_max: server.connections_max.map_or(u32::MAX, Into::into),
             fixed,
@@ -385,7 +413,7 @@ impl Seat {
                 Some(known) => Arc::clone(&known.is_healthy),
                 None => Arc::new(AtomicBool::new(true)),
             },
-            is_checked,
+            judges,
             was_checked: checked.is_some(),
             state: known.map_or_else(Arc::default, |known| Arc::clone(&known.state)),
         }
@@ -402,7 +430,15 @@ impl Seat {
 
     /// Whether it has been taken out.
     pub(crate) fn presence(&self) -> Presence {
-        self.state.presence()
+        match self.judges.requests {
+            true => self.state.presence(),
+            false => Presence::In,
+        }
+    }
+
+    /// Whether what requests meet may take it out.
+    pub(crate) fn may_be_taken_out(&self) -> bool {
+        self.judges.requests
     }
 
     /// Since when it is on trial, if it is.
@@ -687,6 +723,28 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_out_is_in_where_requests_do_not_judge() {
+        const TWO: &str = "\"10.0.0.1:80\", \"10.0.0.2:80\"";
+        let two = |before| Roster::new(&upstream(TWO, ""), before);
+        let first = two(None);
+        let out = take_out(&first, 0, 100).expect("it was in");
+        let second = two(Some(&first));
+        assert_eq!(second.seats()[0].presence(), Presence::Out);
+        for (servers, keys) in [(TWO, "eject = false"), ("\"10.0.0.1:80\"", "")] {
+            let unjudged = Roster::new(&upstream(servers, keys), Some(&second));
+            assert_eq!(unjudged.seats()[0].standing(), Standing::In { since: 0 });
+            assert!(
+                second.is_out(0, out.term),
+                "its requests go elsewhere as before"
+            );
+        }
+        let unjudged = Roster::new(&upstream(TWO, "eject = false"), Some(&second));
+        let third = two(Some(&unjudged));
+        assert_eq!(third.seats()[0].presence(), Presence::In);
+        assert!(!first.is_out(0, out.term), "that absence has ended");
+    }
+
+    #[test]
     fn a_server_has_its_connections_once_whatever_the_configuration() {
         let limited = |max| {
             let server = format!("{{ address = \"10.0.0.1:80\", connections_max = {max} }}");
@@ -708,7 +766,7 @@ mod tests {
         #[test]
         fn whatever_comes_and_goes_a_server_keeps_what_is_known_of_it(
             configurations in prop::collection::vec(
-                prop::sample::subsequence((1..=9_u8).collect::<Vec<_>>(), 1..9).prop_shuffle(),
+                prop::sample::subsequence((1..=9_u8).collect::<Vec<_>>(), 2..9).prop_shuffle(),
                 1..12,
             ),
             falls in prop::collection::vec(0..9_usize, 12),

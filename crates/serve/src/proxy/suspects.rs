@@ -18,6 +18,20 @@ pub(crate) struct Suspects {
 }
 
 impl Suspects {
+    /// Those of the next configuration, in which each server has had the place here that `places` says, or none.
+    pub(crate) fn in_places(&self, places: &[Option<usize>]) -> Self {
+        let until = self.until.borrow();
+        let next = until.iter().filter_map(|&(server, end)| {
+            let next = places
+                .iter()
+                .position(|place| *place == Some(server as usize))?;
+            Some((next as u32, end))
+        });
+        Self {
+            until: RefCell::new(next.collect()),
+        }
+    }
+
     /// A server has failed a request.
     pub(crate) fn add(&self, server: u32, now: Instant) {
         let mut until = self.until.borrow_mut();
@@ -55,5 +69,17 @@ mod tests {
         assert_eq!(suspects.at(start + half), Some(vec![1, 3]));
         assert_eq!(suspects.at(start + SUSPICION), Some(vec![3]));
         assert_eq!(suspects.at(start + half + SUSPICION), None);
+    }
+
+    #[test]
+    fn a_suspect_stays_one_where_it_stands_next() {
+        let suspects = Suspects::default();
+        let start = Instant::from_nanoseconds(1);
+        suspects.add(3, start);
+        suspects.add(1, start);
+        let next = suspects.in_places(&[None, Some(0), Some(3)]);
+        assert_eq!(next.at(start), Some(vec![2]));
+        assert_eq!(next.at(start + SUSPICION), None);
+        assert_eq!(suspects.at(start), Some(vec![3, 1]));
     }
 }

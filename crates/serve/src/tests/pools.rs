@@ -218,18 +218,18 @@ fn a_group_of_a_configuration_that_is_not_in_force_any_more_keeps_nothing() {
             let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
             let mut plan = upstream.plan();
             plan.upstreams[0].pipeline = depth;
-            let (address, worker) = site.serve_worker(&plan);
+            let (address, service) = site.serve_worker(&plan);
             let mut client = site.connect(&address).await;
             get(&mut client).await;
             assert_eq!(upstream.open(), 1);
-            worker.groups[0].retire();
+            service.group(0).retire();
             site.until("it is closed", || upstream.open() == 0).await;
             // It has begun before.
             get(&mut client).await;
             site.until("it is closed, too", || upstream.open() == 0)
                 .await;
             assert_eq!(upstream.connections(), 2);
-            assert_eq!(worker.meter.totals().failed(), 0);
+            assert_eq!(service.worker.meter.totals().failed(), 0);
         });
     }
 }

@@ -5,29 +5,40 @@ use std::fmt;
 use std::time::Duration;
 
 use onrush_config::plan::{Balance, EjectOn, Upstream};
-use onrush_engine::Instant;
 
 use super::super::absence::{Cause, Terms};
 use super::super::eject::{self, Ejector};
 use super::super::failure::Failure;
 use super::super::recheck;
-use super::super::roster::Presence;
+use super::super::roster::{Presence, Seat};
+use super::takeover::Unchanged;
 use super::{Errand, Group, Place};
 use crate::worker::Worker;
 
 /// What takes servers out, and for how long.
 #[derive(Debug)]
 pub(super) struct Ejection {
-    ejector: RefCell<Ejector>,
+    pub(super) ejector: RefCell<Ejector>,
     terms: Terms,
 }
 
 impl Ejection {
-    /// Of a group with so many places for servers, if anybody can be taken out there: one always stays.
-    pub(super) fn of(upstream: &Upstream, seats: usize) -> Option<Self> {
-        let written = upstream.eject.as_ref().filter(|_| seats > 1)?;
+    /// Of a group where servers can be taken out.
+    pub(super) fn of(
+        upstream: &Upstream,
+        seats: &[Seat],
+        unchanged: &Unchanged<'_>,
+    ) -> Option<Self> {
+        let may_go = seats.iter().any(Seat::may_be_taken_out);
+        let written = upstream.eject.as_ref().filter(|_| may_go)?;
+        let mut ejector = Ejector::new(written.into(), seats.len());
+        if let Some((before, places)) = unchanged.places()
+            && let Some(before) = &before.ejection
+        {
+            ejector.take_over(&before.ejector.borrow(), places);
+        }
         Some(Self {
-            ejector: RefCell::new(Ejector::new(written.into(), seats)),
+            ejector: RefCell::new(ejector),
             terms: written.into(),
         })
     }
@@ -80,15 +91,6 @@ impl Group {
             }
             let at = (place.index(), place.errand());
             self.observe(at, outcome, Some(failure), worker);
-        }
-    }
-
-    /// Where nothing takes servers out none is out, for what the configuration before said.
-    pub(crate) fn bring_back_without_rules(&self, now: Instant) {
-        if self.ejection.is_none() {
-            for server in 0..self.servers.len() as u32 {
-                self.roster.bring_back(server, None, now);
-            }
         }
     }
 

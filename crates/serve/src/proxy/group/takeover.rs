@@ -1,5 +1,5 @@
 //! What a group takes over from the one of the configuration before, on the same core: servers with their connections,
-//! latencies and requests in flight.
+//! latencies and requests in flight, and what is known against them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,33 +8,59 @@ use onrush_config::plan::Upstream;
 use onrush_tls::Connector;
 
 use super::super::roster::Roster;
+use super::super::suspects::Suspects;
 use super::{Group, Server};
 
-/// The servers of a group: those of `before` that are the same, and new ones.
-pub(super) fn servers(
-    upstream: &Upstream,
-    roster: &Roster,
-    connector: &Option<Arc<Connector>>,
-    before: Option<&Group>,
-) -> Vec<Rc<Server>> {
-    let before = before.filter(|before| before.connects_alike(upstream, connector));
-    let known = before.map(|before| (before, roster.seats_in(&before.roster)));
-    let known = |seat: usize| {
-        let (before, seats) = known.as_ref()?;
-        let server = &before.servers[seats[seat]?];
-        server.is_in_use().then(|| Rc::clone(server))
-    };
-    let mut servers = Vec::new();
-    for (index, server) in upstream.servers.iter().enumerate() {
-        let (first, seats) = roster.seats_of(index);
-        for seat in first..first + seats.len() {
-            let server = known(seat).unwrap_or_else(|| Rc::new(Server::new(server, upstream)));
-            server.pool.keep_at_most(upstream.connections_idle_max);
-            server.begin_use();
-            servers.push(server);
+/// What a group takes over.
+pub(super) struct Unchanged<'b> {
+    /// The group before, when connections to its servers are as they are to be.
+    before: Option<&'b Group>,
+    /// The place there of the server in each seat, if that is the same.
+    places: Vec<Option<usize>>,
+}
+
+impl<'b> Unchanged<'b> {
+    pub(super) fn new(
+        upstream: &Upstream,
+        roster: &Roster,
+        connector: &Option<Arc<Connector>>,
+        before: Option<&'b Group>,
+    ) -> Self {
+        let before = before.filter(|before| before.connects_alike(upstream, connector));
+        let mut places = before.map_or_else(Vec::new, |before| roster.seats_in(&before.roster));
+        for place in &mut places {
+            place.take_if(|place| before.is_some_and(|group| !group.servers[*place].is_in_use()));
         }
+        Self { before, places }
     }
-    servers
+
+    /// The group before, and the place there of the server in each seat, if that is the same.
+    pub(super) fn places(&self) -> Option<(&'b Group, &[Option<usize>])> {
+        Some((self.before?, &self.places))
+    }
+
+    /// The server for each seat: the one that there was, or a new one.
+    pub(super) fn servers(&self, upstream: &Upstream, roster: &Roster) -> Vec<Rc<Server>> {
+        let known = |seat: usize| Some(Rc::clone(&self.before?.servers[self.places[seat]?]));
+        let mut servers = Vec::new();
+        for (index, server) in upstream.servers.iter().enumerate() {
+            let (first, seats) = roster.seats_of(index);
+            for seat in first..first + seats.len() {
+                let server = known(seat).unwrap_or_else(|| Rc::new(Server::new(server, upstream)));
+                server.pool.keep_at_most(upstream.connections_idle_max);
+                server.begin_use();
+                servers.push(server);
+            }
+        }
+        servers
+    }
+
+    /// Those of the servers that have just failed a request.
+    pub(super) fn suspects(&self) -> Suspects {
+        self.before.map_or_else(Suspects::default, |before| {
+            before.suspects.in_places(&self.places)
+        })
+    }
 }
 
 impl Group {
@@ -78,7 +104,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::super::balance::hash;
+    use super::super::super::eject::Outcome;
     use super::super::super::kept::Kept;
+    use super::super::Errand;
     use super::*;
     use crate::harness::{Site, on_simulated_core};
 
@@ -234,6 +262,27 @@ mod tests {
         before.retire();
         drop((before, place));
         assert_eq!((after.load(another.index()), after.in_flight.get()), (1, 1));
+    }
+
+    #[test]
+    fn what_is_known_against_a_server_goes_with_it() {
+        let before = group(&upstream(&[1, 2]), None, None);
+        before.suspects.add(1, NOW);
+        let ejection = before.ejection.as_ref().expect("it is on by default");
+        let mut ejector = ejection.ejector.borrow_mut();
+        assert_eq!(ejector.observe(1, Outcome::Failed, NOW), None);
+        drop(ejector);
+        for (servers, knows) in [(&[1, 2][..], true), (&[3, 2], true), (&[1, 3], false)] {
+            let after = group(&upstream(servers), None, Some(&before));
+            assert_eq!(after.suspects.at(NOW), knows.then(|| vec![1]));
+            assert_eq!(after.measures(Errand::Ordinary), knows);
+        }
+        let proxied = Upstream {
+            proxy_protocol: Some(ProxyVersion::V2),
+            ..upstream(&[1, 2])
+        };
+        let after = group(&proxied, None, Some(&before));
+        assert_eq!(after.suspects.at(NOW), None, "it may have been for that");
     }
 
     #[test]
