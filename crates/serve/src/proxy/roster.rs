@@ -352,7 +352,8 @@ impl Roster {
     /// What active checks say of a server from now on.
     pub(crate) fn set_healthy(&self, seat: u32, is_healthy: bool, now: Instant) {
         let seat = &self.seats[seat as usize];
-        if is_healthy {
+        // Checks that begin anew, as with each configuration, say of most servers what is known.
+        if is_healthy && !seat.is_healthy() {
             seat.state.since.store(now.nanoseconds(), Ordering::Relaxed);
         }
         if seat.is_healthy.swap(is_healthy, Ordering::Relaxed) != is_healthy {
@@ -632,6 +633,8 @@ mod tests {
         assert_eq!(roster.census(), census(0, 1));
         roster.set_healthy(1, true, now(400));
         assert_eq!(seat.standing(), Standing::In { since: 400 });
+        roster.set_healthy(1, true, now(500));
+        assert_eq!(seat.standing(), Standing::In { since: 400 }, "it has begun");
     }
 
     #[test]

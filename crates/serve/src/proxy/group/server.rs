@@ -94,8 +94,8 @@ impl Server {
         }
     }
 
-    /// Whether a group may still take it over.
-    pub(super) fn is_in_use(&self) -> bool {
+    /// Whether a group that has not retired uses it.
+    pub(crate) fn is_in_use(&self) -> bool {
         self.users.get() > 0
     }
 
