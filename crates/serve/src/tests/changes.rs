@@ -132,6 +132,29 @@ fn what_is_known_of_a_server_stays_known() {
 }
 
 #[test]
+fn connections_to_servers_that_stay_are_used_by_the_next_configuration() {
+    on_every_driver(|site| async move {
+        let stays = site.upstream(&[&[Step::Read, send(OLD), Step::Again]]);
+        let goes = site.upstream(&[&[Step::Read, send(OLD), Step::Again]]);
+        let (address, service, first) = site.serve_to_change(&plan(&[&goes, &stays]));
+        let mut client = site.connect(&address).await;
+        for _ in 0..4 {
+            assert_eq!(body(&mut client).await, "old");
+        }
+        let mut reweighted = plan(&[&stays, &stays]);
+        reweighted.upstreams[0].servers.pop();
+        reweighted.upstreams[0].servers[0].weight = 5;
+        let _second = site.apply(&service, &first, &reweighted);
+        site.until("the other server is left", || goes.open() == 0)
+            .await;
+        for _ in 0..4 {
+            assert_eq!(body(&mut client).await, "old");
+        }
+        assert_eq!((stays.connections(), stays.open()), (1, 1));
+    });
+}
+
+#[test]
 fn a_server_that_nobody_has_any_more_is_not_looked_after() {
     on_simulated_cores(|site| async move {
         let (listener, gone) = site.listen();
