@@ -96,7 +96,7 @@ impl Drop for Claim {
 }
 
 fn claim_tcp(address: &Address) -> Result<(Address, OwnedFd), Errno> {
-    let socket = tcp_socket(address, false)?;
+    let socket = tcp_socket(address, Sharing::Alone)?;
     // Only now: it was alone on its address when it was bound, and from here on the cores may join it.
     set_socket_reuseport(&socket, true)?;
     let bound = SocketAddr::try_from(getsockname(&socket)?);
@@ -104,8 +104,16 @@ fn claim_tcp(address: &Address) -> Result<(Address, OwnedFd), Errno> {
     Ok((Address::Tcp(bound), socket))
 }
 
+/// Who may have an address besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sharing {
+    Alone,
+    /// Other cores (SO_REUSEPORT).
+    Cores,
+}
+
 /// A TCP socket bound to `address`.
-fn tcp_socket(address: &Address, shared: bool) -> Result<OwnedFd, Errno> {
+fn tcp_socket(address: &Address, sharing: Sharing) -> Result<OwnedFd, Errno> {
     let Address::Tcp(address) = address else {
         unreachable!("the caller has matched it")
     };
@@ -116,7 +124,7 @@ fn tcp_socket(address: &Address, shared: bool) -> Result<OwnedFd, Errno> {
     };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;
-    if shared {
+    if sharing == Sharing::Cores {
         set_socket_reuseport(&socket, true)?;
     }
     if address.is_ipv6() {
@@ -307,7 +315,7 @@ fn listen_on(state: &mut crate::state::State, claim: &Claim, key: Key) -> Result
             .try_clone()
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE)),
         Address::Tcp(_) => {
-            let socket = tcp_socket(&claim.address, true)?;
+            let socket = tcp_socket(&claim.address, Sharing::Cores)?;
             listen(&socket, LISTEN_BACKLOG)?;
             Ok(socket)
         }

@@ -131,9 +131,13 @@ impl Mailbox {
                 "simulation: another thread neither keeps nor drops what it has promised"
             );
         }
+        // What comes from here on fills it by itself.
+        self.notifier.empty();
         let contents = self.contents();
         let has_mail = !contents.mail.is_empty() || !contents.settled.is_empty();
-        self.notifier.refill(has_mail);
+        if has_mail || self.notifier.has_woken() {
+            self.notifier.fill();
+        }
     }
 
     /// Takes no more mail. What had come and was not run is dropped by the caller, outside of the lock.

@@ -91,11 +91,14 @@ impl Notifier {
         self.is_filled.store(false, Ordering::Release);
     }
 
-    /// Says anew whether it is filled. Who calls keeps others from changing whether there is mail.
-    pub(crate) fn refill(&self, has_mail: bool) {
-        let woken = self.woken();
-        let is_filled = has_mail || !matches!(*woken, Woken::None);
-        self.is_filled.store(is_filled, Ordering::Release);
+    /// Something is there for the core, which it sees without being told.
+    pub(crate) fn fill(&self) {
+        self.is_filled.store(true, Ordering::Release);
+    }
+
+    /// Whether tasks are to be woken.
+    pub(crate) fn has_woken(&self) -> bool {
+        !matches!(*self.woken(), Woken::None)
     }
 
     /// Blocks the calling thread, which is the core's, until it is notified, for `patience` at most; whether it did not take

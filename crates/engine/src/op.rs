@@ -1,4 +1,4 @@
-//! The asynchronous operations, one file each, with the forms of all drivers side by side.
+//! The asynchronous operations, one file each: what they do on every driver, by what each driver has of them.
 
 pub(crate) mod accept;
 pub(crate) mod arrived;

@@ -14,6 +14,7 @@ use crate::allowance::Allowance;
 use crate::clock::Instant;
 use crate::driver::simulated::peer::Peer;
 use crate::driver::uring::in_flight::InFlight;
+use crate::limits::BULK_ENDS_AFTER;
 use crate::outgoing::{Part, Queue};
 use crate::task::id::TaskId;
 use crate::timer::TimerId;
@@ -121,6 +122,15 @@ impl Socket {
         self.ring.sending || self.deferred != Deferred::AtRest
     }
 
+    /// Learns from a receive what a ring's socket is used for; one that filled its buffer has left it readable.
+    pub(crate) fn note_length(&mut self) {
+        self.ring.bulk = if self.readable {
+            BULK_ENDS_AFTER
+        } else {
+            self.ring.bulk.saturating_sub(1)
+        };
+    }
+
     /// Some bytes were sent.
     pub(crate) fn renew_deadline(&mut self, now: Instant) {
         if self.patience > 0 {
@@ -139,9 +149,16 @@ impl Socket {
     }
 }
 
-/// Says whether calls on a descriptor wait for what they cannot do at once.
-pub(crate) fn set_blocking(descriptor: &OwnedFd, blocking: bool) -> Result<(), Errno> {
-    ioctl_fionbio(descriptor, !blocking)
+/// What calls on a descriptor do with what they cannot do at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Calls {
+    Wait,
+    Fail,
+}
+
+/// Says what calls on a descriptor do with what they cannot do at once.
+pub(crate) fn set_calls(descriptor: &OwnedFd, calls: Calls) -> Result<(), Errno> {
+    ioctl_fionbio(descriptor, calls == Calls::Fail)
 }
 
 const NONE: u32 = u32::MAX;

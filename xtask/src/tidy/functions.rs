@@ -14,7 +14,6 @@ const LINES_MAX: usize = 70;
 
 /// Functions that are longer, by file and name.
 const LONG: &[(&str, &str)] = &[
-    ("crates/engine/src/driver/uring.rs", "complete"),
     ("crates/load/src/answer.rs", "receive"),
     ("crates/load/src/client.rs", "take"),
     ("crates/load/src/live.rs", "draw_times"),
@@ -27,7 +26,6 @@ const LONG: &[(&str, &str)] = &[
 
 /// How many boolean parameters the functions of a crate have; a crate that is not named has none.
 const BOOLEANS: &[(&str, usize)] = &[
-    ("engine", 3),
     ("http", 1),
     ("chart", 1),
     ("serve", 9),

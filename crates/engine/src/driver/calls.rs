@@ -25,7 +25,7 @@ use crate::limits::{FILE_JOINED_MAX, PARTS_PER_SEND, SENDFILE_BYTES};
 use crate::outgoing::{Part, Queue};
 use crate::pipe::Pipe;
 use crate::socket::key::Key;
-use crate::socket::{Ended, Socket, Sockets, set_blocking};
+use crate::socket::{Calls, Ended, Socket, Sockets, set_calls};
 
 /// Takes a connection from the queue.
 pub(super) fn accept(listener: &Socket, flags: SocketFlags) -> Result<OwnedFd, Errno> {
@@ -195,9 +195,9 @@ pub(super) fn unblocked<T>(
     socket: &mut Socket,
     call: impl FnOnce(&mut Socket) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    set_blocking(socket.descriptor(), false)?;
+    set_calls(socket.descriptor(), Calls::Fail)?;
     let outcome = call(socket);
-    set_blocking(socket.descriptor(), true)?;
+    set_calls(socket.descriptor(), Calls::Wait)?;
     outcome
 }
 

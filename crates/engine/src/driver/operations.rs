@@ -140,8 +140,8 @@ pub(crate) trait Operations {
     ) -> Result<u64, Error>;
 
     /// Whether the next bytes of the socket can go into a pipe. Where urgent ones have come, which are passed over by a
-    /// receive only, no more do. While some are on their way into our memory, or have
-    /// come there, the next ones are to be received; then this stops the receiving, and is true soon.
+    /// receive only, no more do. While some are on their way into our memory, or have come there, the next ones are to be
+    /// received; then this stops the receiving, and is true soon.
     fn can_splice(&mut self, key: Key, socket: &mut Socket) -> bool;
 
     /// Fills an empty pipe with some of what arrives.

@@ -47,32 +47,7 @@ impl Ring {
                     .push(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
                 tasks.wake_once(&mut socket.recv_waiter);
             }
-            Operation::Send => {
-                socket.ring.sending = false;
-                socket.written = self.entered;
-                match outcome(result) {
-                    Ok(count) => {
-                        socket.outgoing.consume(count as usize);
-                        if !socket.outgoing.is_empty() {
-                            socket.renew_deadline(clock::now());
-                        }
-                    }
-                    Err(Errno::INTR | Errno::AGAIN) => {}
-                    Err(errno) => {
-                        socket.send_failed = Some(errno);
-                        socket.outgoing.clear();
-                    }
-                }
-                if socket.closing && socket.timed_out {
-                    // Part of it was sent just before it was cancelled; the rest has no time left.
-                    socket.outgoing.clear();
-                }
-                if !socket.outgoing.is_empty() {
-                    self.submit_send(key, socket);
-                } else {
-                    tasks.wake_once(&mut socket.send_waiter);
-                }
-            }
+            Operation::Send => self.complete_send(key, result, socket, tasks),
             Operation::PollWritable => {
                 socket.ring.polling = false;
                 socket.writable = true;
@@ -96,6 +71,33 @@ impl Ring {
         }
     }
 
+    fn complete_send(&mut self, key: Key, result: i32, socket: &mut Socket, tasks: &Tasks) {
+        socket.ring.sending = false;
+        socket.written = self.entered;
+        match outcome(result) {
+            Ok(count) => {
+                socket.outgoing.consume(count as usize);
+                if !socket.outgoing.is_empty() {
+                    socket.renew_deadline(clock::now());
+                }
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) => {
+                socket.send_failed = Some(errno);
+                socket.outgoing.clear();
+            }
+        }
+        if socket.closing && socket.timed_out {
+            // Part of it was sent just before it was cancelled; the rest has no time left.
+            socket.outgoing.clear();
+        }
+        if !socket.outgoing.is_empty() {
+            self.submit_send(key, socket);
+        } else {
+            tasks.wake_once(&mut socket.send_waiter);
+        }
+    }
+
     fn complete_recv(
         &mut self,
         key: Key,
@@ -116,7 +118,7 @@ impl Ring {
             (Ok(count), Some(mut buffer)) => {
                 buffer.fill(count as usize);
                 socket.readable = buffer.room() == 0;
-                socket.ring.note_length(socket.readable);
+                socket.note_length();
                 socket.ring.received.push(buffer);
                 if socket.ring.received.len() >= RECEIVED_MAX {
                     self.cancel_recv(key, socket);

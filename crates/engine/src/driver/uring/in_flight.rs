@@ -6,7 +6,6 @@ use rustix::io::Errno;
 
 use super::message::Message;
 use crate::buffer::Buffer;
-use crate::limits::BULK_ENDS_AFTER;
 use crate::outgoing::Queue;
 
 /// What one socket has in flight, and what came back for it.
@@ -19,7 +18,7 @@ pub(crate) struct InFlight {
     /// The accept that is armed stays so.
     pub(crate) accepts_many: bool,
     /// Short receives to come until the socket counts as one of small messages again.
-    pub(super) bulk: u8,
+    pub(crate) bulk: u8,
     /// The armed receive has been asked to end.
     pub(crate) cancelling: bool,
     /// A send is in flight; the parts at the front of `outgoing` belong to the kernel.
@@ -40,15 +39,6 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Learns from a receive what the socket is used for.
-    pub(crate) fn note_length(&mut self, is_full: bool) {
-        self.bulk = if is_full {
-            BULK_ENDS_AFTER
-        } else {
-            self.bulk.saturating_sub(1)
-        };
-    }
-
     /// Whether an operation is in flight that a reset completes.
     pub(crate) fn hears_of_end(&self) -> bool {
         self.polling_hangup || (self.armed && !self.cancelling)

@@ -26,7 +26,7 @@ use crate::file::File;
 use crate::input::Input;
 use crate::pipe::Pipe;
 use crate::socket::key::Key;
-use crate::socket::{Socket, Sockets, set_blocking};
+use crate::socket::{Calls, Socket, Sockets, set_calls};
 
 impl Operations for Ring {
     fn waking_descriptor(&self) -> std::io::Result<OwnedFd> {
@@ -101,7 +101,7 @@ impl Operations for Ring {
         match socket.ring.armed {
             false if ends => {
                 // The listeners of other cores may share the file, which is no harm: they stop, too.
-                set_blocking(socket.descriptor(), false)?;
+                set_calls(socket.descriptor(), Calls::Fail)?;
                 let accepted = calls::accept(socket, SocketFlags::empty())?;
                 return Ok(calls::adopt(accepted, sockets));
             }
@@ -160,7 +160,7 @@ impl Operations for Ring {
         // Behind a full buffer stands more: it is there already, and no turn of the core has to be waited for.
         if socket.readable {
             let received = calls::receive(socket, input, pool);
-            socket.ring.note_length(socket.readable);
+            socket.note_length();
             if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
                 return received;
             }
@@ -244,9 +244,11 @@ impl Operations for Ring {
             return Err(Error::os(Op::SendFile, Errno::AGAIN));
         }
         socket.writable = true;
-        set_blocking(socket.descriptor(), false).map_err(|errno| Error::os(Op::SendFile, errno))?;
+        set_calls(socket.descriptor(), Calls::Fail)
+            .map_err(|errno| Error::os(Op::SendFile, errno))?;
         let sent = calls::send_file(socket, file, stretch);
-        set_blocking(socket.descriptor(), true).map_err(|errno| Error::os(Op::SendFile, errno))?;
+        set_calls(socket.descriptor(), Calls::Wait)
+            .map_err(|errno| Error::os(Op::SendFile, errno))?;
         if sent == Err(Error::os(Op::SendFile, Errno::AGAIN)) {
             self.poll_writable(key, socket);
         }
