@@ -113,15 +113,9 @@ fn bounds_in(times: &Histogram, all: &Histogram, percentile: f64) -> Bounds {
 mod tests {
     use super::*;
 
-    fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram {
-        let mut histogram = Histogram::new();
-        values.into_iter().for_each(|value| histogram.record(value));
-        histogram
-    }
-
     #[test]
     fn what_all_have_answered_is_known() {
-        let times = histogram(1..=1000);
+        let times = Histogram::from_iter(1..=1000);
         let found = bounds(&times, &Histogram::new(), 99.0);
         assert_eq!((found.low, found.high), (990.0, 990.0));
         assert!(found.is_known());
@@ -130,7 +124,10 @@ mod tests {
     #[test]
     fn waits_bound_every_percentile_that_they_could_change_and_no_other() {
         // 77 % were answered within 1 us, 23 % had waited for 2 us and more.
-        let (times, waits) = (histogram(1..=770), histogram([2000; 230]));
+        let (times, waits) = (
+            Histogram::from_iter(1..=770),
+            Histogram::from_iter([2000; 230]),
+        );
         let at = |percentile| bounds(&times, &waits, percentile);
         assert!(at(50.0).is_known() && at(75.0).is_known());
         assert_eq!((at(50.0).low, at(50.0).high), (500.0, 500.0));
@@ -142,7 +139,10 @@ mod tests {
 
     #[test]
     fn a_curve_is_bounded_where_its_percentiles_are() {
-        let (times, waits) = (histogram(1..=770), histogram([2000; 230]));
+        let (times, waits) = (
+            Histogram::from_iter(1..=770),
+            Histogram::from_iter([2000; 230]),
+        );
         let found = curve(&times, &waits);
         assert_eq!(found[0].0, 50.0);
         for (percentile, of_curve) in &found {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn any_request_without_an_answer_may_be_the_slowest() {
-        let (times, waits) = (histogram(1..=10_000), histogram([5]));
+        let (times, waits) = (Histogram::from_iter(1..=10_000), Histogram::from_iter([5]));
         let bounded = crate::report::Latency::bounded(&times, &waits);
         assert!(bounded.is_at_least("max") && !bounded.is_at_least("50"));
         assert_eq!(bounded.max, Some(10.0));
@@ -166,7 +166,10 @@ mod tests {
 
     #[test]
     fn a_wait_that_was_shorter_than_most_answers_bounds_from_both_sides() {
-        let (times, waits) = (histogram(1..=900), histogram([0; 100]));
+        let (times, waits) = (
+            Histogram::from_iter(1..=900),
+            Histogram::from_iter([0; 100]),
+        );
         let found = bounds(&times, &waits, 50.0);
         assert_eq!((found.low, found.high), (400.0, 500.0));
         assert!(!found.is_known());

@@ -336,6 +336,15 @@ impl Histogram {
     }
 }
 
+impl FromIterator<u64> for Histogram {
+    /// The values, each recorded once.
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+}
+
 impl Default for Histogram {
     fn default() -> Histogram {
         Histogram::new()
@@ -345,12 +354,6 @@ impl Default for Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram {
-        let mut histogram = Histogram::new();
-        values.into_iter().for_each(|value| histogram.record(value));
-        histogram
-    }
 
     #[test]
     fn an_empty_histogram_says_zero_and_supports_no_percentile() {
@@ -373,8 +376,8 @@ mod tests {
     #[test]
     fn values_below_two_microseconds_are_exact() {
         for value in 0..2048 {
-            assert_eq!(histogram([value]).value_at(50.0), value);
-            assert_eq!(histogram([value, 2047]).value_at(50.0), value);
+            assert_eq!(Histogram::from_iter([value]).value_at(50.0), value);
+            assert_eq!(Histogram::from_iter([value, 2047]).value_at(50.0), value);
         }
     }
 
@@ -382,7 +385,7 @@ mod tests {
     fn percentiles_are_never_below_the_true_value_and_at_most_a_thousandth_above() {
         let mut value = 1;
         while value < VALUE_MAX_NS {
-            let read = histogram([value, VALUE_MAX_NS]).value_at(50.0);
+            let read = Histogram::from_iter([value, VALUE_MAX_NS]).value_at(50.0);
             assert!(
                 read >= value && read as f64 <= value as f64 * 1.001,
                 "{value} was read as {read}"
@@ -393,7 +396,7 @@ mod tests {
 
     #[test]
     fn mean_minimum_and_maximum_are_exact() {
-        let of_three = histogram([1_000_001, 2_000_003, 3_000_011]);
+        let of_three = Histogram::from_iter([1_000_001, 2_000_003, 3_000_011]);
         assert_eq!((of_three.min(), of_three.max()), (1_000_001, 3_000_011));
         assert_eq!(of_three.mean(), 2_000_005.0);
         assert_eq!(of_three.value_at(100.0), 3_000_011);
@@ -401,7 +404,7 @@ mod tests {
 
     #[test]
     fn values_above_an_hour_saturate_are_counted_and_still_show_in_the_maximum() {
-        let of_two = histogram([10, VALUE_MAX_NS * 2]);
+        let of_two = Histogram::from_iter([10, VALUE_MAX_NS * 2]);
         assert_eq!(
             (of_two.count(), of_two.saturated(), of_two.max()),
             (2, 1, VALUE_MAX_NS * 2)
@@ -413,9 +416,11 @@ mod tests {
     #[test]
     fn merging_is_the_same_as_recording_into_one() {
         let (left, right) = (1..500_u64, 400..9_000_u64);
-        let mut merged = histogram(left.clone().map(|value| value * 977));
-        merged.merge(&histogram(right.clone().map(|value| value * 977)));
-        let whole = histogram(left.chain(right).map(|value| value * 977));
+        let mut merged = Histogram::from_iter(left.clone().map(|value| value * 977));
+        merged.merge(&Histogram::from_iter(
+            right.clone().map(|value| value * 977),
+        ));
+        let whole = Histogram::from_iter(left.chain(right).map(|value| value * 977));
         assert_eq!(
             (merged.count(), merged.min(), merged.max()),
             (whole.count(), whole.min(), whole.max())
@@ -428,7 +433,7 @@ mod tests {
 
     #[test]
     fn clearing_leaves_an_empty_histogram() {
-        let mut cleared = histogram([5, VALUE_MAX_NS + 1]);
+        let mut cleared = Histogram::from_iter([5, VALUE_MAX_NS + 1]);
         cleared.clear();
         assert_eq!(
             (
@@ -444,7 +449,7 @@ mod tests {
 
     #[test]
     fn percentiles_of_one_to_thousand_are_their_own_ranks() {
-        let of_thousand = histogram(1..=1000);
+        let of_thousand = Histogram::from_iter(1..=1000);
         for (percentile, value) in [
             (0.0, 1),
             (0.1, 1),
@@ -461,18 +466,21 @@ mod tests {
     #[test]
     fn the_deviation_is_that_of_the_values() {
         assert_eq!(
-            histogram([100, 200, 300, 400]).deviation(),
+            Histogram::from_iter([100, 200, 300, 400]).deviation(),
             12_500_f64.sqrt()
         );
         assert_eq!(
-            (histogram([5; 9]).deviation(), Histogram::new().deviation()),
+            (
+                Histogram::from_iter([5; 9]).deviation(),
+                Histogram::new().deviation()
+            ),
             (0.0, 0.0)
         );
     }
 
     #[test]
     fn the_spectrum_comes_nearer_to_all_values_in_halving_steps_and_ends_with_the_largest() {
-        let of_thousand = histogram(1..=1000);
+        let of_thousand = Histogram::from_iter(1..=1000);
         let steps: Vec<Step> = of_thousand.spectrum(2).collect();
         let shares: Vec<f64> = steps.iter().map(|step| step.share).collect();
         assert_eq!(shares[..6], [0.0, 0.25, 0.5, 0.625, 0.75, 0.8125]);
@@ -492,20 +500,20 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_percentile_and_narrows_with_the_count() {
-        let few = histogram((1..=100).map(|value| value * 10))
+        let few = Histogram::from_iter((1..=100).map(|value| value * 10))
             .interval(50.0, 0.95)
             .expect("100 values");
-        let many = histogram(1..=1000)
+        let many = Histogram::from_iter(1..=1000)
             .interval(50.0, 0.95)
             .expect("1000 values");
         assert!(few.0 < 500 && 500 < few.1 && many.0 < 500 && 500 < many.1);
         assert!(many.1 - many.0 < few.1 - few.0);
-        assert_eq!(histogram(1..=100).interval(99.9, 0.95), None);
+        assert_eq!(Histogram::from_iter(1..=100).interval(99.9, 0.95), None);
     }
 
     #[test]
     fn values_up_to_a_bound_are_counted_to_the_bin() {
-        let of_thousand = histogram(1..=1000);
+        let of_thousand = Histogram::from_iter(1..=1000);
         for (bound, count) in [(0, 0), (1, 1), (500, 500), (1000, 1000), (9999, 1000)] {
             assert_eq!(of_thousand.count_up_to(bound), count, "up to {bound}");
         }
@@ -514,7 +522,7 @@ mod tests {
 
     #[test]
     fn what_was_encoded_decodes_to_the_same_bins() {
-        let before = histogram((1..3000).map(|value| value * value * 131));
+        let before = Histogram::from_iter((1..3000).map(|value| value * value * 131));
         let after = Histogram::decode(&before.encode()).expect("our own bytes");
         assert_eq!(after.count(), before.count());
         assert_eq!(after.value_at(90.0), before.value_at(90.0));

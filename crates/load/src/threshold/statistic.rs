@@ -123,15 +123,9 @@ impl Statistic {
 mod tests {
     use super::*;
 
-    fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram {
-        let mut histogram = Histogram::new();
-        values.into_iter().for_each(|value| histogram.record(value));
-        histogram
-    }
-
     #[test]
     fn what_has_waited_counts_though_nothing_was_answered() {
-        let waits = histogram([700; 200]);
+        let waits = Histogram::from_iter([700; 200]);
         for statistic in [
             Statistic::Percentile(50.0),
             Statistic::Percentile(90.0),
@@ -148,7 +142,10 @@ mod tests {
 
     #[test]
     fn waits_count_to_what_a_percentile_needs() {
-        let (times, waits) = (histogram(1..=60), histogram([2000; 60]));
+        let (times, waits) = (
+            Histogram::from_iter(1..=60),
+            Histogram::from_iter([2000; 60]),
+        );
         let of = |waits| Statistic::Percentile(90.0).of(&times, waits, Kind::Response);
         assert!(of(None).is_err_and(|said| said.contains("needs 100 values and there were 60")));
         assert_eq!(of(Some(&waits)).expect("there are enough").low, 2000.0);

@@ -94,12 +94,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn histogram(values: &[u64]) -> Histogram {
-        let mut histogram = Histogram::new();
-        values.iter().for_each(|&value| histogram.record(value));
-        histogram
-    }
-
     fn packed(histogram: &Histogram) -> Vec<u8> {
         let mut bytes = Vec::new();
         histogram.pack(&mut bytes);
@@ -130,7 +124,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_packed_is_there_again(values in values(), more in values()) {
-            let (one, other) = (histogram(&values), histogram(&more));
+            let [one, other] = [&values, &more].map(|values| Histogram::from_iter(values.iter().copied()));
             let mut sum = Histogram::new();
             prop_assert_eq!(sum.unpack(&packed(&one)), Some(()));
             prop_assert_eq!(sum.unpack(&packed(&other)), Some(()));
@@ -151,7 +145,7 @@ mod tests {
 
         #[test]
         fn a_sum_takes_no_more_bytes_than_its_parts(values in values(), more in values()) {
-            let (one, other) = (histogram(&values), histogram(&more));
+            let [one, other] = [&values, &more].map(|values| Histogram::from_iter(values.iter().copied()));
             let parts = packed(&one).len() + packed(&other).len();
             let mut sum = one;
             sum.merge(&other);
