@@ -7,7 +7,7 @@ use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use crate::history::{History, Interval};
-use crate::report::{CONFIDENCE, Latency};
+use crate::report::latency::{CONFIDENCE, Latency};
 
 /// The times of each block of a run.
 pub(crate) struct Blocks {

@@ -17,7 +17,9 @@ use serde::Serialize;
 use crate::figures::Kind;
 use crate::limits::SHIFT_SHARE_MIN;
 use crate::merge::{Part, times_of};
-use crate::report::{Latency, Report, SecondRow};
+use crate::report::Report;
+use crate::report::latency::Latency;
+use crate::report::rows::SecondRow;
 use crate::verdict::State;
 
 /// How surely all figures of a comparison hold together.
@@ -410,7 +412,8 @@ fn draw(out: &mut fmt::Formatter<'_>, shifts: &[Shift]) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Histograms, Latency};
+    use crate::report::histograms::Histograms;
+    use crate::report::latency::Latency;
     use crate::times::Times;
     use crate::unanswered::Unanswered;
 

@@ -1,6 +1,7 @@
 //! The seconds of a run as comma-separated values, a row for each. Pure.
 
-use crate::report::{Report, SecondRow};
+use crate::report::Report;
+use crate::report::rows::SecondRow;
 
 /// The names of the columns.
 pub const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us,1xx,2xx,3xx,4xx,5xx";

@@ -69,7 +69,7 @@ pub struct Trial {
     /// See `p50_us`.
     pub p99_9_us: Option<f64>,
     /// Which of the three are only known to be at least so much, by the names of their percentiles; see
-    /// [`Latency::at_least`](crate::report::Latency::at_least).
+    /// [`Latency::at_least`](crate::report::latency::Latency::at_least).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
 }

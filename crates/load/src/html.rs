@@ -12,7 +12,9 @@ use onrush_measure::units;
 
 use crate::figures::Kind;
 use crate::merge::times_of;
-use crate::report::{Latency, Report, RequestRow};
+use crate::report::Report;
+use crate::report::latency::Latency;
+use crate::report::rows::RequestRow;
 use crate::threshold::Fate;
 use crate::times::Times;
 use crate::unanswered::{self, Unanswered};
@@ -385,7 +387,8 @@ fn asked(body: &mut String, report: &Report) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Histograms, SecondRow};
+    use crate::report::histograms::Histograms;
+    use crate::report::rows::SecondRow;
     use crate::verdict::{Reason, Verdict};
 
     /// A run of 60 seconds with markup wherever text comes from outside.

@@ -25,7 +25,7 @@ use ratatui::widgets::{
 
 use crate::figures::{Figures, Kind};
 use crate::limits::LIVE_ROWS_MAX;
-use crate::report::SecondRow;
+use crate::report::rows::SecondRow;
 use crate::verdict::{State, Verdict};
 use percentiles::{draw_percentiles, in_short};
 

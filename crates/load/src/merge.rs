@@ -14,7 +14,11 @@ use self::rates::Measured;
 use crate::evidence::{Evidence, OwnPart};
 use crate::figures::Kind;
 use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
-use crate::report::{Asked, Histograms, Latency, PartRow, Report, RequestRow, TlsRow};
+use crate::report::Report;
+use crate::report::asked::Asked;
+use crate::report::histograms::Histograms;
+use crate::report::latency::Latency;
+use crate::report::rows::{PartRow, RequestRow, TlsRow};
 use crate::standing::response_mean_us;
 use crate::times::Times;
 use crate::unanswered::Unanswered;
@@ -492,7 +496,8 @@ pub fn headline(parts: &[Part], merged: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{SecondRow, ShardRow};
+    use crate::report::asked::ShardRow;
+    use crate::report::rows::SecondRow;
 
     use super::*;
 

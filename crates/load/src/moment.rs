@@ -6,7 +6,7 @@ use onrush_measure::second::Second;
 
 use crate::failure::Failure;
 use crate::figures::Figures;
-use crate::report::SecondRow;
+use crate::report::rows::SecondRow;
 use crate::standing::View;
 use crate::times::Times;
 use crate::unanswered::Unanswered;

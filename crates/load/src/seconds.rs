@@ -6,7 +6,7 @@ use onrush_measure::second::Second;
 
 use crate::moment::Moment;
 use crate::part::Measured;
-use crate::report::SecondRow;
+use crate::report::rows::SecondRow;
 use crate::rows::Row;
 use crate::standing::View;
 use crate::times::Times;

@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn any_request_without_an_answer_may_be_the_slowest() {
         let (times, waits) = (Histogram::from_iter(1..=10_000), Histogram::from_iter([5]));
-        let bounded = crate::report::Latency::bounded(&times, &waits);
+        let bounded = crate::report::latency::Latency::bounded(&times, &waits);
         assert!(bounded.is_at_least("max") && !bounded.is_at_least("50"));
         assert_eq!(bounded.max, Some(10.0));
-        let known = crate::report::Latency::bounded(&times, &Histogram::new());
+        let known = crate::report::latency::Latency::bounded(&times, &Histogram::new());
         assert!(!known.is_at_least("max"));
     }
 

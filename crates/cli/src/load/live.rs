@@ -11,7 +11,7 @@ use std::time::Duration;
 use onrush_load::figures::Figures;
 use onrush_load::live::{Live, draw};
 use onrush_load::moment::Moment;
-use onrush_load::report::SecondRow;
+use onrush_load::report::rows::SecondRow;
 use onrush_load::run::Stopper;
 use onrush_load::verdict::Verdict;
 use ratatui::DefaultTerminal;

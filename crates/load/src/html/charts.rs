@@ -9,7 +9,8 @@ use onrush_measure::units;
 
 use super::time;
 use crate::figures::Kind;
-use crate::report::{Report, SecondRow};
+use crate::report::Report;
+use crate::report::rows::SecondRow;
 use crate::times::Times;
 use crate::unanswered::{Bounds, Unanswered, curve};
 

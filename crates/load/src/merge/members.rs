@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Part;
-use crate::report::{PartRow, Report, ShardRow};
+use crate::report::Report;
+use crate::report::asked::ShardRow;
+use crate::report::rows::PartRow;
 use crate::verdict::{Reason, State};
 
 /// The results of all `parts`, in an order that does not depend on theirs.

@@ -1,7 +1,8 @@
 //! The rates of a sum: of the time in which its parts measured, as far as they say. Pure.
 
 use super::{Part, Span, thousandths};
-use crate::report::{Report, SecondRow};
+use crate::report::Report;
+use crate::report::rows::SecondRow;
 
 /// What the parts measured together.
 pub(super) struct Measured {
@@ -128,7 +129,7 @@ fn silent_s(parts: &[Part], rows: &[SecondRow]) -> f64 {
 mod tests {
     use super::super::merge;
     use super::*;
-    use crate::report::Histograms;
+    use crate::report::histograms::Histograms;
     use crate::times::Times;
     use crate::unanswered::Unanswered;
 

@@ -2,7 +2,7 @@
 
 use super::{Part, Span, thousandths};
 use crate::limits::{LAST_ROW_MIN, MERGE_ROWS_MAX};
-use crate::report::SecondRow;
+use crate::report::rows::SecondRow;
 
 /// The rows of all parts on one clock. A row counts to the row of the sum in which its middle lies, so that nothing is
 /// split and every count adds up; rows of the sum are as long as the longest of the parts'.

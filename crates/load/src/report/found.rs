@@ -1,0 +1,169 @@
+//! What a run left behind, and what of it speaks for or against the run.
+
+use std::time::Duration;
+
+use onrush_engine::Io;
+use onrush_measure::second::Tally;
+use onrush_measure::units;
+
+use super::number::{microseconds, rounded, share_of};
+use crate::core_run::End;
+use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
+use crate::failure::Failure;
+use crate::history::History;
+use crate::host::HostTime;
+use crate::part::Outcome;
+use crate::plan::Plan;
+use crate::record::Record;
+use crate::silence::Silence;
+use crate::standing::response_mean_us;
+use crate::stop::Prospect;
+use crate::times::Times;
+use crate::unanswered::Unanswered;
+use crate::wall_clock::WallTime;
+
+/// What a report is made of.
+pub(crate) struct Found<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) io: Io,
+    pub(crate) outcomes: &'a [Outcome],
+    /// What all answers took.
+    pub(crate) times: Times,
+    pub(crate) history: History,
+    /// When it began; none when it was ended before.
+    pub(crate) began: Option<WallTime>,
+    /// The machine's time before and after the run.
+    pub(crate) host: (HostTime, HostTime),
+    pub(crate) prospect: Prospect,
+    /// Why the caller ended it.
+    pub(crate) reason: Option<String>,
+}
+
+/// See [`Evidence::longest_open`].
+fn longest_open(times: &Times, unanswered: &Unanswered) -> Option<f64> {
+    let waits = &unanswered.response;
+    (waits.count() > 0).then(|| rounded(waits.max() as f64 / times.response.max().max(1) as f64))
+}
+
+/// For how long the target was dead.
+pub(super) fn silence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Silence {
+    let last = found.outcomes.iter().filter_map(|core| core.answered_until);
+    let unfinished: u64 = found.outcomes.iter().map(|core| core.end.unfinished).sum();
+    let unanswered = unfinished.saturating_sub(record.late);
+    let longest = Duration::from_nanos(found.times.response.max());
+    Silence::of(
+        found.history.rows(),
+        elapsed,
+        last.max(),
+        unanswered,
+        longest,
+    )
+}
+
+/// The part of a run that rates are of.
+pub(super) struct Window {
+    /// What had been counted before.
+    pub(super) before: Tally,
+    pub(super) time: Duration,
+}
+
+impl Window {
+    pub(super) fn of(outcomes: &[Outcome], dead: Duration, elapsed: Duration) -> Window {
+        let from = outcomes.iter().map(|core| core.before.1).max();
+        Window {
+            before: outcomes.iter().map(|core| core.before.0).sum(),
+            time: elapsed.saturating_sub(from.unwrap_or_default() + dead),
+        }
+    }
+}
+
+/// What speaks for or against the run.
+pub(super) fn evidence(
+    found: &Found<'_>,
+    record: &Record,
+    elapsed: Duration,
+    silence: &Silence,
+) -> Evidence {
+    let Found {
+        plan,
+        outcomes,
+        times,
+        host: (before, after),
+        ..
+    } = found;
+    let connections = plan.connections() as u64;
+    let seconds = elapsed.as_secs_f64();
+    let due = plan.due_within(elapsed);
+    let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+    let failures = record.tally.requests - record.answers();
+    let unfinished: u64 = outcomes.iter().map(|core| core.end.unfinished).sum();
+    let accounted = record.answers() + failures + unfinished;
+    let measured = record.answers() - record.unmeasured;
+    Evidence {
+        threads: outcomes.iter().map(thread_evidence).collect(),
+        rate_asked: due.map(per_second).map(rounded),
+        rate_achieved: rounded(per_second(record.sent as f64)),
+        missed: outcomes.iter().map(|core| core.missed).sum(),
+        connections_asked: connections,
+        connections_achieved: record.connections_max,
+        fairness: fairness(outcomes.iter().flat_map(|core| &core.answers)),
+        steal_share: after.steal_share_since(before),
+        throttled_s: after.throttled_s_since(before),
+        retransmits: record.tcp.map(|tcp| tcp.retransmits),
+        segments_out: record.tcp.map(|tcp| tcp.segments_out),
+        no_local_port: record.failures_of(Failure::ConnectNoPort),
+        requests_sent: record.sent,
+        answers: record.answers(),
+        measured: Some(times.response.count()),
+        failures,
+        unfinished,
+        late: record.late,
+        resent: record.resent,
+        timeouts: record.failures_of(Failure::Timeout),
+        unasked: record.failures_of(Failure::UnexpectedBytes),
+        is_count_consistent: record.sent == accounted
+            && times.is_consistent(measured + record.late - record.late_unmeasured),
+        send_lag_p99_us: (measured > 0).then(|| units::microseconds(times.send_lag.value_at(99.0))),
+        duration_s: rounded(seconds),
+        answered_until_s: (!silence.at_end.is_zero())
+            .then(|| rounded(seconds - silence.at_end.as_secs_f64())),
+        silent_s: rounded(silence.within.as_secs_f64()),
+        longest_open: longest_open(times, &record.unanswered),
+        response_mean_us: response_mean_us(times),
+        own: OwnPart::of(times),
+        start_late_s: start_late_s(found),
+    }
+}
+
+/// For how long a run began after the moment that was set.
+fn start_late_s(found: &Found<'_>) -> Option<f64> {
+    let (began, asked) = (found.began?, found.plan.options.start_at?);
+    Some(microseconds(began.since(asked).as_secs_f64()))
+}
+
+fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
+    let End {
+        elapsed,
+        time,
+        busy_max,
+        worked,
+        stalled,
+        ..
+    } = outcome.end;
+    let busy_ns = worked.map_or(time.cpu_ns, |worked| worked.as_nanos() as u64);
+    ThreadEvidence {
+        cpu_share: rounded(share_of(busy_ns, elapsed)),
+        run_delay_share: rounded(share_of(time.run_delay_ns, elapsed)),
+        involuntary_switches: time.involuntary_switches,
+        longest_turn_us: rounded(busy_max.as_nanos() as f64 / 1000.0),
+        stalled_share: rounded(share_of(stalled.as_nanos() as u64, elapsed)),
+    }
+}
+
+/// Jain's index: the square of the sum by the number times the sum of squares.
+fn fairness<'a>(answers: impl Iterator<Item = &'a u64> + Clone) -> Option<f64> {
+    let count = answers.clone().count() as f64;
+    let sum: f64 = answers.clone().map(|&answers| answers as f64).sum();
+    let squares: f64 = answers.map(|&answers| (answers as f64).powi(2)).sum();
+    (count > 1.0 && sum >= count).then(|| sum * sum / (count * squares))
+}

@@ -1,0 +1,174 @@
+//! The rows of a result: its seconds, kinds of requests, threads, handshakes and parts.
+
+use onrush_measure::histogram::Histogram;
+use onrush_measure::{percentile, units};
+use serde::{Deserialize, Serialize};
+
+use super::asked::ShardRow;
+use super::latency::Latency;
+use super::number::{per_second, rounded, share_of};
+use crate::part::Outcome;
+use crate::record::Handshakes;
+use crate::rows::Row;
+
+/// One result that a sum is made of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartRow {
+    /// A name for what it measured: equal for copies of one result.
+    pub digest: String,
+    /// Which part of the run it was.
+    pub shard: Option<ShardRow>,
+}
+
+/// The TLS handshakes of a run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TlsRow {
+    /// How many there were.
+    pub handshakes: u64,
+    /// Of these, with a ticket of an earlier connection.
+    pub resumed: u64,
+    /// Their mean time, from the connection to the keys.
+    pub mean_us: f64,
+    /// The version of the first.
+    pub version: String,
+    /// The cipher suite of the first.
+    pub cipher: String,
+}
+
+impl TlsRow {
+    pub(super) fn of(handshakes: Handshakes) -> TlsRow {
+        TlsRow {
+            handshakes: handshakes.count,
+            resumed: handshakes.resumed,
+            mean_us: rounded(handshakes.sum_ns as f64 / 1000.0 / handshakes.count as f64),
+            version: handshakes.version.name().to_owned(),
+            cipher: handshakes.cipher.to_owned(),
+        }
+    }
+}
+
+/// What came of the requests of one kind.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RequestRow {
+    /// Its method and its path, as they were given.
+    pub name: String,
+    /// Answers received.
+    pub requests: u64,
+    /// Of these, others than expected.
+    pub unexpected: u64,
+    /// From the intended start to the last byte.
+    pub latency_us: Latency,
+    /// The same as a histogram; see [`Histograms`].
+    pub histogram: String,
+}
+
+impl RequestRow {
+    /// With the figures of `response`, in nanoseconds.
+    pub(crate) fn new(
+        name: String,
+        requests: u64,
+        unexpected: u64,
+        response: &Histogram,
+    ) -> RequestRow {
+        RequestRow {
+            name,
+            requests,
+            unexpected,
+            latency_us: Latency::of(response),
+            histogram: response.to_base64(),
+        }
+    }
+}
+
+/// One thread of the generator.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Busy {
+    /// The CPU it was pinned to.
+    pub cpu: Option<usize>,
+    /// The share of the run during which it was on a CPU, 0 to 1.
+    pub share: f64,
+}
+
+/// What happened in one second.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct SecondRow {
+    /// The end of the row, in seconds since the start.
+    pub t: f64,
+    /// Connections open then.
+    pub connections: u64,
+    /// Answers received during the row.
+    pub requests: u64,
+    /// Errors during the row.
+    pub errors: u64,
+    /// Of these, answers other than expected.
+    #[serde(default)]
+    pub unexpected: u64,
+    /// Answers per second.
+    pub rps: f64,
+    /// Bytes received per second.
+    pub bytes_per_s: f64,
+    /// Mean time to the end of the head; none without answers.
+    pub ttfb_us: Option<f64>,
+    /// Mean time to the last byte; none without answers.
+    pub ttlb_us: Option<f64>,
+    /// Answers during the row by class of status, 1xx to 5xx.
+    #[serde(default)]
+    pub statuses: [u64; 5],
+    /// The median response time of the row's answers; this and the others as far as their count supports it.
+    #[serde(default)]
+    pub p50_us: Option<f64>,
+    /// The 99th percentile of their response times.
+    #[serde(default)]
+    pub p99_us: Option<f64>,
+    /// The 99.9th percentile.
+    #[serde(default)]
+    pub p99_9_us: Option<f64>,
+    /// Their largest response time; none without answers.
+    #[serde(default)]
+    pub max_us: Option<f64>,
+    /// The 99th percentile of their service times.
+    #[serde(default)]
+    pub service_p99_us: Option<f64>,
+}
+
+impl SecondRow {
+    /// What `row` counts, with what its answers took.
+    pub(crate) fn of(row: &Row, response: &Histogram, service: &Histogram) -> SecondRow {
+        let second = row.second();
+        let interval = row.elapsed.saturating_sub(row.elapsed_before);
+        let requests = row.now.last_bytes - row.before.last_bytes;
+        SecondRow {
+            t: rounded(second.time_s),
+            connections: second.connections_open,
+            requests,
+            errors: row.now.errors - row.before.errors,
+            unexpected: row.now.unexpected - row.before.unexpected,
+            rps: per_second(requests, interval),
+            bytes_per_s: rounded(second.bytes_per_s),
+            ttfb_us: second.first_byte_us.map(rounded),
+            ttlb_us: second.last_byte_us.map(rounded),
+            statuses: second.statuses,
+            p50_us: supported(response, 50.0),
+            p99_us: supported(response, 99.0),
+            p99_9_us: supported(response, 99.9),
+            max_us: (response.count() > 0).then(|| units::microseconds(response.max())),
+            service_p99_us: supported(service, 99.0),
+        }
+    }
+}
+
+/// A percentile in microseconds, where the count supports it.
+pub(crate) fn supported(times: &Histogram, percentile: f64) -> Option<f64> {
+    let is_supported = times.count() >= percentile::count_for(percentile);
+    is_supported.then(|| units::microseconds(times.value_at(percentile)))
+}
+
+impl Busy {
+    /// The thread of a core on this CPU.
+    pub(super) fn of(cpu: Option<usize>, outcome: &Outcome) -> Busy {
+        Busy {
+            cpu,
+            share: rounded(share_of(outcome.end.time.cpu_ns, outcome.end.elapsed)),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What speaks against the figures of a result, in sentences.
+
+use std::time::Duration;
+
+use onrush_measure::units;
+
+use super::Report;
+use super::number::rounded;
+use crate::failure::Failure;
+use crate::limits::RATE_MISSED_SHARE;
+use crate::plan::Plan;
+use crate::record::Record;
+use crate::stop::Prospect;
+
+/// What a reader must know before believing the figures.
+pub(super) fn warnings(
+    report: &Report,
+    plan: &Plan,
+    record: &Record,
+    prospect: Prospect,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if prospect == Prospect::Lost {
+        warnings.push("ended early: for a long time no connection could be made".to_owned());
+    } else if report.stopped_because.is_none() && is_early(report, plan, record) {
+        warnings.push("ended early, before what was asked for was done".to_owned());
+    }
+    warnings.extend(rate_missed(report, plan, record));
+    if let Some(error) = &record.connect_error {
+        warnings.push(format!("not all connections could be made: {error}"));
+    }
+    if let Some(reason) = record.protocol_error {
+        let name = plan.protocol.name();
+        warnings.push(format!("some answers were not {name}: {reason}"));
+    }
+    if let Some(first) = &record.unexpected {
+        warnings.push(format!(
+            "{} not as expected, the first of a core: {first}",
+            match record.tally.unexpected {
+                1 => "1 answer was".to_owned(),
+                count => format!("{} answers were", units::count(count)),
+            },
+        ));
+    }
+    let timeouts = record.failures_of(Failure::Timeout);
+    if timeouts > 0 {
+        warnings.push(format!(
+            "{} timed out after {} s: their latencies, longer than that, are not among the percentiles",
+            units::plural(timeouts, "request"),
+            report.options.timeout_s,
+        ));
+    }
+    let refusals = record.refusals();
+    if refusals > 0 {
+        warnings.push(format!(
+            "{} of {} {}",
+            units::count(refusals),
+            units::plural(report.requests, "answer"),
+            plan.protocol.outcomes().refusals,
+        ));
+    }
+    if let Some(reason) = &report.stopped_because {
+        warnings.push(format!("ended early: {reason}"));
+    }
+    warnings
+}
+
+/// When clearly fewer requests were finished than the rate asked for.
+fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> {
+    let elapsed = Duration::from_secs_f64(report.duration_s);
+    let asked = plan.due_within(elapsed)?;
+    let in_flight = report.options.connections as f64 * report.options.pipeline as f64;
+    let finished = record.tally.requests as f64;
+    let is_missed = asked - finished > in_flight.max(asked * RATE_MISSED_SHARE);
+    is_missed.then(|| {
+        format!(
+            "{} requests per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
+            units::count((asked / report.duration_s).round() as u64),
+            finished / report.duration_s,
+        )
+    })
+}
+
+/// Whether neither the time nor the count that was asked for was reached.
+fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
+    let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
+    let in_count = |count: u64| record.tally.requests + report.missed >= count;
+    !plan.options.stop.after.is_some_and(in_time) && !plan.count().is_some_and(in_count)
+}
