@@ -1,0 +1,227 @@
+//! The search finds the highest rate that holds, whatever the trials say on the way.
+
+use onrush_engine::random::Random;
+
+use super::*;
+
+/// A queue with one server and exponential times (M/M/1), asked by a generator with a limit of its own; how its
+/// 99th percentile is measured is off by up to `noise`.
+struct Model {
+    service_rate: f64,
+    generator_max: f64,
+    noise: f64,
+}
+
+impl Model {
+    /// Response times in M/M/1 are exponential with rate mu - lambda.
+    fn p99_us(&self, rate: f64) -> f64 {
+        match self.service_rate - rate {
+            spare if spare > 0.0 => 100_f64.ln() / spare * 1e6,
+            _ => 1e7,
+        }
+    }
+
+    /// The rate at which the 99th percentile is `bound_us`.
+    fn truth(&self, bound_us: f64) -> f64 {
+        self.service_rate - 100_f64.ln() / bound_us * 1e6
+    }
+
+    fn trial(&self, rate: u64, bound_us: f64, random: &Random) -> Trial {
+        let off = 1.0 + self.noise * (2.0 * random.unit() - 1.0);
+        let p99_us = self.p99_us(rate as f64) * off;
+        let held = match p99_us < bound_us {
+            _ if rate as f64 > self.generator_max => Held::GeneratorLimit,
+            true => Held::Yes,
+            false => Held::No,
+        };
+        Trial {
+            rate,
+            held,
+            measured: format!("{p99_us:.0} us"),
+            rps: rate as f64,
+            p50_us: None,
+            p99_us: Some(p99_us),
+            p99_9_us: None,
+            at_least: Vec::new(),
+        }
+    }
+
+    fn search(&self, bound_us: f64, start: Option<u64>, seed: u64) -> (Answer, usize) {
+        let random = Random::new(seed);
+        let mut search = Search::new(start);
+        loop {
+            match search.next() {
+                Step::Try(rate) => search.record(self.trial(rate, bound_us, &random)),
+                Step::Done(answer) => return (answer, search.trials().len()),
+            }
+        }
+    }
+}
+
+const STEADY: Model = Model {
+    service_rate: 50_000.0,
+    generator_max: 1e9,
+    noise: 0.0,
+};
+
+fn found(answer: &Answer) -> u64 {
+    match answer {
+        Answer::Found {
+            rate, confidence, ..
+        } => {
+            assert!(*confidence >= 0.95, "{answer}");
+            *rate
+        }
+        Answer::Never { .. } | Answer::Unsteady { .. } => panic!("{answer}"),
+    }
+}
+
+#[test]
+fn a_target_keeps_up_when_no_more_is_open_at_the_end_than_at_any_moment() {
+    let kept = |requests: u64, unfinished: u64, mean_ms: f64, missed: u64, failures: u64| {
+        let mut report = Report {
+            duration_s: 5.0,
+            requests,
+            unfinished,
+            missed,
+            ..Report::default()
+        };
+        report.latency_us.mean = Some(mean_ms * 1000.0);
+        report.evidence.failures = failures;
+        keeps_up(&report)
+    };
+    // 100 per second at a constant 60 ms, and 20 per second at half a second each.
+    assert!(kept(494, 6, 60.0, 0, 0));
+    assert!(kept(90, 10, 500.0, 0, 0));
+    assert!(kept(5000, 0, 1.0, 0, 0));
+    // The same left open where answers take 1 ms.
+    assert!(!kept(480, 20, 1.0, 0, 0));
+    // 950 of 1,000 per second: the queue grows, to twice the mean wait.
+    assert!(!kept(4750, 250, 125.0, 0, 0));
+    // Never sent, and failed.
+    assert!(!kept(4900, 0, 60.0, 100, 0));
+    assert!(!kept(4900, 0, 60.0, 0, 100));
+}
+
+#[test]
+fn the_highest_rate_of_a_steady_queue_is_found_within_the_precision() {
+    for bound_us in [200.0, 1_000.0, 20_000.0] {
+        for start in [None, Some(1), Some(7), Some(49_000), Some(10_000_000)] {
+            let (answer, trials) = STEADY.search(bound_us, start, 1);
+            let (rate, truth) = (found(&answer) as f64, STEADY.truth(bound_us));
+            assert!(
+                rate <= truth && rate * FIND_PRECISION >= truth * 0.999,
+                "{rate} of {truth}"
+            );
+            assert!(trials < FIND_TRIALS_MAX, "{trials}");
+        }
+    }
+}
+
+#[test]
+fn noise_moves_the_answer_by_little_and_never_leaves_it_unconfirmed() {
+    let noisy = Model {
+        noise: 0.3,
+        ..STEADY
+    };
+    // With its p99 30 % off either way, the queue holds 1 ms surely below 44,000/s and never above 46,700/s.
+    for seed in 0..300 {
+        let (answer, trials) = noisy.search(1_000.0, Some(1_000), seed);
+        let rate = found(&answer) as f64;
+        assert!((41_000.0..46_800.0).contains(&rate), "seed {seed}: {rate}");
+        assert!(trials <= FIND_TRIALS_MAX, "seed {seed}: {trials}");
+    }
+}
+
+#[test]
+fn a_condition_that_never_holds_is_said_to() {
+    let (answer, _) = STEADY.search(1.0, None, 1);
+    assert_eq!(answer, Answer::Never { rate: 1 });
+}
+
+#[test]
+fn the_limit_of_the_generator_is_not_taken_for_that_of_the_target() {
+    let model = Model {
+        generator_max: 9_000.0,
+        ..STEADY
+    };
+    let (answer, _) = model.search(1_000.0, None, 1);
+    assert!(
+        found(&answer) <= 9_000 && found(&answer) > 8_000,
+        "{answer}"
+    );
+    assert!(matches!(
+        answer,
+        Answer::Found {
+            ceiling: Ceiling::Generator,
+            ..
+        }
+    ));
+    assert!(answer.to_string().contains("the target may hold more"));
+}
+
+#[test]
+fn a_target_like_a_coin_ends_the_search_without_a_promise() {
+    let coin = |rate: u64, random: &Random| Trial {
+        held: match random.unit() < 0.5 {
+            true => Held::Yes,
+            false => Held::No,
+        },
+        ..STEADY.trial(rate, 1.0, &Random::new(0))
+    };
+    let (mut promised, mut ended) = (0, 0);
+    for seed in 0..200 {
+        let (random, mut search) = (Random::new(seed), Search::new(None));
+        while let Step::Try(rate) = search.next() {
+            search.record(coin(rate, &random));
+        }
+        ended += 1;
+        promised += u32::from(matches!(search.next(), Step::Done(Answer::Found { .. })));
+    }
+    // Looking again after each trial finds five in a row sooner or later: the bound is on each rate, not on all.
+    assert_eq!(ended, 200);
+    assert!(promised < 200, "{promised}");
+}
+
+#[test]
+fn five_trials_of_five_are_what_confidence_takes() {
+    let score = |held, trials| Score {
+        rate: 1,
+        held,
+        trials,
+        not_kept: 0,
+        is_generators: false,
+    };
+    for (held, trials, is_sure) in [
+        (4, 4, false),
+        (5, 5, true),
+        (5, 6, false),
+        (7, 8, true),
+        (6, 8, false),
+    ] {
+        assert_eq!(
+            score(held, trials).doubt() <= DOUBT_MAX,
+            is_sure,
+            "{held} of {trials}"
+        );
+    }
+    assert!((score(5, 5).doubt() - 1.0 / 32.0).abs() < 1e-12);
+}
+
+#[test]
+fn the_curve_has_a_line_for_each_rate() {
+    let trials: Vec<Trial> = [1_000, 2_000, 2_000, 40_000]
+        .map(|rate| STEADY.trial(rate, 1_000.0, &Random::new(3)))
+        .into();
+    let curve = curve(&trials);
+    assert_eq!(curve.lines().count(), 4, "{curve}");
+    assert!(
+        curve
+            .lines()
+            .last()
+            .unwrap()
+            .starts_with("    40000/s |#####"),
+        "{curve}"
+    );
+    assert_eq!(super::curve(&trials[..1]), "");
+}

@@ -1,0 +1,219 @@
+//! Conditions are read as they are written, and judged by what a run came to.
+
+use super::*;
+
+fn threshold(text: &str) -> Threshold {
+    Threshold::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"))
+}
+
+/// 10,000 answers of 1 us to 10 ms, evenly; 30 errors; 100 of the answers a 503.
+fn figures() -> Figures {
+    let mut figures = Figures {
+        answers: 10_000,
+        errors: 30,
+        timeouts: 5,
+        statuses: [("200".to_owned(), 9_900), ("503".to_owned(), 100)].into(),
+        rps: 5_000.0,
+        ..Figures::default()
+    };
+    for value in 1..=10_000 {
+        figures.times.of_mut(Kind::Response).record(value * 1000);
+        figures.times.of_mut(Kind::Service).record(value * 500);
+    }
+    figures
+}
+
+#[test]
+fn conditions_hold_or_do_not() {
+    use Fate::{Failed, Passed, Undecided};
+    for (text, fate, measured) in [
+        ("p99 > 5ms", Failed, "9.90 ms"),
+        ("p99>9.92ms", Passed, "9.90 ms"),
+        ("p99.9 > 1s", Passed, "9.99 ms"),
+        (
+            "p99.99 > 1s",
+            Undecided,
+            "this percentile needs 100,000 values and there were 10,000",
+        ),
+        ("service.p99 > 5ms", Passed, "4.95 ms"),
+        ("response.mean < 1ms", Passed, "5.00 ms"),
+        ("min <= 1us", Failed, "1 us"),
+        ("latency.max >= 10ms", Failed, "10 ms"),
+        (
+            "connect.p50 > 1ms",
+            Undecided,
+            "there was nothing to measure a connect of",
+        ),
+        ("errors > 0.1%", Failed, "0.2991 %"),
+        ("errors > 0.3 %", Passed, "0.2991 %"),
+        ("errors > 30", Passed, "30"),
+        ("errors >= 30", Failed, "30"),
+        ("timeouts > 0", Failed, "5"),
+        ("missed > 0", Passed, "0"),
+        ("status.5xx > 1%", Passed, "1.00 %"),
+        ("status.503 >= 100", Failed, "100"),
+        ("status.404 > 0", Passed, "0"),
+        ("rps < 5.1k", Failed, "5 k/s"),
+        (" rps < 4000/s ", Passed, "5 k/s"),
+    ] {
+        let outcome = threshold(text).judge(&figures());
+        assert_eq!(
+            (outcome.fate, &outcome.measured[..]),
+            (fate, measured),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_condition_is_refused_at_its_column() {
+    for (text, column, part) in [
+        ("", 1, "a condition compares"),
+        ("p99", 4, "a condition compares"),
+        ("p99 => 5ms", 5, "=> is no comparison"),
+        ("p99 == 5ms", 5, "== is no comparison"),
+        ("> 5ms", 1, "no metric before"),
+        ("  q99 > 5ms", 3, "q99 is no metric"),
+        ("wait.p99 > 5ms", 1, "wait.p99 is no metric"),
+        ("p100 > 5ms", 1, "between p0 and p100"),
+        ("p99 > 5", 7, "5 is no time"),
+        ("p99 > ", 7, "nothing is no time"),
+        ("p99 > 5m", 7, "5m is no time"),
+        ("p99 > 5ks", 7, "5ks is no time"),
+        ("errors > 5ms", 10, "5ms is no number"),
+        ("errors > -1", 10, "-1 is no number"),
+        ("errors > nan", 10, "nan is no number"),
+        ("missed > 1%", 10, "missed is a count"),
+        (
+            "status.99 > 1",
+            1,
+            "99 is no status of an answer: use one from 200 to 999",
+        ),
+        ("status.1xx > 1", 1, "1xx is no status of an answer"),
+        ("status.1000 > 1", 1, "1000 is no status of an answer"),
+        ("status.0xx > 1", 1, "0xx is no status"),
+    ] {
+        let mistake = Threshold::parse(text).expect_err(text);
+        assert_eq!(mistake.column, column, "{text}: {mistake}");
+        assert!(mistake.message.contains(part), "{text}: {mistake}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_a_condition_or_a_mistake_within_it(
+        text in "[p0-9.a-z_ ]{0,12}[<>=!]{0,3}[ 0-9.kmsu%/µ]{0,8}|.{0,20}"
+    ) {
+        match Threshold::parse(&text) {
+            Ok(threshold) => {
+                let again = Threshold::parse(threshold.text());
+                proptest::prop_assert_eq!(again, Ok(threshold));
+            }
+            Err(mistake) => {
+                let columns = 1..=text.chars().count() + 1;
+                proptest::prop_assert!(columns.contains(&mistake.column), "{}", mistake);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_errors_and_timeouts_are_errors() {
+    for (text, is_it) in [
+        ("errors > 1%", true),
+        ("timeouts > 3", true),
+        ("status.5xx > 1%", false),
+        ("p99 > 1ms", false),
+    ] {
+        assert_eq!(threshold(text).is_about_errors(), is_it, "{text}");
+    }
+}
+
+#[test]
+fn a_share_of_nothing_is_undecided() {
+    let outcome = threshold("errors > 1%").judge(&Figures::default());
+    assert_eq!(outcome.fate, Fate::Undecided);
+    let outcome = threshold("errors > 1").judge(&Figures::default());
+    assert_eq!(outcome.fate, Fate::Passed);
+}
+
+#[test]
+fn what_was_never_answered_bounds_what_it_could_change() {
+    use Fate::{Failed, Passed, Undecided};
+    // 23 % had waited for 60 ms when the run ended.
+    let mut figures = figures();
+    figures.unanswered.record(60_000_000, 60_000_000, 3_000);
+    for (text, fate) in [
+        ("p50 > 8ms", Passed),
+        ("p99 > 50ms", Failed),
+        ("p99 > 70ms", Undecided),
+        ("service.p99 > 50ms", Failed),
+        ("max > 50ms", Failed),
+        ("mean > 500ms", Undecided),
+        ("min > 1ms", Passed),
+        ("send_lag.p50 > 1s", Undecided),
+    ] {
+        let outcome = threshold(text).judge(&figures);
+        assert_eq!(outcome.fate, fate, "{outcome}");
+    }
+    let nothing = Figures {
+        unfinished: 4,
+        ..Figures::default()
+    };
+    for text in ["errors > 0", "errors > 1%"] {
+        assert_eq!(threshold(text).judge(&nothing).fate, Failed, "{text}");
+    }
+}
+
+#[test]
+fn requests_sent_again_are_a_count_and_a_share() {
+    let mut figures = figures();
+    figures.resent = 20;
+    for (text, fate) in [
+        ("resent > 0.1%", Fate::Failed),
+        ("resent > 1%", Fate::Passed),
+        ("resent >= 20", Fate::Failed),
+    ] {
+        assert_eq!(threshold(text).judge(&figures).fate, fate, "{text}");
+    }
+}
+
+#[test]
+fn a_run_is_hopeless_when_the_rest_cannot_make_up_for_it() {
+    // 5,000 of 10,000 answers took longer than 5 ms.
+    for (text, requests, hopeless) in [
+        ("p99 > 5ms", 100_000, true),
+        ("p99 > 5ms", 499_000, true),
+        ("p99 > 5ms", 501_000, false),
+        ("p99 > 20ms", 10_000, false),
+        ("errors > 0.1%", 29_000, true),
+        ("errors > 0.1%", 31_000, false),
+        ("errors > 29", u64::MAX, true),
+        ("max > 9ms", u64::MAX, true),
+        ("p99 < 5ms", 10_000, false),
+        ("mean > 1us", 10_000, false),
+        ("rps < 1m", 10_000, false),
+    ] {
+        let extent = Extent::Requests(requests);
+        let found = threshold(text).is_hopeless(&figures(), extent);
+        assert_eq!(found, hopeless, "{text} of {requests}");
+    }
+}
+
+#[test]
+fn a_run_of_a_set_time_is_hopeless_only_if_twice_the_rate_would_not_help() {
+    let after = |elapsed_s, total_s| Extent::Time { elapsed_s, total_s };
+    let errors = threshold("errors > 0.1%");
+    // 30 errors are 0.1 % of 30,000: 10,030 and twice 10,030 in as long again.
+    assert!(!errors.is_hopeless(&figures(), after(1.0, 2.0)));
+    assert!(errors.is_hopeless(&figures(), after(1.0, 1.9)));
+    assert!(!errors.is_hopeless(&figures(), Extent::Open));
+    let few = Figures {
+        errors: 1,
+        ..Figures::default()
+    };
+    assert!(
+        !errors.is_hopeless(&few, after(1.0, 2.0)),
+        "one is an accident"
+    );
+}

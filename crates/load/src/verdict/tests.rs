@@ -1,0 +1,247 @@
+//! What speaks against a run, and how much.
+
+use super::*;
+
+/// A closed loop against which nothing speaks.
+fn good() -> Evidence {
+    Evidence {
+        threads: vec![
+            ThreadEvidence {
+                cpu_share: 0.5,
+                ..ThreadEvidence::default()
+            };
+            2
+        ],
+        connections_asked: 100,
+        connections_achieved: 100,
+        fairness: Some(0.99),
+        requests_sent: 1000,
+        answers: 1000,
+        is_count_consistent: true,
+        duration_s: 10.0,
+        response_mean_us: Some(10_000.0),
+        ..Evidence::default()
+    }
+}
+
+/// The same at a rate that was kept.
+fn paced() -> Evidence {
+    Evidence {
+        rate_asked: Some(1000.0),
+        rate_achieved: 999.0,
+        // Of a server that stalled; how late requests leave is no blemish where it is counted.
+        send_lag_p99_us: Some(1e6),
+        ..good()
+    }
+}
+
+fn only_reason(evidence: &Evidence) -> (State, String) {
+    let verdict = Verdict::of(evidence);
+    assert_eq!(verdict.reasons.len(), 1, "{verdict}");
+    assert_eq!(verdict.state, verdict.reasons[0].state);
+    (verdict.state, verdict.reasons[0].what.clone())
+}
+
+#[test]
+fn answers_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_spoil_the_run() {
+    for (unasked, state) in [
+        (1, State::Suspect),
+        (500, State::Suspect),
+        (501, State::Invalid),
+    ] {
+        let found = only_reason(&Evidence { unasked, ..good() });
+        assert_eq!(found.0, state, "{unasked}");
+        assert!(found.1.contains("more bytes"), "{}", found.1);
+    }
+}
+
+#[test]
+fn a_run_that_measured_nothing_is_invalid_whatever_it_was_answered() {
+    for count in [0, 5] {
+        let found = only_reason(&Evidence {
+            requests_sent: count,
+            answers: count,
+            measured: Some(0),
+            response_mean_us: None,
+            ..good()
+        });
+        assert_eq!(found, (State::Invalid, "nothing was measured".to_owned()));
+    }
+    let under_way = Evidence {
+        response_mean_us: None,
+        ..good()
+    };
+    assert_eq!(Verdict::of(&under_way).state, State::Valid);
+}
+
+#[test]
+fn a_run_without_a_blemish_is_valid() {
+    for evidence in [good(), paced()] {
+        let verdict = Verdict::of(&evidence);
+        assert_eq!((verdict.state, verdict.reasons.len()), (State::Valid, 0));
+        assert_eq!(verdict.to_string(), "verdict      VALID\n");
+    }
+}
+
+#[test]
+fn a_full_thread_is_suspect_in_a_closed_loop_and_invalid_at_a_set_rate() {
+    let full = |mut evidence: Evidence, share: f64| {
+        evidence.threads[1].cpu_share = share;
+        evidence
+    };
+    for (evidence, state) in [
+        (full(good(), 0.99), State::Suspect),
+        (full(good(), 0.90), State::Valid),
+        (full(paced(), 0.99), State::Invalid),
+        (full(paced(), 0.90), State::Suspect),
+        (full(paced(), 0.70), State::Valid),
+    ] {
+        assert_eq!(Verdict::of(&evidence).state, state, "{evidence:?}");
+    }
+    let short = Evidence {
+        duration_s: 0.1,
+        ..full(good(), 1.0)
+    };
+    assert_eq!(Verdict::of(&short).state, State::Valid, "mostly connecting");
+}
+
+#[test]
+fn each_bound_has_its_own_reason() {
+    let one = |change: fn(&mut Evidence)| {
+        let mut evidence = paced();
+        change(&mut evidence);
+        only_reason(&evidence)
+    };
+    type Change = fn(&mut Evidence);
+    let part = |percentile, response_us, own_us| OwnPart {
+        percentile,
+        response_us,
+        own_us,
+    };
+    let with = |own| Evidence {
+        own: vec![own],
+        ..good()
+    };
+    for (own, state) in [
+        (part(50.0, 1000.0, 600.0), Some(State::Invalid)),
+        (part(50.0, 1000.0, 300.0), Some(State::Suspect)),
+        (part(99.0, 1000.0, 900.0), Some(State::Suspect)),
+        // A wake-up, and a part that changes nothing.
+        (part(50.0, 100.0, 90.0), None),
+        (part(99.9, 100_000.0, 9000.0), None),
+    ] {
+        let verdict = Verdict::of(&with(own));
+        assert_eq!(verdict.reasons.first().map(|reason| reason.state), state);
+    }
+    let cases: [(Change, State, &str); 21] = [
+        (|e| e.start_late_s = Some(0.02), State::Suspect, "began"),
+        (|e| e.is_count_consistent = false, State::Invalid, "counts"),
+        (|e| e.missed = 200, State::Invalid, "never sent"),
+        (|e| e.rate_achieved = 900.0, State::Suspect, "per second"),
+        (
+            |e| e.threads[0].run_delay_share = 0.3,
+            State::Suspect,
+            "waited for a CPU",
+        ),
+        (
+            |e| e.threads[0].run_delay_share = 0.67,
+            State::Invalid,
+            "waited for a CPU",
+        ),
+        (
+            |e| e.threads[0].stalled_share = 0.03,
+            State::Suspect,
+            "saw nothing",
+        ),
+        (
+            |e| e.threads[0].stalled_share = 0.2,
+            State::Invalid,
+            "saw nothing",
+        ),
+        (|e| e.answers = 0, State::Invalid, "no answer came"),
+        (
+            |e| e.answered_until_s = Some(3.2),
+            State::Invalid,
+            "stopped answering",
+        ),
+        (|e| e.silent_s = 2.0, State::Suspect, "answered nothing"),
+        (|e| e.failures = 20, State::Suspect, "failed"),
+        (|e| e.failures = 2000, State::Invalid, "failed"),
+        (|e| e.unfinished = 230, State::Invalid, "without an answer"),
+        (
+            |e| (e.unfinished, e.longest_open) = (230, Some(0.9)),
+            State::Suspect,
+            "without an answer",
+        ),
+        (|e| e.resent = 20, State::Suspect, "sent again"),
+        (
+            |e| e.connections_achieved = 90,
+            State::Suspect,
+            "open at once",
+        ),
+        (|e| e.no_local_port = 1, State::Suspect, "local port"),
+        (|e| e.fairness = Some(0.3), State::Suspect, "Jain"),
+        (|e| e.steal_share = Some(0.1), State::Suspect, "hypervisor"),
+        (|e| e.throttled_s = Some(1.0), State::Suspect, "quota"),
+    ];
+    for (change, state, part) in cases {
+        let (found, what) = one(change);
+        assert_eq!(found, state, "{what}");
+        assert!(what.contains(part), "{what}");
+    }
+    let lossy = Evidence {
+        retransmits: Some(50),
+        segments_out: Some(10_000),
+        ..paced()
+    };
+    assert!(only_reason(&lossy).1.contains("sent again"));
+}
+
+#[test]
+fn switches_and_long_turns_without_effect_are_no_reasons() {
+    let mut evidence = good();
+    evidence.threads[0].involuntary_switches = 99_999;
+    evidence.threads[0].longest_turn_us = 30_000.0;
+    evidence.threads[0].run_delay_share = 0.1;
+    assert_eq!(Verdict::of(&evidence).state, State::Valid);
+    // What was answered behind the end is known.
+    (evidence.unfinished, evidence.late) = (230, 230);
+    assert_eq!(Verdict::of(&evidence).state, State::Valid);
+}
+
+#[test]
+fn the_worst_reason_stands_first_and_decides() {
+    let evidence = Evidence {
+        fairness: Some(0.1),
+        is_count_consistent: false,
+        ..good()
+    };
+    let verdict = Verdict::of(&evidence);
+    assert_eq!(verdict.state, State::Invalid);
+    let states: Vec<State> = verdict.reasons.iter().map(|reason| reason.state).collect();
+    assert_eq!(states, [State::Invalid, State::Suspect]);
+}
+
+#[test]
+fn requests_in_flight_at_the_end_are_not_a_rate_that_was_missed() {
+    let evidence = Evidence {
+        rate_asked: Some(10.0),
+        rate_achieved: 5.0,
+        duration_s: 10.0,
+        ..paced()
+    };
+    // 100 connections, and 100 requests in all.
+    assert_eq!(Verdict::of(&evidence).state, State::Valid);
+}
+
+#[test]
+fn states_are_lower_case_in_json() {
+    let verdict = Verdict::of(&Evidence {
+        no_local_port: 3,
+        ..good()
+    });
+    let json = serde_json::to_value(&verdict).unwrap();
+    assert_eq!(json["state"], "suspect");
+    assert_eq!(json["reasons"][0]["measured"], "3");
+    assert_eq!(serde_json::from_value::<Verdict>(json).unwrap(), verdict);
+}
