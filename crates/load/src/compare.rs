@@ -7,7 +7,7 @@
 //! comparison of twenty and not in one figure of twenty. By how much two runs of the same thing differ, one of each cannot
 //! know: what is less than [`SHIFT_SHARE_MIN`] is never called a difference.
 
-use std::fmt;
+mod text;
 
 use onrush_measure::blocks::{self, student_quantile};
 use onrush_measure::histogram::Histogram;
@@ -16,11 +16,12 @@ use serde::Serialize;
 
 use crate::figures::Kind;
 use crate::limits::SHIFT_SHARE_MIN;
-use crate::merge::{Part, times_of};
+use crate::merge::part::Part;
+use crate::merge::times::times_of;
 use crate::report::Report;
 use crate::report::latency::Latency;
 use crate::report::rows::SecondRow;
-use crate::verdict::State;
+use crate::verdict::reason::State;
 
 /// How surely all figures of a comparison hold together.
 const CONFIDENCE: f64 = 0.95;
@@ -295,118 +296,6 @@ impl Comparison {
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers, strings and lists")
     }
-}
-
-/// Columns of the picture of both curves.
-const WIDTH: usize = 44;
-
-impl fmt::Display for Comparison {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "A {}\nB {}", self.a, self.b)?;
-        for caution in &self.cautions {
-            writeln!(out, "caution: {caution}")?;
-        }
-        for (title, shifts) in [
-            ("response", &self.response_us),
-            ("service", &self.service_us),
-        ] {
-            if shifts.is_empty() {
-                writeln!(
-                    out,
-                    "\n{title}: too few answers, or seconds, for any percentile"
-                )?;
-                continue;
-            }
-            writeln!(
-                out,
-                "\n{title:<12} {:>9} {:>9} {:>9}  95 % interval",
-                "A", "B", "change"
-            )?;
-            for shift in shifts {
-                let time = |us: f64| units::nanoseconds(us * 1000.0);
-                write_shift(
-                    out,
-                    &format!("{} %", shift.of),
-                    &time(shift.a),
-                    &time(shift.b),
-                    shift,
-                )?;
-            }
-        }
-        if let Some(shift) = &self.rps {
-            writeln!(out)?;
-            write_shift(
-                out,
-                "rate",
-                &units::rate(shift.a),
-                &units::rate(shift.b),
-                shift,
-            )?;
-        }
-        draw(out, &self.response_us)?;
-        let finding = match self.is_same() {
-            true if self.response_us.is_empty() => "nothing can be said: the runs are too short",
-            true => "no difference: nothing here is more than chance would explain",
-            false => {
-                "the figures marked with a direction differ by more than chance between these two runs; repeat both to see whether it stays"
-            }
-        };
-        writeln!(out, "\n{finding}")
-    }
-}
-
-fn write_shift(
-    out: &mut fmt::Formatter<'_>,
-    of: &str,
-    a: &str,
-    b: &str,
-    shift: &Shift,
-) -> fmt::Result {
-    let percent = |share: f64| format!("{:+.1} %", share * 100.0);
-    let finding = match shift.finding {
-        Finding::Lower => "lower",
-        Finding::Higher => "higher",
-        Finding::Same => "no difference",
-    };
-    let interval = format!("{} to {}", percent(shift.low), percent(shift.high));
-    writeln!(
-        out,
-        "{of:>12} {a:>9} {b:>9} {:>9}  {interval:<20} {finding}",
-        percent(shift.change)
-    )
-}
-
-/// Both curves: a line for each percentile, time to the right on a logarithmic axis.
-fn draw(out: &mut fmt::Formatter<'_>, shifts: &[Shift]) -> fmt::Result {
-    let values = || shifts.iter().flat_map(|shift| [shift.a, shift.b]);
-    let (low, high) = values().fold((f64::INFINITY, 0.0_f64), |(low, high), us| {
-        (low.min(us), high.max(us))
-    });
-    if shifts.len() < 2 || low <= 0.0 || high <= low {
-        return Ok(());
-    }
-    let place =
-        |us: f64| ((us / low).ln() / (high / low).ln() * (WIDTH - 1) as f64).round() as usize;
-    writeln!(out)?;
-    for shift in shifts {
-        let mut line = vec![' '; WIDTH];
-        let (a, b) = (place(shift.a), place(shift.b));
-        line[a.min(b)..=a.max(b)].fill('-');
-        line[b] = 'B';
-        line[a] = if a == b { '=' } else { 'A' };
-        let line: String = line.into_iter().collect();
-        writeln!(out, "{:>10} % |{}", shift.of, line.trim_end())?;
-    }
-    let ends = [low, high].map(|us| units::nanoseconds(us * 1000.0));
-    writeln!(
-        out,
-        "{:>12}  {:<w$}{:>r$}  (=: both)",
-        "",
-        ends[0],
-        ends[1],
-        w = WIDTH - 12,
-        r = 12
-    )
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ use onrush_chart::escape;
 use onrush_measure::units;
 
 use crate::figures::Kind;
-use crate::merge::times_of;
+use crate::merge::times::times_of;
 use crate::report::Report;
 use crate::report::latency::Latency;
 use crate::report::rows::RequestRow;
 use crate::threshold::Fate;
 use crate::times::Times;
 use crate::unanswered::{self, Unanswered};
-use crate::verdict::State;
+use crate::verdict::reason::State;
 use crate::wall_clock::WallTime;
 
 /// The page.

@@ -26,7 +26,8 @@ use ratatui::widgets::{
 use crate::figures::{Figures, Kind};
 use crate::limits::LIVE_ROWS_MAX;
 use crate::report::rows::SecondRow;
-use crate::verdict::{State, Verdict};
+use crate::verdict::Verdict;
+use crate::verdict::reason::State;
 use percentiles::{draw_percentiles, in_short};
 
 /// Everything the view knows.

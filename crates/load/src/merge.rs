@@ -3,14 +3,18 @@
 //! Histograms, counts and seconds add; percentiles come from the added histograms, since those of parts cannot be
 //! averaged. What would not add up to one run is refused.
 
+pub mod part;
+pub mod times;
+
+mod clock;
 mod members;
 mod rates;
 mod rows;
+mod span;
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
 
-use self::rates::Measured;
 use crate::evidence::{Evidence, OwnPart};
 use crate::figures::Kind;
 use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
@@ -21,18 +25,13 @@ use crate::report::latency::Latency;
 use crate::report::rows::{PartRow, RequestRow, TlsRow};
 use crate::standing::response_mean_us;
 use crate::times::Times;
-use crate::unanswered::Unanswered;
-use crate::verdict::{Reason, State, Verdict};
-use crate::wall_clock::{ClockRow, WallTime};
-
-/// One generator's result.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// How messages call it, such as the name of its file.
-    pub name: String,
-    /// Its result.
-    pub report: Report,
-}
+use crate::verdict::Verdict;
+use crate::verdict::reason::{Reason, State};
+use clock::{clock, unsynchronized};
+use part::Part;
+use rates::Measured;
+use span::{Span, thousandths};
+use times::{sum_times, sum_unanswered};
 
 /// Adds up `parts`.
 ///
@@ -271,138 +270,6 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
     Ok(())
 }
 
-/// What is known of all clocks: as much as of the worst.
-fn clock(parts: &[Part], span: &Span) -> ClockRow {
-    let all = || parts.iter().map(|part| &part.report.clock);
-    let worst = |of: fn(&ClockRow) -> Option<f64>| all().filter_map(of).reduce(f64::max);
-    let same = |of: fn(&ClockRow) -> &Option<String>| {
-        let first = of(all().next()?);
-        all()
-            .all(|clock| of(clock) == first)
-            .then(|| first.clone())?
-    };
-    let known: Option<Vec<bool>> = all().map(|clock| clock.synchronized).collect();
-    ClockRow {
-        started_at: Some(WallTime::of_seconds(span.began).to_string()),
-        start_asked: same(|clock| &clock.start_asked),
-        synchronized: known.map(|known| known.into_iter().all(|is_synchronized| is_synchronized)),
-        offset_us: None,
-        error_estimated_us: worst(|clock| clock.error_estimated_us),
-        error_max_us: worst(|clock| clock.error_max_us),
-        id: same(|clock| &clock.id),
-        spread_us: Some(((span.last_start - span.began) * 1e6).round()),
-    }
-}
-
-/// Clocks of several machines that nobody keeps right.
-fn unsynchronized(parts: &[Part], span: &Span) -> Option<Reason> {
-    let clock = clock(parts, span);
-    let is_doubtful = clock.id.is_none() && clock.synchronized == Some(false);
-    is_doubtful.then(|| {
-        let free = |part: &&Part| part.report.clock.synchronized == Some(false);
-        let names: Vec<&str> = parts
-            .iter()
-            .filter(free)
-            .map(|part| part.name.as_str())
-            .collect();
-        Reason {
-            state: State::Suspect,
-            what: "clocks of the generators' machines are not kept synchronized".to_owned(),
-            measured: names.join(", "),
-            bound: "all are".to_owned(),
-            remedy: "the generators may not have run together, and seconds of the sum may be those of different times: run chrony or ntpd on each machine".to_owned(),
-        }
-    })
-}
-
-/// From the first start to the last end of all parts, in seconds.
-struct Span {
-    began: f64,
-    last_start: f64,
-    ended: f64,
-    /// From the last start to the first end.
-    together: f64,
-}
-
-impl Span {
-    fn of(parts: &[Part]) -> Result<Span, String> {
-        let mut span = Span {
-            began: f64::INFINITY,
-            last_start: f64::NEG_INFINITY,
-            ended: f64::NEG_INFINITY,
-            together: 0.0,
-        };
-        let mut first_end = f64::INFINITY;
-        for part in parts {
-            let began = part.report.began_unix_s.ok_or_else(|| {
-                format!("{} cannot be merged: it does not say when it began, so it was ended before, or an older onrush wrote it", part.name)
-            })?;
-            let ended = began + part.report.duration_s;
-            span.began = span.began.min(began);
-            span.ended = span.ended.max(ended);
-            span.last_start = span.last_start.max(began);
-            first_end = first_end.min(ended);
-        }
-        if first_end <= span.last_start {
-            return Err("these cannot be merged: one had ended before another began, so they were not one load (or the clocks of their machines differ). To set one beside the other: onrush load compare".to_owned());
-        }
-        span.together = first_end - span.last_start;
-        Ok(span)
-    }
-
-    fn length(&self) -> f64 {
-        self.ended - self.began
-    }
-}
-
-fn sum_times(parts: &[Part]) -> Result<Times, String> {
-    let mut sum = Times::default();
-    for part in parts {
-        let times = times_of(&part.report)
-            .map_err(|reason| format!("{} cannot be merged: {reason}", part.name))?;
-        sum.merge(&times);
-    }
-    Ok(sum)
-}
-
-fn sum_unanswered(parts: &[Part]) -> Result<Unanswered, String> {
-    let mut sum = Unanswered::default();
-    for part in parts {
-        if let Some(histograms) = &part.report.histograms {
-            let waits = histograms.unanswered();
-            sum.merge(
-                &waits.map_err(|reason| format!("{} cannot be merged: {reason}", part.name))?,
-            );
-        }
-    }
-    Ok(sum)
-}
-
-/// The times of a result, with the exact means and largest values beside the bins.
-///
-/// # Errors
-/// When the result has none, or they are not what their key says.
-pub fn times_of(report: &Report) -> Result<Times, String> {
-    let histograms = report.histograms.as_ref().ok_or(
-        "it has no histograms, so an older onrush wrote it; percentiles alone neither add up nor compare",
-    )?;
-    let mut times = histograms.times()?;
-    for kind in Kind::ALL {
-        let latency = report.latency_of(kind);
-        if let (Some(mean), Some(max)) = (latency.mean, latency.max) {
-            let bins = std::mem::take(times.of_mut(kind));
-            let max = (max * 1000.0).round() as u64;
-            let max = match latency.is_at_least("max") {
-                // That of a request without an answer, which had waited longer, is not one of theirs.
-                true => max.min(bins.max()),
-                false => max,
-            };
-            *times.of_mut(kind) = bins.with_exact(mean * 1000.0, max);
-        }
-    }
-    Ok(times)
-}
-
 /// What all were asked for together.
 fn asked(parts: &[Part]) -> Asked {
     let options = || parts.iter().map(|part| &part.report.options);
@@ -473,12 +340,6 @@ fn verdict(parts: &[Part], members: &[PartRow], span: &Span) -> Verdict {
         });
     }
     Verdict::from(reasons)
-}
-
-// Seconds.
-
-fn thousandths(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }
 
 /// One line about what was merged.

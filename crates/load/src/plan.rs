@@ -1,5 +1,7 @@
 //! From what the user asked for to what the cores do: checked, divided and rendered once, before anything starts.
 
+mod check;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +10,7 @@ use onrush_measure::units;
 use onrush_tls::Connector;
 
 use crate::error::Error;
-use crate::limits::{
-    BATCH_BYTES_MAX, CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, START_MAX, THREADS_MAX,
-    TIMEOUT_DEFAULT,
-};
+use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
 use crate::protocol::Protocol;
@@ -22,6 +21,7 @@ use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
 use crate::target::{Scheme, Target};
 use crate::wall_clock::WallTime;
+use check::check;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -302,103 +302,6 @@ fn connector(options: &Options) -> Result<Option<Connector>, String> {
             .collect::<Vec<_>>()
             .join("; ")),
     }
-}
-
-fn check(options: &Options) -> Result<(), String> {
-    let Options {
-        connections,
-        threads,
-        ..
-    } = *options;
-    if !(1..=CONNECTIONS_MAX).contains(&connections) {
-        return Err(format!(
-            "{connections} connections are out of range: expected 1 to {CONNECTIONS_MAX}"
-        ));
-    }
-    if !(1..=THREADS_MAX).contains(&threads) {
-        return Err(format!(
-            "{threads} threads are out of range: expected 1 to {THREADS_MAX}"
-        ));
-    }
-    check_shard(options.shard)?;
-    let own = options.shard.share().count_of(connections as u64);
-    if threads as u64 > own {
-        let of = options.shard.count;
-        return Err(match of {
-            1 => format!(
-                "{threads} threads have nothing to do with {connections} connections: use -c {threads} or more, or fewer threads"
-            ),
-            _ => format!(
-                "{threads} threads have nothing to do with the {own} connections of this part of {connections}: use -c {} or more, or fewer threads",
-                threads as u64 * of
-            ),
-        });
-    }
-    if options.pipeline == 0 || options.requests_per_connection == Some(0) {
-        return Err("a connection sends at least one request at a time and in all".to_owned());
-    }
-    check_times(options)?;
-    options.reach.check(&options.target)
-}
-
-fn check_times(options: &Options) -> Result<(), String> {
-    if let Some(after) = options.stop.after
-        && (after.is_zero() || after > DURATION_MAX)
-    {
-        return Err("a run takes more than no time and less than a year".to_owned());
-    }
-    if options.stop.count == Some(0) {
-        return Err("a run of no requests has no result: use -n 1 or more".to_owned());
-    }
-    if options.timeout.is_zero() {
-        return Err("a timeout of no time leaves none for an answer".to_owned());
-    }
-    if options.start.duration() > START_MAX {
-        return Err("a start takes at most a day".to_owned());
-    }
-    if let Some(after) = options.stop.after {
-        let unmeasured = options.start.duration() + options.warm_up;
-        if unmeasured >= after {
-            return Err(format!(
-                "nothing is measured in the first {unmeasured:?} and the run is over after {after:?}: use a longer -d"
-            ));
-        }
-    }
-    check_pace(options)
-}
-
-fn check_shard(Shard { index, count }: Shard) -> Result<(), String> {
-    if index < count {
-        return Ok(());
-    }
-    Err(format!(
-        "there is no part {index} of {count}: they are numbered from 0 to {}",
-        count.saturating_sub(1)
-    ))
-}
-
-fn check_pace(options: &Options) -> Result<(), String> {
-    let per_second = options.pace.rate_asked(options.connections as u64);
-    if let Some(rate) = per_second
-        && rate > RATE_MAX as f64
-    {
-        return Err(format!(
-            "a rate of {rate:.0} requests per second is out of range: expected {RATE_MAX} at most"
-        ));
-    }
-    if let Pace::Open(ArrivalPlan::Bursts { size, every }) = &options.pace
-        && (*size == 0 || every.is_zero())
-    {
-        return Err("a burst has at least one request, and the next comes later".to_owned());
-    }
-    let is_open = matches!(options.pace, Pace::Open(_));
-    if options.catch_up.is_some() && !is_open {
-        return Err(
-            "only an open loop can fall behind: --catch-up wants a rate (-R) over all connections"
-                .to_owned(),
-        );
-    }
-    Ok(())
 }
 
 /// The requests that are asked for; without any the one that target, method and fields make.

@@ -2,8 +2,8 @@
 //! at best.
 
 mod server;
+mod text;
 
-use std::fmt;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -360,86 +360,4 @@ fn rate(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
         tolerance: 2_000.0 * ERROR_SHARE_MAX,
     });
     Ok(())
-}
-
-impl fmt::Display for SelfTest {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Host {
-            floor,
-            slip_50us,
-            slip_1ms,
-            ceiling,
-            gaps,
-        } = &self.host;
-        let three = |histogram: &Histogram| {
-            let at = |percentile| units::nanoseconds(histogram.value_at(percentile) as f64);
-            format!("p50 {}, p99 {}, max {}", at(50.0), at(99.0), at(100.0))
-        };
-        match (cpu(0), cpu(1)) {
-            (Some(generator), Some(server)) => writeln!(
-                out,
-                "threads       poll busily: the generator on CPU {generator}, the server on CPU {server}"
-            )?,
-            _ => writeln!(
-                out,
-                "threads       share one CPU: its wake-ups are in what is measured"
-            )?,
-        }
-        writeln!(out, "floor         {}", three(floor))?;
-        writeln!(out, "late by 50 us {}", three(slip_50us))?;
-        writeln!(out, "late by 1 ms  {}", three(slip_1ms))?;
-        writeln!(
-            out,
-            "ceiling       {} with one thread and 50 connections",
-            units::rate(*ceiling)
-        )?;
-        for (role, gaps) in ["generator", "server"].iter().zip(gaps) {
-            writeln!(
-                out,
-                "taken away    {:.1} % of the {role}'s CPU, in {} pieces a second of more than {} us, the longest {}",
-                gaps.share * 100.0,
-                gaps.lengths.count(),
-                ERROR_MAX.as_micros(),
-                units::nanoseconds(gaps.lengths.value_at(100.0) as f64),
-            )?;
-        }
-        writeln!(out)?;
-        let mut last = "";
-        for check in &self.checks {
-            if check.case != last {
-                writeln!(out, "{}", check.case)?;
-                last = check.case;
-            }
-            let error = check.reported - check.expected;
-            writeln!(
-                out,
-                "  {:<5} {:<28} expected {:>12.1}  reported {:>12.1}  error {:>+9.1} ({:>+6.2} %)",
-                if check.is_right() { "ok" } else { "WRONG" },
-                check.figure,
-                check.expected,
-                check.reported,
-                error,
-                100.0 * error / check.expected.max(1.0),
-            )?;
-        }
-        let wrong = self.checks.iter().filter(|check| !check.is_right()).count();
-        writeln!(
-            out,
-            "\n{} of {} figures right; times in microseconds, right within {:.0} % or {} us",
-            self.checks.len() - wrong,
-            self.checks.len(),
-            ERROR_SHARE_MAX * 100.0,
-            ERROR_MAX.as_micros(),
-        )?;
-        let taken = gaps.iter().map(|gaps| gaps.share).fold(0.0, f64::max);
-        if wrong > 0 && taken > TAKEN_MAX {
-            writeln!(
-                out,
-                "this machine takes {:.1} % of a CPU away from who needs it: what is as rare as that, from p{:.1} on, is its doing",
-                taken * 100.0,
-                (1.0 - taken) * 100.0,
-            )?;
-        }
-        Ok(())
-    }
 }

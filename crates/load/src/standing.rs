@@ -187,7 +187,8 @@ mod tests {
     use crate::pace::Pace;
     use crate::plan::tests::options;
     use crate::plan::{Options, Plan};
-    use crate::verdict::{State, Verdict};
+    use crate::verdict::Verdict;
+    use crate::verdict::reason::State;
     use std::num::NonZeroU64;
 
     /// The verdict after ten seconds in which `sent` requests were sent and all but `in_flight` answered.

@@ -20,7 +20,7 @@ use onrush_load::report::Report;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
 use onrush_load::target::{Place, Target};
-use onrush_load::verdict::State;
+use onrush_load::verdict::reason::State;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 

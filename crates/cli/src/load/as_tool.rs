@@ -16,7 +16,8 @@ use onrush_load::moment::Moment;
 use onrush_load::plan::{Options, Plan};
 use onrush_load::report::Report;
 use onrush_load::run;
-use onrush_load::verdict::{State, Verdict};
+use onrush_load::verdict::Verdict;
+use onrush_load::verdict::reason::State;
 
 use super::Args;
 use super::signals::stop_on_signal;

@@ -9,7 +9,7 @@ use onrush_load::moment::Moment;
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::Running;
 use onrush_load::threshold::{Extent, Fate, Threshold};
-use onrush_load::verdict::State;
+use onrush_load::verdict::reason::State;
 use onrush_load::{csv, hdr, html};
 
 use super::{live, signals};

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use onrush_load::compare::compare;
 use onrush_load::error::Error;
 use onrush_load::limits::RESULT_BYTES_MAX;
-use onrush_load::merge::{self, Part, merge};
+use onrush_load::merge::part::Part;
+use onrush_load::merge::{self, merge};
 use onrush_load::report::Report;
 
 use super::output::{Files, Form, Output};

@@ -1,5 +1,7 @@
 //! The text of wrk and of wrk2: what they print before a run and behind it. Pure.
 
+mod units;
+
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use onrush_measure::second::Second;
 use crate::limits::RATE_SAMPLES_MAX;
 use crate::moment::Moment;
 use crate::report::Report;
+use units::{BINARY, METRIC, SECONDS, cell, scaled, time};
 
 /// For how long wrk2 looks before it measures, in a run that is longer.
 pub const CALIBRATION: Duration = Duration::from_secs(10);
@@ -370,66 +373,6 @@ fn spectrum(times: &Histogram, what: &str) -> String {
         times.count(),
     );
     text
-}
-
-/// What a number is scaled by, and the names of what comes of it.
-struct Units {
-    scale: f64,
-    base: &'static str,
-    larger: &'static [&'static str],
-}
-
-const MICROSECONDS: Units = Units {
-    scale: 1000.0,
-    base: "us",
-    larger: &["ms"],
-};
-
-const SECONDS: Units = Units {
-    scale: 60.0,
-    base: "s",
-    larger: &["m"],
-};
-
-const BINARY: Units = Units {
-    scale: 1024.0,
-    base: "",
-    larger: &["K", "M", "G", "T"],
-};
-
-const METRIC: Units = Units {
-    scale: 1000.0,
-    base: "",
-    larger: &["k", "M", "G", "T"],
-};
-
-/// A number with its unit. The next one begins at 85 % of it.
-fn scaled(mut value: f64, units: &Units, decimals: usize) -> String {
-    let mut unit = units.base;
-    for larger in units.larger {
-        if value < units.scale * 0.85 {
-            break;
-        }
-        value /= units.scale;
-        unit = larger;
-    }
-    format!("{value:.decimals$}{unit}")
-}
-
-fn time(us: f64) -> String {
-    if us >= 1e6 {
-        return scaled(us / 1e6, &SECONDS, 2);
-    }
-    scaled(us, &MICROSECONDS, 2)
-}
-
-/// `text` in so many characters, with room for a unit of two letters: digits stand above digits.
-fn cell(text: &str, width: usize) -> String {
-    let last_two = text.chars().rev().take(2);
-    let letters = last_two.filter(char::is_ascii_alphabetic).count();
-    let pad = 2 - letters;
-    let width = width - pad;
-    format!("{text:>width$.width$}{:pad$}", "")
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::*;
 use crate::report::histograms::Histograms;
 use crate::report::rows::SecondRow;
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::Verdict;
+use crate::verdict::reason::Reason;
 
 /// A run of 60 seconds with markup wherever text comes from outside.
 pub(super) fn report() -> Report {

@@ -4,7 +4,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::verdict::Reason;
+use crate::verdict::reason::Reason;
 
 /// The view as text, a line for each row of the terminal.
 fn drawn(live: &Live, width: u16, height: u16) -> String {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Part;
+use super::part::Part;
 use crate::report::Report;
 use crate::report::asked::ShardRow;
 use crate::report::rows::PartRow;
-use crate::verdict::{Reason, State};
+use crate::verdict::reason::{Reason, State};
 
 /// The results of all `parts`, in an order that does not depend on theirs.
 ///

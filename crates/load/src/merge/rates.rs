@@ -1,6 +1,7 @@
 //! The rates of a sum: of the time in which its parts measured, as far as they say. Pure.
 
-use super::{Part, Span, thousandths};
+use super::part::Part;
+use super::span::{Span, thousandths};
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 

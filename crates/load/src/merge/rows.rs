@@ -1,6 +1,7 @@
 //! The seconds of several generators as those of one. Pure.
 
-use super::{Part, Span, thousandths};
+use super::part::Part;
+use super::span::{Span, thousandths};
 use crate::limits::{LAST_ROW_MIN, MERGE_ROWS_MAX};
 use crate::report::rows::SecondRow;
 

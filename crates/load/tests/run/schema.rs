@@ -5,7 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use onrush_load::merge::{Part, merge};
+use onrush_load::merge::merge;
+use onrush_load::merge::part::Part;
 use onrush_load::plan::{Options, Shard};
 use onrush_load::report::Report;
 use onrush_load::stop::Stop;

@@ -14,7 +14,8 @@ use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Strea
 use super::SEEDS;
 use crate::failure::Failure;
 use crate::gate::Gate;
-use crate::merge::{Part, merge};
+use crate::merge::merge;
+use crate::merge::part::Part;
 use crate::pace::Pace;
 use crate::part::run_core;
 use crate::plan::tests::options;

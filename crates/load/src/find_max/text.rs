@@ -1,0 +1,72 @@
+//! What a search has found, and its trials, for people.
+
+use std::fmt;
+
+use onrush_measure::units;
+
+use super::{Answer, Ceiling, Held, Trial};
+use crate::limits::{FIND_PRECISION, FIND_TRIALS_MAX};
+
+impl fmt::Display for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |rate: &u64| units::count(*rate);
+        match self {
+            Answer::Found {
+                rate,
+                held,
+                trials,
+                confidence,
+                ceiling,
+            } => {
+                let above = match ceiling {
+                    Ceiling::Condition => format!("the condition failed {:.0} % above that or less", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Target => format!("{:.0} % above that or less the target answered fewer requests than it was asked", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Generator => "the generator could not make more (-t, --cpus), so the target may hold more".to_owned(),
+                    Ceiling::Rates => "no higher rate can be asked for".to_owned(),
+                };
+                write!(
+                    out,
+                    "{} requests per second: held in {held} of {trials} trials, so more often than not with {:.0} % confidence; {above}",
+                    number(rate),
+                    (confidence * 100.0).floor()
+                )
+            }
+            Answer::Never { rate } => write!(
+                out,
+                "none: the condition fails even at {} requests per second, or the target does not keep up with them",
+                number(rate)
+            ),
+            Answer::Unsteady { rate: Some(rate) } => write!(
+                out,
+                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably; the highest that held in most of its trials was {} requests per second. Make trials longer (-d), or the machine quieter",
+                number(rate)
+            ),
+            Answer::Unsteady { rate: None } => write!(
+                out,
+                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably. Make trials longer (-d), or the machine quieter"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [p50, p99, p99_9] = self.times().map(|(name, us)| {
+            let sign = if self.is_at_least(name) { "> " } else { "" };
+            us.map_or("-".to_owned(), |us| {
+                format!("{sign}{}", units::nanoseconds(us * 1000.0))
+            })
+        });
+        let held = match self.held {
+            Held::Yes => "holds",
+            Held::No => "the condition fails",
+            Held::RateNotKept => "the target did not keep up",
+            Held::GeneratorLimit => "the generator was the limit",
+        };
+        write!(
+            out,
+            "{:>9} {:>8.0} {p50:>9} {p99:>9} {p99_9:>9}  {held} ({})",
+            self.rate, self.rps, self.measured
+        )
+    }
+}

@@ -1,0 +1,49 @@
+//! The time that results of several generators span together.
+
+use super::part::Part;
+
+/// From the first start to the last end of all parts, in seconds.
+pub(super) struct Span {
+    pub(super) began: f64,
+    pub(super) last_start: f64,
+    pub(super) ended: f64,
+    /// From the last start to the first end.
+    pub(super) together: f64,
+}
+
+impl Span {
+    pub(super) fn of(parts: &[Part]) -> Result<Span, String> {
+        let mut span = Span {
+            began: f64::INFINITY,
+            last_start: f64::NEG_INFINITY,
+            ended: f64::NEG_INFINITY,
+            together: 0.0,
+        };
+        let mut first_end = f64::INFINITY;
+        for part in parts {
+            let began = part.report.began_unix_s.ok_or_else(|| {
+                format!("{} cannot be merged: it does not say when it began, so it was ended before, or an older onrush wrote it", part.name)
+            })?;
+            let ended = began + part.report.duration_s;
+            span.began = span.began.min(began);
+            span.ended = span.ended.max(ended);
+            span.last_start = span.last_start.max(began);
+            first_end = first_end.min(ended);
+        }
+        if first_end <= span.last_start {
+            return Err("these cannot be merged: one had ended before another began, so they were not one load (or the clocks of their machines differ). To set one beside the other: onrush load compare".to_owned());
+        }
+        span.together = first_end - span.last_start;
+        Ok(span)
+    }
+
+    pub(super) fn length(&self) -> f64 {
+        self.ended - self.began
+    }
+}
+
+// Seconds.
+
+pub(super) fn thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

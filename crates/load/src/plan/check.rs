@@ -1,0 +1,103 @@
+//! What options of a run cannot be together.
+
+use super::{Options, Shard};
+use crate::limits::{CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, START_MAX, THREADS_MAX};
+use crate::pace::Pace;
+use crate::pace::arrivals::ArrivalPlan;
+
+pub(super) fn check(options: &Options) -> Result<(), String> {
+    let Options {
+        connections,
+        threads,
+        ..
+    } = *options;
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return Err(format!(
+            "{connections} connections are out of range: expected 1 to {CONNECTIONS_MAX}"
+        ));
+    }
+    if !(1..=THREADS_MAX).contains(&threads) {
+        return Err(format!(
+            "{threads} threads are out of range: expected 1 to {THREADS_MAX}"
+        ));
+    }
+    check_shard(options.shard)?;
+    let own = options.shard.share().count_of(connections as u64);
+    if threads as u64 > own {
+        let of = options.shard.count;
+        return Err(match of {
+            1 => format!(
+                "{threads} threads have nothing to do with {connections} connections: use -c {threads} or more, or fewer threads"
+            ),
+            _ => format!(
+                "{threads} threads have nothing to do with the {own} connections of this part of {connections}: use -c {} or more, or fewer threads",
+                threads as u64 * of
+            ),
+        });
+    }
+    if options.pipeline == 0 || options.requests_per_connection == Some(0) {
+        return Err("a connection sends at least one request at a time and in all".to_owned());
+    }
+    check_times(options)?;
+    options.reach.check(&options.target)
+}
+
+pub(super) fn check_times(options: &Options) -> Result<(), String> {
+    if let Some(after) = options.stop.after
+        && (after.is_zero() || after > DURATION_MAX)
+    {
+        return Err("a run takes more than no time and less than a year".to_owned());
+    }
+    if options.stop.count == Some(0) {
+        return Err("a run of no requests has no result: use -n 1 or more".to_owned());
+    }
+    if options.timeout.is_zero() {
+        return Err("a timeout of no time leaves none for an answer".to_owned());
+    }
+    if options.start.duration() > START_MAX {
+        return Err("a start takes at most a day".to_owned());
+    }
+    if let Some(after) = options.stop.after {
+        let unmeasured = options.start.duration() + options.warm_up;
+        if unmeasured >= after {
+            return Err(format!(
+                "nothing is measured in the first {unmeasured:?} and the run is over after {after:?}: use a longer -d"
+            ));
+        }
+    }
+    check_pace(options)
+}
+
+pub(super) fn check_shard(Shard { index, count }: Shard) -> Result<(), String> {
+    if index < count {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no part {index} of {count}: they are numbered from 0 to {}",
+        count.saturating_sub(1)
+    ))
+}
+
+pub(super) fn check_pace(options: &Options) -> Result<(), String> {
+    let per_second = options.pace.rate_asked(options.connections as u64);
+    if let Some(rate) = per_second
+        && rate > RATE_MAX as f64
+    {
+        return Err(format!(
+            "a rate of {rate:.0} requests per second is out of range: expected {RATE_MAX} at most"
+        ));
+    }
+    if let Pace::Open(ArrivalPlan::Bursts { size, every }) = &options.pace
+        && (*size == 0 || every.is_zero())
+    {
+        return Err("a burst has at least one request, and the next comes later".to_owned());
+    }
+    let is_open = matches!(options.pace, Pace::Open(_));
+    if options.catch_up.is_some() && !is_open {
+        return Err(
+            "only an open loop can fall behind: --catch-up wants a rate (-R) over all connections"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Counters and their sums.
+
+use super::*;
+use crate::protocol::http1::OUTCOMES;
+
+fn status(status: u16) -> Outcome {
+    Outcome {
+        number: status - 100,
+        class: (status / 100 - 1) as u8,
+    }
+}
+
+const ANSWERED: Answered = Answered {
+    send_lag: 1,
+    first_byte: 9,
+    service: 19,
+    response: 20,
+    own: 0,
+};
+
+#[test]
+fn answers_and_failures_add_up_to_finished_requests() {
+    let mut record = Record::new(&OUTCOMES);
+    record.answered(status(200), &ANSWERED, Measured::Yes);
+    record.answered(status(404), &ANSWERED, Measured::No);
+    record.failed(Failure::Reset, 3);
+    record.count(Failure::ConnectRefused, 2);
+    assert_eq!((record.tally.requests, record.answers()), (5, 2));
+    assert_eq!(record.tally.errors, 5);
+    assert_eq!(record.tally.first_byte_sum_ns, 20);
+    assert_eq!((record.times.response.count(), record.unmeasured), (1, 1));
+    assert_eq!(record.connect_failures(), 2);
+    let said = [("200".to_owned(), 1), ("404".to_owned(), 1)];
+    assert_eq!(record.said().collect::<Vec<_>>(), said);
+    assert_eq!(record.refusals(), 1);
+    assert_eq!(record.tally.statuses, [0, 1, 0, 1, 0]);
+}
+
+#[test]
+fn merged_records_are_their_sum() {
+    let mut sum = Record::new(&OUTCOMES);
+    for _ in 0..2 {
+        let mut record = Record::new(&OUTCOMES);
+        record.answered(status(999), &ANSWERED, Measured::Yes);
+        record.failed(Failure::Other, 1);
+        record.resent = 4;
+        record.established = 2;
+        sum.merge(&record);
+    }
+    assert_eq!((sum.answers(), sum.tally.errors, sum.resent), (2, 2, 8));
+    assert_eq!(sum.established, 4);
+    assert!(sum.times.is_consistent(2));
+    assert_eq!(sum.failures_of(Failure::Other), 2);
+    assert_eq!(sum.said().collect::<Vec<_>>(), [("999".to_owned(), 2)]);
+    assert_eq!(sum.tally.statuses, [0; 5]);
+}

@@ -1,0 +1,185 @@
+//! What a condition is about: a time, a count or a rate.
+
+use super::statistic::Statistic;
+use crate::figures::{Figures, Kind};
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Metric {
+    Time(Kind, Statistic),
+    Counted(Counted, Unit),
+    Rate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Counted {
+    Errors,
+    Timeouts,
+    Missed,
+    Resent,
+    Status(u16),
+    /// `5` is 5xx.
+    Class(u16),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unit {
+    Share,
+    Number,
+}
+
+const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, timeouts, missed, resent, rps, status.404 or status.5xx";
+
+impl Metric {
+    pub(super) fn parse(name: &str) -> Result<Metric, String> {
+        if name.is_empty() {
+            return Err(format!(
+                "there is no metric before the comparison: {METRICS}"
+            ));
+        }
+        let unknown = || format!("{name} is no metric: use {METRICS}");
+        let counted = |counted| Ok(Metric::Counted(counted, Unit::Number));
+        match name {
+            "rps" => return Ok(Metric::Rate),
+            "errors" => return counted(Counted::Errors),
+            "timeouts" => return counted(Counted::Timeouts),
+            "missed" => return counted(Counted::Missed),
+            "resent" => return counted(Counted::Resent),
+            _ => {}
+        }
+        if let Some(status) = name.strip_prefix("status.") {
+            return counted(Counted::status(status).ok_or_else(|| {
+                format!("{status} is no status of an answer: use one from 200 to 999 such as 404, or a class such as 5xx")
+            })?);
+        }
+        let (kind, statistic) = name.split_once('.').map_or((None, name), |(kind, rest)| {
+            match kind_of(kind) {
+                Some(kind) => (Some(kind), rest),
+                // The point in p99.9.
+                None => (None, name),
+            }
+        });
+        let statistic = Statistic::parse(statistic).ok_or_else(unknown)??;
+        Ok(Metric::Time(kind.unwrap_or(Kind::Response), statistic))
+    }
+
+    /// The value in the unit of the metric. A count becomes a share when it is compared with one.
+    pub(super) fn read_value(&mut self, text: &str) -> Result<f64, String> {
+        match self {
+            Metric::Time(..) => time_ns(text),
+            Metric::Rate => number(text.strip_suffix("/s").unwrap_or(text).trim_end()),
+            Metric::Counted(counted, unit) => match text.strip_suffix('%') {
+                None => number(text),
+                Some(_) if *counted == Counted::Missed => {
+                    Err("missed is a count, such as 0 or 100".to_owned())
+                }
+                Some(percent) => {
+                    *unit = Unit::Share;
+                    number(percent.trim_end()).map(|percent| percent / 100.0)
+                }
+            },
+        }
+    }
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    match name {
+        "ttfb" => Some(Kind::FirstByte),
+        "latency" => Some(Kind::Response),
+        _ => Kind::ALL.into_iter().find(|kind| kind.name() == name),
+    }
+}
+
+impl Counted {
+    fn status(text: &str) -> Option<Counted> {
+        let class = |digit: &str| digit.parse().ok().filter(|class| (2..=9).contains(class));
+        if let Some(digit) = text.strip_suffix("xx") {
+            return class(digit).map(Counted::Class);
+        }
+        let status = text.parse().ok()?;
+        (200..1000)
+            .contains(&status)
+            .then_some(Counted::Status(status))
+    }
+
+    pub(super) fn of(self, figures: &Figures) -> u64 {
+        let statuses = &figures.statuses;
+        match self {
+            // Where nothing was answered, nobody can say that what is open would have been.
+            Counted::Errors if figures.answers == 0 => figures.errors + figures.unfinished,
+            Counted::Errors => figures.errors,
+            Counted::Resent => figures.resent,
+            Counted::Timeouts => figures.timeouts,
+            Counted::Missed => figures.missed,
+            Counted::Status(status) => statuses.get(&status.to_string()).copied().unwrap_or(0),
+            // A class goes by its first digit, as its statuses do.
+            Counted::Class(class) => {
+                let digit = class.to_string();
+                let statuses = statuses.iter().filter(|(name, _)| name.starts_with(&digit));
+                statuses.map(|(_, count)| count).sum()
+            }
+        }
+    }
+
+    /// What its share is a share of: answers for statuses, everything that was tried for the others.
+    pub(super) fn base(self, figures: &Figures) -> u64 {
+        match self {
+            Counted::Status(_) | Counted::Class(_) => figures.answers,
+            Counted::Errors if figures.answers == 0 => figures.errors + figures.unfinished,
+            Counted::Errors | Counted::Timeouts | Counted::Missed | Counted::Resent => {
+                figures.answers + figures.errors - figures.unexpected
+            }
+        }
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'm']) {
+        Some(digits) if text.ends_with('k') => (digits, 1e3),
+        Some(digits) => (digits, 1e6),
+        None => (text, 1.0),
+    };
+    let is_plain = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    match digits.parse::<f64>() {
+        Ok(number) if is_plain(digits) => Ok(number * factor),
+        _ => Err(format!(
+            "{} is no number: write one such as 10, 2k or 0.1%",
+            shown(text)
+        )),
+    }
+}
+
+fn time_ns(text: &str) -> Result<f64, String> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+    ];
+    let expected = || {
+        format!(
+            "{} is no time: write one with its unit, such as 5ms, 250us or 1.5s",
+            shown(text)
+        )
+    };
+    let (digits, factor) = UNITS
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), factor)))
+        .ok_or_else(expected)?;
+    let value = number(digits).map_err(|_| expected())?;
+    // 5m would be five million seconds here, and five minutes to everybody else.
+    match digits.ends_with(['k', 'm']) {
+        true => Err(expected()),
+        false => Ok(value * factor),
+    }
+}
+
+pub(super) fn shown(text: &str) -> &str {
+    match text {
+        "" => "nothing",
+        _ => text,
+    }
+}

@@ -1,0 +1,161 @@
+//! What speaks against a run in its requests and what became of them.
+
+use onrush_measure::units;
+
+use super::reason::{Judge, Reason, invalid, per_cent, suspect};
+use crate::evidence::Evidence;
+use crate::limits::{
+    FAILED_SHARE_INVALID, RESENT_SHARE_MAX, UNANSWERED_SHARE_INVALID, UNANSWERED_SHARE_SUSPECT,
+};
+
+pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
+    let accounted = evidence.answers + evidence.failures + evidence.unfinished;
+    (!evidence.is_count_consistent).then(|| {
+        invalid(
+            "counts do not add up",
+            format!(
+                "{} sent; {} answered, failed or unfinished",
+                units::count(evidence.requests_sent),
+                units::count(accounted)
+            ),
+            "equal, and as many values in every histogram".to_owned(),
+            "this is a mistake in onrush: please report it with the command line",
+        )
+    })
+}
+
+/// Who has answered nothing has not been measured.
+pub(super) fn answers(evidence: &Evidence) -> Option<Reason> {
+    (evidence.answers == 0 && evidence.requests_sent > 0).then(|| {
+        invalid(
+            "no answer came",
+            format!(
+                "{} sent, {} failed, {} without an answer at the end",
+                units::count(evidence.requests_sent),
+                units::count(evidence.failures),
+                units::count(evidence.unfinished)
+            ),
+            "at least one".to_owned(),
+            "there is nothing to judge: ask the target by hand (curl -v), and look at its log",
+        )
+    })
+}
+
+/// A run may be over before anything was asked, or anything counts.
+pub(super) fn measured(evidence: &Evidence) -> Option<Reason> {
+    let has_reason = evidence.answers == 0 && evidence.requests_sent > 0;
+    (evidence.measured == Some(0) && !has_reason).then(|| {
+        invalid(
+            "nothing was measured",
+            format!(
+                "{} sent, {} answered, all of them before the measurement began",
+                units::count(evidence.requests_sent),
+                units::count(evidence.answers)
+            ),
+            "at least one answer behind ramp and warm-up, beside first ones that are left out"
+                .to_owned(),
+            "run for longer (-d), ask for more (-n), or warm up for a shorter time",
+        )
+    })
+}
+
+/// A target that stops answering before the end has no rate and no latency from then on.
+pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
+    let duration = evidence.duration_s;
+    if let Some(until) = evidence.answered_until_s {
+        return Some(invalid(
+            "the target stopped answering before the end of the run",
+            format!("the last answer came after {until:.2} s of {duration:.2} s"),
+            "answers to the end".to_owned(),
+            "the rate is that until then, and no percentile knows of the rest: look at what became of the target",
+        ));
+    }
+    (evidence.silent_s > 0.0).then(|| {
+        suspect(
+            "the target answered nothing for a while",
+            format!("only errors for {:.0} s of {duration:.0} s", evidence.silent_s),
+            "answers in every second".to_owned(),
+            match evidence.rate_asked {
+                None => "that time is not in the rate, and closed loops asked for nothing meanwhile: look at what became of the target",
+                Some(_) => "what was due meanwhile was sent late or failed: look at what became of the target",
+            },
+        )
+    })
+}
+
+/// Requests that got no answer are in no percentile.
+pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
+    let tried = evidence.answers + evidence.failures;
+    let share = evidence.failures as f64 / tried.max(1) as f64;
+    without_answer(
+        share,
+        "requests that failed",
+        evidence.failures,
+        FAILED_SHARE_INVALID,
+        "they are in no percentile: see the errors by kind",
+    )
+}
+
+/// Whoever sends more than it says may have sent it as the answer to another request: which answer is whose is not known.
+pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.unasked as f64 / evidence.answers.max(1) as f64;
+    let (judge, bound): (Judge, String) = match evidence.unasked {
+        0 => return None,
+        _ if share > FAILED_SHARE_INVALID => {
+            let bound = format!("at most {}", per_cent(FAILED_SHARE_INVALID));
+            (invalid, bound)
+        }
+        _ => (suspect, "none".to_owned()),
+    };
+    Some(judge(
+        "answers with more bytes than they should have",
+        format!("{} ({})", units::count(evidence.unasked), per_cent(share)),
+        bound,
+        "such bytes may have been taken for the answer to the next request: look at the target's Content-Length and chunks (curl -v)",
+    ))
+}
+
+pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
+    let open = evidence.unfinished.saturating_sub(evidence.late);
+    let mut share = open as f64 / evidence.requests_sent.max(1) as f64;
+    // A closed loop always leaves one on each connection. What has not waited longer than others were answered in may
+    // be as fast as they: in a short run against a slow target the figures are few, not wrong.
+    if evidence.longest_open.is_some_and(|longest| longest <= 1.0) {
+        share = share.min(UNANSWERED_SHARE_INVALID);
+    }
+    without_answer(
+        share,
+        "requests without an answer at the end",
+        open,
+        UNANSWERED_SHARE_INVALID,
+        "percentiles that they could change are printed as bounds (>): measure for longer (-d), and look for requests that the target never answers",
+    )
+}
+
+pub(super) fn without_answer(
+    share: f64,
+    what: &str,
+    count: u64,
+    invalid_above: f64,
+    remedy: &str,
+) -> Option<Reason> {
+    let measured = format!("{} ({})", units::count(count), per_cent(share));
+    if share > invalid_above {
+        let bound = format!("at most {}", per_cent(invalid_above));
+        return Some(invalid(what, measured, bound, remedy));
+    }
+    let bound = format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT));
+    (share > UNANSWERED_SHARE_SUSPECT).then(|| suspect(what, measured, bound, remedy))
+}
+
+pub(super) fn resent(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.resent as f64 / evidence.requests_sent.max(1) as f64;
+    (share > RESENT_SHARE_MAX).then(|| {
+        suspect(
+            "requests sent again",
+            format!("{} ({})", units::count(evidence.resent), per_cent(share)),
+            format!("at most {}", per_cent(RESENT_SHARE_MAX)),
+            "the target closed connections that it had kept alive, and each of these waited for a new one: see its keep-alive settings",
+        )
+    })
+}
