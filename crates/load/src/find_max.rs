@@ -10,19 +10,15 @@
 //! Trials are noisy and a neighbour's burst makes any of them fail, so no single trial decides; the sign test assumes
 //! nothing of how they are distributed.
 
+mod score;
 mod text;
 
 use onrush_measure::units;
 use serde::Serialize;
 
-use crate::limits::{
-    FIND_CONFIRM_MAX, FIND_PRECISION, FIND_RATE_KEPT, FIND_RATE_START, FIND_TRIALS_MAX,
-    FIND_TRIALS_PER_RATE, RATE_MAX,
-};
+use crate::limits::{FIND_PRECISION, FIND_RATE_KEPT, FIND_RATE_START, FIND_TRIALS_MAX, RATE_MAX};
 use crate::report::Report;
-
-/// How a rate is confirmed: the probability of as many trials holding by chance, if it held only half of the time.
-const DOUBT_MAX: f64 = 0.05;
+use score::{DOUBT_MAX, Score};
 
 /// What one trial came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -166,54 +162,6 @@ pub enum Ceiling {
 pub struct Search {
     start: u64,
     trials: Vec<Trial>,
-}
-
-/// How the trials at one rate went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Score {
-    rate: u64,
-    held: u32,
-    trials: u32,
-    /// How many failed because the target did not keep up.
-    not_kept: u32,
-    /// Whether the generator was the limit in any of them.
-    is_generators: bool,
-}
-
-impl Score {
-    /// Whether it holds, as far as two of three trials say; none before they do. A rate that many trials could not
-    /// confirm does not.
-    fn leaning(self) -> Option<bool> {
-        let majority = FIND_TRIALS_PER_RATE / 2 + 1;
-        let is_unconfirmed = self.trials >= FIND_CONFIRM_MAX && self.doubt() > DOUBT_MAX;
-        if self.is_generators || is_unconfirmed {
-            return Some(false);
-        }
-        let failed = self.trials - self.held;
-        match self.held.cmp(&failed) {
-            _ if self.held.max(failed) < majority => None,
-            std::cmp::Ordering::Greater => Some(true),
-            std::cmp::Ordering::Equal | std::cmp::Ordering::Less => Some(false),
-        }
-    }
-
-    /// The probability of at least this many holding were each as likely to fail.
-    fn doubt(self) -> f64 {
-        upper_tail(self.trials, self.held)
-    }
-}
-
-/// P(B >= `least`) for B ~ Bin(`count`, 1/2).
-fn upper_tail(count: u32, least: u32) -> f64 {
-    let mut ways = 1.0;
-    let mut sum = 0.0;
-    for outcome in 0..=count {
-        if outcome >= least {
-            sum += ways;
-        }
-        ways *= f64::from(count - outcome) / f64::from(outcome + 1);
-    }
-    sum / 2_f64.powi(count as i32)
 }
 
 impl Search {

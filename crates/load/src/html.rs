@@ -2,6 +2,7 @@
 
 mod charts;
 mod search;
+mod time;
 
 pub use search::search_page;
 
@@ -20,6 +21,7 @@ use crate::times::Times;
 use crate::unanswered::{self, Unanswered};
 use crate::verdict::reason::State;
 use crate::wall_clock::WallTime;
+use time::{bounded_time, time};
 
 /// The page.
 pub fn page(report: &Report) -> String {
@@ -50,18 +52,6 @@ pub fn page(report: &Report) -> String {
     counts(&mut body, report);
     asked(&mut body, report);
     onrush_chart::page(&format!("{} · onrush load", report.target), &body)
-}
-
-fn time(us: f64) -> String {
-    units::nanoseconds(us * 1000.0).replace("us", "µs")
-}
-
-/// A figure of some requests that is only known to be at least so much is marked, as in the text.
-fn bounded_time(latency: &Latency, name: &str, us: f64) -> String {
-    match latency.is_at_least(name) {
-        true => format!("> {}", time(us)),
-        false => time(us),
-    }
 }
 
 fn header(body: &mut String, report: &Report) {

@@ -10,7 +10,7 @@ use onrush_measure::compare::Rounds;
 use onrush_measure::units;
 
 use super::charts::{latency_axis, legend, line};
-use super::time;
+use super::time::time;
 use crate::find_max::{Answer, Held, Trial};
 
 /// The page of a search at `target` for the highest rate at which `condition` holds; without an answer it was ended
