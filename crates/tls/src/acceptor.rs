@@ -19,9 +19,9 @@ use crate::decrypter;
 use crate::error::{Subject, Trouble};
 use crate::heard;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
+use crate::stamps::Stamps;
 use crate::ticketer::Ticketer;
 use crate::verify::Watchful;
-use crate::watch::Stamps;
 
 /// Which versions and cipher suites; the names are those of Mozilla's recommendations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -3,7 +3,7 @@
 use rustls::crypto::aws_lc_rs::cipher_suite;
 use rustls::{CipherSuite, SupportedCipherSuite};
 
-use crate::info::Version;
+use crate::version::Version;
 
 /// A cipher suite: one of TLS 1.3 (RFC 8446 B.4), or one of TLS 1.2 with forward secrecy and authenticated encryption
 /// (RFC 5289, RFC 7905).

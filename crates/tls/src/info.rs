@@ -2,26 +2,8 @@
 
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
+use crate::version::Version;
 use crate::{certificate, cipher};
-
-/// A version of TLS.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Version {
-    /// RFC 5246.
-    Tls12,
-    /// RFC 8446.
-    Tls13,
-}
-
-impl Version {
-    /// As it is usually written in logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Version::Tls12 => "TLSv1.2",
-            Version::Tls13 => "TLSv1.3",
-        }
-    }
-}
 
 /// What was agreed on in a handshake.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -24,16 +24,19 @@ mod certificate;
 mod cipher;
 mod decrypter;
 mod pem;
+mod stamps;
 mod watch;
 
 mod error;
 mod info;
+mod version;
 
 pub use acceptor::{Acceptor, Clients, Profile, ServerSetup};
 pub use certificate::Identity;
 pub use cipher::Cipher;
 pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};
-pub use info::{Info, Version};
+pub use info::Info;
 pub use transport::Transport;
+pub use version::Version;
 pub use watch::{Reloaded, Watch, Watched};

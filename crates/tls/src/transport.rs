@@ -1,13 +1,16 @@
 //! A connection's transport: the operations of [`Stream`], whatever the bytes look like on the wire.
 
+mod tls;
+
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::task::{Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
 use onrush_engine::{Core, Error, File, Input, Instant, Kind, Op, Part, Stream, TcpInfo};
 
+use self::tls::Tls;
 use crate::acceptor::Acceptor;
 use crate::connector::Connector;
 use crate::error::HandshakeError;
@@ -29,18 +32,6 @@ pub struct Transport {
     stream: Stream,
     /// `None` for a plain connection, which costs this one look at each operation.
     tls: Option<Box<RefCell<Tls>>>,
-}
-
-/// What a connection has in addition when it speaks TLS.
-struct Tls {
-    session: Session,
-    /// The last words of the handshake may wait in the stream: tickets, which leave with the first answer, or before the
-    /// first wait for a request.
-    is_greeting: bool,
-    /// Records wait in the stream; new ones are sealed when they have left.
-    is_sending: bool,
-    /// Nothing is to be said any more: the connection is to end with a reset.
-    is_resetting: bool,
 }
 
 impl Transport {
@@ -297,122 +288,6 @@ impl Transport {
     #[inline]
     pub fn core(&self) -> &Core {
         self.stream.core()
-    }
-}
-
-impl Tls {
-    fn poll_recv(
-        &mut self,
-        stream: &Stream,
-        input: &mut Input,
-        receive: impl Fn(&Stream, &mut Input) -> Poll<Result<usize, Error>>,
-    ) -> Poll<Result<usize, Error>> {
-        loop {
-            if self.session.has_had_its_turn() && !self.pay(stream) {
-                return Poll::Pending;
-            }
-            let count = self.open(stream, input)?;
-            if self.session.has_had_its_turn() && count == 0 {
-                continue;
-            }
-            if count > 0 || self.session.is_ended {
-                return Poll::Ready(Ok(count));
-            }
-            let received = receive(stream, &mut self.session.incoming);
-            if received.is_pending() {
-                input.park();
-                if std::mem::take(&mut self.is_greeting) {
-                    stream.flush_now();
-                }
-            }
-            if ready!(received)? == 0 {
-                return Poll::Ready(Err(Error::new(Op::Recv, Kind::Truncated)));
-            }
-        }
-    }
-
-    /// Moves what has arrived to `input`, and answers what is not data.
-    fn open(&mut self, stream: &Stream, input: &mut Input) -> Result<usize, Error> {
-        let opened = self.session.receive(input, stream.core());
-        if opened.is_err() {
-            self.say_goodbye(stream);
-        } else if self.session.owes_answer() {
-            self.answer(stream)?;
-        }
-        opened
-    }
-
-    /// Answers what the peer has asked for besides data, unless an answer, or data, waits for it to read: whoever asks and
-    /// never reads is sent one answer.
-    fn answer(&mut self, stream: &Stream) -> Result<(), Error> {
-        if stream.has_unsent() {
-            return Ok(());
-        }
-        let send = &mut |record| stream.queue(record);
-        let answered = self.session.answer(stream.core(), send);
-        stream.flush_now();
-        answered
-    }
-
-    /// Counts what the peer has caused; `false` when others have their turn first.
-    fn pay(&mut self, stream: &Stream) -> bool {
-        let schedules = std::mem::take(&mut self.session.chores.schedules);
-        stream.charge(schedules.into())
-    }
-
-    fn poll_flush(&mut self, stream: &Stream) -> Poll<Result<(), Error>> {
-        let flushed = self.try_poll_flush(stream);
-        if let Poll::Ready(Err(_)) = flushed {
-            self.session.clear();
-        }
-        flushed
-    }
-
-    fn try_poll_flush(&mut self, stream: &Stream) -> Poll<Result<(), Error>> {
-        loop {
-            if !self.is_sending {
-                self.is_sending = true;
-                self.session
-                    .seal_some(stream.core(), |record| stream.queue(record))?;
-            }
-            let sent = stream.poll_flush();
-            self.is_sending = sent.is_pending();
-            ready!(sent)?;
-            if !self.session.is_sealing() {
-                return Poll::Ready(Ok(()));
-            }
-        }
-    }
-
-    /// Ends our side, as far as that needs no waiting.
-    fn say_goodbye(&mut self, stream: &Stream) {
-        if let Some(record) = self.session.say_goodbye(stream.core()) {
-            stream.queue(record);
-            stream.flush_now();
-        }
-    }
-
-    fn is_spent(&mut self, stream: &Stream) -> bool {
-        loop {
-            let has_data = self.session.has_data();
-            if has_data.is_err() {
-                self.say_goodbye(stream);
-            }
-            if has_data != Ok(false) || self.session.is_ended {
-                return true;
-            }
-            if self.session.owes_answer() && self.answer(stream).is_err() {
-                return true;
-            }
-            if !stream.is_spent() {
-                return false;
-            }
-            match stream.recv_now(&mut self.session.incoming) {
-                None => return false,
-                Some(Ok(1..)) => {}
-                Some(Ok(0) | Err(_)) => return true,
-            }
-        }
     }
 }
 

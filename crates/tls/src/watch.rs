@@ -3,9 +3,6 @@
 //! Looking at a file's stamp follows the links that certbot and Kubernetes swap, and sees changes on file systems that
 //! report none. A file that is still being written is left alone until it has been the same twice.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
@@ -14,29 +11,7 @@ use crate::acceptor::Acceptor;
 use crate::connector::Connector;
 use crate::error::Trouble;
 use crate::limits::WATCH_INTERVAL;
-
-/// What tells one state of a file from another: when it was changed, its length, and which file it is.
-type Stamp = Option<(i64, i64, u64, u64)>;
-
-/// Files, and how they were when they were read.
-#[derive(Debug)]
-pub(crate) struct Stamps {
-    files: Vec<PathBuf>,
-    read: Vec<Stamp>,
-}
-
-impl Stamps {
-    /// Looks at `files`, which are read after this.
-    pub(crate) fn of(files: Vec<PathBuf>) -> Stamps {
-        let read = files.iter().map(|file| stamp(file)).collect();
-        Stamps { files, read }
-    }
-}
-
-fn stamp(file: &Path) -> Stamp {
-    let found = fs::metadata(file).ok()?;
-    Some((found.mtime(), found.mtime_nsec(), found.len(), found.ino()))
-}
+use crate::stamps::{Stamp, Stamps, stamp};
 
 /// What reads files that may change.
 #[derive(Clone)]

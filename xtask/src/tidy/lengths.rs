@@ -37,8 +37,6 @@ const STATED: &[(&str, usize)] = &[
     ("crates/serve/src/respond/file/cache.rs", 572),
     ("crates/serve/src/respond/synthetic.rs", 498),
     ("crates/serve/src/server.rs", 419),
-    ("crates/tls/src/connector.rs", 447),
-    ("crates/tls/src/transport.rs", 432),
 ];
 
 /// Where the numbers stand.

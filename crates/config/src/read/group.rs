@@ -14,7 +14,7 @@ use crate::plan::{
     Action, Balance, Eject, ProxyVersion, Reuse, Route, Server, Upstream, UpstreamTls,
 };
 use crate::section::{Keys, Kind, Section};
-use crate::value::{self};
+use crate::value;
 use crate::written::{first_of, in_order, kind_of, parsed};
 
 const KEYS: Keys = Keys::new(&[

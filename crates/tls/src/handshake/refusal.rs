@@ -5,7 +5,9 @@ use std::rc::Rc;
 use onrush_engine::{Error, Input, Stream};
 use rustls::{PeerIncompatible, ProtocolVersion};
 
-use super::{Incoming, Outbox, Side};
+use super::incoming::Incoming;
+use super::outbox::Outbox;
+use super::side::Side;
 use crate::alert::Alert;
 use crate::limits::{REFUSAL_LINGER, REFUSAL_LINGER_BYTES};
 

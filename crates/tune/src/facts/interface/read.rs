@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::irq::assign;
 use super::{Interface, NET, ReceiveQueue, TransmitQueue};
-use crate::facts::ethtool::{self};
+use crate::facts::ethtool;
 use crate::facts::interrupt::Interrupt;
-use crate::facts::qdisc::{self};
+use crate::facts::qdisc;
 use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
 use crate::tree::Tree;
 

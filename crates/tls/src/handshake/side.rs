@@ -1,0 +1,142 @@
+//! One end of a handshake, as rustls plays it.
+
+use onrush_engine::Error;
+use rustls::client::UnbufferedClientConnection;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use rustls::{CommonState, ExtractedSecrets, ProtocolVersion};
+
+use super::incoming::Incoming;
+use super::outbox::Outbox;
+use crate::error::HandshakeError;
+use crate::info::{self, Info};
+use crate::record::{Opener, Sealer};
+use crate::session::{Keeper, Session};
+use crate::version::Version;
+
+/// The first byte of a handshake's record (RFC 8446 5.1).
+pub(super) const HANDSHAKE_RECORD: u8 = 22;
+
+/// One of the two ends, as rustls plays it.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one per handshake, and never moved in numbers"
+)]
+pub(super) enum Side {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
+/// What has to happen next.
+pub(super) enum Step {
+    Again,
+    /// The peer has to speak.
+    Blocked,
+    Done,
+    Failed(rustls::Error),
+}
+
+impl Side {
+    pub(super) fn step(
+        &mut self,
+        incoming: &mut Incoming,
+        outbox: &mut Outbox<'_>,
+    ) -> Result<Step, Error> {
+        let (discard, step) = match self {
+            Side::Server(connection) => {
+                take(connection.process_tls_records(incoming.shown_mut()), outbox)
+            }
+            Side::Client(connection) => {
+                take(connection.process_tls_records(incoming.shown_mut()), outbox)
+            }
+        };
+        incoming.consume(discard);
+        let state = self.state();
+        match step? {
+            // All is said and heard. What follows is for the session: rustls would open it with keys that it gives away.
+            Step::Again if !state.wants_write() && !state.is_handshaking() => Ok(Step::Done),
+            step => Ok(step),
+        }
+    }
+
+    pub(super) fn state(&self) -> &CommonState {
+        match self {
+            Side::Server(connection) => connection,
+            Side::Client(connection) => connection,
+        }
+    }
+
+    /// Whether the peer waits for what we say last. What a TLS 1.3 server says last are tickets: they leave with its first
+    /// answer when the request has arrived already, and else as soon as it waits for one.
+    pub(super) fn has_last_word(&self) -> bool {
+        match self {
+            Side::Server(connection) => {
+                connection.protocol_version() != Some(ProtocolVersion::TLSv1_3)
+            }
+            Side::Client(_) => true,
+        }
+    }
+
+    pub(super) fn is_plain_http(&self, bytes: &[u8]) -> bool {
+        match self {
+            Side::Server(_) => bytes
+                .first()
+                .is_some_and(|&byte| byte != HANDSHAKE_RECORD && byte.is_ascii_uppercase()),
+            Side::Client(_) => false,
+        }
+    }
+
+    /// Takes the keys over; the client asked for `name`.
+    pub(super) fn into_session(self, name: Option<Box<str>>) -> Result<Session, HandshakeError> {
+        let end = match self {
+            Side::Server(_) => info::Side::Server,
+            Side::Client(_) => info::Side::Client,
+        };
+        let (info, secrets, keeper) = match self {
+            Side::Server(connection) => {
+                let info = Info::new(&connection, name, info::Side::Server);
+                let (secrets, keeper) = connection
+                    .dangerous_into_kernel_connection()
+                    .map_err(HandshakeError::Tls)?;
+                (info, secrets, Keeper::Server(keeper))
+            }
+            Side::Client(connection) => {
+                let info = Info::new(&connection, None, info::Side::Client);
+                let (secrets, keeper) = connection
+                    .dangerous_into_kernel_connection()
+                    .map_err(HandshakeError::Tls)?;
+                (info, secrets, Keeper::Client(keeper))
+            }
+        };
+        let ExtractedSecrets { tx, rx } = secrets;
+        let (version, keeper) = match info.version {
+            Version::Tls12 => (ProtocolVersion::TLSv1_2, None),
+            Version::Tls13 => (ProtocolVersion::TLSv1_3, Some(Box::new(keeper))),
+        };
+        let sealer = Sealer::new(version, tx.0, &tx.1);
+        let opener = Opener::new(version, rx.0, &rx.1);
+        Ok(Session::new(sealer, opener, keeper, info, end))
+    }
+}
+
+/// Does what rustls asks for, as far as that needs no waiting; and how many bytes it has read.
+fn take<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    outbox: &mut Outbox<'_>,
+) -> (usize, Result<Step, Error>) {
+    let UnbufferedStatus { discard, state } = status;
+    let step = match state {
+        Ok(ConnectionState::EncodeTlsData(message)) => outbox.put(message).map(|()| Step::Again),
+        Ok(ConnectionState::TransmitTlsData(message)) => {
+            // It is sent before the next wait.
+            message.done();
+            Ok(Step::Again)
+        }
+        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Blocked),
+        Ok(ConnectionState::WriteTraffic(_)) => Ok(Step::Done),
+        // Data before the end of the handshake is never accepted, and an end no success.
+        Ok(_) => Ok(Step::Failed(rustls::Error::HandshakeNotComplete)),
+        Err(error) => Ok(Step::Failed(error)),
+    };
+    (discard, step)
+}

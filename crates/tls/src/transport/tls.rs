@@ -1,0 +1,135 @@
+//! What a connection has in addition when it speaks TLS: a session between the stream and those who use it.
+
+use std::task::{Poll, ready};
+
+use onrush_engine::{Error, Input, Kind, Op, Stream};
+
+use crate::session::Session;
+
+/// What a connection has in addition when it speaks TLS.
+pub(super) struct Tls {
+    pub(super) session: Session,
+    /// The last words of the handshake may wait in the stream: tickets, which leave with the first answer, or before the
+    /// first wait for a request.
+    pub(super) is_greeting: bool,
+    /// Records wait in the stream; new ones are sealed when they have left.
+    pub(super) is_sending: bool,
+    /// Nothing is to be said any more: the connection is to end with a reset.
+    pub(super) is_resetting: bool,
+}
+
+impl Tls {
+    pub(super) fn poll_recv(
+        &mut self,
+        stream: &Stream,
+        input: &mut Input,
+        receive: impl Fn(&Stream, &mut Input) -> Poll<Result<usize, Error>>,
+    ) -> Poll<Result<usize, Error>> {
+        loop {
+            if self.session.has_had_its_turn() && !self.pay(stream) {
+                return Poll::Pending;
+            }
+            let count = self.open(stream, input)?;
+            if self.session.has_had_its_turn() && count == 0 {
+                continue;
+            }
+            if count > 0 || self.session.is_ended {
+                return Poll::Ready(Ok(count));
+            }
+            let received = receive(stream, &mut self.session.incoming);
+            if received.is_pending() {
+                input.park();
+                if std::mem::take(&mut self.is_greeting) {
+                    stream.flush_now();
+                }
+            }
+            if ready!(received)? == 0 {
+                return Poll::Ready(Err(Error::new(Op::Recv, Kind::Truncated)));
+            }
+        }
+    }
+
+    /// Moves what has arrived to `input`, and answers what is not data.
+    pub(super) fn open(&mut self, stream: &Stream, input: &mut Input) -> Result<usize, Error> {
+        let opened = self.session.receive(input, stream.core());
+        if opened.is_err() {
+            self.say_goodbye(stream);
+        } else if self.session.owes_answer() {
+            self.answer(stream)?;
+        }
+        opened
+    }
+
+    /// Answers what the peer has asked for besides data, unless an answer, or data, waits for it to read: whoever asks and
+    /// never reads is sent one answer.
+    pub(super) fn answer(&mut self, stream: &Stream) -> Result<(), Error> {
+        if stream.has_unsent() {
+            return Ok(());
+        }
+        let send = &mut |record| stream.queue(record);
+        let answered = self.session.answer(stream.core(), send);
+        stream.flush_now();
+        answered
+    }
+
+    /// Counts what the peer has caused; `false` when others have their turn first.
+    pub(super) fn pay(&mut self, stream: &Stream) -> bool {
+        let schedules = std::mem::take(&mut self.session.chores.schedules);
+        stream.charge(schedules.into())
+    }
+
+    pub(super) fn poll_flush(&mut self, stream: &Stream) -> Poll<Result<(), Error>> {
+        let flushed = self.try_poll_flush(stream);
+        if let Poll::Ready(Err(_)) = flushed {
+            self.session.clear();
+        }
+        flushed
+    }
+
+    pub(super) fn try_poll_flush(&mut self, stream: &Stream) -> Poll<Result<(), Error>> {
+        loop {
+            if !self.is_sending {
+                self.is_sending = true;
+                self.session
+                    .seal_some(stream.core(), |record| stream.queue(record))?;
+            }
+            let sent = stream.poll_flush();
+            self.is_sending = sent.is_pending();
+            ready!(sent)?;
+            if !self.session.is_sealing() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Ends our side, as far as that needs no waiting.
+    pub(super) fn say_goodbye(&mut self, stream: &Stream) {
+        if let Some(record) = self.session.say_goodbye(stream.core()) {
+            stream.queue(record);
+            stream.flush_now();
+        }
+    }
+
+    pub(super) fn is_spent(&mut self, stream: &Stream) -> bool {
+        loop {
+            let has_data = self.session.has_data();
+            if has_data.is_err() {
+                self.say_goodbye(stream);
+            }
+            if has_data != Ok(false) || self.session.is_ended {
+                return true;
+            }
+            if self.session.owes_answer() && self.answer(stream).is_err() {
+                return true;
+            }
+            if !stream.is_spent() {
+                return false;
+            }
+            match stream.recv_now(&mut self.session.incoming) {
+                None => return false,
+                Some(Ok(1..)) => {}
+                Some(Ok(0) | Err(_)) => return true,
+            }
+        }
+    }
+}
