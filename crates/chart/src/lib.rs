@@ -11,7 +11,7 @@ mod strip;
 mod ticks;
 
 pub use page::{figure, page};
-pub use strip::{StripRow, bullet, strip};
+pub use strip::{StripRow, Target, bullet, strip};
 pub use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
 
 use std::fmt::Write;

@@ -107,14 +107,23 @@ fn draw_row(
     );
 }
 
+/// Where values should be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Target {
+    /// Here or below.
+    AtMost(f64),
+    /// Here or above.
+    AtLeast(f64),
+}
+
 /// A value with its range beside a target, small enough for a table cell. `class` colours it by its verdict.
-pub fn bullet(median: f64, min: f64, max: f64, target: f64, at_most: bool, class: &str) -> String {
-    let end = (target * 1.35).max(max * 1.06);
+pub fn bullet(median: f64, min: f64, max: f64, target: Target, class: &str) -> String {
+    let (Target::AtMost(goal) | Target::AtLeast(goal)) = target;
+    let end = (goal * 1.35).max(max * 1.06);
     let x = |value: f64| 2.0 + value / end * 116.0;
-    let (good_from, good_to) = if at_most {
-        (0.0, target)
-    } else {
-        (target, end)
+    let (good_from, good_to) = match target {
+        Target::AtMost(_) => (0.0, goal),
+        Target::AtLeast(_) => (goal, end),
     };
     format!(
         "<svg class=\"bullet {class}\" viewBox=\"0 0 120 18\" aria-hidden=\"true\">\
@@ -126,7 +135,7 @@ pub fn bullet(median: f64, min: f64, max: f64, target: f64, at_most: bool, class
         width = x(good_to) - x(good_from),
         min = x(min),
         max = x(max),
-        goal = x(target),
+        goal = x(goal),
         median = x(median),
     )
 }

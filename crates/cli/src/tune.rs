@@ -3,11 +3,15 @@
 mod arguments;
 mod change;
 mod guard;
+mod journal;
 mod search;
 mod session;
 mod wait;
 
-use std::io::{self, IsTerminal, Write};
+mod extent;
+mod lines;
+mod print;
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
@@ -24,13 +28,9 @@ use onrush_tune::tree::{self, Tree};
 
 pub(crate) use arguments::Args;
 use arguments::{Diagnose, Place, Plan, Show, Snapshot, Verb};
+use print::{columns, print, print_lines, say};
 use session::Session;
 use wait::{Stop, wait_for_process};
-
-use crate::terminal;
-
-/// Something was refused, is in conflict, or is not in force.
-const PARTLY: u8 = 3;
 
 /// Runs a verb, and says how it went.
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -97,38 +97,6 @@ fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints to standard output. What cannot be written there is an exit code at the end, and keeps nothing from being done.
-fn print(text: &str) -> anyhow::Result<ExitCode> {
-    terminal::write_raw(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prints lines for people: names of a machine tell a terminal nothing.
-fn print_lines(lines: &str) -> anyhow::Result<ExitCode> {
-    print(&report::printable(lines))
-}
-
-/// Says something on standard error, as long as there is one: a session that ends takes it along.
-fn say(words: &str) {
-    let _ = writeln!(io::stderr(), "{}", report::one_line(words));
-}
-
-/// The columns of the terminal that is printed to, which COLUMNS may say otherwise; none when it is no terminal.
-fn columns() -> Option<usize> {
-    /// Narrower ones are no use to anybody, and may be a mistake.
-    const COLUMNS_MIN: usize = 40;
-    let said = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seen = || {
-        let is_terminal = io::stdout().is_terminal();
-        let size = is_terminal.then(ratatui::crossterm::terminal::size)?;
-        size.ok().map(|(columns, _)| usize::from(columns))
-    };
-    said.or_else(seen)
-        .map(|columns: usize| columns.max(COLUMNS_MIN))
-}
-
 fn show(args: &Show) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
     let file = args.svg.as_ref();
@@ -173,7 +141,7 @@ fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result
     let mut after = before.clone();
     while Instant::now() < deadline {
         let step = deadline.min(Instant::now() + Duration::from_secs(1));
-        let is_there = wait_for_process(i32::try_from(number)?, &Stop::listen(false)?, Some(step));
+        let is_there = wait_for_process(i32::try_from(number)?, &Stop::never(), Some(step));
         let counts = facts::counts(tree, Some(number));
         if is_there.is_err() || counts.process.is_none() {
             break;
@@ -204,12 +172,4 @@ fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
         format!("{evidence}\n{remedy}\n")
     });
     print_lines(&lines.collect::<String>())
-}
-
-fn code(is_done: bool) -> ExitCode {
-    if is_done {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(PARTLY)
-    }
 }

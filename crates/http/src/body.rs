@@ -1,10 +1,15 @@
 //! Bodies (RFC 9112 6, 7.1): which of the bytes behind a head belong to the message, and which of those are payload.
 
+mod chunk_line;
+mod trailer;
+
 use std::ops::Range;
 
-use crate::field;
+use self::chunk_line::ChunkLine;
+pub(crate) use self::chunk_line::hex;
+use self::trailer::{TRAILERS_TOO_LARGE, TrailerLine};
 use crate::framing::{Framing, Sender};
-use crate::limits::{CHUNK_DIGITS_MAX, LENGTH_MAX, Limits};
+use crate::limits::Limits;
 use crate::refusal::{Place, Refusal};
 
 /// Follows one body through its bytes, in any pieces. Small and plain, so that a connection can keep one while its
@@ -367,179 +372,8 @@ impl BodyReader {
     }
 }
 
-const TRAILERS_TOO_LARGE: Refusal = Refusal::new(431, "trailers too large");
-
 /// The smaller of what is left and what is there.
 #[inline]
 fn take(left: u64, there: usize) -> usize {
     usize::try_from(left).map_or(there, |left| left.min(there))
 }
-
-/// `size [;extensions] CRLF` (RFC 9112 7.1).
-struct ChunkLine {
-    size: u64,
-    /// Length of the line with its CRLF.
-    bytes: usize,
-    /// What stands between the size and CRLF.
-    surplus: Range<usize>,
-}
-
-impl ChunkLine {
-    /// Nothing has been taken.
-    const NOT_YET: ChunkLine = ChunkLine {
-        size: 0,
-        bytes: 0,
-        surplus: 0..0,
-    };
-
-    /// The line at the start of `input`, `None` if it is not all there. Extensions have to be well-formed, and that is
-    /// all: what they mean is unknown (RFC 9112 7.1.1).
-    fn parse(input: &[u8], sender: Sender, limits: &Limits) -> Result<Option<ChunkLine>, Refusal> {
-        let window = &input[..input.len().min(limits.chunk_line_bytes_max)];
-        let full = window.len() == limits.chunk_line_bytes_max;
-        let mut size = 0u64;
-        let mut digits = 0;
-        while let Some(digit) = window.get(digits).and_then(|&byte| hex(byte)) {
-            if digits == CHUNK_DIGITS_MAX {
-                return Err(Refusal::bad("chunk size too long"));
-            }
-            size = size << 4 | u64::from(digit);
-            digits += 1;
-        }
-        if size > LENGTH_MAX {
-            return Err(Refusal::bad("chunk size too large"));
-        }
-        let mut end = digits;
-        if digits > 0 && matches!(window.get(end), Some(b';' | b' ' | b'\t')) {
-            let rest = window[end..].iter();
-            end += rest.take_while(|&&byte| field::is_text(byte)).count();
-        }
-        match window[end..] {
-            [] | [b'\r'] if full => Err(Refusal::bad("chunk line too long")),
-            [] | [b'\r'] => Ok(None),
-            [b'\r', b'\n', ..] if digits > 0 => {
-                check_extensions(&window[digits..end], sender)?;
-                Ok(Some(ChunkLine {
-                    size,
-                    bytes: end + 2,
-                    surplus: digits..end,
-                }))
-            }
-            [b'\n', ..] if digits > 0 => Err(Refusal::bad("a chunk line ends without CR")),
-            _ if digits == 0 => Err(Refusal::bad("a chunk line without a size")),
-            _ => Err(Refusal::bad("malformed chunk line")),
-        }
-    }
-}
-
-/// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 7.1.1), of bytes that can stand in a field's
-/// value. Servers may end it with white space.
-fn check_extensions(mut text: &[u8], sender: Sender) -> Result<(), Refusal> {
-    while !text.is_empty() {
-        text = match without_blanks(text) {
-            [b';', rest @ ..] => check_extension(without_blanks(rest))?,
-            [] if sender == Sender::Server => return Ok(()),
-            [] => return Err(Refusal::bad("white space at the end of a chunk line")),
-            _ => return Err(Refusal::bad("malformed chunk extension")),
-        };
-    }
-    Ok(())
-}
-
-/// One extension; returns what stands behind it.
-fn check_extension(text: &[u8]) -> Result<&[u8], Refusal> {
-    let (name, rest) = field::split_token(text);
-    if name.is_empty() {
-        return Err(Refusal::bad("a chunk extension without a name"));
-    }
-    let [b'=', value @ ..] = without_blanks(rest) else {
-        return Ok(rest);
-    };
-    match without_blanks(value) {
-        [b'"', inside @ ..] => field::behind_quoted(inside)
-            .ok_or(Refusal::bad("a quoted chunk extension without its end")),
-        value => match field::split_token(value) {
-            ([], _) => Err(Refusal::bad("a chunk extension without a value")),
-            (_, rest) => Ok(rest),
-        },
-    }
-}
-
-/// Without "bad" white space at the start: space and tab (RFC 9110 5.6.3).
-fn without_blanks(text: &[u8]) -> &[u8] {
-    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
-    &text[blanks.count()..]
-}
-
-/// What a hexadecimal digit is worth.
-#[inline]
-pub(crate) fn hex(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
-}
-
-/// `name: value CRLF`, behind the last chunk.
-struct TrailerLine {
-    /// Length of the line with its CRLF.
-    bytes: usize,
-    name_bytes: usize,
-    /// It must not be a trailer.
-    is_surplus: bool,
-}
-
-impl TrailerLine {
-    /// Reads a line that is given without its LF: a field like any other, so no folding, and from a client not one of those
-    /// whose effect would come too late (RFC 9110 6.5.1).
-    fn parse(line: &[u8], sender: Sender) -> Result<TrailerLine, Refusal> {
-        const MALFORMED: Refusal = Refusal::bad("malformed trailer");
-        let Some(colon) = memchr::memchr(b':', line) else {
-            return Err(MALFORMED);
-        };
-        let (name, value) = (&line[..colon], &line[colon + 1..]);
-        let [value @ .., b'\r'] = value else {
-            return Err(MALFORMED);
-        };
-        if !field::is_token(name) || !field::is_field_value(value) {
-            return Err(MALFORMED);
-        }
-        let is_forbidden = TRAILERS_FORBIDDEN
-            .iter()
-            .any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()));
-        if is_forbidden && sender == Sender::Client {
-            return Err(Refusal::bad("a field that must not be a trailer"));
-        }
-        Ok(TrailerLine {
-            bytes: line.len() + 1,
-            name_bytes: colon,
-            is_surplus: is_forbidden,
-        })
-    }
-}
-
-/// Fields that frame the message, route it, or govern the connection: in a trailer they are useless to the honest,
-/// and the next hop might merge them into the head. RFC 9110 6.5.1 also warns of authentication fields; with those that
-/// tell of the client anybody could speak for a proxy.
-const TRAILERS_FORBIDDEN: [&str; 18] = [
-    "transfer-encoding",
-    "content-length",
-    "content-encoding",
-    "content-type",
-    "content-range",
-    "trailer",
-    "host",
-    "connection",
-    "keep-alive",
-    "upgrade",
-    "te",
-    "expect",
-    "authorization",
-    "proxy-authorization",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-];

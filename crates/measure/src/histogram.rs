@@ -13,15 +13,11 @@ use crate::percentile;
 mod encoded;
 mod packed;
 
+use self::encoded::{DIGITS, NO_HISTOGRAM};
+
 /// The longest latency told apart from longer ones, in nanoseconds: one hour, beyond any timeout of
 /// a load run.
 pub const VALUE_MAX_NS: u64 = 3_600_000_000_000;
-
-/// Of bytes that are none.
-const NO_HISTOGRAM: &str = "not an HdrHistogram in V2 format";
-
-/// Significant decimal digits kept of each value, so at most 0.1 % off; the field's usual choice.
-const DIGITS: u8 = 3;
 
 /// A histogram of latencies in nanoseconds, from 1 ns to one hour with three significant digits.
 ///

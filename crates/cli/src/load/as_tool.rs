@@ -4,6 +4,7 @@
 //! `-v` says which one it is. What has no equal is refused with the way to it.
 
 mod h1load;
+mod line;
 mod wrk;
 
 use std::io::Write;
@@ -19,42 +20,10 @@ use onrush_load::run;
 use onrush_load::verdict::Verdict;
 use onrush_load::verdict::reason::State;
 
-use super::Args;
+use self::line::{Line, Printer, Run};
+use super::arguments::Args;
 use super::signals::stop_on_signal;
 use crate::terminal::{Out, say};
-
-/// What a command line of another tool comes to.
-#[derive(Debug)]
-enum Line {
-    /// It asks what can be said, which is this.
-    Help(&'static str),
-    Run(Run),
-}
-
-#[derive(Debug)]
-struct Run {
-    /// Our command line, behind `onrush load`.
-    native: Vec<String>,
-    printer: Printer,
-    /// Whether the native command line is told.
-    verbose: bool,
-    /// Whether the rate is a cap: what it kept back was not due.
-    is_capped: bool,
-    /// Whether a failure to connect ends the run.
-    stop_on_connect_failure: bool,
-    /// What was asked for and makes no difference here.
-    notes: Vec<String>,
-}
-
-/// What is printed, on standard output.
-#[derive(Debug)]
-enum Printer {
-    H1load {
-        lines: dialect::h1load::Lines,
-        percentiles: bool,
-    },
-    Wrk(dialect::wrk::Text),
-}
 
 /// Runs the command line of the tool that is its first word, and prints what the tool would. Errors of the run and a
 /// verdict of INVALID are lines on standard error; the exit code is theirs, 0 behind every run.
@@ -196,37 +165,6 @@ fn complain(report: &Report, verdict: &Verdict) {
     }
     if let Some(reason) = &report.stopped_because {
         say(format_args!("onrush load: ended early: {reason}"));
-    }
-}
-
-/// The value of the option that the parser has just read.
-fn value(parser: &mut lexopt::Parser) -> Result<String, String> {
-    let value = parser.value().map_err(|error| error.to_string())?;
-    value
-        .into_string()
-        .map_err(|value| format!("{value:?} is not UTF-8"))
-}
-
-/// A parser with the rules of getopt: a short option's value may be joined to it, and `=` is then part of it.
-fn parser(words: &[String]) -> lexopt::Parser {
-    let mut parser = lexopt::Parser::from_args(words);
-    parser.set_short_equals(false);
-    parser
-}
-
-/// Whether flags about TLS make sense with this URL.
-fn is_https(url: &str) -> bool {
-    let scheme = url.split("://").next();
-    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
-}
-
-/// The only word that is no option.
-fn only_url(urls: Vec<String>, why_not_more: &str) -> Result<String, String> {
-    let mut urls = urls.into_iter();
-    let url = urls.next().ok_or("there is no URL")?;
-    match urls.next() {
-        None => Ok(url),
-        Some(more) => Err(format!("{more:?} behind the URL {url:?}: {why_not_more}")),
     }
 }
 

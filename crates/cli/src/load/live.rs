@@ -19,7 +19,7 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
 
-use super::output::Length;
+use super::length::Length;
 
 /// How often keys are looked at: nobody notices a tenth of a second, and the generator does not notice ten looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

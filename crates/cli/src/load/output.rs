@@ -2,25 +2,19 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use onrush_load::error::Error;
 use onrush_load::moment::Moment;
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::Running;
-use onrush_load::threshold::{Extent, Fate, Threshold};
+use onrush_load::threshold::{Fate, Threshold};
 use onrush_load::verdict::reason::State;
 use onrush_load::{csv, hdr, html};
 
+use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_THRESHOLD};
+use super::length::Length;
 use super::{live, signals};
 use crate::terminal::{self, Out};
-
-/// There were errors during the run.
-pub(super) const EXIT_ERRORS: u8 = 3;
-/// A condition of --fail-if holds, or could not be judged.
-const EXIT_THRESHOLD: u8 = 4;
-/// The figures of the run cannot be believed.
-const EXIT_INVALID: u8 = 5;
 
 /// What is shown and written, and what makes the run fail.
 #[derive(clap::Args, Debug, Default)]
@@ -338,26 +332,6 @@ fn shown(path: &Path) -> String {
         "standard output".to_owned()
     } else {
         path.display().to_string()
-    }
-}
-
-/// How long a run is to be.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Length {
-    pub(super) after: Option<Duration>,
-    pub(super) count: Option<u64>,
-}
-
-impl Length {
-    fn extent(self, elapsed_s: f64) -> Extent {
-        match (self.count, self.after) {
-            (Some(count), _) => Extent::Requests(count),
-            (None, Some(after)) => Extent::Time {
-                elapsed_s,
-                total_s: after.as_secs_f64(),
-            },
-            (None, None) => Extent::Open,
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use onrush_load::pace::{Pace, Start};
 use onrush_load::plan::{Connecting, Shard};
 use onrush_load::wall_clock::WallTime;
 
-use super::{Switch, count, duration, rate};
+use super::value::{Switch, count, duration, rate};
 
 /// When requests start, and what counts.
 #[derive(clap::Args, Debug)]

@@ -8,7 +8,7 @@ use onrush_load::reach::{ProxyVersion, Reach, Sources};
 use onrush_load::target::{Place, Scheme, Target};
 use onrush_load::{Cipher, ClientSetup, Group, Resume, Verify, Version};
 
-use super::Switch;
+use super::value::Switch;
 
 /// How connections reach their server.
 #[derive(clap::Args, Debug)]

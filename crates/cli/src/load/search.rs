@@ -19,11 +19,9 @@ use onrush_load::run;
 use onrush_load::run::Stopper;
 use onrush_load::threshold::{Fate, Threshold};
 
+use super::exit::EXIT_NOT_FOUND;
 use super::output::{Form, Output};
 use super::signals::on_signal;
-
-/// A search that was ended before its time, or found no rate.
-const EXIT_NOT_FOUND: u8 = 4;
 
 /// Searches and shows each trial; the exit code.
 pub(super) fn run(

@@ -9,8 +9,8 @@ use onrush_load::run::Stopper;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::exit::EXIT_ERRORS;
 use super::live;
-use super::output::EXIT_ERRORS;
 
 /// Signals so close behind the first are the same wish; nobody presses Ctrl-C twice as fast.
 const TOGETHER: Duration = Duration::from_millis(100);

@@ -11,9 +11,11 @@ use onrush_tune::apply::{
 use onrush_tune::facts::Facts;
 
 use super::arguments::{Apply, Lasts};
-use super::change::{known_journal, life, reverted_line, split, told, with_remedy};
+use super::extent::Extent;
+use super::journal::{known_journal, life, with_remedy};
+use super::lines::{reverted_line, split, told};
+use super::print::{print_lines, say};
 use super::wait::{LOOK_EVERY, Stop, wait_for};
-use super::{PARTLY, code, print_lines, say};
 
 /// The journal could not be read or changed when its run was to be undone: what it says, and what is, may differ.
 const UNRECORDED: u8 = 4;
@@ -47,7 +49,7 @@ pub(super) fn until_undone(
     let noted = noted.and(journal.remove_if_undone());
     let outcome = (|| {
         let (applied, stopped) = split(made);
-        let is_done = told(args, &applied)?;
+        let extent = told(args, &applied)?;
         if let Some(cause) = stopped {
             return Err(with_remedy(cause));
         }
@@ -61,9 +63,9 @@ pub(super) fn until_undone(
                     "undone in {time:?} unless you run `onrush tune confirm`"
                 ));
                 wait_for_confirmation(&machine, run, time, stop)?;
-                Ok(code(is_done))
+                Ok(extent.code())
             }
-            _ => Ok(code(is_done)),
+            _ => Ok(extent.code()),
         }
     })();
     let Some((run, memory)) = memory else {
@@ -84,10 +86,10 @@ pub(super) fn until_undone(
             outcome
         }
         Ok(Undone::All) if args.during.is_some() => outcome,
-        Ok(Undone::All) => outcome.map(|_| ExitCode::from(PARTLY)),
+        Ok(Undone::All) => outcome.map(|_| Extent::Partly.code()),
         Ok(Undone::Partly) => {
             say("what is left stands; `onrush tune revert` tries again");
-            Ok(ExitCode::from(PARTLY))
+            Ok(Extent::Partly.code())
         }
         Ok(Undone::Unrecorded) => Ok(ExitCode::from(UNRECORDED)),
         Err(error) => {

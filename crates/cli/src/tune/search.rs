@@ -7,10 +7,11 @@ use onrush_tune::apply::{Machine, Root};
 use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
 
 use super::arguments::Search;
-use super::change::{open_journal, with_remedy};
+use super::extent::Extent;
+use super::journal::{open_journal, with_remedy};
+use super::print::{print, print_lines, say};
 use super::session::Session;
 use super::wait::Stop;
-use super::{PARTLY, code, print, print_lines, say};
 
 pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?.with_process(args.pid);
@@ -24,7 +25,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
         Session::of(&args.place.tree()?, &facts).check_search(&plan)?;
     }
     let mut journal = open_journal(&machine)?;
-    let stop = Stop::listen(true)?;
+    let stop = Stop::listen()?;
     let mut measure = || {
         let measured = measured(&args.measure);
         // What was told to stop with us has failed for that reason.
@@ -56,7 +57,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
             say(&format!(
                 "{stand} changes stand; `onrush tune revert` undoes them"
             ));
-            return Ok(ExitCode::from(PARTLY));
+            return Ok(Extent::Partly.code());
         }
     };
     if args.json {
@@ -75,7 +76,11 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
         journal.remove_if_undone()?;
         say("nothing was kept");
     }
-    Ok(code(road.end == End::Whole))
+    let extent = match road.end {
+        End::Whole => Extent::Whole,
+        End::Stopped | End::Stuck(_) => Extent::Partly,
+    };
+    Ok(extent.code())
 }
 
 /// Runs a command and reads the last word it prints as a number.

@@ -22,14 +22,18 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    pub(super) fn listen(is_needed: bool) -> io::Result<Stop> {
-        let asked = Arc::new(AtomicBool::new(false));
-        if is_needed {
-            for signal in [SIGINT, SIGTERM, SIGHUP] {
-                signal_hook::flag::register(signal, Arc::clone(&asked))?;
-            }
+    /// From now on signals are noted instead of ending us.
+    pub(super) fn listen() -> io::Result<Stop> {
+        let stop = Stop::never();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&stop.0))?;
         }
-        Ok(Stop(asked))
+        Ok(stop)
+    }
+
+    /// Signals end us: there is nothing to undo.
+    pub(super) fn never() -> Stop {
+        Stop(Arc::new(AtomicBool::new(false)))
     }
 
     pub(super) fn is_asked(&self) -> bool {

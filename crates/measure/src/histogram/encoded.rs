@@ -11,7 +11,11 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::{DIGITS, NO_HISTOGRAM};
+/// Of bytes that are none.
+pub(super) const NO_HISTOGRAM: &str = "not an HdrHistogram in V2 format";
+
+/// Significant decimal digits kept of each value, so at most 0.1 % off; the field's usual choice.
+pub(super) const DIGITS: u8 = 3;
 
 /// The cookies of the two forms; the second half of the first byte but one is the size of a word, which V2 does not use.
 const PLAIN: u32 = 0x1c84_9303 | 0x10;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use onrush_chart::{bullet, escape};
+use onrush_chart::{Target, bullet, escape};
 
 use super::super::table::{row, verdict};
 use super::palette::Palette;
@@ -222,16 +222,15 @@ fn bar(line: &FigureLine) -> String {
     let (Some(value), Some(target)) = (line.value, line.target) else {
         return String::new();
     };
-    let (limit, at_most) = match target {
-        Bound::AtMost(limit) => (limit, true),
-        Bound::AtLeast(limit) => (limit, false),
+    let target = match target {
+        Bound::AtMost(limit) => Target::AtMost(limit),
+        Bound::AtLeast(limit) => Target::AtLeast(limit),
     };
     bullet(
         value.median,
         value.min,
         value.max,
-        limit,
-        at_most,
+        target,
         verdict_class(line.verdict),
     )
 }

@@ -6,7 +6,7 @@ use lexopt::Arg;
 use onrush_load::dialect::h1load::{Form, Lines, Overhead, Shown};
 use onrush_load::{Cipher, Version};
 
-use super::{Line, Printer, Run, is_https, only_url, parser, value};
+use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
 
 const HELP: &str = "\
 onrush load --as h1load [option]... URL

@@ -8,7 +8,7 @@ use onrush_load::target::Target;
 
 pub(super) use onrush_load::dialect::wrk::Tool;
 
-use super::{Line, Printer, Run, is_https, only_url, parser, value};
+use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
 
 const HELP_WRK: &str = "\
 onrush load --as wrk [option]... URL

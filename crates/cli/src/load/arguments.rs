@@ -1,0 +1,359 @@
+//! The flags of `onrush load`, and what a run is asked for by them.
+
+use std::time::Duration;
+
+use onrush_load::Io;
+use onrush_load::error::Error;
+use onrush_load::limits::TIMEOUT_DEFAULT;
+use onrush_load::pace::Pace;
+use onrush_load::pace::arrivals::ArrivalPlan;
+use onrush_load::plan::Options;
+use onrush_load::stop::Stop;
+use onrush_load::target::Target;
+use onrush_load::threshold::Threshold;
+
+use super::output::{self, Output};
+use super::value::{Cpus, count, cpus, duration, io_driver};
+use super::{pace, reach, requests, results};
+
+/// How long a run takes when nothing is said: wrk's default.
+const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run, \
+unless --fail-if says how many are fine, or wrong figures in the self-test; 4 a condition of --fail-if holds, or --fail-if could not be judged, or --find-max \
+found no rate; 5 the run is invalid: its figures cannot be believed, see its verdict.
+
+Every second one line: time, connections open, connections attempted, requests finished, bytes received and errors so \
+far; connections, requests, bytes and bits per second; mean time to the first byte and to the last. Ctrl-C ends the \
+run early and reports what was measured.
+
+A request is sent again and is no error when the server ended a kept-alive TCP connection in good order and its last \
+segment says that nothing of the request had arrived; a reset is an error, for the server may have read the request. \
+Latencies are those of answers, from the moment their request should have started.";
+
+/// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
+const NOT_OF_SELFTEST: [&str; 63] = [
+    "urls",
+    "connections",
+    "threads",
+    "duration",
+    "count",
+    "requests",
+    "pipeline",
+    "timeout",
+    "skip_first",
+    "headers",
+    "method",
+    "body",
+    "body_file",
+    "weights",
+    "requests_file",
+    "har",
+    "replay",
+    "replay_speed",
+    "in_turn",
+    "data",
+    "cookies",
+    "user",
+    "bearer",
+    "expect_status",
+    "expect_body",
+    "rate",
+    "spacing",
+    "stairs",
+    "burst",
+    "rate_per_connection",
+    "think",
+    "ramp",
+    "soft_start",
+    "warm_up",
+    "connect_first",
+    "catch_up",
+    "start_at",
+    "shard",
+    "seed",
+    "source",
+    "source_ports",
+    "connect_to",
+    "proxy_protocol",
+    "insecure",
+    "cacert",
+    "cert",
+    "key",
+    "sni",
+    "tls_resume",
+    "tls_versions",
+    "tls_ciphers",
+    "tls_groups",
+    "json",
+    "csv",
+    "html",
+    "hdr",
+    "fail_if",
+    "stop_if",
+    "live",
+    "quiet",
+    "busy_poll",
+    "cpus",
+    "find_max",
+];
+
+/// Makes HTTP/1.1 requests and reports rate, errors and latencies.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = AFTER_HELP,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(super) results: Option<Results>,
+
+    // Not a doc comment: rustdoc would read the brackets as a link.
+    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path; several of one server are asked for in a mix", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
+    pub(super) urls: Vec<Target>,
+
+    /// Test this program against a server of its own with known delays, and this machine: are the figures right?
+    #[arg(long, conflicts_with_all = NOT_OF_SELFTEST)]
+    pub(super) selftest: bool,
+
+    /// Take the command line of another tool, h1load, wrk or wrk2, which is all that follows, and print what it would;
+    /// -h behind its name says what is taken
+    #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true)]
+    pub(super) as_tool: Vec<String>,
+
+    /// Connections, over all threads
+    #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    pub(super) connections: u64,
+
+    /// Threads, at most as many as connections
+    #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    pub(super) threads: u64,
+
+    /// How long the run takes, such as 10s, 2m or 500ms; a bare number is seconds [default: 10s, unless -n is given]
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    pub(super) duration: Option<Duration>,
+
+    /// How many requests the run makes, such as 5000, 10k or 1m; with -d, whichever comes first
+    #[arg(short = 'n', long = "count", value_name = "COUNT", value_parser = count)]
+    pub(super) count: Option<u64>,
+
+    /// Requests per connection; the last one carries Connection: close
+    #[arg(short, long, value_name = "COUNT", value_parser = count)]
+    pub(super) requests: Option<u64>,
+
+    /// Requests sent at once on a connection, before the first of their answers
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    pub(super) pipeline: u64,
+
+    /// How long nothing may arrive while an answer is due [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) timeout: Option<Duration>,
+
+    /// Leave the first answer of each connection out of latencies, which pays for what is only done once
+    #[arg(long)]
+    pub(super) skip_first: bool,
+
+    #[command(flatten)]
+    pub(super) asked: requests::RequestArgs,
+
+    #[command(flatten)]
+    pub(super) pace: pace::PaceArgs,
+
+    #[command(flatten)]
+    pub(super) reach: reach::ReachArgs,
+
+    /// How to talk to the kernel: auto, epoll or io_uring
+    #[arg(long, help_heading = "Threads", default_value = "auto", value_parser = io_driver)]
+    pub(super) io: Io,
+
+    /// Never sleep: no wake-up of this machine is in what is measured. Takes a whole CPU for each thread
+    #[arg(long, help_heading = "Threads")]
+    pub(super) busy_poll: bool,
+
+    /// CPUs to pin the threads to, in turn, such as 0,2-3
+    #[arg(long, help_heading = "Threads", value_name = "LIST", value_parser = cpus)]
+    pub(super) cpus: Option<Cpus>,
+
+    #[command(flatten)]
+    pub(super) output: Output,
+
+    /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
+    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "catch_up"])]
+    pub(super) find_max: Option<Threshold>,
+}
+
+/// What becomes of results that were written before.
+#[derive(clap::Subcommand, Debug)]
+pub(super) enum Results {
+    Merge(results::Merge),
+    Compare(results::Compare),
+}
+
+impl Args {
+    /// Options for `urls`, and what was found in files.
+    pub(super) fn options(self, urls: &[Target]) -> Result<(Options, requests::Found), Error> {
+        let paced = self.pace.paced().map_err(Error::Invalid)?;
+        let after = match (self.duration, self.count) {
+            (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
+            (after, _) => after,
+        };
+        let mut options = Options {
+            // Out of range on a smaller machine is out of range for the plan, too.
+            connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
+            threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
+            cpus: self.cpus.map(|Cpus(cpus)| cpus).unwrap_or_default(),
+            io: self.io,
+            busy_poll: self.busy_poll,
+            skip_first: self.skip_first,
+            stop: Stop {
+                after,
+                count: self.count,
+            },
+            pace: paced.pace,
+            start: paced.start,
+            warm_up: paced.warm_up,
+            connecting: paced.connecting,
+            catch_up: paced.catch_up,
+            start_at: paced.start_at,
+            shard: paced.shard,
+            seed: paced.seed,
+            requests_per_connection: self.requests,
+            pipeline: self.pipeline,
+            timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
+            ..Options::new(urls[0].clone())
+        };
+        let mut found = self
+            .asked
+            .apply(urls, &mut options)
+            .map_err(Error::Invalid)?;
+        found.files.extend(self.reach.files().cloned());
+        let reach = self.reach.reach(&options.target);
+        options.reach = reach.map_err(Error::Invalid)?;
+        if let Pace::Open(ArrivalPlan::Listed(times)) = &options.pace {
+            // The log ends the run, unless something else does before.
+            options.stop.after = self.duration;
+            options.stop.count = Some(self.count.unwrap_or(times.len() as u64));
+        }
+        Ok((options, found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn options(line: &str) -> Result<Options, String> {
+        let words = std::iter::once("load").chain(line.split(' '));
+        let mut line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let urls = std::mem::take(&mut line.args.urls);
+        let options = line.args.options(&urls).map_err(|error| error.to_string());
+        options.map(|(options, _)| options)
+    }
+
+    #[test]
+    fn the_self_test_refuses_every_flag_that_it_takes_no_notice_of() {
+        let command = <Line as clap::Args>::augment_args(clap::Command::new("load"));
+        let ids: Vec<&str> = command
+            .get_arguments()
+            .map(|argument| argument.get_id().as_str())
+            .filter(|id| !["selftest", "io", "as_tool", "help", "version"].contains(id))
+            .collect();
+        let mut listed = NOT_OF_SELFTEST.to_vec();
+        listed.sort_unstable();
+        let mut all = ids.clone();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+        for line in [
+            "--selftest -c 1",
+            "--selftest http://a/",
+            "--selftest --json a",
+            "--selftest -k",
+        ] {
+            let error = options(line).unwrap_err();
+            assert!(error.contains("cannot be used with"), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_search_refuses_paces_that_it_would_replace() {
+        for flag in [
+            "--burst 5/1s",
+            "--stairs 1:2:1/1s",
+            "-T 5",
+            "--rate-per-connection 5",
+            "--shard 1/2",
+            "--replay a",
+        ] {
+            let line = format!("--find-max p99<1ms {flag} http://a/");
+            let error = options(&line).unwrap_err();
+            assert!(error.contains("cannot be used with"), "{line}: {error}");
+        }
+        let error = options("--replay-speed 2 http://a/").unwrap_err();
+        assert!(error.contains("--replay <FILE>"), "{error}");
+    }
+
+    #[test]
+    fn a_url_alone_means_one_connection_for_ten_seconds() {
+        let options = options("http://a/").unwrap();
+        assert_eq!((options.connections, options.threads), (1, 1));
+        assert_eq!(options.stop.after, Some(DURATION_DEFAULT));
+        assert_eq!(options.pace, Pace::Closed);
+    }
+
+    #[test]
+    fn a_count_alone_has_no_time() {
+        let stop = options("-n 10k http://a/").unwrap().stop;
+        assert_eq!((stop.after, stop.count), (None, Some(10_000)));
+        let stop = options("-n 1 -d 2m http://a/").unwrap().stop;
+        assert_eq!(
+            (stop.after, stop.count),
+            (Some(Duration::from_secs(120)), Some(1))
+        );
+    }
+
+    #[test]
+    fn bare_times_are_seconds() {
+        let options = options("-d 5 --timeout 500ms http://a/").unwrap();
+        assert_eq!(options.stop.after, Some(Duration::from_secs(5)));
+        assert_eq!(options.timeout, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn the_command_lines_of_other_tools_mean_the_same() {
+        let wrk = options("-t2 -c100 -d30s http://a/").unwrap();
+        assert_eq!((wrk.threads, wrk.connections), (2, 100));
+        let h1load = options("-t 4 -c 16 -r 5 -d 3 -R 1000 http://a:80/").unwrap();
+        assert_eq!(h1load.requests_per_connection, Some(5));
+        assert_eq!(h1load.pace, Pace::rate(NonZeroU64::new(1000).unwrap()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_its_reason() {
+        for (line, part) in [
+            ("http://a/ -d x", "is not a duration"),
+            ("http://a/ -n x", "is not a count"),
+            ("http://a/ -R 0", "at least one request per second"),
+            ("http://a/ --io kqueue", "unknown driver"),
+            ("http://a/ --cpus x", "is not a list of CPUs"),
+            ("http://a/ -H x", "is not a header"),
+            ("http://a/ --weights 0", "expected a whole number from 1"),
+            ("http://a/ --burst 10/0s", "again after more than no time"),
+            ("ftp://a/", "does not begin with http://"),
+            ("/a", "does not begin with http://"),
+        ] {
+            let error = options(line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Values of flags that several groups of them have.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use onrush_config::value;
+use onrush_load::Io;
+
+/// A setting with two values.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+/// A list that clap does not take for a repeated argument.
+#[derive(Clone, Debug)]
+pub(super) struct Cpus(pub(super) Vec<usize>);
+
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    value::parse_count(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn rate(text: &str) -> Result<NonZeroU64, String> {
+    let expected = "a rate is at least one request per second, such as 1000 or 50k";
+    NonZeroU64::new(count(text)?).ok_or_else(|| expected.to_owned())
+}
+
+/// As wrk and h1load have it, a bare number is seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let bare = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    let text = if bare { &format!("{text}s") } else { text };
+    value::parse_duration(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
+    value::parse_cpus(text)
+        .map(Cpus)
+        .map_err(|error| error.to_string())
+}
+
+pub(super) fn io_driver(text: &str) -> Result<Io, String> {
+    match value::parse_io(text).map_err(|error| error.to_string())? {
+        onrush_config::plan::Io::Auto => Ok(Io::Auto),
+        onrush_config::plan::Io::Epoll => Ok(Io::Epoll),
+        onrush_config::plan::Io::IoUring => Ok(Io::IoUring),
+    }
+}

@@ -1,0 +1,97 @@
+//! What is served, in the words of the start-up line.
+
+use onrush_config::plan::{Action, Host, PathMatch, Plan, Scheme, ValueMatch, When};
+
+/// What a plan serves: a clause when it has one route, otherwise a line for each.
+pub(super) fn describe(plan: &Plan) -> String {
+    if let [route] = plan.routes.as_slice() {
+        return describe_action(&route.action, plan);
+    }
+    let mut text = format!("{} routes", plan.routes.len());
+    for route in plan.routes.iter().take(ROUTES_SHOWN_MAX) {
+        let hosts: Vec<String> = route.when.hosts.iter().map(Host::to_string).collect();
+        let scheme = route.when.scheme.map_or("", Scheme::text);
+        let host = hosts.join(", ");
+        let path = match &route.when.path {
+            PathMatch::Any => "everything".to_owned(),
+            PathMatch::Prefix(prefix) => format!("{prefix}…"),
+            PathMatch::Exact(path) => path.clone(),
+            PathMatch::Regex(pattern) => format!("~{}", pattern.as_str()),
+        };
+        let separator = if host.is_empty() || path.starts_with('/') {
+            ""
+        } else {
+            ": "
+        };
+        text += &format!(
+            "\n  {scheme}{}{host}{separator}{path}{} -> {}",
+            if scheme.is_empty() { "" } else { ": " },
+            describe_conditions(&route.when),
+            describe_action(&route.action, plan)
+        );
+    }
+    if plan.routes.len() > ROUTES_SHOWN_MAX {
+        text += &format!("\n  and {} more", plan.routes.len() - ROUTES_SHOWN_MAX);
+    }
+    text
+}
+
+/// What a request has to be beside its host, its path and its scheme: ` (GET; from 10.0.0.0/8; header X-Beta)`.
+fn describe_conditions(when: &When) -> String {
+    let some = |kind: &str, all: Vec<String>| {
+        let shown = all.len().min(CONDITIONS_SHOWN_MAX);
+        let rest = match all.len() - shown {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        (shown > 0).then(|| format!("{kind}{}{rest}", all[..shown].join(", ")))
+    };
+    let names = |matches: &[(String, ValueMatch)]| {
+        let name = |(name, _): &(String, ValueMatch)| name.escape_debug().to_string();
+        matches.iter().map(name).collect()
+    };
+    let networks = when.from.iter().flat_map(|networks| &networks.0);
+    let conditions: Vec<String> = [
+        some("", when.methods.clone()),
+        some("from ", networks.map(ToString::to_string).collect()),
+        some("header ", names(&when.headers)),
+        some("query ", names(&when.query)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match conditions.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", conditions.join("; ")),
+    }
+}
+
+/// Networks, methods or names shown of a condition: enough to tell routes apart on one line.
+const CONDITIONS_SHOWN_MAX: usize = 3;
+
+/// Routes listed at the start: a screen still shows where the server listens.
+const ROUTES_SHOWN_MAX: usize = 15;
+
+fn describe_action(action: &Action, plan: &Plan) -> String {
+    match action {
+        Action::Respond { status, body, .. } => {
+            format!("status {status} with {} bytes", body.len())
+        }
+        Action::Files { root, .. } => format!("the files of {}", root.display()),
+        Action::Synthetic => "synthetic answers".into(),
+        Action::Redirect { status, .. } => format!("status {status} to another place"),
+        Action::Forward { split, .. } => {
+            let servers: Vec<String> = split
+                .iter()
+                .flat_map(|(upstream, _)| &plan.upstreams[*upstream].servers)
+                .map(|server| server.address.to_string())
+                .collect();
+            let verb = if servers.len() == 1 {
+                "answers"
+            } else {
+                "answer"
+            };
+            format!("what {} {verb}", servers.join(", "))
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What became of changes, in lines for people or in JSON.
+
+use onrush_tune::apply::{self, Applied, Back, Outcome, Reverted, Stopped};
+
+use super::arguments::Apply;
+use super::extent::Extent;
+use super::print::{print, print_lines};
+
+/// What was done, and why not more.
+pub(super) fn split(
+    made: Result<Vec<Applied>, Stopped>,
+) -> (Vec<Applied>, Option<onrush_tune::Error>) {
+    match made {
+        Ok(applied) => (applied, None),
+        Err(Stopped { applied, cause }) => (applied, Some(cause)),
+    }
+}
+
+/// Prints what became of each change, and says how many were made.
+pub(super) fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<Extent> {
+    match args.json {
+        true => print(&format!("{}\n", serde_json::to_string_pretty(applied)?))?,
+        false => print_lines(&applied.iter().map(applied_line).collect::<String>())?,
+    };
+    let is_refused = |change: &Applied| matches!(change.outcome, Outcome::Refused(_));
+    Ok(match applied.iter().any(is_refused) {
+        true => Extent::Partly,
+        false => Extent::Whole,
+    })
+}
+
+fn applied_line(change: &Applied) -> String {
+    let values = format!("{} -> {}", change.before, change.proposed);
+    match &change.outcome {
+        Outcome::Done => format!("done     {:<44} {values}\n", change.target.to_string()),
+        Outcome::Adjusted(kept) => {
+            format!(
+                "adjusted {:<44} {values}, the kernel kept {kept}\n",
+                change.target.to_string()
+            )
+        }
+        Outcome::Refused(why) => format!(
+            "refused  {:<44} {values}: {why}\n",
+            change.target.to_string()
+        ),
+    }
+}
+
+pub(super) fn reverted_line(change: &Reverted) -> String {
+    let target = change.target.to_string();
+    match &change.outcome {
+        Back::Restored => format!("restored {target}\n"),
+        Back::Unchanged => format!("as it was {target}\n"),
+        Back::Gone => format!("gone     {target}\n"),
+        Back::Conflict(theirs) => {
+            format!(
+                "conflict {target}: somebody else has set it to {theirs}; --force overwrites that\n"
+            )
+        }
+        Back::Refused(why) => format!("refused  {target}: {why}\n"),
+        Back::Remains(why) => {
+            format!("remains  {target}: what it says is undone, and it cannot be changed: {why}\n")
+        }
+        Back::Lost(text) => format!(
+            "lost     {target} cannot be read, and what it said is not undone; the file is kept: {text}\n"
+        ),
+    }
+}
+
+pub(super) fn standing_line(change: &apply::Standing) -> String {
+    let target = change.target.to_string();
+    match (&change.now, change.is_in_force) {
+        (_, true) => format!("in force {target:<44} {}\n", change.ours),
+        (Some(now), false) => format!("drifted  {target:<44} {now}, was set to {}\n", change.ours),
+        (None, false) => format!("gone     {target}\n"),
+    }
+}

@@ -1,0 +1,69 @@
+//! The fields behind the last chunk (RFC 9112 7.1.2).
+
+use crate::field;
+use crate::framing::Sender;
+use crate::refusal::Refusal;
+
+pub(super) const TRAILERS_TOO_LARGE: Refusal = Refusal::new(431, "trailers too large");
+
+/// `name: value CRLF`, behind the last chunk.
+pub(super) struct TrailerLine {
+    /// Length of the line with its CRLF.
+    pub(super) bytes: usize,
+    pub(super) name_bytes: usize,
+    /// It must not be a trailer.
+    pub(super) is_surplus: bool,
+}
+
+impl TrailerLine {
+    /// Reads a line that is given without its LF: a field like any other, so no folding, and from a client not one of those
+    /// whose effect would come too late (RFC 9110 6.5.1).
+    pub(super) fn parse(line: &[u8], sender: Sender) -> Result<TrailerLine, Refusal> {
+        const MALFORMED: Refusal = Refusal::bad("malformed trailer");
+        let Some(colon) = memchr::memchr(b':', line) else {
+            return Err(MALFORMED);
+        };
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        let [value @ .., b'\r'] = value else {
+            return Err(MALFORMED);
+        };
+        if !field::is_token(name) || !field::is_field_value(value) {
+            return Err(MALFORMED);
+        }
+        let is_forbidden = TRAILERS_FORBIDDEN
+            .iter()
+            .any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()));
+        if is_forbidden && sender == Sender::Client {
+            return Err(Refusal::bad("a field that must not be a trailer"));
+        }
+        Ok(TrailerLine {
+            bytes: line.len() + 1,
+            name_bytes: colon,
+            is_surplus: is_forbidden,
+        })
+    }
+}
+
+/// Fields that frame the message, route it, or govern the connection: in a trailer they are useless to the honest,
+/// and the next hop might merge them into the head. RFC 9110 6.5.1 also warns of authentication fields; with those that
+/// tell of the client anybody could speak for a proxy.
+pub(super) const TRAILERS_FORBIDDEN: [&str; 18] = [
+    "transfer-encoding",
+    "content-length",
+    "content-encoding",
+    "content-type",
+    "content-range",
+    "trailer",
+    "host",
+    "connection",
+    "keep-alive",
+    "upgrade",
+    "te",
+    "expect",
+    "authorization",
+    "proxy-authorization",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+];
