@@ -11,9 +11,10 @@ use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
 
 use crate::access::{Denial, Halt, Outcome, Pending};
+use crate::asker::Asker;
 use crate::client::Client;
 use crate::ending::Behind;
-use crate::exchange::{Asker, Exchange, TooLong};
+use crate::exchange::{Exchange, TooLong};
 use crate::limits::LINGER_BYTES;
 use crate::output::Output;
 use crate::path;

@@ -1,31 +1,32 @@
-//! One request on its way: the route it takes, and what is still needed of it when its head is gone.
+//! One request on its way: the route it takes, what is still needed of it when its head is gone, and its record.
 
-use std::cell::RefCell;
+mod kept;
+
 use std::mem;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::Header;
-use onrush_http::forwarded::Scheme;
-use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
 use onrush_tls::Transport;
 
 use crate::access::Outcome;
 use crate::admit::concurrency::Ticket;
+use crate::asker::Asker;
 use crate::client::Client;
 use crate::compress::Offer;
 use crate::edits::Applied;
 use crate::hop::ConnectionFields;
-use crate::limits::{ANSWER_LINES_BYTES_MAX, KEPT_SPARE_MAX};
+use crate::limits::ANSWER_LINES_BYTES_MAX;
 use crate::record::{End, Kind, Record};
-use crate::route::Whence;
 use crate::service::Service;
 use crate::site::Site;
 use crate::site::target::Target;
 use crate::variables::{Facts, SERVER_TO_COME};
 use crate::worker::Worker;
+use kept::{Kept, REQUEST_ID_BYTES};
+
+pub(crate) use kept::SpareKept;
 
 /// The request that a connection is busy with. Part of every connection's memory, so what few requests need is kept
 /// elsewhere.
@@ -52,59 +53,6 @@ impl Default for Index {
 }
 
 const NONE: Index = Index(u32::MAX);
-
-/// What is needed of a request behind its head.
-pub(crate) struct Kept {
-    request_id: [u8; REQUEST_ID_BYTES],
-    /// The fields that its route adds to the answer, rendered.
-    lines: Vec<u8>,
-    /// What of its trailers is for its connection only.
-    connection_fields: ConnectionFields,
-    /// Counts for the request in a limit.
-    ticket: Option<Ticket>,
-    /// What came of its password, between the moment that is known and the second look at the request.
-    verified: Option<Outcome>,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self {
-            request_id: [b'0'; REQUEST_ID_BYTES],
-            lines: Vec::new(),
-            connection_fields: ConnectionFields::default(),
-            ticket: None,
-            verified: None,
-        }
-    }
-}
-
-/// Memory for what is kept, for the next request that needs it.
-#[derive(Default)]
-#[expect(
-    clippy::vec_box,
-    reason = "the boxes themselves go to the connections and come back"
-)]
-pub(crate) struct SpareKept(RefCell<Vec<Box<Kept>>>);
-
-impl SpareKept {
-    fn take(&self) -> Box<Kept> {
-        self.0.borrow_mut().pop().unwrap_or_default()
-    }
-
-    fn put(&self, mut kept: Box<Kept>) {
-        kept.connection_fields = ConnectionFields::default();
-        kept.ticket = None;
-        kept.verified = None;
-        kept.lines.clear();
-        let mut spare = self.0.borrow_mut();
-        if spare.len() < KEPT_SPARE_MAX {
-            spare.push(kept);
-        }
-    }
-}
-
-/// Two words in hexadecimal digits.
-const REQUEST_ID_BYTES: usize = 32;
 
 /// Fields of an answer became longer than [`ANSWER_LINES_BYTES_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,6 +94,19 @@ impl Exchange {
     #[inline]
     pub(crate) fn group(&self) -> usize {
         self.group.0 as usize
+    }
+
+    /// What its path begins with, as its route says.
+    pub(crate) fn prefix(&self) -> &str {
+        match self.route {
+            NONE => "",
+            Index(route) => self.site().routes.route(route as usize).prefix(),
+        }
+    }
+
+    /// The number that no other has, where it is needed.
+    pub(crate) fn request_id(&self) -> &[u8] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.request_id)
     }
 
     pub(crate) fn record(&self) -> &Record {
@@ -306,115 +267,5 @@ fn write_hexadecimal(bits: u64, out: &mut [u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (at, digit) in out.iter_mut().enumerate() {
         *digit = DIGITS[(bits >> (4 * at) & 0xf) as usize];
-    }
-}
-
-/// Who asks, and which way the request goes.
-#[derive(Clone, Copy)]
-pub(crate) struct Asker<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) client: &'a Client,
-    /// The client's connection.
-    pub(crate) stream: &'a Transport,
-    pub(crate) exchange: &'a Exchange,
-}
-
-impl<'a> Asker<'a> {
-    pub(crate) fn site(&self) -> &'a Rc<Site> {
-        self.exchange.site()
-    }
-
-    /// The address at the other end of the connection.
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.client.peer(self.stream).map(|(address, _)| address)
-    }
-
-    /// Whether what the peer says of others is believed.
-    #[inline]
-    pub(crate) fn is_trusted(&self) -> bool {
-        self.client.is_trusted(&self.site().trust, self.stream)
-    }
-
-    /// Where the request comes from: what its connection says, or what trusted proxies do.
-    pub(crate) fn whence(&self, headers: &[Header<'_>]) -> Whence {
-        Whence {
-            address: self.address(headers),
-            scheme: self.scheme(headers),
-        }
-    }
-
-    /// The client's address: the peer's, or what trusted proxies say.
-    pub(crate) fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
-        match self.told(headers) {
-            Some(client) => Some(client.address),
-            None => self.peer(),
-        }
-    }
-
-    /// The client's port, where it is known: behind a proxy it is not.
-    pub(crate) fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
-        let (peer, port) = self.client.peer(self.stream)?;
-        (self.address(headers) == Some(peer)).then_some(port)
-    }
-
-    /// Whom a connection for this request is made for, in the words of the PROXY protocol.
-    pub(crate) fn origin(&self, headers: &[Header<'_>]) -> Origin<'static> {
-        let Some(address) = self.address(headers) else {
-            return Origin::Unix {
-                source: b"",
-                destination: b"",
-            };
-        };
-        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
-        Origin::Ip {
-            source: SocketAddr::new(address, self.port(headers).unwrap_or(0)),
-            destination: self.stream.local().unwrap_or(nowhere),
-        }
-    }
-
-    /// The scheme of the client's request.
-    pub(crate) fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
-        self.told(headers)
-            .and_then(|client| client.scheme)
-            .unwrap_or(self.client.scheme)
-    }
-
-    /// What a trusted proxy tells of its client.
-    pub(crate) fn told<'b>(
-        &self,
-        headers: &[Header<'b>],
-    ) -> Option<onrush_http::forwarded::Client<'b>> {
-        if !self.is_trusted() {
-            return None;
-        }
-        Some(self.site().trust.client(self.peer()?, headers))
-    }
-
-    /// What the path begins with, as its route says.
-    pub(crate) fn prefix(&self) -> &'a str {
-        match self.exchange.route {
-            NONE => "",
-            Index(route) => self.site().routes.route(route as usize).prefix(),
-        }
-    }
-
-    /// How its route treats it.
-    pub(crate) fn target(&self) -> Option<&'a Target> {
-        self.exchange.target()
-    }
-
-    /// The group that it goes to.
-    pub(crate) fn group_name(&self) -> &'a str {
-        let groups = &self.site().groups;
-        groups
-            .get(self.exchange.group.0 as usize)
-            .map_or("", |group| &group.plan.name)
-    }
-
-    pub(crate) fn request_id(&self) -> &'a [u8] {
-        self.exchange
-            .kept
-            .as_ref()
-            .map_or(&[], |kept| &kept.request_id)
     }
 }

@@ -17,6 +17,7 @@ mod descriptors;
 mod listen;
 mod tls;
 
+mod asker;
 mod client;
 mod connection;
 mod ending;

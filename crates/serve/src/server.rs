@@ -17,7 +17,8 @@ use onrush_tls::Watch;
 
 use crate::check::Checked;
 use crate::cores::placement;
-use crate::crowd::{Crowd, help_others, is_want_of_room, wait_for_room};
+use crate::crowd::Crowd;
+use crate::crowd::room::{help_others, is_want_of_room, wait_for_room};
 use crate::descriptors::{Shares, needed};
 use crate::limits::{
     ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, STOP_HANDSHAKES, STOP_LOOK,

@@ -7,7 +7,7 @@ use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
 use onrush_tls::Info;
 
-use crate::exchange::Asker;
+use crate::asker::Asker;
 use crate::path;
 use crate::proxy::rewrite::VARIABLE_BYTES_MAX;
 use crate::route::{host_of, values};

@@ -29,7 +29,7 @@ use super::retirement::Retirement;
 use super::roster::{At, Presence, Roster, Seat, Standing};
 use super::slow_start::SlowStart;
 use super::suspects::Suspects;
-use crate::exchange::Asker;
+use crate::asker::Asker;
 use crate::limits::{LATENCY_MEMORY, POOL_SWEEP};
 use crate::tls;
 use crate::worker::Worker;

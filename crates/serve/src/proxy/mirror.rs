@@ -20,7 +20,7 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
 use super::{portion, rewrite, tunnel};
-use crate::exchange::Asker;
+use crate::asker::Asker;
 use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
 use crate::worker::Worker;
 

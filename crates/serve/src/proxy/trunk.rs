@@ -37,7 +37,7 @@ use super::failure::Failure;
 use super::group::{FOREVER, Group, Server};
 use super::rewrite;
 use super::tunnel;
-use crate::exchange::Asker;
+use crate::asker::Asker;
 use crate::worker::Worker;
 
 /// The shared connections of one core to one server.

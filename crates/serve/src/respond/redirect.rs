@@ -6,7 +6,7 @@ use onrush_http::request::RequestHead;
 
 use super::refuse::refuse;
 use super::{Context, Writer};
-use crate::exchange::Asker;
+use crate::asker::Asker;
 use crate::location::{Location, Nowhere};
 use crate::variables::Facts;
 

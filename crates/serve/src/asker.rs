@@ -1,0 +1,120 @@
+//! Who asks: the client of a request, with what trusted proxies say of it, and the request's way.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use onrush_http::Header;
+use onrush_http::forwarded::Scheme;
+use onrush_http::proxy_protocol::Origin;
+use onrush_tls::Transport;
+
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::route::Whence;
+use crate::site::Site;
+use crate::site::target::Target;
+use crate::worker::Worker;
+
+/// Who asks, and which way the request goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) client: &'a Client,
+    /// The client's connection.
+    pub(crate) stream: &'a Transport,
+    pub(crate) exchange: &'a Exchange,
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn site(&self) -> &'a Rc<Site> {
+        self.exchange.site()
+    }
+
+    /// The address at the other end of the connection.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.client.peer(self.stream).map(|(address, _)| address)
+    }
+
+    /// Whether what the peer says of others is believed.
+    #[inline]
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.client.is_trusted(&self.site().trust, self.stream)
+    }
+
+    /// Where the request comes from: what its connection says, or what trusted proxies do.
+    pub(crate) fn whence(&self, headers: &[Header<'_>]) -> Whence {
+        Whence {
+            address: self.address(headers),
+            scheme: self.scheme(headers),
+        }
+    }
+
+    /// The client's address: the peer's, or what trusted proxies say.
+    pub(crate) fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
+        match self.told(headers) {
+            Some(client) => Some(client.address),
+            None => self.peer(),
+        }
+    }
+
+    /// The client's port, where it is known: behind a proxy it is not.
+    pub(crate) fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
+        let (peer, port) = self.client.peer(self.stream)?;
+        (self.address(headers) == Some(peer)).then_some(port)
+    }
+
+    /// Whom a connection for this request is made for, in the words of the PROXY protocol.
+    pub(crate) fn origin(&self, headers: &[Header<'_>]) -> Origin<'static> {
+        let Some(address) = self.address(headers) else {
+            return Origin::Unix {
+                source: b"",
+                destination: b"",
+            };
+        };
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        Origin::Ip {
+            source: SocketAddr::new(address, self.port(headers).unwrap_or(0)),
+            destination: self.stream.local().unwrap_or(nowhere),
+        }
+    }
+
+    /// The scheme of the client's request.
+    pub(crate) fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
+        self.told(headers)
+            .and_then(|client| client.scheme)
+            .unwrap_or(self.client.scheme)
+    }
+
+    /// What a trusted proxy tells of its client.
+    pub(crate) fn told<'b>(
+        &self,
+        headers: &[Header<'b>],
+    ) -> Option<onrush_http::forwarded::Client<'b>> {
+        if !self.is_trusted() {
+            return None;
+        }
+        Some(self.site().trust.client(self.peer()?, headers))
+    }
+
+    /// What the path begins with, as its route says.
+    pub(crate) fn prefix(&self) -> &'a str {
+        self.exchange.prefix()
+    }
+
+    /// How its route treats it.
+    pub(crate) fn target(&self) -> Option<&'a Target> {
+        self.exchange.target()
+    }
+
+    /// The group that it goes to.
+    pub(crate) fn group_name(&self) -> &'a str {
+        let groups = &self.site().groups;
+        groups
+            .get(self.exchange.group())
+            .map_or("", |group| &group.plan.name)
+    }
+
+    pub(crate) fn request_id(&self) -> &'a [u8] {
+        self.exchange.request_id()
+    }
+}

@@ -1,0 +1,61 @@
+//! What is needed of a request behind its head. Few requests need any of it, so it has memory of its own.
+
+use std::cell::RefCell;
+
+use crate::access::Outcome;
+use crate::admit::concurrency::Ticket;
+use crate::hop::ConnectionFields;
+use crate::limits::KEPT_SPARE_MAX;
+
+/// What is needed of a request behind its head.
+pub(crate) struct Kept {
+    pub(super) request_id: [u8; REQUEST_ID_BYTES],
+    /// The fields that its route adds to the answer, rendered.
+    pub(super) lines: Vec<u8>,
+    /// What of its trailers is for its connection only.
+    pub(super) connection_fields: ConnectionFields,
+    /// Counts for the request in a limit.
+    pub(super) ticket: Option<Ticket>,
+    /// What came of its password, between the moment that is known and the second look at the request.
+    pub(super) verified: Option<Outcome>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            request_id: [b'0'; REQUEST_ID_BYTES],
+            lines: Vec::new(),
+            connection_fields: ConnectionFields::default(),
+            ticket: None,
+            verified: None,
+        }
+    }
+}
+
+/// Memory for what is kept, for the next request that needs it.
+#[derive(Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "the boxes themselves go to the connections and come back"
+)]
+pub(crate) struct SpareKept(RefCell<Vec<Box<Kept>>>);
+
+impl SpareKept {
+    pub(super) fn take(&self) -> Box<Kept> {
+        self.0.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(super) fn put(&self, mut kept: Box<Kept>) {
+        kept.connection_fields = ConnectionFields::default();
+        kept.ticket = None;
+        kept.verified = None;
+        kept.lines.clear();
+        let mut spare = self.0.borrow_mut();
+        if spare.len() < KEPT_SPARE_MAX {
+            spare.push(kept);
+        }
+    }
+}
+
+/// Two words in hexadecimal digits.
+pub(super) const REQUEST_ID_BYTES: usize = 32;
