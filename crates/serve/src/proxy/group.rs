@@ -115,7 +115,7 @@ impl Group {
             })
             .collect();
         let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
-        let unchanged = Unchanged::new(upstream, roster, connector, before);
+        let unchanged = Unchanged::new(upstream, timeouts, roster, connector, before);
         let servers = unchanged.servers(upstream, roster);
         let group = Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_config::plan::Upstream;
+use onrush_config::plan::{Timeouts, Upstream};
 use onrush_tls::Connector;
 
 use super::super::roster::Roster;
@@ -22,11 +22,12 @@ pub(super) struct Unchanged<'b> {
 impl<'b> Unchanged<'b> {
     pub(super) fn new(
         upstream: &Upstream,
+        timeouts: Timeouts,
         roster: &Roster,
         connector: &Option<Arc<Connector>>,
         before: Option<&'b Group>,
     ) -> Self {
-        let before = before.filter(|before| before.connects_alike(upstream, connector));
+        let before = before.filter(|before| before.connects_alike(upstream, timeouts, connector));
         let mut places = before.map_or_else(Vec::new, |before| roster.seats_in(&before.roster));
         for place in &mut places {
             place.take_if(|place| before.is_some_and(|group| !group.servers[*place].is_in_use()));
@@ -65,8 +66,13 @@ impl<'b> Unchanged<'b> {
 
 impl Group {
     /// Whether a connection to a server of this group is what one of `upstream` would be. The names in it follow from the
-    /// server's address, which is the same.
-    fn connects_alike(&self, upstream: &Upstream, connector: &Option<Arc<Connector>>) -> bool {
+    /// server's address, which is the same. One that requests of both would share has its group's timeouts.
+    fn connects_alike(
+        &self,
+        upstream: &Upstream,
+        timeouts: Timeouts,
+        connector: &Option<Arc<Connector>>,
+    ) -> bool {
         let speaks_alike = match (&self.connector, connector) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
             (None, None) => true,
@@ -75,10 +81,12 @@ impl Group {
         speaks_alike
             && self.plan.proxy_protocol == upstream.proxy_protocol
             && self.plan.pipeline == upstream.pipeline
+            && (upstream.pipeline.is_none() || self.timeouts == timeouts)
     }
 
-    /// Another configuration is in force, and its group has taken over what it needs: what looks after this one ends, and the
-    /// idle connections of the other servers are closed. Requests that are under way come to their end, and so do their connections then.
+    /// Another configuration is in force, and its group has taken over what it needs: what looks after this one ends, and
+    /// the idle connections of the other servers are closed. Requests that are under way come to their end, and so do
+    /// their connections then.
     pub(crate) fn retire(&self) {
         if !self.retirement.has_begun() {
             self.retirement.begin();
@@ -97,6 +105,7 @@ impl Drop for Group {
 mod tests {
     use std::num::NonZeroU32;
     use std::rc::Weak;
+    use std::time::Duration;
 
     use onrush_config::plan::{self, ProxyVersion, ServerAddress};
     use onrush_engine::{Address, Instant, Stream};
@@ -243,6 +252,28 @@ mod tests {
             assert_eq!(Rc::ptr_eq(server(&before, 1), server(&after, 1)), is_same);
             let seats = after.roster().seats_in(before.roster());
             assert_eq!(seats, [Some(0)], "what all cores know of it stays");
+        }
+    }
+
+    #[test]
+    fn timeouts_are_those_of_connections_that_requests_share() {
+        for (pipeline, is_same) in [(None, true), (NonZeroU32::new(8), false)] {
+            let upstream = Upstream {
+                pipeline,
+                ..upstream(&[1])
+            };
+            let before = group(&upstream, None, None);
+            let roster = Arc::new(Roster::new(&upstream, Some(before.roster())));
+            let patient = Timeouts {
+                upstream_first_byte: Duration::from_secs(1_000),
+                ..Timeouts::default()
+            };
+            let after = Group::new(&upstream, patient, &roster, &None, (1, NOW), Some(&before));
+            assert_eq!(
+                Rc::ptr_eq(server(&before, 1), server(&after, 1)),
+                is_same,
+                "{pipeline:?}"
+            );
         }
     }
 
