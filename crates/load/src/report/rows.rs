@@ -58,7 +58,7 @@ pub struct RequestRow {
     pub unexpected: u64,
     /// From the intended start to the last byte.
     pub latency_us: Latency,
-    /// The same as a histogram; see [`Histograms`].
+    /// The same as a histogram; see [`Histograms`](super::histograms::Histograms).
     pub histogram: String,
 }
 

@@ -9,45 +9,7 @@ use super::{ERROR_MAX, ERROR_SHARE_MAX, Host, SelfTest, TAKEN_MAX, cpu};
 
 impl fmt::Display for SelfTest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Host {
-            floor,
-            slip_50us,
-            slip_1ms,
-            ceiling,
-            gaps,
-        } = &self.host;
-        let three = |histogram: &Histogram| {
-            let at = |percentile| units::nanoseconds(histogram.value_at(percentile) as f64);
-            format!("p50 {}, p99 {}, max {}", at(50.0), at(99.0), at(100.0))
-        };
-        match (cpu(0), cpu(1)) {
-            (Some(generator), Some(server)) => writeln!(
-                out,
-                "threads       poll busily: the generator on CPU {generator}, the server on CPU {server}"
-            )?,
-            _ => writeln!(
-                out,
-                "threads       share one CPU: its wake-ups are in what is measured"
-            )?,
-        }
-        writeln!(out, "floor         {}", three(floor))?;
-        writeln!(out, "late by 50 us {}", three(slip_50us))?;
-        writeln!(out, "late by 1 ms  {}", three(slip_1ms))?;
-        writeln!(
-            out,
-            "ceiling       {} with one thread and 50 connections",
-            units::rate(*ceiling)
-        )?;
-        for (role, gaps) in ["generator", "server"].iter().zip(gaps) {
-            writeln!(
-                out,
-                "taken away    {:.1} % of the {role}'s CPU, in {} pieces a second of more than {} us, the longest {}",
-                gaps.share * 100.0,
-                gaps.lengths.count(),
-                ERROR_MAX.as_micros(),
-                units::nanoseconds(gaps.lengths.value_at(100.0) as f64),
-            )?;
-        }
+        write_host(&self.host, out)?;
         writeln!(out)?;
         let mut last = "";
         for check in &self.checks {
@@ -76,7 +38,8 @@ impl fmt::Display for SelfTest {
             ERROR_SHARE_MAX * 100.0,
             ERROR_MAX.as_micros(),
         )?;
-        let taken = gaps.iter().map(|gaps| gaps.share).fold(0.0, f64::max);
+        let gaps = self.host.gaps.iter();
+        let taken = gaps.map(|gaps| gaps.share).fold(0.0, f64::max);
         if wrong > 0 && taken > TAKEN_MAX {
             writeln!(
                 out,
@@ -87,4 +50,48 @@ impl fmt::Display for SelfTest {
         }
         Ok(())
     }
+}
+
+/// What this machine can do.
+fn write_host(host: &Host, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Host {
+        floor,
+        slip_50us,
+        slip_1ms,
+        ceiling,
+        gaps,
+    } = host;
+    let three = |histogram: &Histogram| {
+        let at = |percentile| units::nanoseconds(histogram.value_at(percentile) as f64);
+        format!("p50 {}, p99 {}, max {}", at(50.0), at(99.0), at(100.0))
+    };
+    match (cpu(0), cpu(1)) {
+        (Some(generator), Some(server)) => writeln!(
+            out,
+            "threads       poll busily: the generator on CPU {generator}, the server on CPU {server}"
+        )?,
+        _ => writeln!(
+            out,
+            "threads       share one CPU: its wake-ups are in what is measured"
+        )?,
+    }
+    writeln!(out, "floor         {}", three(floor))?;
+    writeln!(out, "late by 50 us {}", three(slip_50us))?;
+    writeln!(out, "late by 1 ms  {}", three(slip_1ms))?;
+    writeln!(
+        out,
+        "ceiling       {} with one thread and 50 connections",
+        units::rate(*ceiling)
+    )?;
+    for (role, gaps) in ["generator", "server"].iter().zip(gaps) {
+        writeln!(
+            out,
+            "taken away    {:.1} % of the {role}'s CPU, in {} pieces a second of more than {} us, the longest {}",
+            gaps.share * 100.0,
+            gaps.lengths.count(),
+            ERROR_MAX.as_micros(),
+            units::nanoseconds(gaps.lengths.value_at(100.0) as f64),
+        )?;
+    }
+    Ok(())
 }
