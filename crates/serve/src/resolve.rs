@@ -210,14 +210,21 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
     let mut known = Known::default();
     let mut had_first = Some(had_first);
     let mut left_out = 0;
+    let mut was_answered = false;
     loop {
-        let step = known.learn(directory.ask(&name.question).await);
+        let outcome = directory.ask(&name.question).await;
+        was_answered |= !matches!(outcome, Outcome::Failed(_));
+        let step = known.learn(outcome);
         // Servers that are there from the start have no slow one.
         let since = match had_first {
             Some(_) => Instant::default(),
             None => clock::now(),
         };
-        let left_out_before = std::mem::replace(&mut left_out, name.place(known.found(), since));
+        let left_out_before = left_out;
+        // Before there is an answer, what the configuration before has found stays.
+        if was_answered {
+            left_out = name.place(known.found(), since);
+        }
         if let Some(news) = step.news {
             name.tell(&news, known.found());
         }

@@ -85,8 +85,17 @@ impl NameServer {
 
     /// Resolves the names of a group by this name server.
     fn resolve(&self, servers: Vec<Server>) -> (Resolver, Arc<Roster>) {
+        self.resolve_behind(servers, None)
+    }
+
+    /// The same for a group that stood in a configuration before.
+    fn resolve_behind(
+        &self,
+        servers: Vec<Server>,
+        before: Option<&Roster>,
+    ) -> (Resolver, Arc<Roster>) {
         let upstream = Upstream::new("app".into(), servers);
-        let roster = Arc::new(Roster::new(&upstream, None));
+        let roster = Arc::new(Roster::new(&upstream, before));
         let mut server = NameServerConfig::udp((*self.address.ip()).into());
         server.connections[0].port = self.address.port();
         let setting = Setting::NameServer(server);
@@ -255,6 +264,25 @@ fn addresses_come_and_go_while_failures_keep_them() {
     until("a name that has gone", || hosts(&roster).is_empty());
     server.set(&[a("app.example.", 4, 0)]);
     until("a name that is there again", || hosts(&roster) == [4]);
+}
+
+#[test]
+fn what_was_found_before_stays_until_there_is_an_answer() {
+    let server = NameServer::start(&[a("app.example.", 1, 0)]);
+    let (first, before) = server.resolve(vec![host("app.example", 80)]);
+    assert_eq!(hosts(&before), [1]);
+    drop(first);
+    server.behave(Manner::Failing);
+    let servers = vec![host("app.example", 80)];
+    let (_second, roster) = server.resolve_behind(servers, Some(&before));
+    let asked = server.asked("app.example.");
+    until("more questions", || {
+        server.asked("app.example.") > asked + 1
+    });
+    assert_eq!((hosts(&before), hosts(&roster)), (vec![1], vec![1]));
+    server.set(&[a("app.example.", 2, 0)]);
+    server.behave(Manner::Truthful);
+    until("an answer", || hosts(&roster) == [2]);
 }
 
 #[test]
