@@ -17,7 +17,6 @@ const STATED: &[(&str, usize)] = &[
     ("crates/serve/src/proxy/rewrite.rs", 520),
     ("crates/serve/src/proxy/roster.rs", 537),
     ("crates/serve/src/proxy/trunk.rs", 491),
-    ("crates/serve/src/resolve.rs", 533),
     ("crates/serve/src/respond/file.rs", 539),
     ("crates/serve/src/respond/file/cache.rs", 572),
     ("crates/serve/src/respond/synthetic.rs", 498),

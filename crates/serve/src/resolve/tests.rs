@@ -1,13 +1,16 @@
 //! Names resolved by a name server on loopback whose zone changes.
 
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4, UdpSocket};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use hickory_resolver::config::NameServerConfig;
 use hickory_resolver::proto::op::{Message, OpCode, Query, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, CNAME, SRV};
-use hickory_resolver::proto::rr::{Name as DomainName, RecordType};
+use hickory_resolver::proto::rr::{Name as DomainName, RData, Record, RecordType};
 use onrush_config::plan::Server;
 
+use super::directory::{has_route, reachable};
 use super::*;
 use crate::proxy::roster::Seat;
 
