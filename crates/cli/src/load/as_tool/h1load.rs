@@ -151,7 +151,9 @@ impl Wanted {
         say("--timeout", self.timeout_ms.map(|ms| format!("{ms}ms")));
         say("-X", self.is_head.then(|| "HEAD".to_owned()));
         if self.rate.is_some() {
-            native.extend(["--connect-first=off", CATCH_UP].map(str::to_owned));
+            native.push("--connect-first=off".to_owned());
+            // All of a number that was asked for are made.
+            native.extend(self.count.is_none().then(|| CATCH_UP.to_owned()));
         }
         if self.skip_first {
             native.push("--skip-first".to_owned());
@@ -349,6 +351,10 @@ mod tests {
             (
                 "-d 5 -R 1000 -c10 https://::1:443/x --tls-reuse",
                 "-c 10 -t 1 -d 5s -R 1000 --connect-first=off --catch-up=10ms --insecure --tls-resume=on 'https://[::1]:443/x'",
+            ),
+            (
+                "-n 50 -R 1000 127.0.0.1:80",
+                "-c 1 -t 1 -n 50 -R 1000 --connect-first=off http://127.0.0.1:80/",
             ),
             (
                 "-n -1 -r -1 -R 0 -T 50 -w -1 -d 30s [::1]:80/",
