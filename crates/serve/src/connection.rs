@@ -1,6 +1,6 @@
 //! One client from accept to goodbye.
 
-use std::borrow::Cow;
+use std::mem;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,26 +10,20 @@ use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal, Version};
 use onrush_tls::Transport;
 
-use crate::access::{Denial, Halt, Outcome, Pending};
+use crate::access::{Outcome, Pending};
 use crate::asker::Asker;
+use crate::chosen::{Chosen, Rest, choose};
 use crate::client::Client;
 use crate::ending::Behind;
-use crate::exchange::{Exchange, TooLong};
+use crate::exchange::Exchange;
 use crate::limits::LINGER_BYTES;
 use crate::output::Output;
-use crate::path;
 use crate::proxy::forward::{self, Forward, Way};
-use crate::proxy::{mirror, rewrite};
+use crate::proxy::mirror;
 use crate::record::End;
-use crate::respond::file::{Files, Pieces};
-use crate::respond::fixed::Fixed;
-use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
-use crate::respond::synthetic::{self, Synthetic};
 use crate::respond::{Context, Writer};
 use crate::service::Service;
-use crate::site::Site;
-use crate::site::target::Answer;
 use crate::worker::Worker;
 
 /// A client's connection and what of it is half done.
@@ -68,10 +62,8 @@ enum Next {
     Receive,
     /// Room for more answers.
     Flush,
-    /// The rest of a file behind its head.
-    File(Box<Pieces>),
-    /// An answer that takes time or room.
-    Synthetic(Box<Synthetic>),
+    /// What is left of an answer of our own.
+    Rest(Rest),
     /// The answer of a server.
     Forward(Forward),
     /// Whether its password is right.
@@ -142,17 +134,15 @@ impl Connection {
                     }
                 }
                 Next::Flush => self.flush().await?,
-                // In a block, all three: what they need is most of what a busy connection needs, and an idle one should
+                // In a block, both kinds of answers: what they need is most of what a busy connection needs, and an idle one should
                 // not have to keep it. The block that was used last is in the CPU's cache, which the connection's own
                 // memory is not.
-                Next::File(pieces) => {
+                Next::Rest(rest) => {
                     let core = self.worker().core.clone();
-                    core.in_block(pieces.send(self)).await?;
-                    self.exchange.finish(End::Complete);
-                }
-                Next::Synthetic(answer) => {
-                    let core = self.worker().core.clone();
-                    core.in_block(answer.send(self)).await?;
+                    match rest {
+                        Rest::File(pieces) => core.in_block(pieces.send(self)).await?,
+                        Rest::Synthetic(answer) => core.in_block(answer.send(self)).await?,
+                    }
                     self.exchange.finish(End::Complete);
                 }
                 Next::Forward(forward) => {
@@ -226,32 +216,19 @@ impl Connection {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(Some(Next::Receive)),
             Parsed::Refused(refusal) => {
-                self.refuse_and_close(refusal)?;
-                return Ok(Some(Next::Close));
+                return self.refuse_and_close(refusal).map(|()| Some(Next::Close));
             }
         };
         // As soon as it is known, and before anybody acts on the head.
         if head.framing == Framing::Chunked {
             let arrived = &input.bytes()[head.bytes..];
             if let Err(refusal) = BodyReader::new(head.framing).skip(arrived, &worker.limits) {
-                self.refuse_and_close(refusal)?;
-                return Ok(Some(Next::Close));
+                return self.refuse_and_close(refusal).map(|()| Some(Next::Close));
             }
             exchange.keep_connection_fields(head.headers, worker);
         }
         let site = exchange.start(service);
-        let has_body = head.framing != Framing::None;
-        // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
-        // where the next request would begin.
-        let is_followed = !has_body && input.bytes().len() > head.bytes;
-        let keep_alive = head.keep_alive
-            && !(head.expect_continue && has_body)
-            && !worker.ends_with_this(is_followed, stream);
-        let context = Context {
-            method: head.method,
-            version: head.version,
-            keep_alive,
-        };
+        let context = context(&head, input.bytes().len(), worker, stream);
         let chosen = choose(&head, &site, worker, client, stream, exchange)?;
         let asker = Asker {
             worker,
@@ -266,56 +243,28 @@ impl Connection {
             edits: exchange.answer_edits(""),
             record: exchange.record(),
         };
-        let next = match chosen {
-            Chosen::Fixed(fixed) => {
-                fixed.form(&head).answer(context, &mut writer)?;
-                None
-            }
-            Chosen::Refuse(status, reason) => {
-                refuse(status, reason, &[], context, &mut writer)?;
-                None
-            }
+        let rest = match chosen {
+            Chosen::Own(own) => own.answer(&head, asker, context, &mut writer)?,
             Chosen::Verify(pending) => return Ok(Some(Next::Verify(pending))),
-            Chosen::Deny(denial) => {
-                denial.answer(context, &mut writer)?;
-                None
-            }
-            Chosen::Files(files, path) => files
-                .answer(&head, &path, context, &mut writer)?
-                .map(Next::File),
-            Chosen::Synthetic => {
-                synthetic::answer(&head, context, &mut writer)?.map(Next::Synthetic)
-            }
-            Chosen::Redirect(redirect) => {
-                redirect.answer(&head, asker, context, &mut writer)?;
-                None
-            }
             Chosen::Forward(group) => {
-                // The head stays in the input until a server has answered: the request may have to be sent again.
                 let way = Way {
                     group,
-                    is_first: *is_first,
+                    is_first: mem::replace(is_first, false),
                     key: site.groups[group].key(&head, asker),
                 };
-                if let Some(mirror) = asker.target().and_then(|target| target.mirror) {
-                    mirror::duplicate(mirror, &head, input.bytes(), asker);
-                }
-                let forward = Forward::new(asker, way, &head, input.bytes())?;
-                *is_first = false;
+                let forward = begin_forward(way, &head, input.bytes(), asker)?;
                 return Ok(Some(Next::Forward(forward)));
             }
         };
-        if next.is_none() {
+        if rest.is_none() {
             exchange.finish(End::Complete);
         }
-        if !keep_alive {
-            *closing = true;
-        }
+        *closing |= !context.keep_alive;
         *unread = BodyReader::new(head.framing);
         *unread_max = ALL_OF_IT;
         let bytes = head.bytes;
         self.request_is_consumed(bytes);
-        Ok(next)
+        Ok(rest.map(Next::Rest))
     }
 
     /// Throws away what has arrived of a body that nobody wanted; whether all of it has.
@@ -525,99 +474,38 @@ impl Connection {
     }
 }
 
-/// What a request gets.
-enum Chosen<'w, 'b> {
-    Fixed(&'w Fixed),
-    Files(&'w Files, Cow<'b, [u8]>),
-    Synthetic,
-    Redirect(&'w Redirect),
-    Forward(usize),
-    Refuse(u16, &'static str),
-    Deny(Denial<'w>),
-    Verify(Pending),
-}
-
-/// Finds the request's route, and what it gets there.
-///
-/// # Errors
-/// When the core is out of buffers.
-fn choose<'w, 'b>(
-    head: &RequestHead<'_, 'b>,
-    site: &'w Site,
-    worker: &'w Worker,
-    client: &Client,
+/// What the answer to `head` depends on, with which so many bytes have come.
+fn context(
+    head: &RequestHead<'_, '_>,
+    arrived: usize,
+    worker: &Worker,
     stream: &Transport,
-    exchange: &mut Exchange,
-) -> Result<Chosen<'w, 'b>, Error> {
-    if head.method == Method::Connect {
-        return Ok(Chosen::Refuse(501, "this is no tunnel"));
+) -> Context {
+    let has_body = head.framing != Framing::None;
+    // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
+    // where the next request would begin.
+    let is_followed = !has_body && arrived > head.bytes;
+    Context {
+        method: head.method,
+        version: head.version,
+        keep_alive: head.keep_alive
+            && !(head.expect_continue && has_body)
+            && !worker.ends_with_this(is_followed, stream),
     }
-    // RFC 9110 4.2.1, RFC 9112 3.3: it may mean a default host, but not where hosts are told apart.
-    if head.authority == Some("") && site.routes.know_hosts() {
-        return Ok(Chosen::Refuse(400, "an empty Host field"));
-    }
-    let path = match path::normalize(head.path) {
-        Ok(path) => path,
-        Err(bad) => return Ok(Chosen::Refuse(400, bad.reason())),
-    };
-    let asker = Asker {
-        worker,
-        client,
-        stream,
-        exchange,
-    };
-    let whence = || asker.whence(head.headers);
-    let Some(index) = site.routes.choose(head, &path, whence) else {
-        return Ok(Chosen::Refuse(404, "no route matches"));
-    };
-    let route = site.routes.route(index);
-    exchange.begin(index);
-    let target = &route.target;
-    if let Answer::Forward(split) = &target.answer {
-        exchange.forward_to(split.choose(|| worker.chance.bits()));
-    }
-    if target.keeps && exchange.keep(head, worker, client, stream) == Err(TooLong) {
-        return Ok(Chosen::Refuse(
-            431,
-            "its answer would have too large a head",
-        ));
-    }
-    if let Some(access) = &target.access {
-        match access.let_in(head, worker, client, stream, exchange) {
-            Ok(()) => {}
-            Err(Halt::Deny(denial)) => return Ok(Chosen::Deny(denial)),
-            Err(Halt::Verify(pending)) => return Ok(Chosen::Verify(pending)),
-        }
-    }
-    Ok(match &target.answer {
-        Answer::Fixed(fixed) => Chosen::Fixed(fixed),
-        Answer::Synthetic => Chosen::Synthetic,
-        Answer::Redirect(redirect) => Chosen::Redirect(redirect),
-        Answer::Forward(_) => {
-            let asker = Asker {
-                worker,
-                client,
-                stream,
-                exchange,
-            };
-            match rewrite::objection(head, &target.rules, asker)? {
-                None => Chosen::Forward(exchange.group()),
-                Some(refusal) => Chosen::Refuse(refusal.status, refusal.reason),
-            }
-        }
-        Answer::Files(files) => Chosen::Files(files, without_prefix(path, route.prefix())),
-    })
 }
 
-/// What is left of a path that begins with `prefix`.
-fn without_prefix<'b>(path: Cow<'b, [u8]>, prefix: &str) -> Cow<'b, [u8]> {
-    match path {
-        Cow::Borrowed(path) => Cow::Borrowed(&path[prefix.len()..]),
-        Cow::Owned(mut path) => {
-            path.drain(..prefix.len());
-            Cow::Owned(path)
-        }
+/// Sends the request to its group, and a copy to another, where its route wants one. The head stays in `input` until a
+/// server has answered: the request may have to be sent again.
+fn begin_forward(
+    way: Way,
+    head: &RequestHead<'_, '_>,
+    input: &[u8],
+    asker: Asker<'_>,
+) -> Result<Forward, Error> {
+    if let Some(mirror) = asker.target().and_then(|target| target.mirror) {
+        mirror::duplicate(mirror, head, input, asker);
     }
+    Forward::new(asker, way, head, input)
 }
 
 #[cfg(test)]
@@ -627,6 +515,7 @@ mod tests {
     use crate::crowd::Crowd;
     use crate::descriptors::Shares;
     use crate::harness::resources;
+    use crate::site::Site;
     use onrush_config::plan::{OneLiner, Plan};
     use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
     use onrush_http::forwarded::Scheme;

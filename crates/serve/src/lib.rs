@@ -18,6 +18,7 @@ mod listen;
 mod tls;
 
 mod asker;
+mod chosen;
 mod client;
 mod connection;
 mod ending;

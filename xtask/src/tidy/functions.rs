@@ -16,9 +16,6 @@ const LINES_MAX: usize = 70;
 const LONG: &[(&str, &str)] = &[
     ("crates/load/src/live.rs", "draw_times"),
     ("crates/load/src/report.rs", "new"),
-    ("crates/serve/src/connection.rs", "answer_one"),
-    ("crates/serve/src/proxy/download.rs", "begin"),
-    ("crates/serve/src/proxy/forward.rs", "try_on"),
 ];
 
 /// How many boolean parameters the functions of a crate have; a crate that is not named has none.

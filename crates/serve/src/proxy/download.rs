@@ -1,7 +1,8 @@
 //! The answer's way: from the server to the client.
 
 use onrush_engine::{Error, Input};
-use onrush_http::{Framing, HeaderSlots, Parsed, Version, response};
+use onrush_http::response::{self, ResponseHead};
+use onrush_http::{Framing, HeaderSlots, Parsed, Version};
 use onrush_tls::Transport;
 
 use super::failure::Failure;
@@ -10,6 +11,7 @@ use super::group::Group;
 use super::progress::Progress;
 use super::relay::{Relay, Trailers};
 use super::rewrite::{self, Afterwards, GROWTH_MAX, Onward, TooLarge};
+use crate::edits::Applied;
 use crate::exchange::Exchange;
 use crate::hangup::unless_hung_up;
 use crate::hop::ConnectionFields;
@@ -160,13 +162,8 @@ impl<'a> Download<'a> {
             return Ok(Begun::Nothing);
         }
         let mut slots = HeaderSlots::new();
-        let bytes = self.server_input.bytes();
-        let head = match response::parse(
-            bytes,
-            &mut slots,
-            self.forward.method(),
-            &self.worker.limits,
-        ) {
+        let (bytes, method) = (self.server_input.bytes(), self.forward.method());
+        let head = match response::parse(bytes, &mut slots, method, &self.worker.limits) {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(Begun::Nothing),
             Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
@@ -178,19 +175,8 @@ impl<'a> Download<'a> {
         let version = self.forward.version();
         let consumed = head.bytes;
         if head.status < 200 && !is_tunnel {
-            // HTTP/1.0 clients know no interim answers (RFC 9110 15.2).
-            if version == Version::Http11 {
-                let edits = self.exchange.answer_edits("");
-                let buffer = self
-                    .output
-                    .room(self.client, consumed + GROWTH_MAX)
-                    .map_err(Failure::Client)?;
-                rewrite::interim(&head, edits.as_ref(), buffer);
-                self.progress.client_is_told.set(true);
-                if head.status == 100 {
-                    self.progress.body_will_come.set(true);
-                }
-            }
+            let (exchange, client, version) = (self.exchange, self.client, self.forward.version());
+            pass_interim(&head, version, exchange, self.output, client, self.progress)?;
             self.server_input.consume(consumed);
             return Ok(Begun::Interim);
         }
@@ -203,17 +189,7 @@ impl<'a> Download<'a> {
         }
         let is_sent = self.progress.request_is_sent.get();
         let (mut relay, change) = self.relay(&head);
-        let client_lives = self.forward.keep_alive()
-            && !self
-                .worker
-                .ends_with_this(self.forward.is_followed(), self.client)
-            && (is_sent || self.progress.rest_is_short())
-            && !relay.ends_by_closing(head.framing);
-        let afterwards = match client_lives {
-            _ if is_tunnel => Afterwards::Tunnel,
-            true => Afterwards::NextRequest,
-            false => Afterwards::End,
-        };
+        let afterwards = self.afterwards(&head, &relay);
         let done = Done {
             server_lives: head.keep_alive && head.framing != Framing::UntilClose && is_sent,
             afterwards,
@@ -235,16 +211,8 @@ impl<'a> Download<'a> {
         if edits.is_some() {
             relay.set_trailers(Trailers::Edited);
         }
-        let edits = edits.as_ref();
-        let room = rewrite::response_room(consumed, edits);
-        let buffer = self
-            .output
-            .room(self.client, room)
-            .map_err(Failure::Client)?;
-        let names_fields =
-            rewrite::response(&head, onward, self.worker, edits, buffer).map_err(|TooLarge| {
-                Failure::BadAnswer("its head leaves no room for what is added".into())
-            })?;
+        let (worker, client) = (self.worker, self.client);
+        let names_fields = write_head(&head, onward, worker, edits.as_ref(), self.output, client)?;
         if names_fields && head.framing == Framing::Chunked {
             relay.set_connection_fields(ConnectionFields::of(head.headers));
         }
@@ -256,6 +224,20 @@ impl<'a> Download<'a> {
             .set(relay.ends_by_closing(head.framing));
         self.server_input.consume(consumed);
         Ok(Begun::Answer(relay, done))
+    }
+
+    /// How the client's connection goes on behind the answer with this head.
+    fn afterwards(&self, head: &ResponseHead<'_, '_>, relay: &Relay) -> Afterwards {
+        let forward = self.forward;
+        let client_lives = forward.keep_alive()
+            && !(self.worker).ends_with_this(forward.is_followed(), self.client)
+            && (self.progress.request_is_sent.get() || self.progress.rest_is_short())
+            && !relay.ends_by_closing(head.framing);
+        match client_lives {
+            _ if head.status == 101 => Afterwards::Tunnel,
+            true => Afterwards::NextRequest,
+            false => Afterwards::End,
+        }
     }
 
     /// Sends what is written to the client. Its error is the client's.
@@ -270,4 +252,41 @@ impl<'a> Download<'a> {
         self.client.set_send_patience(wait);
         self.output.flush(self.client)
     }
+}
+
+/// Writes an interim answer for the client, if it knows any: HTTP/1.0 does not (RFC 9110 15.2).
+fn pass_interim(
+    head: &ResponseHead<'_, '_>,
+    version: Version,
+    exchange: &Exchange,
+    output: &mut Output,
+    client: &Transport,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    if version != Version::Http11 {
+        return Ok(());
+    }
+    let edits = exchange.answer_edits("");
+    let buffer = output.room(client, head.bytes + GROWTH_MAX);
+    rewrite::interim(head, edits.as_ref(), buffer.map_err(Failure::Client)?);
+    progress.client_is_told.set(true);
+    if head.status == 100 {
+        progress.body_will_come.set(true);
+    }
+    Ok(())
+}
+
+/// Writes the head of the answer for the client; whether it says which fields are for its connection only.
+fn write_head(
+    head: &ResponseHead<'_, '_>,
+    onward: Onward<'_>,
+    worker: &Worker,
+    edits: Option<&Applied<'_>>,
+    output: &mut Output,
+    client: &Transport,
+) -> Result<bool, Failure> {
+    let room = rewrite::response_room(head.bytes, edits);
+    let buffer = output.room(client, room).map_err(Failure::Client)?;
+    rewrite::response(head, onward, worker, edits, buffer)
+        .map_err(|TooLarge| Failure::BadAnswer("its head leaves no room for what is added".into()))
 }

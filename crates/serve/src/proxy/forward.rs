@@ -6,6 +6,8 @@
 //! ```
 //! Bodies stream in both directions at once and are never held whole; a buffer that arrives is the buffer that leaves.
 
+mod retry;
+
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -14,7 +16,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use onrush_config::plan::Reuse;
-use onrush_engine::{Core, Error, Input, Instant, Kind};
+use onrush_engine::{Core, Error, Input, Instant};
 use onrush_http::body::BodyReader;
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::Origin;
@@ -25,7 +27,7 @@ use onrush_tls::Transport;
 
 use super::download::{Done, Download};
 use super::failure::Failure;
-use super::group::{Errand, FOREVER, Group, Place, Reach, Server, Unplaced};
+use super::group::{Errand, FOREVER, Group, Place, Server, Unplaced};
 use super::portion;
 use super::progress::Progress;
 use super::rewrite::{self, Afterwards};
@@ -36,7 +38,7 @@ use crate::asker::Asker;
 use crate::compress::Wish;
 use crate::connection::Connection;
 use crate::hangup::unless_hung_up;
-use crate::limits::{SERVERS_TRIED_MAX, UNREAD_REST_MAX};
+use crate::limits::UNREAD_REST_MAX;
 use crate::record::Record;
 use crate::respond::Context;
 use crate::respond::refuse::refuse;
@@ -242,101 +244,9 @@ impl Forward {
         }
     }
 
-    /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.
-    ///
-    /// The server closed it just when we took it (RFC 9112 9.3.1), and a fresh one will do, unless the request might have
-    /// had an effect (RFC 9110 9.2.2). Once: a request that kills servers must not go through all the idle connections
-    /// there are.
-    fn survives(&self, failure: &Failure, progress: &Progress) -> bool {
-        failure.is_stale_connection()
-            && self.method.is_idempotent()
-            && !self.is_consumed
-            && !progress.server_has_spoken.get()
-    }
-
-    /// Whether the answer to it could be another server's than that of `last`: nobody has heard of this one's, and the
-    /// request is still at hand.
-    fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
-        group.plan.retries.count > 0
-            && !self.is_consumed
-            && !progress.client_is_told.get()
-            && self.tried().len() + 1 < SERVERS_TRIED_MAX
-            && group.has_other(self.tried(), last, reach)
-    }
-
-    /// Whether there was no connection because the request had no time left for one, which is not the server's fault.
-    fn has_hurried(&self, failure: &Failure, now: Instant) -> bool {
-        let is_late = |error: &Error| error.kind == Kind::TimedOut && now >= self.until;
-        matches!(failure, Failure::Connect(error) if is_late(error))
-    }
-
-    /// Counts another attempt, if it may have one.
-    fn spends_attempt(&self, group: &Group) -> bool {
-        let may = self.attempts.get() < group.plan.retries.count;
-        self.attempts.set(self.attempts.get() + u8::from(may));
-        may
-    }
-
-    /// Whether `failure` of the server `last` is worth another attempt.
-    ///
-    /// The budget keeps retries from multiplying the load of servers that have too much of it. So what was never sent
-    /// is free: it has cost no server anything. And so is what was lost with the connections to a server that is out:
-    /// those requests were in flight there, and there will be no more of them.
-    fn takes_again(
-        &self,
-        failure: &Failure,
-        group: &Group,
-        last: u32,
-        progress: &Progress,
-        now: Instant,
-    ) -> bool {
-        if let Failure::Status(_) = failure {
-            // It was asked for, and taken from the budget, when the status was seen.
-            return true;
-        }
-        if now >= self.until || !self.may_try_again(group, last, Reach::LastResort, progress) {
-            return false;
-        }
-        let on = &group.plan.retries.on;
-        match failure {
-            // Waiting for one server after the other would take too long.
-            Failure::Connect(error) if error.kind == Kind::TimedOut => {
-                on.connect && self.spends_attempt(group)
-            }
-            Failure::Connect(_) => on.connect,
-            _ if !self.method.is_idempotent() => false,
-            Failure::Unanswered(error) if error.kind == Kind::TimedOut => {
-                on.timeout && self.spends_attempt(group) && group.may_retry(now)
-            }
-            Failure::Unanswered(_) | Failure::ClosedUnanswered => {
-                on.reset
-                    && self.spends_attempt(group)
-                    && (group.is_out(last) || group.may_retry(now))
-            }
-            Failure::BadAnswer(_) => {
-                on.garbage && self.spends_attempt(group) && group.may_retry(now)
-            }
-            Failure::Status(_)
-            | Failure::Unplaced(_)
-            | Failure::Cut(_)
-            | Failure::BadRequest(_)
-            | Failure::Client(_) => false,
-        }
-    }
-
-    /// Whether an answer of the server `last` with `status` is dropped for another server's.
-    pub(crate) fn drops(
-        &self,
-        status: u16,
-        (group, last): (&Group, u32),
-        progress: &Progress,
-        now: Instant,
-    ) -> bool {
-        group.plan.retries.statuses.contains(&status)
-            && self.method.is_idempotent()
-            && self.may_try_again(group, last, Reach::InService, progress)
-            && self.spends_attempt(group)
-            && group.may_retry(now)
+    /// Whether another request may use the connection that this one is done with, and that its server keeps open.
+    fn leaves_reusable(&self, link: &Link, group: &Group) -> bool {
+        link.input.is_empty() && group.plan.reuse != Reuse::Never && !self.asks_for_tunnel
     }
 
     /// Whether the answer of `server` has to tell the client to come back to it.
@@ -467,13 +377,7 @@ async fn try_on(
     let to = (group, place.index());
     let mut sent_on = match forward.sent_on.take() {
         // It had to wait for its place, or another server has failed.
-        None if forward.may_reuse(group) => match server.pool.take() {
-            Some(transport) => {
-                let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
-                Some(SentOn::Pooled(transport, queued))
-            }
-            None => None,
-        },
+        None if forward.may_reuse(group) => send_on_pooled(server, client)?,
         sent_on => sent_on,
     };
     loop {
@@ -509,11 +413,7 @@ async fn try_on(
             Ok(done) if done.afterwards == Afterwards::Tunnel => return Ok(Some(link)),
             Ok(done) => {
                 client.closing |= done.afterwards == Afterwards::End;
-                if done.server_lives
-                    && link.input.is_empty()
-                    && group.plan.reuse != Reuse::Never
-                    && !forward.asks_for_tunnel
-                {
+                if done.server_lives && forward.leaves_reusable(&link, group) {
                     server.pool.put(link.transport, client.worker().core.now());
                 }
                 return Ok(None);
@@ -527,6 +427,15 @@ async fn try_on(
             }
         }
     }
+}
+
+/// Queues the request on an idle connection of its server, if there is one.
+fn send_on_pooled(server: &Server, client: &Connection) -> Result<Option<SentOn>, Failure> {
+    let Some(transport) = server.pool.take() else {
+        return Ok(None);
+    };
+    let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
+    Ok(Some(SentOn::Pooled(transport, queued)))
 }
 
 /// Waits for the answer on a shared connection and relays it.

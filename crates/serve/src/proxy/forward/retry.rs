@@ -1,0 +1,108 @@
+//! Whether a request that has failed is sent again, and where.
+
+use onrush_engine::{Error, Instant, Kind};
+
+use super::Forward;
+use crate::limits::SERVERS_TRIED_MAX;
+use crate::proxy::failure::Failure;
+use crate::proxy::group::{Group, Reach};
+use crate::proxy::progress::Progress;
+
+impl Forward {
+    /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.
+    ///
+    /// The server closed it just when we took it (RFC 9112 9.3.1), and a fresh one will do, unless the request might have
+    /// had an effect (RFC 9110 9.2.2). Once: a request that kills servers must not go through all the idle connections
+    /// there are.
+    pub(super) fn survives(&self, failure: &Failure, progress: &Progress) -> bool {
+        failure.is_stale_connection()
+            && self.method.is_idempotent()
+            && !self.is_consumed
+            && !progress.server_has_spoken.get()
+    }
+
+    /// Whether the answer to it could be another server's than that of `last`: nobody has heard of this one's, and the
+    /// request is still at hand.
+    fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
+        group.plan.retries.count > 0
+            && !self.is_consumed
+            && !progress.client_is_told.get()
+            && self.tried().len() + 1 < SERVERS_TRIED_MAX
+            && group.has_other(self.tried(), last, reach)
+    }
+
+    /// Whether there was no connection because the request had no time left for one, which is not the server's fault.
+    pub(super) fn has_hurried(&self, failure: &Failure, now: Instant) -> bool {
+        let is_late = |error: &Error| error.kind == Kind::TimedOut && now >= self.until;
+        matches!(failure, Failure::Connect(error) if is_late(error))
+    }
+
+    /// Counts another attempt, if it may have one.
+    fn spends_attempt(&self, group: &Group) -> bool {
+        let may = self.attempts.get() < group.plan.retries.count;
+        self.attempts.set(self.attempts.get() + u8::from(may));
+        may
+    }
+
+    /// Whether `failure` of the server `last` is worth another attempt.
+    ///
+    /// The budget keeps retries from multiplying the load of servers that have too much of it. So what was never sent
+    /// is free: it has cost no server anything. And so is what was lost with the connections to a server that is out:
+    /// those requests were in flight there, and there will be no more of them.
+    pub(super) fn takes_again(
+        &self,
+        failure: &Failure,
+        group: &Group,
+        last: u32,
+        progress: &Progress,
+        now: Instant,
+    ) -> bool {
+        if let Failure::Status(_) = failure {
+            // It was asked for, and taken from the budget, when the status was seen.
+            return true;
+        }
+        if now >= self.until || !self.may_try_again(group, last, Reach::LastResort, progress) {
+            return false;
+        }
+        let on = &group.plan.retries.on;
+        match failure {
+            // Waiting for one server after the other would take too long.
+            Failure::Connect(error) if error.kind == Kind::TimedOut => {
+                on.connect && self.spends_attempt(group)
+            }
+            Failure::Connect(_) => on.connect,
+            _ if !self.method.is_idempotent() => false,
+            Failure::Unanswered(error) if error.kind == Kind::TimedOut => {
+                on.timeout && self.spends_attempt(group) && group.may_retry(now)
+            }
+            Failure::Unanswered(_) | Failure::ClosedUnanswered => {
+                on.reset
+                    && self.spends_attempt(group)
+                    && (group.is_out(last) || group.may_retry(now))
+            }
+            Failure::BadAnswer(_) => {
+                on.garbage && self.spends_attempt(group) && group.may_retry(now)
+            }
+            Failure::Status(_)
+            | Failure::Unplaced(_)
+            | Failure::Cut(_)
+            | Failure::BadRequest(_)
+            | Failure::Client(_) => false,
+        }
+    }
+
+    /// Whether an answer of the server `last` with `status` is dropped for another server's.
+    pub(crate) fn drops(
+        &self,
+        status: u16,
+        (group, last): (&Group, u32),
+        progress: &Progress,
+        now: Instant,
+    ) -> bool {
+        group.plan.retries.statuses.contains(&status)
+            && self.method.is_idempotent()
+            && self.may_try_again(group, last, Reach::InService, progress)
+            && self.spends_attempt(group)
+            && group.may_retry(now)
+    }
+}
