@@ -137,12 +137,14 @@ impl Connection {
                 // In a block, both kinds of answers: what they need is most of what a busy connection needs, and an idle one should
                 // not have to keep it. The block that was used last is in the CPU's cache, which the connection's own
                 // memory is not.
-                Next::Rest(rest) => {
+                Next::Rest(Rest::File(pieces)) => {
                     let core = self.worker().core.clone();
-                    match rest {
-                        Rest::File(pieces) => core.in_block(pieces.send(self)).await?,
-                        Rest::Synthetic(answer) => core.in_block(answer.send(self)).await?,
-                    }
+                    core.in_block(pieces.send(self)).await?;
+                    self.exchange.finish(End::Complete);
+                }
+                Next::Rest(Rest::Synthetic(answer)) => {
+                    let core = self.worker().core.clone();
+                    core.in_block(answer.send(self)).await?;
                     self.exchange.finish(End::Complete);
                 }
                 Next::Forward(forward) => {
