@@ -16,7 +16,7 @@ pub struct HeaderSlots<'b> {
     pub(crate) spare: Vec<Header<'b>>,
 }
 
-impl HeaderSlots<'_> {
+impl<'b> HeaderSlots<'b> {
     /// Empty room for [`HEADER_SLOTS`] fields.
     #[inline]
     pub const fn new() -> Self {
@@ -24,6 +24,13 @@ impl HeaderSlots<'_> {
             slots: [const { MaybeUninit::uninit() }; HEADER_SLOTS],
             spare: Vec::new(),
         }
+    }
+
+    /// Holds fields that are no lines of text: those of a head whose protocol has another form for them.
+    pub fn hold(&mut self, fields: impl IntoIterator<Item = Header<'b>>) -> &[Header<'b>] {
+        self.spare.clear();
+        self.spare.extend(fields);
+        &self.spare
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod login;
 mod users;
-mod verify;
+pub(crate) mod verify;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -25,15 +25,14 @@ use crate::admit::rate::{Rate, Rates};
 use crate::asker::Asker;
 use crate::client::Client;
 use crate::exchange::Exchange;
+use crate::reply::Reply;
 use crate::respond::refuse::refuse;
-use crate::respond::{Context, Writer};
 use crate::route::values;
 use crate::worker::Worker;
 use login::{Login, Step};
-use verify::Verifier;
+use verify::{Pending, Verifier};
 
 pub(crate) use users::Users;
-pub(crate) use verify::{Outcome, Pending};
 
 /// What the cores of a server know together of who comes. What no route needs is not there.
 #[derive(Debug)]
@@ -277,28 +276,22 @@ impl Limit {
 }
 
 impl Denial<'_> {
-    pub(crate) fn answer(self, context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
+    pub(crate) fn answer(self, reply: &mut Reply<'_>) -> Result<(), Error> {
         match self {
-            Denial::Network => refuse(403, "not from your network", &[], context, writer),
+            Denial::Network => refuse(403, "not from your network", &[], reply),
             Denial::Limit { retry_after } => {
                 let mut digits = itoa::Buffer::new();
                 let seconds = digits.format(seconds_up(retry_after));
                 let fields = [("Retry-After", seconds)];
-                refuse(429, "too many requests", &fields, context, writer)
+                refuse(429, "too many requests", &fields, reply)
             }
             Denial::Login { challenge } => {
                 let fields = [("WWW-Authenticate", challenge)];
-                refuse(
-                    401,
-                    "a name and a password are needed",
-                    &fields,
-                    context,
-                    writer,
-                )
+                refuse(401, "a name and a password are needed", &fields, reply)
             }
             Denial::Busy => {
                 let fields = [("Retry-After", "1")];
-                refuse(503, "too many logins at a time", &fields, context, writer)
+                refuse(503, "too many logins at a time", &fields, reply)
             }
         }
     }

@@ -1,18 +1,17 @@
 //! Who asks: the client of a request, with what trusted proxies say of it, and the request's way.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::rc::Rc;
 
 use onrush_http::Header;
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::Origin;
-use onrush_tls::Transport;
+use onrush_tls::{Info, Transport};
 
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::route::Whence;
-use crate::site::Site;
-use crate::site::target::Target;
+use crate::settings::{Settings, Treatment};
+use crate::variables::About;
 use crate::worker::Worker;
 
 /// Who asks, and which way the request goes.
@@ -26,8 +25,8 @@ pub(crate) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    pub(crate) fn site(&self) -> &'a Rc<Site> {
-        self.exchange.site()
+    pub(crate) fn settings(&self) -> &'a Settings {
+        self.exchange.settings()
     }
 
     /// The address at the other end of the connection.
@@ -38,7 +37,7 @@ impl<'a> Asker<'a> {
     /// Whether what the peer says of others is believed.
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
-        self.client.is_trusted(&self.site().trust, self.stream)
+        self.client.is_trusted(&self.settings().trust, self.stream)
     }
 
     /// Where the request comes from: what its connection says, or what trusted proxies do.
@@ -93,28 +92,41 @@ impl<'a> Asker<'a> {
         if !self.is_trusted() {
             return None;
         }
-        Some(self.site().trust.client(self.peer()?, headers))
-    }
-
-    /// What the path begins with, as its route says.
-    pub(crate) fn prefix(&self) -> &'a str {
-        self.exchange.prefix()
+        Some(self.settings().trust.client(self.peer()?, headers))
     }
 
     /// How its route treats it.
-    pub(crate) fn target(&self) -> Option<&'a Target> {
-        self.exchange.target()
+    pub(crate) fn treatment(&self) -> Option<&'a Treatment> {
+        self.exchange.treatment()
+    }
+}
+
+impl About for Asker<'_> {
+    fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
+        Asker::address(self, headers)
     }
 
-    /// The group that it goes to.
-    pub(crate) fn group_name(&self) -> &'a str {
-        let groups = &self.site().groups;
-        groups
-            .get(self.exchange.group())
-            .map_or("", |group| &group.plan.name)
+    fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
+        Asker::port(self, headers)
     }
 
-    pub(crate) fn request_id(&self) -> &'a [u8] {
+    fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
+        Asker::scheme(self, headers)
+    }
+
+    fn prefix(&self) -> &str {
+        self.treatment().map_or("", |treatment| &treatment.prefix)
+    }
+
+    fn group_name(&self) -> &str {
+        self.exchange.group_name()
+    }
+
+    fn request_id(&self) -> &[u8] {
         self.exchange.request_id()
+    }
+
+    fn with_tls(&self, take: &mut dyn FnMut(&Info)) {
+        self.stream.with_info(take);
     }
 }

@@ -6,38 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::diagnostic::Span;
-use onrush_config::plan::{Action, BasicAuth, FilePath, Route};
+use onrush_config::plan::{Action, BasicAuth, Route};
 use onrush_engine::{Errno, Error, Kind, Root, cpu, descriptors};
 
 use crate::access::Users;
 use crate::cores::cores;
 use crate::descriptors::Shares;
-use crate::tls::Encryption;
-
-/// Something wrong with a file that a plan names, or worth a warning.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trouble {
-    /// Where the text of the configuration names it; nowhere when the command line does.
-    pub place: Option<Span>,
-    /// What it is, in a sentence that names the file.
-    pub message: String,
-}
-
-impl Trouble {
-    pub(crate) fn with(file: &FilePath, message: String) -> Self {
-        Self {
-            place: file.place().cloned(),
-            message,
-        }
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
+use crate::encryption::Encryption;
+use crate::trouble::{Trouble, Troubles};
 
 /// Why a plan cannot be used here: everything that is wrong with its files.
 #[derive(Debug)]
@@ -92,13 +68,6 @@ pub(crate) struct Found {
     pub(crate) users: Vec<Option<Arc<Users>>>,
     pub(crate) encryption: Encryption,
     troubles: Troubles,
-}
-
-/// What has been seen while the files of a plan were read.
-#[derive(Default)]
-pub(crate) struct Troubles {
-    pub(crate) warnings: Vec<Trouble>,
-    pub(crate) wrong: Vec<Trouble>,
 }
 
 /// See [`check`].

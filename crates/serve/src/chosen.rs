@@ -1,39 +1,48 @@
 //! What a request gets: its route, who is let in, and then an answer of our own or one of a server.
 
 use std::borrow::Cow;
+use std::mem;
+use std::rc::Rc;
 
 use onrush_engine::Error;
-use onrush_http::Method;
 use onrush_http::request::RequestHead;
+use onrush_http::{Framing, Method};
 use onrush_tls::Transport;
 
-use crate::access::{Denial, Halt, Pending};
+use crate::access::verify::Pending;
+use crate::access::{Denial, Halt};
 use crate::asker::Asker;
 use crate::client::Client;
-use crate::exchange::{Exchange, TooLong};
+use crate::downstream::Downstream;
+use crate::downstream::request_body::Arrived;
+use crate::exchange::Exchange;
+use crate::limits::ANSWER_LINES_BYTES_MAX;
 use crate::path;
-use crate::proxy::rewrite;
+use crate::proxy::forward::request::{Forward, Way};
+use crate::proxy::{Group, mirror, rewrite};
+use crate::reply::{self, Persistence, Reply};
 use crate::respond::file::{Files, Pieces};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
-use crate::respond::{Context, Writer};
+use crate::settings::Treatment;
 use crate::site::Site;
-use crate::site::target::Answer;
+use crate::site::target::{Answer, Target};
+use crate::variables::{Facts, SERVER_TO_COME};
 use crate::worker::Worker;
 
-pub(crate) enum Chosen<'w, 'b> {
+enum Chosen<'w, 'b> {
     /// An answer of our own.
     Own(Own<'w, 'b>),
-    /// That of a server of the group with this index.
-    Forward(usize),
+    /// That of a server of this group.
+    Forward(&'w Target, &'w Rc<Group>),
     /// Whether its password is right comes first.
     Verify(Pending),
 }
 
 /// Answers that are made here.
-pub(crate) enum Own<'w, 'b> {
+enum Own<'w, 'b> {
     Fixed(&'w Fixed),
     Files(&'w Files, Cow<'b, [u8]>),
     Synthetic,
@@ -50,30 +59,111 @@ pub(crate) enum Rest {
     Synthetic(Box<Synthetic>),
 }
 
+/// What came of answering a request.
+pub(crate) enum Answered {
+    /// All of its response is written.
+    Whole,
+    /// The rest of it takes time or room.
+    Begun(Rest),
+    /// It is on its way to a server.
+    Forwarded(Forward),
+    /// Whether its password is right has to be known first.
+    Pending(Pending),
+}
+
+/// Where a request comes from.
+pub(crate) struct From<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) client: &'a Client,
+    /// The client's connection.
+    pub(crate) stream: &'a Transport,
+    /// Whether no request of this client has been forwarded yet.
+    pub(crate) is_first: &'a mut bool,
+}
+
+/// Answers the request with this head, as far as that needs no waiting. A request that is forwarded leaves its head where
+/// it is until a server has answered: it may have to be sent again.
+///
+/// # Errors
+/// When the core is out of buffers.
+#[inline]
+pub(crate) fn answer(
+    head: &RequestHead<'_, '_>,
+    arrived: Arrived<'_>,
+    from: From<'_>,
+    site: &Site,
+    exchange: &mut Exchange,
+    to: reply::To<'_>,
+) -> Result<Answered, Error> {
+    let From {
+        worker,
+        client,
+        stream,
+        is_first,
+    } = from;
+    exchange.start(&site.settings);
+    let chosen = choose(head, site, worker, client, stream, exchange)?;
+    let asker = Asker {
+        worker,
+        client,
+        stream,
+        exchange,
+    };
+    match chosen {
+        Chosen::Own(own) => {
+            let mut reply = Reply::new(worker, exchange, head.method, to);
+            // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
+            // where the next request would begin.
+            reply.persist(
+                match head.expect_continue && head.framing != Framing::None {
+                    true => Persistence::Close,
+                    false => Persistence::AsAsked,
+                },
+            );
+            match own.answer(head, asker, &mut reply)? {
+                None => reply.end().map(|()| Answered::Whole),
+                Some(rest) => Ok(Answered::Begun(rest)),
+            }
+        }
+        Chosen::Verify(pending) => Ok(Answered::Pending(pending)),
+        Chosen::Forward(target, group) => {
+            let way = Way {
+                group: Rc::clone(group),
+                is_first: mem::replace(is_first, false),
+                key: group.key(head, asker),
+            };
+            if let Some(mirror) = target.mirror {
+                let group = &site.groups[mirror.upstream];
+                mirror::duplicate((mirror, group), head, arrived, asker);
+            }
+            Forward::new(asker, way, head, arrived).map(Answered::Forwarded)
+        }
+    }
+}
+
 impl Own<'_, '_> {
     /// Writes it, as far as that needs no waiting.
     ///
     /// # Errors
     /// When the core is out of buffers.
     #[inline]
-    pub(crate) fn answer(
+    fn answer(
         self,
         head: &RequestHead<'_, '_>,
         asker: Asker<'_>,
-        context: Context,
-        writer: &mut Writer<'_>,
+        reply: &mut Reply<'_>,
     ) -> Result<Option<Rest>, Error> {
         match self {
-            Own::Fixed(fixed) => fixed.form(head).answer(context, writer)?,
-            Own::Refuse(status, reason) => refuse(status, reason, &[], context, writer)?,
-            Own::Deny(denial) => denial.answer(context, writer)?,
-            Own::Redirect(redirect) => redirect.answer(head, asker, context, writer)?,
+            Own::Fixed(fixed) => fixed.form(head).answer(reply)?,
+            Own::Refuse(status, reason) => refuse(status, reason, &[], reply)?,
+            Own::Deny(denial) => denial.answer(reply)?,
+            Own::Redirect(redirect) => redirect.answer(head, asker, reply)?,
             Own::Files(files, path) => {
-                let pieces = files.answer(head, &path, context, writer)?;
+                let pieces = files.answer(head, &path, reply)?;
                 return Ok(pieces.map(Rest::File));
             }
             Own::Synthetic => {
-                let synthetic = synthetic::answer(head, context, writer)?;
+                let synthetic = synthetic::answer(head, reply)?;
                 return Ok(synthetic.map(Rest::Synthetic));
             }
         }
@@ -81,11 +171,24 @@ impl Own<'_, '_> {
     }
 }
 
+impl Rest {
+    /// Sends it.
+    ///
+    /// # Errors
+    /// Those of the client's connection, and of the file.
+    pub(crate) async fn send(&mut self, client: Downstream<'_>) -> Result<(), Error> {
+        match self {
+            Rest::File(pieces) => pieces.send(client).await,
+            Rest::Synthetic(synthetic) => synthetic.send(client).await,
+        }
+    }
+}
+
 /// Finds the request's route, and what it gets there.
 ///
 /// # Errors
 /// When the core is out of buffers.
-pub(crate) fn choose<'w, 'b>(
+fn choose<'w, 'b>(
     head: &RequestHead<'_, 'b>,
     site: &'w Site,
     worker: &'w Worker,
@@ -117,14 +220,13 @@ pub(crate) fn choose<'w, 'b>(
     let route = site.routes.route(index);
     exchange.begin(index);
     let target = &route.target;
+    let treatment = &site.settings.treatments[index];
     if let Answer::Forward(split) = &target.answer {
         exchange.forward_to(split.choose(|| worker.chance.bits()));
     }
-    if target.keeps && exchange.keep(head, worker, client, stream) == Err(TooLong) {
-        return Ok(Chosen::Own(Own::Refuse(
-            431,
-            "its answer would have too large a head",
-        )));
+    if treatment.keeps && !keep(treatment, head, (worker, client, stream), exchange) {
+        let reason = "its answer would have too large a head";
+        return Ok(Chosen::Own(Own::Refuse(431, reason)));
     }
     if let Some(access) = &target.access {
         match access.let_in(head, worker, client, stream, exchange) {
@@ -144,15 +246,49 @@ pub(crate) fn choose<'w, 'b>(
                 stream,
                 exchange,
             };
-            match rewrite::objection(head, &target.rules, asker)? {
-                None => Chosen::Forward(exchange.group()),
+            match rewrite::objection(head, &treatment.rules, asker)? {
+                None => Chosen::Forward(target, &site.groups[exchange.group()]),
                 Some(refusal) => Chosen::Own(Own::Refuse(refusal.status, refusal.reason)),
             }
         }
         Answer::Files(files) => {
-            Chosen::Own(Own::Files(files, without_prefix(path, route.prefix())))
+            Chosen::Own(Own::Files(files, without_prefix(path, &treatment.prefix)))
         }
     })
+}
+
+/// Keeps what is needed of the request until it is answered: a number that no other has, and the fields that its answer
+/// gets, as far as they depend on it. Whether they are short enough to be sent; if not, the answer gets none.
+fn keep(
+    treatment: &Treatment,
+    head: &RequestHead<'_, '_>,
+    (worker, client, stream): (&Worker, &Client, &Transport),
+    exchange: &mut Exchange,
+) -> bool {
+    exchange.number(worker);
+    let Some(edits) = &treatment.answer_edits else {
+        return true;
+    };
+    let mut lines = exchange.take_lines();
+    lines.clear();
+    let asker = Asker {
+        worker,
+        client,
+        stream,
+        exchange,
+    };
+    let facts = Facts {
+        about: &asker,
+        head,
+        server: SERVER_TO_COME,
+    };
+    edits.render(&facts, &mut lines);
+    let are_short = lines.len() <= ANSWER_LINES_BYTES_MAX;
+    if !are_short {
+        lines.clear();
+    }
+    exchange.keep_lines(lines);
+    are_short
 }
 
 /// What is left of a path that begins with `prefix`.

@@ -15,7 +15,7 @@ pub mod level;
 
 mod encoder;
 
-mod encoding;
+pub(crate) mod encoding;
 pub(crate) mod head;
 mod offer;
 mod pool;
@@ -23,8 +23,8 @@ mod pool;
 #[cfg(test)]
 pub(crate) mod decode;
 
+pub(crate) use encoder::encode_whole;
 pub use encoder::{Encoder, Pushed, Then};
 
-pub(crate) use encoding::{Encoding, encode_whole};
 pub(crate) use offer::{Change, Offer, Wish, choose, coding, must_stay};
 pub(crate) use pool::Pool;

@@ -1,39 +1,29 @@
 //! One request on its way: the route it takes, what is still needed of it when its head is gone, and its record.
 
-mod kept;
+pub(crate) mod kept;
 
 use std::mem;
 use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::Header;
-use onrush_http::request::RequestHead;
-use onrush_tls::Transport;
 
-use crate::access::Outcome;
+use crate::access::verify::Outcome;
 use crate::admit::concurrency::Ticket;
-use crate::asker::Asker;
-use crate::client::Client;
 use crate::compress::Offer;
 use crate::edits::Applied;
 use crate::hop::ConnectionFields;
-use crate::limits::ANSWER_LINES_BYTES_MAX;
 use crate::record::{End, Kind, Record};
-use crate::service::Service;
-use crate::site::Site;
-use crate::site::target::Target;
-use crate::variables::{Facts, SERVER_TO_COME};
+use crate::settings::{Settings, Treatment};
 use crate::worker::Worker;
 use kept::{Kept, REQUEST_ID_BYTES};
-
-pub(crate) use kept::SpareKept;
 
 /// The request that a connection is busy with. Part of every connection's memory, so what few requests need is kept
 /// elsewhere.
 #[derive(Default)]
 pub(crate) struct Exchange {
-    /// The site that it began with, from then to its end.
-    site: Option<Rc<Site>>,
+    /// Those that it began with, from then to its end.
+    settings: Option<Rc<Settings>>,
     /// The index of its route; [`NONE`] without one.
     route: Index,
     /// The group that it is forwarded to.
@@ -54,27 +44,23 @@ impl Default for Index {
 
 const NONE: Index = Index(u32::MAX);
 
-/// Fields of an answer became longer than [`ANSWER_LINES_BYTES_MAX`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TooLong;
-
 impl Exchange {
-    /// A request begins, or goes on, on the site that is in force when it begins.
+    /// A request begins, or goes on with the settings that it began with.
     #[inline]
-    pub(crate) fn start(&mut self, service: &Service) -> Rc<Site> {
-        Rc::clone(self.site.get_or_insert_with(|| service.site()))
+    pub(crate) fn start(&mut self, settings: &Rc<Settings>) {
+        self.settings.get_or_insert_with(|| Rc::clone(settings));
     }
 
-    /// The site of the request in hand, if there is one.
+    /// The settings of the request in hand, if there is one.
     #[inline]
-    pub(crate) fn site_in_hand(&self) -> Option<&Rc<Site>> {
-        self.site.as_ref()
+    pub(crate) fn settings_in_hand(&self) -> Option<&Settings> {
+        self.settings.as_deref()
     }
 
-    /// The site of the request in hand.
+    /// The settings of the request in hand.
     #[inline]
-    pub(crate) fn site(&self) -> &Rc<Site> {
-        self.site.as_ref().expect("a request is in hand")
+    pub(crate) fn settings(&self) -> &Settings {
+        self.settings.as_ref().expect("a request is in hand")
     }
 
     /// A request takes the route with this index.
@@ -96,12 +82,10 @@ impl Exchange {
         self.group.0 as usize
     }
 
-    /// What its path begins with, as its route says.
-    pub(crate) fn prefix(&self) -> &str {
-        match self.route {
-            NONE => "",
-            Index(route) => self.site().routes.route(route as usize).prefix(),
-        }
+    /// The name of that group, if it goes to one.
+    pub(crate) fn group_name(&self) -> &str {
+        let groups = &self.settings().group_names;
+        groups.get(self.group()).map_or("", |name| name)
     }
 
     /// The number that no other has, where it is needed.
@@ -116,10 +100,10 @@ impl Exchange {
     /// The request has ended, if one is in hand: this is where its record is written, and nowhere else.
     #[inline]
     pub(crate) fn finish(&mut self, end: End) {
-        let Some(site) = self.site.take() else {
+        let Some(settings) = self.settings.take() else {
             return;
         };
-        let worker = &site.worker;
+        let worker = &settings.worker;
         self.route = NONE;
         let record = mem::take(&mut self.record);
         record.ends(end);
@@ -146,49 +130,25 @@ impl Exchange {
         });
     }
 
-    /// Keeps what will be needed of the request: a number that no other has, and the fields that its answer gets, as far
-    /// as they depend on it.
-    ///
-    /// # Errors
-    /// When the fields are too long to be sent; then the answer gets none.
-    pub(crate) fn keep(
-        &mut self,
-        head: &RequestHead<'_, '_>,
-        worker: &Worker,
-        client: &Client,
-        stream: &Transport,
-    ) -> Result<(), TooLong> {
+    /// Gives the request a number that no other has.
+    pub(crate) fn number(&mut self, worker: &Worker) {
         let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
-        let mut lines = mem::take(&mut kept.lines);
-        lines.clear();
         let (first, second) = kept.request_id.split_at_mut(REQUEST_ID_BYTES / 2);
         write_hexadecimal(worker.chance.bits(), first);
         write_hexadecimal(worker.chance.bits(), second);
-        if let Some(edits) = self
-            .target()
-            .and_then(|target| target.answer_edits.as_ref())
-        {
-            let asker = Asker {
-                worker,
-                client,
-                stream,
-                exchange: self,
-            };
-            let facts = Facts {
-                asker,
-                head,
-                server: SERVER_TO_COME,
-            };
-            edits.render(&facts, &mut lines);
-        }
-        let too_long = lines.len() > ANSWER_LINES_BYTES_MAX;
-        if too_long {
-            lines.clear();
-        }
+    }
+
+    /// The fields that its answer gets, as far as they depend on it: empty before [`Exchange::keep_lines`].
+    pub(crate) fn take_lines(&mut self) -> Vec<u8> {
+        let kept = self.kept.as_mut();
+        kept.map_or_else(Vec::new, |kept| mem::take(&mut kept.lines))
+    }
+
+    /// Keeps them.
+    pub(crate) fn keep_lines(&mut self, lines: Vec<u8>) {
         if let Some(kept) = &mut self.kept {
             kept.lines = lines;
         }
-        if too_long { Err(TooLong) } else { Ok(()) }
     }
 
     /// Keeps which of its trailers are for its connection only, if any can be.
@@ -220,9 +180,10 @@ impl Exchange {
     }
 
     /// How its route treats it.
-    pub(crate) fn target(&self) -> Option<&Target> {
-        let site = self.site.as_ref()?;
-        (self.route != NONE).then(|| &site.routes.route(self.route.0 as usize).target)
+    #[inline]
+    pub(crate) fn treatment(&self) -> Option<&Treatment> {
+        let settings = self.settings.as_ref()?;
+        (self.route != NONE).then(|| &settings.treatments[self.route.0 as usize])
     }
 
     /// Whether a trailer of this name passes to its server.
@@ -230,8 +191,8 @@ impl Exchange {
         let kept = self.kept.as_ref();
         !kept.is_some_and(|kept| kept.connection_fields.contain(trailer))
             && self
-                .target()
-                .is_none_or(|target| target.rules.pass_trailer(trailer))
+                .treatment()
+                .is_none_or(|treatment| treatment.rules.pass_trailer(trailer))
     }
 
     /// Whether a trailer of this name passes to the client, where the route's edits are applied.
@@ -244,13 +205,13 @@ impl Exchange {
     /// Whether and how its route encodes answers.
     #[inline]
     pub(crate) fn offer(&self) -> Option<&Offer> {
-        self.target()?.offer.as_deref()
+        self.treatment()?.offer.as_deref()
     }
 
     /// The edits of the answer that `server` gives; its name is empty for an answer of our own.
     #[inline]
     pub(crate) fn answer_edits<'a>(&'a self, server: &'a str) -> Option<Applied<'a>> {
-        let edits = self.target()?.answer_edits.as_ref()?;
+        let edits = self.treatment()?.answer_edits.as_ref()?;
         let lines = self.kept.as_ref().map_or(&[][..], |kept| &kept.lines);
         Some(edits.of_answer(lines, server))
     }

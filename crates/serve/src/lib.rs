@@ -6,14 +6,19 @@
 
 mod check;
 mod cores;
+mod generation;
 mod server;
 mod service;
+mod settings;
 mod site;
 mod start_error;
 mod worker;
 
+mod trouble;
+
 mod crowd;
 mod descriptors;
+mod encryption;
 mod listen;
 mod tls;
 
@@ -21,11 +26,15 @@ mod asker;
 mod chosen;
 mod client;
 mod connection;
+mod downstream;
 mod ending;
 mod exchange;
 mod hangup;
 mod output;
 mod path;
+mod portion;
+mod rendered;
+mod reply;
 mod route;
 
 mod access;
@@ -55,9 +64,10 @@ mod harness;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Checked, Trouble, Unusable, check};
+pub use check::{Checked, Unusable, check};
 pub use descriptors::Shares;
 pub use meter::Totals;
 pub use record::Class;
 pub use server::{Applied, ApplyError, Server};
 pub use start_error::StartError;
+pub use trouble::Trouble;

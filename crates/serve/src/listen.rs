@@ -4,46 +4,17 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_config::plan::{self, Networks};
 use onrush_engine::{Error, Input, Stream};
 use onrush_http::Parsed;
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::{self, ProxyHeader};
-use onrush_tls::{Acceptor, Transport};
+use onrush_tls::{Acceptor, HandshakeError, Transport};
 
 use crate::client::{Client, Origin};
 use crate::connection;
 use crate::service::Service;
-use crate::tls;
+use crate::site::place::Place;
 use crate::worker::Worker;
-
-/// One place to accept connections.
-pub(crate) struct Place {
-    acceptor: Option<Arc<Acceptor>>,
-    /// Who begins with the PROXY protocol.
-    introducers: Option<Networks>,
-}
-
-impl Place {
-    pub(crate) fn new(plan: &plan::Listen, acceptor: Option<&Arc<Acceptor>>) -> Rc<Self> {
-        Rc::new(Self {
-            acceptor: acceptor.map(Arc::clone),
-            introducers: plan.proxy_protocol.clone(),
-        })
-    }
-
-    /// Whether a connection must begin with the PROXY protocol. Whoever comes by a Unix socket has no address, and is
-    /// among everybody.
-    fn expects_introduction(&self, stream: &Stream) -> bool {
-        let Some(introducers) = &self.introducers else {
-            return false;
-        };
-        match stream.peer() {
-            Some(peer) => introducers.contain(peer.ip()),
-            None => introducers.cover(&Networks::everybody()),
-        }
-    }
-}
 
 /// Gives a connection, which came by the place of this index, a task of its own.
 pub(crate) fn greet(stream: Stream, place: usize, service: &Rc<Service>) {
@@ -68,13 +39,48 @@ pub(crate) fn greet(stream: Stream, place: usize, service: &Rc<Service>) {
         Some(acceptor) => {
             let client = Client::new(Scheme::Https, Origin::OfSocket);
             let acceptor = Arc::clone(acceptor);
-            core.spawn(tls::serve(
+            core.spawn(encrypted(
                 stream,
                 Input::default(),
                 acceptor,
                 client,
                 service,
             ));
+        }
+    }
+}
+
+/// Shakes hands with a client, of whom `received` has come already, and serves it.
+async fn encrypted(
+    stream: Stream,
+    mut received: Input,
+    acceptor: Arc<Acceptor>,
+    client: Client,
+    service: Rc<Service>,
+) {
+    let worker = &service.worker;
+    let patience = service.site().settings.timeouts.tls_handshake;
+    let deadline = worker.core.now() + patience;
+    if received.is_empty()
+        && let Ok(0) = worker.first_bytes(&stream, &mut received, patience).await
+        && worker.is_ending()
+    {
+        // It has not begun, and will not.
+        return;
+    }
+    let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
+    drop(acceptor);
+    match accepted {
+        Ok(transport) => connection::serve(transport, Input::default(), client, service).await,
+        Err(error) => {
+            worker.meter.handshake_failed();
+            // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
+            if !matches!(error, HandshakeError::Connection(_) | HandshakeError::Ended) {
+                worker.log.failure(
+                    &worker.core,
+                    format_args!("a client was not served: {error}"),
+                );
+            }
         }
     }
 }
@@ -98,7 +104,7 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
     let client = Client::new(scheme, origin);
     match &place.acceptor {
         None => connection::serve(Transport::plain(stream), rest, client, service).await,
-        Some(acceptor) => tls::serve(stream, rest, Arc::clone(acceptor), client, service).await,
+        Some(acceptor) => encrypted(stream, rest, Arc::clone(acceptor), client, service).await,
     }
 }
 
@@ -122,7 +128,7 @@ enum Unintroduced {
 /// Reads the header, which must come as fast as a TLS handshake.
 async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction, Unintroduced> {
     let worker = &service.worker;
-    let patience = service.site().timeouts.tls_handshake;
+    let patience = service.site().settings.timeouts.tls_handshake;
     let deadline = worker.core.now() + patience;
     let mut input = Input::default();
     loop {

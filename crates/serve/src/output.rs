@@ -1,22 +1,39 @@
 //! Answers on their way out: written one behind the other, sent together.
 
-use onrush_engine::{Buffer, Error, File, Part};
+use onrush_engine::{Buffer, Error, File, Input, Part};
 use onrush_tls::Transport;
 
 use crate::limits::OUTPUT_BUFFERS_MAX;
+
+/// Less than this is copied behind what is written already; more travels as the buffer it came in.
+const COPY_MAX: usize = 4096;
+
+/// How the body is framed that is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum BodyFraming {
+    /// As it is: its head says how long it is, or its bytes are framed already.
+    #[default]
+    Plain,
+    /// In chunks (RFC 9112 7.1).
+    Chunked,
+    /// As it is, up to the end of the connection.
+    UntilClose,
+}
 
 /// The answers of one connection that have not been sent yet. Holds a buffer only while there are any.
 #[derive(Default)]
 pub(crate) struct Output {
     buffer: Option<Buffer>,
     /// Parts handed to the stream since the last flush.
-    queued: usize,
+    queued: u32,
+    /// How the body of the last response is framed, whose head is written.
+    pub(crate) body: BodyFraming,
 }
 
 impl Output {
     /// Whether enough is waiting that it should be sent before more is answered.
     pub(crate) fn is_full(&self) -> bool {
-        self.queued >= OUTPUT_BUFFERS_MAX
+        self.queued as usize >= OUTPUT_BUFFERS_MAX
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -52,6 +69,27 @@ impl Output {
         self.queue(stream);
         stream.queue(part);
         self.queued += 1;
+    }
+
+    /// Appends the first `bytes` of `input`, without a copy when that is all of it and it is worth it.
+    pub(crate) fn take_from(
+        &mut self,
+        stream: &Transport,
+        input: &mut Input,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        if bytes > COPY_MAX
+            && bytes == input.bytes().len()
+            && let Some(buffer) = input.take()
+        {
+            self.part(stream, buffer);
+            return Ok(());
+        }
+        self.put(stream, &input.bytes()[..bytes])?;
+        if bytes > 0 {
+            input.consume(bytes);
+        }
+        Ok(())
     }
 
     /// Hands what is written to the stream.

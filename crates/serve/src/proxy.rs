@@ -2,15 +2,16 @@
 
 pub(crate) mod forward;
 
+mod attempt;
 mod download;
 mod encode;
 mod failure;
 mod host;
 pub(crate) mod mirror;
-mod portion;
 mod progress;
 mod relay;
 pub(crate) mod rewrite;
+pub(crate) mod rules;
 mod tunnel;
 mod upload;
 

@@ -24,16 +24,6 @@ pub(crate) struct Route<T> {
     pub(crate) target: T,
 }
 
-impl<T> Route<T> {
-    /// What its path begins with, when that is its condition; else nothing.
-    pub(crate) fn prefix(&self) -> &str {
-        match &self.when.path {
-            PathMatch::Prefix(prefix) => prefix,
-            PathMatch::Any | PathMatch::Exact(_) | PathMatch::Regex(_) => "",
-        }
-    }
-}
-
 /// All routes, prepared so that hundreds of them cost a request little more than a handful does.
 #[derive(Debug)]
 pub(crate) struct Routes<T> {

@@ -33,7 +33,7 @@ impl Service {
     pub(crate) fn take_over(&self, site: Rc<Site>) {
         let worker = &self.worker;
         worker.set_keeper(keeper(&site));
-        worker.drain.set(site.timeouts.drain);
+        worker.drain.set(site.settings.timeouts.drain);
         let before = self.site.replace(Rc::clone(&site));
         before.retire();
         site.look_after(worker);

@@ -1,37 +1,30 @@
 //! A site: one configuration prepared for one core. A request ends on the site that it began with.
 
-mod generation;
+pub(crate) mod place;
 mod resources;
 pub(crate) mod target;
 
 use std::pin::Pin;
 use std::rc::Rc;
 
-use onrush_config::plan::Timeouts;
 use onrush_engine::Error;
 
-use crate::client::Trust;
-use crate::listen::Place;
 use crate::proxy::Group;
 use crate::proxy::check::watch;
 use crate::proxy::kept::Keeper;
 use crate::respond::file::Files;
 use crate::route::{Route, Routes};
+use crate::settings::Settings;
 use crate::worker::Worker;
+use place::Place;
 use target::{Answer, Target};
 
-pub(crate) use generation::Generation;
 pub(crate) use resources::Resources;
 
-use generation::Lease;
-
 pub(crate) struct Site {
-    _lease: Lease,
-    pub(crate) worker: Rc<Worker>,
+    pub(crate) settings: Rc<Settings>,
     pub(crate) routes: Routes<Target>,
     pub(crate) groups: Vec<Rc<Group>>,
-    pub(crate) trust: Trust,
-    pub(crate) timeouts: Timeouts,
     /// One for each address that is listened on, in their order.
     pub(crate) places: Vec<Rc<Place>>,
 }
@@ -49,11 +42,13 @@ impl Site {
     ) -> Result<Rc<Self>, (String, Error)> {
         let core = &worker.core;
         let plan = &resources.plan;
+        let settings = Settings::new(worker, plan, resources.generation.lease());
         let mut routes = Vec::new();
-        for (index, route) in plan.routes.iter().enumerate() {
+        let treated = plan.routes.iter().zip(&settings.treatments);
+        for (index, (route, treatment)) in treated.enumerate() {
             routes.push(Route {
                 when: route.when.clone(),
-                target: Target::new(index, route, plan, &resources.ledger)?,
+                target: Target::new(index, route, treatment, &resources.ledger)?,
             });
         }
         let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
@@ -72,12 +67,9 @@ impl Site {
         let places = plan.listen.iter().zip(&resources.encryption.acceptors);
         let places = places.map(|(listen, acceptor)| Place::new(listen, acceptor.as_ref()));
         let site = Rc::new(Self {
-            _lease: resources.generation.lease(),
-            worker: Rc::clone(worker),
+            settings,
             routes: Routes::new(routes),
             groups: groups.collect(),
-            trust: Trust::new(&plan.forwarded),
-            timeouts: plan.timeouts,
             places: places.collect(),
         });
         site.keep_within_bounds(worker);

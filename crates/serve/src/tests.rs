@@ -19,6 +19,7 @@ mod hops;
 mod mirrors;
 mod oddities;
 mod pools;
+mod protocols;
 mod proxy_protocol;
 mod records;
 mod retries;

@@ -11,7 +11,7 @@ use onrush_http::date::{self, DATE_BYTES};
 
 use crate::compress;
 use crate::crowd::Crowd;
-use crate::exchange::SpareKept;
+use crate::exchange::kept::SpareKept;
 use crate::limits::{DATE_LAG, HELD_UP_SHARE};
 use crate::log::Log;
 use crate::meter::Meter;

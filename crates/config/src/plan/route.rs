@@ -148,6 +148,16 @@ pub enum PathMatch {
 }
 
 impl PathMatch {
+    /// What a path begins with that matches, when that is the condition; else nothing.
+    pub fn prefix(&self) -> &str {
+        match self {
+            PathMatch::Prefix(prefix) => prefix,
+            PathMatch::Any | PathMatch::Exact(_) | PathMatch::Regex(_) => "",
+        }
+    }
+}
+
+impl PathMatch {
     /// Whether `path`, a request's path without its query, fulfils the condition.
     pub fn matches(&self, path: &[u8]) -> bool {
         match self {

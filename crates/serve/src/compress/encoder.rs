@@ -8,6 +8,8 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use onrush_http::encoding::Coding;
 use zstd::stream::raw::{CParameter, InBuffer, Operation, OutBuffer};
 
+use super::level;
+
 /// The state between the bytes of one content. What it costs is in [`super::level`].
 pub struct Encoder {
     coding: Coding,
@@ -241,6 +243,23 @@ fn push_zstd(
         written: to.pos(),
         is_done,
     }
+}
+
+/// All of `content` encoded once for many answers; `None` when that makes it no shorter.
+pub(crate) fn encode_whole(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::new(coding, level::kept(coding));
+    let mut encoded = vec![0; content.len()];
+    let (mut rest, mut filled) = (content, 0);
+    while filled < encoded.len() {
+        let pushed = encoder.push(rest, Then::Finish, &mut encoded[filled..]);
+        rest = &rest[pushed.consumed..];
+        filled += pushed.written;
+        if pushed.is_done {
+            encoded.truncate(filled);
+            return (filled < content.len()).then_some(encoded);
+        }
+    }
+    None
 }
 
 #[cfg(test)]

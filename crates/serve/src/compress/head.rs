@@ -1,10 +1,10 @@
 //! What encoding changes in an answer's head.
 
 use onrush_http::encoding::{Coding, varies_by};
-use onrush_http::write::HeadWriter;
 use onrush_http::{Header, header_is};
 
 use super::offer::Change;
+use crate::reply::fields::Fields;
 
 /// Says that the answer depends on what codings the client takes (RFC 9110 12.5.5).
 pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
@@ -33,7 +33,7 @@ impl Change {
     pub(crate) fn write(
         self,
         headers: &[Header<'_>],
-        writer: &mut HeadWriter<'_>,
+        writer: &mut Fields<'_>,
         unwanted: impl Fn(&str) -> bool,
     ) {
         if self == Change::Nothing {
@@ -50,7 +50,7 @@ impl Change {
         }
         // Whatever becomes of other fields, caches have to know this.
         if unwanted("vary") || !varies_by(headers, "accept-encoding") {
-            writer.raw(VARY);
+            writer.lines(VARY);
         }
     }
 }
@@ -62,12 +62,12 @@ pub(crate) fn is_about_coding(line: &[u8]) -> bool {
 }
 
 /// `Content-Encoding`.
-pub(crate) fn write_coding(writer: &mut HeadWriter<'_>, coding: Coding) {
+pub(crate) fn write_coding(writer: &mut Fields<'_>, coding: Coding) {
     writer.header("Content-Encoding", coding.token().as_bytes());
 }
 
 /// `ETag`, weak: the content is the same, its bytes are not (RFC 9110 8.8.1).
-pub(crate) fn write_weak_etag(writer: &mut HeadWriter<'_>, etag: &[u8]) {
+pub(crate) fn write_weak_etag(writer: &mut Fields<'_>, etag: &[u8]) {
     let prefix: &[u8] = if etag.starts_with(b"W/") { b"" } else { b"W/" };
-    writer.raw(b"ETag: ").raw(prefix).raw(etag).raw(b"\r\n");
+    writer.header_of("ETag", &[prefix, etag]);
 }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::access::Outcome;
+use crate::access::verify::Outcome;
 use crate::admit::concurrency::Ticket;
 use crate::hop::ConnectionFields;
 use crate::limits::KEPT_SPARE_MAX;

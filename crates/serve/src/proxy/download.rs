@@ -2,45 +2,38 @@
 
 use onrush_engine::{Error, Input};
 use onrush_http::response::{self, ResponseHead};
-use onrush_http::{Framing, HeaderSlots, Parsed, Version};
+use onrush_http::{Framing, HeaderSlots, Parsed};
 use onrush_tls::Transport;
 
+use super::attempt::Attempt;
 use super::failure::Failure;
-use super::forward::Forward;
-use super::group::Group;
-use super::progress::Progress;
+use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
-use super::rewrite::{self, Afterwards, GROWTH_MAX, Onward, TooLarge};
-use crate::edits::Applied;
-use crate::exchange::Exchange;
-use crate::hangup::unless_hung_up;
+use super::rewrite::{self, Onward};
+use super::rules::GROWTH_MAX;
+use super::tunnel;
 use crate::hop::ConnectionFields;
 use crate::limits::INTERIM_ANSWERS_MAX;
-use crate::output::Output;
-use crate::worker::Worker;
+use crate::reply::{Interim, Persistence, Reply, TooLarge};
 
 /// Everything an answer passes on its way.
 pub(crate) struct Download<'a> {
-    pub(crate) forward: &'a Forward,
-    /// The group and which of its servers.
-    pub(crate) to: (&'a Group, u32),
-    pub(crate) exchange: &'a Exchange,
-    pub(crate) worker: &'a Worker,
+    pub(crate) attempt: Attempt<'a>,
     /// Where the answer comes from; none when all of it is in `server_input` already.
     pub(crate) server: Option<&'a Transport>,
     pub(crate) server_input: &'a mut Input,
-    pub(crate) client: &'a Transport,
-    pub(crate) output: &'a mut Output,
-    pub(crate) progress: &'a Progress,
+    pub(crate) reply: Reply<'a>,
 }
 
 /// What a complete answer leaves behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Done {
+pub(crate) enum Done {
     /// The connection to the server may serve another request.
-    pub(crate) server_lives: bool,
-    /// How the connection to the client goes on.
-    pub(crate) afterwards: Afterwards,
+    Reusable,
+    /// It may not.
+    Spent,
+    /// It has become a tunnel.
+    Tunnel,
 }
 
 /// What the bytes received so far begin with.
@@ -54,13 +47,16 @@ enum Begun {
 impl<'a> Download<'a> {
     /// Sends the whole request, which is queued, and relays the answer.
     pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
-        let wait = self.exchange.site().timeouts.upstream_first_byte;
-        let deadline = self.forward.deadline(&self.worker.core, wait);
+        let wait = self.attempt.timeouts().upstream_first_byte;
+        let deadline = self
+            .attempt
+            .forward
+            .deadline(&self.attempt.worker.core, wait);
         self.server().set_deadline(Some(deadline));
-        let flushed = unless_hung_up(self.client, self.server().flush());
+        let flushed = self.reply.unless_hung_up(self.server().flush());
         let flushed = flushed.await.map_err(Failure::Client)?;
         flushed.map_err(Failure::Unanswered)?;
-        self.progress.request_is_sent.set(true);
+        self.attempt.progress.request_is_sent();
         self.run().await
     }
 
@@ -74,9 +70,8 @@ impl<'a> Download<'a> {
         loop {
             relay.advance(
                 self.server_input,
-                self.output,
-                self.client,
-                &self.worker.limits,
+                &mut self.reply,
+                &self.attempt.worker.limits,
                 &keeps,
             )?;
             if relay.is_complete() {
@@ -85,14 +80,15 @@ impl<'a> Download<'a> {
             self.flush().await.map_err(Failure::Client)?;
             self.set_body_deadline();
             let received = self.receive().await?;
-            self.body_received(received, &mut relay)?;
+            body_received(received, &mut relay)?;
         }
+        relay.finish(&mut self.reply)?;
         Ok(done)
     }
 
     /// Says by its name whether a trailer passes.
     pub(super) fn trailer_filter(&self, relay: &mut Relay) -> impl Fn(&[u8]) -> bool + use<'a> {
-        let (trailers, exchange) = (relay.trailers(), self.exchange);
+        let (trailers, exchange) = (relay.trailers(), self.attempt.exchange);
         let of_connection = relay.take_connection_fields();
         move |name| {
             !of_connection.contain(name)
@@ -101,29 +97,19 @@ impl<'a> Download<'a> {
     }
 
     pub(super) fn set_body_deadline(&self) {
-        let wait = self.exchange.site().timeouts.upstream_body;
-        let deadline = self.forward.deadline(&self.worker.core, wait);
+        let wait = self.attempt.timeouts().upstream_body;
+        let deadline = self
+            .attempt
+            .forward
+            .deadline(&self.attempt.worker.core, wait);
         self.server().set_deadline(Some(deadline));
     }
 
     /// Waits for more of the answer, as long as there is somebody to get it.
     pub(super) async fn receive(&mut self) -> Result<Result<usize, Error>, Failure> {
         let received = self.server().recv(self.server_input);
-        let received = unless_hung_up(self.client, received).await;
+        let received = self.reply.unless_hung_up(received).await;
         received.map_err(Failure::Client)
-    }
-
-    pub(super) fn body_received(
-        &mut self,
-        received: Result<usize, Error>,
-        relay: &mut Relay,
-    ) -> Result<(), Failure> {
-        match received {
-            Ok(0) => relay.end(self.output, self.client),
-            Ok(_) => Ok(()),
-            Err(error) if error.is_reset() => Err(Failure::Cut("it reset the connection".into())),
-            Err(_) => Err(Failure::Cut("it fell silent".into())),
-        }
     }
 
     pub(super) fn server(&self) -> &'a Transport {
@@ -150,7 +136,7 @@ impl<'a> Download<'a> {
             match self.receive().await? {
                 Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
                 Ok(0) => return Err(Failure::BadAnswer("it ended within its head".into())),
-                Ok(_) => self.progress.server_has_spoken.set(true),
+                Ok(_) => self.attempt.progress.response_is(ResponseSide::Arriving),
                 Err(error) => return Err(Failure::Unanswered(error)),
             }
         }
@@ -162,131 +148,130 @@ impl<'a> Download<'a> {
             return Ok(Begun::Nothing);
         }
         let mut slots = HeaderSlots::new();
-        let (bytes, method) = (self.server_input.bytes(), self.forward.method());
-        let head = match response::parse(bytes, &mut slots, method, &self.worker.limits) {
+        let (bytes, method) = (self.server_input.bytes(), self.attempt.forward.method());
+        let head = match response::parse(bytes, &mut slots, method, &self.attempt.worker.limits) {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(Begun::Nothing),
             Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
         };
         let is_tunnel = head.status == 101;
+        let attempt = self.attempt;
         if is_tunnel {
-            self.forward.grants(&head)?;
+            attempt.forward.grants(&head)?;
         }
-        let version = self.forward.version();
         let consumed = head.bytes;
         if head.status < 200 && !is_tunnel {
-            let (exchange, client, version) = (self.exchange, self.client, self.forward.version());
-            pass_interim(&head, version, exchange, self.output, client, self.progress)?;
+            attempt.pass_interim(&head, &mut self.reply)?;
             self.server_input.consume(consumed);
             return Ok(Begun::Interim);
         }
-        let (group, server) = self.to;
-        self.forward
-            .is_answered_now(server, group, self.worker, head.status);
-        let now = self.worker.core.now();
-        if self.forward.drops(head.status, self.to, self.progress, now) {
+        attempt.is_answered_now(head.status);
+        if attempt.drops(head.status) {
             return Err(Failure::Status(head.status));
         }
-        let is_sent = self.progress.request_is_sent.get();
-        let (mut relay, change) = self.relay(&head);
-        let afterwards = self.afterwards(&head, &relay);
-        let done = Done {
-            server_lives: head.keep_alive && head.framing != Framing::UntilClose && is_sent,
-            afterwards,
+        let (relay, server_lives) = attempt.pass_head(&head, &mut self.reply)?;
+        let done = match is_tunnel {
+            true => Done::Tunnel,
+            false if server_lives => Done::Reusable,
+            false => Done::Spent,
         };
-        let onward = Onward {
-            version,
-            afterwards,
-            chunked: relay.is_chunked_for_client(head.framing),
-            cookie: self.forward.needs_cookie(server, group).then_some((
-                group,
-                server,
-                self.forward.scheme,
-            )),
-            change,
-        };
-        let name = &group.server(server).name;
-        let edits = self.exchange.answer_edits(name);
-        let edits = edits.filter(|edits| edits.are_for(head.status));
-        if edits.is_some() {
-            relay.set_trailers(Trailers::Edited);
-        }
-        let (worker, client) = (self.worker, self.client);
-        let names_fields = write_head(&head, onward, worker, edits.as_ref(), self.output, client)?;
-        if names_fields && head.framing == Framing::Chunked {
-            relay.set_connection_fields(ConnectionFields::of(head.headers));
-        }
-        self.exchange.record().answer(head.status);
-        self.progress.client_is_told.set(true);
-        self.progress.answer_has_begun.set(true);
-        self.progress
-            .ends_by_closing
-            .set(relay.ends_by_closing(head.framing));
         self.server_input.consume(consumed);
         Ok(Begun::Answer(relay, done))
     }
 
-    /// How the client's connection goes on behind the answer with this head.
-    fn afterwards(&self, head: &ResponseHead<'_, '_>, relay: &Relay) -> Afterwards {
-        let forward = self.forward;
-        let client_lives = forward.keep_alive()
-            && !(self.worker).ends_with_this(forward.is_followed(), self.client)
-            && (self.progress.request_is_sent.get() || self.progress.rest_is_short())
-            && !relay.ends_by_closing(head.framing);
-        match client_lives {
-            _ if head.status == 101 => Afterwards::Tunnel,
-            true => Afterwards::NextRequest,
-            false => Afterwards::End,
-        }
-    }
-
     /// Sends what is written to the client. Its error is the client's.
     pub(super) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
-        let timeouts = &self.exchange.site().timeouts;
-        let wait = if self.progress.request_is_sent.get() {
+        let timeouts = self.attempt.timeouts();
+        let wait = if self.attempt.progress.is_request_sent() {
             timeouts.client_send
         } else {
             // The upload may be waiting for the client at the same time; a connection has one deadline.
             timeouts.client_send.max(timeouts.client_body)
         };
-        self.client.set_send_patience(wait);
-        self.output.flush(self.client)
+        self.reply.flush(wait)
     }
 }
 
-/// Writes an interim answer for the client, if it knows any: HTTP/1.0 does not (RFC 9110 15.2).
-fn pass_interim(
-    head: &ResponseHead<'_, '_>,
-    version: Version,
-    exchange: &Exchange,
-    output: &mut Output,
-    client: &Transport,
-    progress: &Progress,
+/// What was received of a body.
+pub(super) fn body_received(
+    received: Result<usize, Error>,
+    relay: &mut Relay,
 ) -> Result<(), Failure> {
-    if version != Version::Http11 {
-        return Ok(());
+    match received {
+        Ok(0) => relay.end(),
+        Ok(_) => Ok(()),
+        Err(error) if error.is_reset() => Err(Failure::Cut("it reset the connection".into())),
+        Err(_) => Err(Failure::Cut("it fell silent".into())),
     }
-    let edits = exchange.answer_edits("");
-    let buffer = output.room(client, head.bytes + GROWTH_MAX);
-    rewrite::interim(head, edits.as_ref(), buffer.map_err(Failure::Client)?);
-    progress.client_is_told.set(true);
-    if head.status == 100 {
-        progress.body_will_come.set(true);
-    }
-    Ok(())
 }
 
-/// Writes the head of the answer for the client; whether it says which fields are for its connection only.
-fn write_head(
-    head: &ResponseHead<'_, '_>,
-    onward: Onward<'_>,
-    worker: &Worker,
-    edits: Option<&Applied<'_>>,
-    output: &mut Output,
-    client: &Transport,
-) -> Result<bool, Failure> {
-    let room = rewrite::response_room(head.bytes, edits);
-    let buffer = output.room(client, room).map_err(Failure::Client)?;
-    rewrite::response(head, onward, worker, edits, buffer)
-        .map_err(|TooLarge| Failure::BadAnswer("its head leaves no room for what is added".into()))
+impl Attempt<'_> {
+    /// Writes an interim answer for the client, if it knows any.
+    fn pass_interim(
+        &self,
+        head: &ResponseHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Failure> {
+        let edits = self.exchange.answer_edits("");
+        let written = reply.interim(head, head.bytes + GROWTH_MAX, |fields| {
+            rewrite::interim(head, edits.as_ref(), fields);
+        });
+        if written.map_err(Failure::Client)? == Interim::Written {
+            self.progress.response_is(ResponseSide::Interim);
+            if head.status == 100 {
+                self.progress.body_comes();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the head of the final answer for the client: how its body goes on, and whether the connection to the server
+    /// does.
+    fn pass_head(
+        &self,
+        head: &ResponseHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(Relay, bool), Failure> {
+        let is_sent = self.progress.is_request_sent();
+        reply.persist(match head.status {
+            101 => Persistence::Upgrade(tunnel::PROTOCOL),
+            _ if self.progress.rest_is_short() => Persistence::AsAsked,
+            _ => Persistence::Close,
+        });
+        let (encoding, change) = self.encoding(head);
+        let onward = Onward {
+            cookie: self.cookie(),
+            change,
+            is_open: encoding.is_some()
+                || matches!(head.framing, Framing::Chunked | Framing::UntilClose),
+        };
+        let edits = self
+            .exchange
+            .answer_edits(&self.group.server(self.server).name);
+        let edits = edits.filter(|edits| edits.are_for(head.status));
+        let room = rewrite::response_room(head.bytes, edits.as_ref());
+        let mut names_fields = false;
+        reply
+            .forwarded_head(head, edits, room, |fields| {
+                names_fields =
+                    rewrite::response(head, &onward, self.worker, edits.as_ref(), fields);
+            })
+            .map_err(Failure::Client)?
+            .map_err(|TooLarge| {
+                Failure::BadAnswer("its head leaves no room for what is added".into())
+            })?;
+        self.progress.response_is(ResponseSide::Begun);
+        let mut relay = match encoding {
+            Some(encoding) => Relay::encoding(head.framing, encoding),
+            None => Relay::new(head.framing, reply.passage(head.framing)),
+        };
+        if edits.is_some() {
+            relay.set_trailers(Trailers::Edited);
+        }
+        if names_fields && head.framing == Framing::Chunked {
+            relay.set_connection_fields(ConnectionFields::of(head.headers));
+        }
+        let server_lives = head.keep_alive && head.framing != Framing::UntilClose && is_sent;
+        Ok((relay, server_lives))
+    }
 }

@@ -7,33 +7,36 @@ use std::task::Poll;
 use onrush_http::Framing;
 use onrush_http::response::ResponseHead;
 
-use super::download::{Done, Download};
+use super::attempt::Attempt;
+use super::download::{Done, Download, body_received};
 use super::failure::Failure;
 use super::relay::Relay;
-use crate::compress::{Change, Encoding};
+use crate::compress::Change;
+use crate::compress::encoding::Encoding;
 use crate::limits::ENCODED_BYTES_PER_TURN;
 
-impl Download<'_> {
-    /// How the body behind `head` is relayed, and what that changes in the head.
-    pub(super) fn relay(&self, head: &ResponseHead<'_, '_>) -> (Relay, Change) {
-        let plain = || Relay::new(head.framing, self.forward.version());
+impl Attempt<'_> {
+    /// How the body behind `head` is encoded, and what that changes in the head.
+    pub(super) fn encoding(&self, head: &ResponseHead<'_, '_>) -> (Option<Encoding>, Change) {
         let Some(offer) = self.exchange.offer() else {
-            return (plain(), Change::Nothing);
+            return (None, Change::Nothing);
         };
         let change = self.forward.wish.change(offer, head, self.forward.method());
         let Change::Encode(coding) = change else {
-            return (plain(), change);
+            return (None, change);
         };
         // The answer to a HEAD has the head of what GET would get.
         if head.framing == Framing::None {
-            return (plain(), change);
+            return (None, change);
         }
         match Encoding::begin(&self.worker.encoders, coding) {
-            Some(encoding) => (Relay::encoding(head.framing, encoding), change),
-            None => (plain(), Change::Vary),
+            Some(encoding) => (Some(encoding), change),
+            None => (None, Change::Vary),
         }
     }
+}
 
+impl Download<'_> {
     /// Relays a body through its encoder. What that keeps back leaves whenever the server pauses: somebody may be
     /// waiting for just these bytes.
     pub(super) async fn run_encoding(
@@ -47,19 +50,19 @@ impl Download<'_> {
             in_a_turn += self.server_input.bytes().len();
             relay.advance(
                 self.server_input,
-                self.output,
-                self.client,
-                &self.worker.limits,
+                &mut self.reply,
+                &self.attempt.worker.limits,
                 &keeps,
             )?;
             if relay.is_complete() {
+                relay.finish(&mut self.reply)?;
                 return Ok(done);
             }
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
                 in_a_turn = 0;
                 // The client gets what there is, or is found to be gone, before more is spent on it.
                 self.flush().await.map_err(Failure::Client)?;
-                self.worker.core.pause().await;
+                self.attempt.worker.core.pause().await;
             }
             self.set_body_deadline();
             let arrived = {
@@ -69,13 +72,13 @@ impl Download<'_> {
             let received = match arrived {
                 Poll::Ready(received) => received,
                 Poll::Pending => {
-                    relay.catch_up(self.output, self.client)?;
+                    relay.catch_up(&mut self.reply)?;
                     self.flush().await.map_err(Failure::Client)?;
                     self.set_body_deadline();
                     self.receive().await?
                 }
             };
-            self.body_received(received, &mut relay)?;
+            body_received(received, &mut relay)?;
         }
     }
 }

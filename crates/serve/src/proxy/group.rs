@@ -16,7 +16,6 @@ use onrush_engine::{Address, Core, Errno, Error, Instant, Kind, Op, Stream};
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::{self, Origin};
 use onrush_http::request::RequestHead;
-use onrush_http::write::HeadWriter;
 use onrush_http::{cookie, header_is};
 use onrush_tls::{Connector, Transport};
 
@@ -173,26 +172,23 @@ impl Group {
         named.map_or(NOBODY, |index| index as u32)
     }
 
-    /// Writes the cookie that makes a client, which asks by `scheme`, come back to this server. What came over TLS is never
-    /// to travel without (RFC 6265 5.4).
-    pub(crate) fn write_cookie(&self, server: u32, scheme: Scheme, writer: &mut HeadWriter<'_>) {
-        let Some(sticky) = &self.plan.sticky else {
-            return;
+    /// The cookie that makes a client, which asks by `scheme`, come back to this server, in groups that want that. What came
+    /// over TLS is never to travel without (RFC 6265 5.4).
+    pub(crate) fn cookie(&self, server: u32, scheme: Scheme) -> Option<String> {
+        let sticky = self.plan.sticky.as_ref()?;
+        let age_max = match sticky.age_max {
+            Some(age_max) => format!("; Max-Age={}", age_max.as_secs()),
+            None => String::new(),
+        };
+        let secure = match scheme {
+            Scheme::Https => "; Secure",
+            Scheme::Http => "",
         };
         let identity = self.server(server).identity.get();
-        writer
-            .raw(b"Set-Cookie: ")
-            .raw(sticky.cookie.as_bytes())
-            .raw(b"=")
-            .display(format_args!("{identity:016x}"))
-            .raw(b"; Path=/; HttpOnly; SameSite=Lax");
-        if let Some(age_max) = sticky.age_max {
-            writer.raw(b"; Max-Age=").display(age_max.as_secs());
-        }
-        if scheme == Scheme::Https {
-            writer.raw(b"; Secure");
-        }
-        writer.raw(b"\r\n");
+        Some(format!(
+            "{}={identity:016x}; Path=/; HttpOnly; SameSite=Lax{age_max}{secure}",
+            sticky.cookie
+        ))
     }
 
     /// What the group chooses a server by.

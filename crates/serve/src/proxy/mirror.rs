@@ -5,7 +5,6 @@
 //! would have to wait for the slower of two servers. A copy never waits for a place, and what goes wrong with it is logged
 //! and nothing else.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use onrush_config::plan::{Mirror, Reuse};
@@ -19,8 +18,9 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
-use super::{portion, rewrite, tunnel};
+use super::{rewrite, tunnel};
 use crate::asker::Asker;
+use crate::downstream::request_body::Arrived;
 use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
 use crate::worker::Worker;
 
@@ -36,11 +36,11 @@ struct Duplicate {
     origin: Origin<'static>,
 }
 
-/// Sends a copy of the request whose `head` stands at the start of `input`, if chance says so and it can be done.
+/// Sends a copy of the request with this head to `group`, if chance says so and it can be done.
 pub(crate) fn duplicate(
-    mirror: Mirror,
+    (mirror, group): (Mirror, &Rc<Group>),
     head: &RequestHead<'_, '_>,
-    input: &[u8],
+    arrived: Arrived<'_>,
     asker: Asker<'_>,
 ) {
     let worker = asker.worker;
@@ -48,10 +48,10 @@ pub(crate) fn duplicate(
     if tunnel::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
         return;
     }
-    let Some(body) = whole_body(head, &input[head.bytes..], asker) else {
+    let keeps = |name: &[u8]| asker.exchange.request_keeps(name);
+    let Some(body) = arrived.whole(&worker.core, &worker.limits, &keeps) else {
         return;
     };
-    let group = &asker.site().groups[mirror.upstream];
     let name = &group.plan.name;
     if worker.mirrored.get() >= MIRRORED_MAX {
         let what = format_args!("{name} got no copy: {MIRRORED_MAX} are under way");
@@ -87,26 +87,6 @@ pub(crate) fn duplicate(
 /// Whether `share` of 10,000 requests are chosen, by 64 even bits.
 fn is_chosen(share: u16, chance: u64) -> bool {
     scaled(chance, 10_000) < u64::from(share)
-}
-
-/// The body as it goes on, if all of it is in `arrived`.
-fn whole_body<'b>(
-    head: &RequestHead<'_, '_>,
-    arrived: &'b [u8],
-    asker: Asker<'_>,
-) -> Option<Cow<'b, [u8]>> {
-    let worker = asker.worker;
-    let keeps = |name: &[u8]| asker.exchange.request_keeps(name);
-    let mut reader = BodyReader::new(head.framing);
-    let passing = reader.pass(arrived, &worker.limits, &keeps).ok()?;
-    if passing.surplus.is_empty() {
-        let is_whole = reader.is_complete();
-        return is_whole.then_some(Cow::Borrowed(&arrived[..passing.consumed]));
-    }
-    let mut buffer = worker.core.buffer().ok()?;
-    let mut reader = BodyReader::new(head.framing);
-    portion::put_whole(&mut reader, arrived, &mut buffer, &worker.limits, &keeps)?;
-    Some(Cow::Owned(buffer.to_vec()))
 }
 
 impl Drop for Duplicate {

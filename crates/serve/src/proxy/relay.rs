@@ -1,26 +1,23 @@
 //! The body of an answer on its way to the client, framed as the client understands it.
 
-use onrush_engine::{Error, Input};
+use onrush_engine::Input;
 use onrush_http::body::BodyReader;
-use onrush_http::write::{CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, chunk_head};
-use onrush_http::{Framing, Limits, Version};
-use onrush_tls::Transport;
+use onrush_http::{Framing, Limits};
 
 use super::failure::Failure;
-use super::portion::{self, Keeps};
-use crate::compress::{Encoding, Then};
+use crate::compress::Then;
+use crate::compress::encoding::Encoding;
 use crate::hop::ConnectionFields;
-use crate::output::Output;
+use crate::portion::{self, Keeps};
+use crate::reply::{Passage, Reply};
 
 /// What happens to the framing.
 enum Mode {
     /// It passes as it is, but for what is surplus in it.
     Verbatim,
-    /// The client knows no chunks (HTTP/1.0): payload only, ended by closing.
-    Dechunk,
-    /// The server ends by closing; the client's connection need not.
-    Enchunk,
-    /// The payload is encoded, and chunked anew.
+    /// The payload passes, in the client's own framing.
+    Payload,
+    /// The payload is encoded.
     Encode(Box<Encoding>),
 }
 
@@ -31,7 +28,10 @@ pub(crate) struct Relay {
     trailers: Trailers,
     /// What of the trailers is for the server's connection only.
     connection_fields: ConnectionFields,
+    /// All of it has arrived.
     ended: bool,
+    /// Its data has ended and trailers follow, if only the empty line behind them.
+    has_trailers: bool,
 }
 
 /// What becomes of trailers.
@@ -44,15 +44,26 @@ pub(crate) enum Trailers {
 }
 
 impl Relay {
-    /// For a body framed by the server as `framing`, to a client of `version`.
-    pub(crate) fn new(framing: Framing, version: Version) -> Self {
-        let mode = match (framing, version) {
-            (Framing::Chunked, Version::Http10) => Mode::Dechunk,
-            (Framing::UntilClose, Version::Http11) => Mode::Enchunk,
-            (Framing::Chunked, Version::Http11)
-            | (Framing::UntilClose, Version::Http10)
-            | (Framing::None | Framing::Length(_), _) => Mode::Verbatim,
-        };
+    /// For a body that a server has framed as `framing`.
+    pub(crate) fn new(framing: Framing, passage: Passage) -> Self {
+        Self::with(
+            framing,
+            match passage {
+                Passage::AsFramed => Mode::Verbatim,
+                Passage::Payload => Mode::Payload,
+            },
+        )
+    }
+
+    /// For one that the client gets through `encoding`.
+    pub(crate) fn encoding(framing: Framing, encoding: Encoding) -> Self {
+        Self {
+            ended: false,
+            ..Self::with(framing, Mode::Encode(Box::new(encoding)))
+        }
+    }
+
+    fn with(framing: Framing, mode: Mode) -> Self {
         let body = BodyReader::of_response(framing);
         Self {
             ended: body.is_complete(),
@@ -60,17 +71,7 @@ impl Relay {
             mode,
             trailers: Trailers::Pass,
             connection_fields: ConnectionFields::default(),
-        }
-    }
-
-    /// For a body that the client, of HTTP/1.1, gets through `encoding`.
-    pub(crate) fn encoding(framing: Framing, encoding: Encoding) -> Self {
-        Self {
-            body: BodyReader::of_response(framing),
-            mode: Mode::Encode(Box::new(encoding)),
-            trailers: Trailers::Pass,
-            connection_fields: ConnectionFields::default(),
-            ended: false,
+            has_trailers: false,
         }
     }
 
@@ -94,155 +95,124 @@ impl Relay {
         matches!(self.mode, Mode::Encode(_))
     }
 
-    /// Whether the client sees chunks.
-    pub(crate) fn is_chunked_for_client(&self, framing: Framing) -> bool {
-        match self.mode {
-            Mode::Enchunk | Mode::Encode(_) => true,
-            Mode::Verbatim => framing == Framing::Chunked,
-            Mode::Dechunk => false,
-        }
-    }
-
-    /// Whether only closing the connection tells the client where the body ends.
-    pub(crate) fn ends_by_closing(&self, framing: Framing) -> bool {
-        match self.mode {
-            Mode::Dechunk => true,
-            Mode::Verbatim => framing == Framing::UntilClose,
-            Mode::Enchunk | Mode::Encode(_) => false,
-        }
-    }
-
     pub(crate) fn is_complete(&self) -> bool {
         self.ended
     }
 
-    /// Moves what has arrived of the body from `input` to `output`; of its trailers those that `keeps` says.
+    /// Moves what has arrived of the body from `input` to `reply`; of its trailers those that `keeps` says.
     pub(crate) fn advance(
         &mut self,
         input: &mut Input,
-        output: &mut Output,
-        client: &Transport,
+        reply: &mut Reply<'_>,
         limits: &Limits,
         keeps: Keeps<'_>,
     ) -> Result<(), Failure> {
-        let moved = match &mut self.mode {
-            Mode::Verbatim => portion::pass(&mut self.body, input, output, client, limits, keeps)
-                .map_err(|refusal| Failure::Cut(refusal.into()))?,
-            Mode::Dechunk => self.dechunk(input, output, client, limits)?,
-            Mode::Enchunk => enchunk(input, output, client),
-            Mode::Encode(encoding) => {
-                let onward = (output, client);
-                encode(&mut self.body, encoding, input, onward, limits, keeps)?
+        match self.mode {
+            Mode::Verbatim => {
+                let (output, client) = reply.as_framed();
+                portion::pass(&mut self.body, input, output, client, limits, keeps)
+                    .map_err(|refusal| Failure::Cut(refusal.into()))?
+                    .map_err(Failure::Client)?;
             }
-        };
-        moved.map_err(Failure::Client)?;
+            Mode::Payload | Mode::Encode(_) => self.pass_payload(input, reply, limits, keeps)?,
+        }
         self.ended |= self.body.is_complete();
         Ok(())
     }
 
     /// The server has closed the connection.
-    pub(crate) fn end(&mut self, output: &mut Output, client: &Transport) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self) -> Result<(), Failure> {
         self.body
             .end_of_input()
             .map_err(|_| Failure::Cut("it closed the connection".into()))?;
         self.ended = true;
-        match &mut self.mode {
-            Mode::Enchunk => output.put(client, LAST_CHUNK).map_err(Failure::Client),
-            Mode::Encode(encoding) => encode_end(encoding, output, client).map_err(Failure::Client),
-            Mode::Verbatim | Mode::Dechunk => Ok(()),
+        Ok(())
+    }
+
+    /// Writes what ends the body for the client, when it is complete.
+    pub(crate) fn finish(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        if !self.has_trailers && !matches!(self.mode, Mode::Verbatim) {
+            self.end_encoding(reply)?;
+            reply.end().map_err(Failure::Client)?;
         }
+        Ok(())
     }
 
     /// Writes what an encoder has kept back, so that the client can decode all that has arrived.
-    pub(crate) fn catch_up(
-        &mut self,
-        output: &mut Output,
-        client: &Transport,
-    ) -> Result<(), Failure> {
-        match &mut self.mode {
-            Mode::Encode(encoding) => encoding
-                .write(b"", Then::Flush, output, client)
-                .map_err(Failure::Client),
-            Mode::Verbatim | Mode::Dechunk | Mode::Enchunk => Ok(()),
-        }
+    pub(crate) fn catch_up(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        self.encode(b"", Then::Flush, reply)
     }
 
-    fn dechunk(
+    fn pass_payload(
         &mut self,
         input: &mut Input,
-        output: &mut Output,
-        client: &Transport,
+        reply: &mut Reply<'_>,
         limits: &Limits,
-    ) -> Result<Result<(), Error>, Failure> {
-        loop {
+        keeps: Keeps<'_>,
+    ) -> Result<(), Failure> {
+        while !self.body.is_in_trailers() {
             let step = self
                 .body
                 .advance(input.bytes(), limits)
                 .map_err(|refusal| Failure::Cut(refusal.into()))?;
             if step.consumed == 0 {
-                return Ok(Ok(()));
+                return Ok(());
             }
-            if let Err(error) = output.put(client, &input.bytes()[step.payload]) {
-                return Ok(Err(error));
+            let payload = &input.bytes()[step.payload];
+            match &self.mode {
+                Mode::Encode(_) => self.encode(payload, Then::More, reply)?,
+                _ if payload.len() == step.consumed => {
+                    reply
+                        .data_from(input, step.consumed)
+                        .map_err(Failure::Client)?;
+                    continue;
+                }
+                _ => reply.data(payload).map_err(Failure::Client)?,
             }
             input.consume(step.consumed);
         }
-    }
-}
-
-fn enchunk(input: &mut Input, output: &mut Output, client: &Transport) -> Result<(), Error> {
-    let bytes = input.bytes().len();
-    if bytes == 0 {
-        return Ok(());
-    }
-    let buffer = output.room(client, CHUNK_HEAD_BYTES_MAX)?;
-    let written = chunk_head(buffer.spare(), bytes as u64).expect("room was made");
-    buffer.fill(written);
-    portion::forward(input, bytes, output, client)?;
-    output.put(client, CHUNK_END)
-}
-
-fn encode(
-    body: &mut BodyReader,
-    encoding: &mut Encoding,
-    input: &mut Input,
-    (output, client): (&mut Output, &Transport),
-    limits: &Limits,
-    keeps: Keeps<'_>,
-) -> Result<Result<(), Error>, Failure> {
-    loop {
-        if body.is_in_trailers() {
-            return portion::pass(body, input, output, client, limits, keeps)
-                .map_err(|refusal| Failure::Cut(refusal.into()));
+        if !self.has_trailers {
+            self.has_trailers = true;
+            self.end_encoding(reply)?;
+            reply.end_data().map_err(Failure::Client)?;
         }
-        let step = body
-            .advance(input.bytes(), limits)
-            .map_err(|refusal| Failure::Cut(refusal.into()))?;
-        if step.consumed == 0 {
-            return Ok(Ok(()));
-        }
-        let bytes = input.bytes();
-        let written = encoding
-            .write(&bytes[step.payload], Then::More, output, client)
-            .and_then(|()| match (body.is_in_trailers(), body.is_complete()) {
-                // Trailers, or the empty line that says there are none, are still to be passed.
-                (true, _) => encoding.finish(output, client),
-                (_, true) => encode_end(encoding, output, client),
-                (false, false) => Ok(()),
-            });
-        if written.is_err() {
-            return Ok(written);
-        }
-        input.consume(step.consumed);
+        self.pass_trailers(input, reply, limits, keeps)
     }
-}
 
-/// Ends a body that has no trailers.
-fn encode_end(
-    encoding: &mut Encoding,
-    output: &mut Output,
-    client: &Transport,
-) -> Result<(), Error> {
-    encoding.finish(output, client)?;
-    output.put(client, CHUNK_END)
+    /// Passes trailers, and the empty line behind them.
+    fn pass_trailers(
+        &mut self,
+        input: &mut Input,
+        reply: &mut Reply<'_>,
+        limits: &Limits,
+        keeps: Keeps<'_>,
+    ) -> Result<(), Failure> {
+        loop {
+            let passing = self
+                .body
+                .pass(input.bytes(), limits, keeps)
+                .map_err(|refusal| Failure::Cut(refusal.into()))?;
+            if passing.consumed == 0 {
+                return Ok(());
+            }
+            let bytes = &input.bytes()[..passing.consumed];
+            reply
+                .trailers(&bytes[..passing.surplus.start])
+                .and_then(|()| reply.trailers(&bytes[passing.surplus.end..]))
+                .map_err(Failure::Client)?;
+            input.consume(passing.consumed);
+        }
+    }
+
+    fn end_encoding(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        self.encode(b"", Then::Finish, reply)
+    }
+
+    /// Encodes `bytes`, where that is what happens to the body.
+    fn encode(&mut self, bytes: &[u8], then: Then, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        match &mut self.mode {
+            Mode::Encode(encoding) => encoding.write(bytes, then, reply).map_err(Failure::Client),
+            Mode::Verbatim | Mode::Payload => Ok(()),
+        }
+    }
 }

@@ -27,10 +27,11 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::Place;
-use crate::connection::Connection;
+use crate::downstream::http1::Http1;
+use crate::exchange::Exchange;
 
 /// The protocol that passes (RFC 6455 4.1).
-const PROTOCOL: &str = "websocket";
+pub(crate) const PROTOCOL: &str = "websocket";
 
 /// What a server is asked, as [`ask`] writes it.
 const ASKED: [Header<'_>; 2] = [
@@ -90,10 +91,15 @@ impl Tunnel {
     ///
     /// # Errors
     /// Those of the end that broke.
-    pub(crate) async fn run(mut self: Box<Self>, client: &mut Connection) -> Result<(), Error> {
-        client.exchange.become_tunnel();
-        let idle_max = client.exchange.site().timeouts.tunnel_idle;
-        let sent = client.flush().await;
+    pub(crate) async fn run(
+        mut self: Box<Self>,
+        client: &mut Http1,
+        exchange: &mut Exchange,
+    ) -> Result<(), Error> {
+        exchange.become_tunnel();
+        let timeouts = exchange.settings().timeouts;
+        let idle_max = timeouts.tunnel_idle;
+        let sent = client.flush(timeouts.client_send).await;
         let (server, client_stream) = (&self.server, &client.stream);
         if sent.is_err() {
             server.reset_when_dropped();

@@ -1,27 +1,17 @@
 //! The request body's way: from the client to the server.
 
-use onrush_engine::Input;
-use onrush_http::body::BodyReader;
 use onrush_tls::Transport;
 
+use super::attempt::Attempt;
 use super::failure::Failure;
-use super::forward::Forward;
-use super::portion;
-use super::progress::Progress;
-use crate::exchange::Exchange;
+use crate::downstream::request_body::RequestBody;
 use crate::output::Output;
-use crate::worker::Worker;
 
 /// Everything a request's body passes on its way.
 pub(crate) struct Upload<'a> {
-    pub(crate) forward: &'a Forward,
-    pub(crate) exchange: &'a Exchange,
-    pub(crate) worker: &'a Worker,
-    pub(crate) client: &'a Transport,
-    pub(crate) input: &'a mut Input,
+    pub(crate) attempt: Attempt<'a>,
+    pub(crate) body: RequestBody<'a>,
     pub(crate) server: &'a Transport,
-    pub(crate) body: &'a mut BodyReader,
-    pub(crate) progress: &'a Progress,
 }
 
 /// Why an upload ended before its body.
@@ -35,33 +25,31 @@ pub(crate) enum Stopped {
 impl Upload<'_> {
     /// Sends the head that is queued already and the whole body behind it.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
-        let (core, timeouts) = (&self.worker.core, &self.exchange.site().timeouts);
-        let (exchange, worker) = (self.exchange, self.worker);
+        let Attempt {
+            forward,
+            exchange,
+            worker,
+            progress,
+            ..
+        } = self.attempt;
+        let (core, timeouts) = (&worker.core, self.attempt.timeouts());
         let keeps = |name: &[u8]| exchange.request_keeps(name);
         let mut output = Output::default();
         loop {
-            if !self.input.is_empty() {
-                self.progress.body_will_come.set(true);
+            if self.body.has_arrived() {
+                progress.body_comes();
             }
-            let (body, input) = (&mut *self.body, &mut *self.input);
-            portion::pass(
-                body,
-                input,
-                &mut output,
-                self.server,
-                &worker.limits,
-                &keeps,
-            )
-            .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal.into())))?
-            .map_err(|error| Stopped::ByClient(Failure::Client(error)))?;
-            self.progress.body_left.set(self.body.left());
+            self.body
+                .pass((&mut output, self.server), &worker.limits, &keeps)
+                .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal.into())))?
+                .map_err(|error| Stopped::ByClient(Failure::Client(error)))?;
+            progress.body_left(self.body.left());
             let wait = if self.body.is_complete() {
                 timeouts.upstream_first_byte
             } else {
                 timeouts.upstream_body
             };
-            self.server
-                .set_deadline(Some(self.forward.deadline(core, wait)));
+            self.server.set_deadline(Some(forward.deadline(core, wait)));
             output
                 .flush(self.server)
                 .await
@@ -69,13 +57,11 @@ impl Upload<'_> {
             if self.body.is_complete() {
                 return Ok(());
             }
-            let deadline = self.forward.deadline(core, timeouts.client_body);
-            self.client.set_deadline(Some(deadline));
+            let deadline = forward.deadline(core, timeouts.client_body);
             // The server waits as long as the client may.
             let wait = timeouts.client_body + timeouts.upstream_body;
-            self.server
-                .set_deadline(Some(self.forward.deadline(core, wait)));
-            match self.client.recv(self.input).await {
+            self.server.set_deadline(Some(forward.deadline(core, wait)));
+            match self.body.receive(deadline).await {
                 Ok(0) => {
                     return Err(Stopped::ByClient(Failure::BadRequest(
                         "it ended early".into(),

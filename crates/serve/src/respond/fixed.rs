@@ -6,12 +6,13 @@ use onrush_engine::{BUFFER_BYTES, Error};
 use onrush_http::encoding::Coding;
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
-use onrush_http::{Header, Method, header_is};
+use onrush_http::{Header, Method, Version, header_is};
 
-use super::rendered::Rendered;
-use super::{Context, Writer};
 use crate::compress::{self, Change, Offer};
 use crate::edits::AnswerEdits;
+use crate::rendered::Rendered;
+use crate::reply::Reply;
+use crate::reply::fields::{BodyLength, Fields};
 
 /// One configured answer, prepared for one core.
 #[derive(Debug)]
@@ -74,8 +75,8 @@ impl Fixed {
         let body_is_rendered = body.len() <= COPY_MAX;
         let length = has_body.then_some(body.len() as u64);
         let fields = render_fields(named, length, change);
-        let write = |head: &mut HeadWriter<'_>| {
-            head.raw(&fields);
+        let write = |head: &mut Fields<'_>| {
+            head.lines(&fields);
         };
         Self {
             status,
@@ -98,25 +99,24 @@ impl Fixed {
 
     /// Writes the answer.
     #[inline]
-    pub(crate) fn answer(&self, context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
-        if context.is_usual() && context.method != Method::Head && self.body_is_rendered {
-            return writer.rendered(self.status, &self.rendered);
+    pub(crate) fn answer(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
+        if reply.takes_rendered() && reply.method != Method::Head && self.body_is_rendered {
+            return reply.rendered(self.status, &self.rendered);
         }
-        self.answer_unusual(context, writer)
+        self.answer_unusual(reply)
     }
 
-    fn answer_unusual(&self, context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
-        writer.head(self.status, context, |head| {
-            head.raw(&self.fields);
+    fn answer_unusual(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
+        reply.head(self.status, |head| {
+            head.lines(&self.fields);
         })?;
-        if context.method == Method::Head {
+        if reply.method == Method::Head {
             return Ok(());
         }
         if self.body_is_rendered {
-            return writer.output.put(writer.stream, &self.body);
+            return reply.data(&self.body);
         }
-        writer.output.part(writer.stream, Rc::clone(&self.body));
-        Ok(())
+        reply.part(Rc::clone(&self.body).into())
     }
 }
 
@@ -161,21 +161,21 @@ const MEDIA_DEFAULT: &[u8] = b"text/plain; charset=utf-8";
 fn render_fields(named: &[Header<'_>], length: Option<u64>, change: Change) -> Vec<u8> {
     let mut room = vec![0; 1024];
     loop {
-        let mut writer = HeadWriter::new(&mut room);
+        let mut fields = Fields::http1(HeadWriter::new(&mut room), Version::Http11);
         let is_typed = named
             .iter()
             .any(|header| header_is(header.name, "content-type"));
         if !is_typed && length.is_some_and(|length| length > 0) {
-            writer.header("Content-Type", MEDIA_DEFAULT);
+            fields.header("Content-Type", MEDIA_DEFAULT);
         }
         for header in named.iter().filter(|header| !change.drops(header.name)) {
-            writer.header(header.name, header.value);
+            fields.header(header.name, header.value);
         }
         if let Some(length) = length {
-            writer.content_length(length);
+            fields.length(BodyLength::Known(length));
         }
-        change.write(named, &mut writer, |_| false);
-        if let Some(bytes) = writer.finish() {
+        change.write(named, &mut fields, |_| false);
+        if let Some(bytes) = fields.into_writer().finish() {
             room.truncate(bytes);
             return room;
         }

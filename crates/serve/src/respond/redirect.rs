@@ -5,9 +5,9 @@ use onrush_engine::Error;
 use onrush_http::request::RequestHead;
 
 use super::refuse::refuse;
-use super::{Context, Writer};
 use crate::asker::Asker;
 use crate::location::{Location, Nowhere};
+use crate::reply::Reply;
 use crate::variables::Facts;
 
 /// A configured redirect.
@@ -30,26 +30,25 @@ impl Redirect {
         &self,
         head: &RequestHead<'_, '_>,
         asker: Asker<'_>,
-        context: Context,
-        writer: &mut Writer<'_>,
+        reply: &mut Reply<'_>,
     ) -> Result<(), Error> {
         let facts = Facts {
-            asker,
+            about: &asker,
             head,
             server: b"",
         };
         match self.location.render(&facts) {
             Ok(location) => {
                 let fields = [("Location", location.as_str())];
-                refuse(self.status, "", &fields, context, writer)
+                refuse(self.status, "", &fields, reply)
             }
             Err(Nowhere::TooLong) => {
                 let reason = "the place that it leads to has too long a name";
-                refuse(414, reason, &[], context, writer)
+                refuse(414, reason, &[], reply)
             }
             Err(Nowhere::NoHost) => {
                 let reason = "the place that it leads to has no valid host";
-                refuse(400, reason, &[], context, writer)
+                refuse(400, reason, &[], reply)
             }
         }
     }

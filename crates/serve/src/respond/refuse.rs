@@ -3,30 +3,30 @@
 use onrush_engine::Error;
 use onrush_http::Method;
 
-use super::{Context, Writer};
+use crate::reply::Reply;
+use crate::reply::fields::BodyLength;
 
 /// Answers with `status` and a line that gives the reason; `fields` are further fields such as `Allow`.
 pub(crate) fn refuse(
     status: u16,
     reason: &str,
     fields: &[(&str, &str)],
-    context: Context,
-    writer: &mut Writer<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     if status >= 400 {
-        writer.says_error();
+        reply.says_error();
     }
     let phrase = onrush_http::reason(status);
     let separator = if reason.is_empty() { "" } else { ": " };
     let length = 3 + 1 + phrase.len() + separator.len() + reason.len() + 1;
-    writer.head(status, context, |head| {
+    reply.head(status, |head| {
         head.header("Content-Type", b"text/plain; charset=utf-8")
-            .content_length(length as u64);
+            .length(BodyLength::Known(length as u64));
         for (name, value) in fields {
             head.header(name, value.as_bytes());
         }
     })?;
-    if context.method == Method::Head {
+    if reply.method == Method::Head {
         return Ok(());
     }
     let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
@@ -38,6 +38,5 @@ pub(crate) fn refuse(
         reason.as_bytes(),
         b"\n",
     ];
-    line.iter()
-        .try_for_each(|part| writer.output.put(writer.stream, part))
+    line.iter().try_for_each(|part| reply.data(part))
 }

@@ -1,5 +1,6 @@
 //! Answers that the query describes, in the language of httpterm and haterm.
 
+mod head;
 mod pattern;
 mod query;
 
@@ -7,16 +8,16 @@ use std::time::Duration;
 
 use onrush_engine::{Error, Kind, Part, random::Random};
 use onrush_http::request::RequestHead;
-use onrush_http::write::{HeadWriter, LAST_CHUNK};
-use onrush_http::{Framing, Method, Refusal, Version};
+use onrush_http::{Framing, Method, Refusal};
 
 use super::refuse::refuse;
-use super::{Context, Writer};
-use crate::connection::Connection;
-use crate::hangup::unless_hung_up;
+use crate::downstream::Downstream;
 use crate::limits::SYNTHETIC_BYTES_PER_TURN;
+use crate::reply::fields::BodyLength;
+use crate::reply::{Passage, Persistence, Reply};
 use crate::worker::Worker;
 
+use head::{Request, write_head};
 use query::{Announced, Asked, Query};
 
 /// An answer that takes time, or room, or has a will of its own about the connection.
@@ -25,38 +26,24 @@ pub(crate) struct Synthetic {
     request: Request,
 }
 
-/// What is needed of a request once its head is gone.
-#[derive(Clone, Copy)]
-struct Request {
-    method: Method,
-    version: Version,
-    /// Length of its head.
-    bytes: usize,
-    has_body: bool,
-    expects_continue: bool,
-    keep_alive: bool,
-    etag: Option<u64>,
-}
-
 /// Answers a request at once if that is possible, or returns what has to be done.
 pub(crate) fn answer(
     head: &RequestHead<'_, '_>,
-    context: Context,
-    writer: &mut Writer<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Option<Box<Synthetic>>, Error> {
     let mut drawn = 0;
     let draw = || {
         drawn += 1;
-        random(writer.worker, drawn)
+        random(reply.worker, drawn)
     };
     let query = match Query::parse(head.query, draw) {
         Asked::Answer(query) => query,
         Asked::Help => {
-            answer_help(context, writer)?;
+            answer_help(reply)?;
             return Ok(None);
         }
         Asked::Nonsense(why) => {
-            refuse(400, why, &[], context, writer)?;
+            refuse(400, why, &[], reply)?;
             return Ok(None);
         }
     };
@@ -66,16 +53,15 @@ pub(crate) fn answer(
         bytes: head.bytes,
         has_body: !matches!(head.framing, Framing::None | Framing::Length(0)),
         expects_continue: head.expect_continue,
-        keep_alive: head.keep_alive,
         etag: query.etag.map(|seed| hash(seed, head)),
     };
     if !query.is_simple() || (request.has_body && !query.answers_first) {
         return Ok(Some(Box::new(Synthetic { query, request })));
     }
-    write_head(&query, &request, Duration::ZERO, context, writer)?;
-    let body = Body::of(&query, &request);
+    write_head(&query, &request, Duration::ZERO, reply)?;
+    let body = Body::of(&query, &request, Passage::Payload);
     if let Some(part) = body.part(0, body.length) {
-        writer.put_or_part(part)?;
+        put_or_part(part, reply)?;
     }
     Ok(None)
 }
@@ -92,107 +78,17 @@ impl Query {
             && self.piece.is_none()
             && self.size <= pattern::LINES.len() as u64
     }
-
-    /// Whether an answer of this status has a body, and a length (RFC 9110 6.4.1, 15.3.6).
-    fn has_body(&self) -> bool {
-        !matches!(self.status, 204 | 205 | 304)
-    }
-}
-
-impl Request {
-    /// Chunks are unknown to HTTP/1.0.
-    fn is_answered_in_chunks(&self, query: &Query) -> bool {
-        query.chunked && self.version == Version::Http11 && query.has_body()
-    }
 }
 
 /// Bodies up to this length are copied behind their head; longer ones are sent from where they are.
 const COPY_MAX: usize = 2048;
 
-impl Writer<'_> {
-    fn put_or_part(&mut self, part: &'static [u8]) -> Result<(), Error> {
-        if part.len() <= COPY_MAX {
-            return self.output.put(self.stream, part);
-        }
-        self.output.part(self.stream, Part::Static(part));
-        Ok(())
+/// Puts a part into the body.
+fn put_or_part(part: &'static [u8], reply: &mut Reply<'_>) -> Result<(), Error> {
+    match part.len() <= COPY_MAX {
+        true => reply.data(part),
+        false => reply.part(Part::Static(part)),
     }
-}
-
-fn write_head(
-    query: &Query,
-    request: &Request,
-    waited: Duration,
-    context: Context,
-    writer: &mut Writer<'_>,
-) -> Result<(), Error> {
-    writer.head(query.status, context, |head| {
-        write_length(query, request, head);
-        if !query.cacheable {
-            head.raw(b"Cache-Control: no-cache\r\n");
-        }
-        if let Some(etag) = request.etag {
-            head.header("ETag", format!("\"{etag:x}\"").as_bytes());
-        }
-        if query.verbose {
-            write_report(query, request, waited, head);
-        }
-    })
-}
-
-fn write_length(query: &Query, request: &Request, head: &mut HeadWriter<'_>) {
-    if !query.has_body() {
-        // Of these only 205 may say so, and must (RFC 9110 15.3.6).
-        if query.status == 205 {
-            head.content_length(0);
-        }
-        return;
-    }
-    if query.size > 0 {
-        let media: &[u8] = match query.random {
-            true => b"application/octet-stream",
-            false => b"text/plain",
-        };
-        head.header("Content-Type", media);
-    }
-    if request.is_answered_in_chunks(query) {
-        head.chunked();
-        return;
-    }
-    match query.announced {
-        Announced::Truth => {
-            head.content_length(query.size);
-        }
-        Announced::Lie(length) => {
-            head.content_length(length);
-        }
-        Announced::Nothing => {}
-    }
-}
-
-/// `X-req` about the request, `X-rsp` about the answer, worded as httpterm does. The time a head took to arrive is not
-/// measured: nearly always it comes in one packet.
-fn write_report(query: &Query, request: &Request, waited: Duration, head: &mut HeadWriter<'_>) {
-    let mut digits = itoa::Buffer::new();
-    let mut number = |head: &mut HeadWriter<'_>, number: u64| {
-        head.raw(digits.format(number).as_bytes());
-    };
-    head.raw(b"X-req: size=");
-    number(head, request.bytes as u64);
-    head.raw(b", time=0 ms\r\nX-rsp: id=onrush, code=");
-    number(head, u64::from(query.status));
-    head.raw(b", cache=");
-    number(head, u64::from(query.cacheable));
-    if request.is_answered_in_chunks(query) {
-        head.raw(b", chunked");
-    }
-    head.raw(b", size=");
-    number(head, query.size);
-    head.raw(b", time=");
-    number(head, query.wait.as_millis() as u64);
-    head.raw(b" ms (");
-    number(head, waited.as_millis() as u64);
-    head.raw(b" real)\r\n");
 }
 
 /// The bytes behind a head.
@@ -200,34 +96,29 @@ struct Body {
     /// Repeated up to `length`.
     pattern: &'static [u8],
     length: u64,
-    /// What ends it.
-    end: &'static [u8],
+    /// How they reach the client.
+    passage: Passage,
 }
 
 impl Body {
-    fn of(query: &Query, request: &Request) -> Body {
-        if !query.has_body() || request.method == Method::Head {
-            return Body {
-                pattern: b"",
-                length: 0,
-                end: b"",
-            };
-        }
-        if request.is_answered_in_chunks(query) {
-            return Body {
-                pattern: &pattern::CHUNKS,
-                length: query.size * pattern::CHUNK as u64,
-                end: LAST_CHUNK,
-            };
-        }
+    /// `passage` is that of chunks.
+    fn of(query: &Query, request: &Request, passage: Passage) -> Body {
+        let pattern = match query.random {
+            true => &pattern::RANDOM[..],
+            false => &pattern::LINES[..],
+        };
+        let (pattern, length, passage) = if !query.has_body() || request.method == Method::Head {
+            (&b""[..], 0, Passage::Payload)
+        } else if request.is_answered_in_chunks(query) && passage == Passage::AsFramed {
+            let length = query.size * pattern::CHUNK as u64;
+            (&pattern::CHUNKS[..], length, passage)
+        } else {
+            (pattern, query.size, Passage::Payload)
+        };
         Body {
-            pattern: if query.random {
-                &pattern::RANDOM
-            } else {
-                &pattern::LINES
-            },
-            length: query.size,
-            end: b"",
+            pattern,
+            length,
+            passage,
         }
     }
 
@@ -246,196 +137,152 @@ impl Body {
 
 impl Synthetic {
     /// Reads what is to be read, waits, answers, waits again.
-    pub(crate) async fn send(&self, connection: &mut Connection) -> Result<(), Error> {
+    pub(crate) async fn send(&self, mut client: Downstream<'_>) -> Result<(), Error> {
         let Self { query, request } = self;
-        let mut may_persist = request.keep_alive;
+        let client = &mut client;
+        let mut wanted = Persistence::AsAsked;
         if request.has_body && !query.answers_first && query.body_max > 0 {
             if request.expects_continue {
-                connection
-                    .output
-                    .put(&connection.stream, b"HTTP/1.1 100 Continue\r\n\r\n")?;
+                client.split(request.method).1.proceed()?;
             }
-            if !read_body(query.body_max, connection).await? {
+            if !read_body(query.body_max, client).await? {
                 return Ok(());
             }
         } else if request.expects_continue && request.has_body {
             // Nobody knows whether the body will come.
-            may_persist = false;
+            wanted = Persistence::Close;
         }
-        let waited = wait(query.wait, connection).await?;
+        let waited = wait(query.wait, client).await?;
         // Decided behind the wait: the server may have been asked to stop meanwhile.
-        let is_followed = !connection.input.is_empty();
-        let persists = query.persists(request, may_persist)
-            && !connection
-                .worker()
-                .ends_with_this(is_followed, &connection.stream);
-        connection.closing = !persists;
-        let context = Context {
-            method: request.method,
-            version: request.version,
-            keep_alive: persists,
-        };
-        write_head(query, request, waited, context, &mut connection.writer())?;
-        send_body(query, &Body::of(query, request), connection).await?;
+        let persistence = query.persistence(request, wanted);
+        let mut reply = client.reply(request.method, persistence);
+        write_head(query, request, waited, &mut reply)?;
+        let body = Body::of(query, request, reply.passage(Framing::Chunked));
+        send_body(query, &body, client).await?;
         if !query.pause.is_zero() {
-            connection.flush().await?;
-            let core = &connection.worker().core;
+            client.flush().await?;
+            let core = &client.worker.core;
             core.sleep_unless_stopping(query.pause).await;
         }
         match query.idle {
-            Some(idle) if persists => wait_for_next(idle, connection).await,
-            _ => Ok(()),
+            Some(idle) => client.wait_for_next(idle).await,
+            None => Ok(()),
         }
     }
 }
 
 impl Query {
-    /// Whether the connection stays open behind the answer, when the client would have it so or not.
-    fn persists(&self, request: &Request, wanted: bool) -> bool {
+    /// What becomes of the connection behind the answer, of which the request has it as `wanted`.
+    fn persistence(&self, request: &Request, wanted: Persistence) -> Persistence {
         let is_framed = !self.has_body()
             || request.method == Method::Head
             || request.is_answered_in_chunks(self);
+        let asked = match self.persists {
+            Some(true) => Persistence::Keep,
+            Some(false) => Persistence::Close,
+            None => wanted,
+        };
         match self.announced {
             // Only the end of the connection ends the body.
-            Announced::Nothing if !is_framed => false,
-            Announced::Lie(length) if !is_framed && length != self.size => {
-                self.persists == Some(true)
-            }
-            Announced::Truth | Announced::Nothing | Announced::Lie(_) => {
-                self.persists.unwrap_or(wanted)
-            }
+            Announced::Nothing if !is_framed => Persistence::Close,
+            Announced::Lie(length) if !is_framed && length != self.size => match self.persists {
+                Some(true) => Persistence::Keep,
+                Some(false) | None => Persistence::Close,
+            },
+            Announced::Truth | Announced::Nothing | Announced::Lie(_) => asked,
         }
     }
 }
 
 /// Reads the request's body, at least `most` bytes of it or to its end. `false`: it is no body, or its end will not
 /// come; what there was to say is written.
-async fn read_body(most: u64, connection: &mut Connection) -> Result<bool, Error> {
+async fn read_body(most: u64, client: &mut Downstream<'_>) -> Result<bool, Error> {
     let mut read = 0;
     loop {
-        match take_body(most - read, connection) {
+        let limits = &client.worker.limits;
+        match client.split(Method::Get).0.take(most - read, limits) {
             Ok(bytes) => read += bytes,
             Err(refusal) => {
-                connection.exchange.record().refuse();
-                return refuse_body(refusal, connection);
+                client.exchange.record().refuse();
+                return refuse_body(refusal, client);
             }
         }
-        if connection.unread.is_complete() || read >= most {
+        if client.split(Method::Get).0.is_complete() || read >= most {
             return Ok(true);
         }
-        connection.flush().await?;
-        let timeout = connection.exchange.site().timeouts.client_body;
-        let deadline = connection.worker().core.now() + timeout;
-        connection.stream.set_deadline(Some(deadline));
-        match connection.stream.recv(&mut connection.input).await {
+        client.flush().await?;
+        let timeout = client.exchange.settings().timeouts.client_body;
+        let deadline = client.worker.core.now() + timeout;
+        match client.split(Method::Get).0.receive(deadline).await {
             Ok(0) => {
-                connection.closing = true;
+                client.cut_off();
                 return Ok(false);
             }
             Ok(_) => {}
             Err(error) if error.kind == Kind::TimedOut => {
                 let reason = "the request's body took too long";
-                return refuse_body(Refusal::new(408, reason), connection);
+                return refuse_body(Refusal::new(408, reason), client);
             }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Consumes what has arrived of the body, until it is more than `most`.
-fn take_body(most: u64, connection: &mut Connection) -> Result<u64, Refusal> {
-    let limits = &connection.service.worker.limits;
-    let mut taken = 0;
-    while taken < most {
-        let step = connection
-            .unread
-            .advance(connection.input.bytes(), limits)?;
-        if step.consumed == 0 {
-            break;
-        }
-        connection.input.consume(step.consumed);
-        taken += step.payload.len() as u64;
-    }
-    Ok(taken)
-}
-
 /// Answers a body that is none, and ends the connection.
-fn refuse_body(refusal: Refusal, connection: &mut Connection) -> Result<bool, Error> {
-    connection.closing = true;
-    let context = Context {
-        method: Method::Get,
-        version: Version::Http11,
-        keep_alive: false,
-    };
-    let writer = &mut connection.writer();
-    refuse(refusal.status, refusal.reason, &[], context, writer)?;
+fn refuse_body(refusal: Refusal, client: &mut Downstream<'_>) -> Result<bool, Error> {
+    let mut reply = client.reply(Method::Get, Persistence::Close);
+    refuse(refusal.status, refusal.reason, &[], &mut reply)?;
+    reply.end()?;
     Ok(false)
 }
 
 /// Waits before the answer and says how long that took. A core that stops lets it, for as long as it lets anybody.
-async fn wait(time: Duration, connection: &mut Connection) -> Result<Duration, Error> {
+async fn wait(time: Duration, client: &mut Downstream<'_>) -> Result<Duration, Error> {
     if time.is_zero() {
         return Ok(time);
     }
-    if !connection.output.is_empty() {
-        connection.flush().await?;
+    if client.has_unsent() {
+        client.flush().await?;
     }
-    let core = &connection.worker().core;
+    let core = &client.worker.core;
     let since = core.now_exact();
-    unless_hung_up(&connection.stream, core.sleep(time)).await?;
+    client.unless_hung_up(core.sleep(time)).await?;
     Ok(core.now_exact() - since)
 }
 
 /// What a part counts at least towards a turn.
 const PART_COST: usize = 4096;
 
-async fn send_body(query: &Query, body: &Body, connection: &mut Connection) -> Result<(), Error> {
+async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> Result<(), Error> {
     let mut at = 0;
     let mut this_turn = 0;
     if query.piece.is_some() {
-        connection.flush().await?;
+        client.flush().await?;
     }
+    let patience = client.exchange.settings().timeouts.client_send;
+    let mut reply = client.split(Method::Get).1;
     while let Some(part) = body.part(at, query.piece.unwrap_or(u64::MAX)) {
         at += part.len() as u64;
         // However small it is, a part costs a system call.
         this_turn += part.len().max(PART_COST);
-        connection
-            .output
-            .part(&connection.stream, Part::Static(part));
+        match body.passage {
+            Passage::Payload => reply.part(Part::Static(part))?,
+            Passage::AsFramed => {
+                let (output, stream) = reply.as_framed();
+                output.part(stream, Part::Static(part));
+            }
+        }
         let is_last = at == body.length;
         // The last part goes with its end, and with answers that follow.
         if !is_last || query.piece.is_some() {
-            connection.flush().await?;
+            reply.flush(patience).await?;
         }
         if this_turn >= SYNTHETIC_BYTES_PER_TURN {
             this_turn = 0;
-            connection.worker().core.pause().await;
+            reply.worker.core.pause().await;
         }
     }
-    connection.output.put(&connection.stream, body.end)
-}
-
-/// Waits for the next request for as long as this answer allows, instead of the usual time.
-async fn wait_for_next(idle: Duration, connection: &mut Connection) -> Result<(), Error> {
-    connection.flush().await?;
-    if !connection.input.is_empty() || !connection.unread.is_complete() {
-        return Ok(());
-    }
-    let deadline = connection.worker().core.now() + idle;
-    connection.stream.set_deadline(Some(deadline));
-    let received = connection
-        .stream
-        .recv_unless_stopping(&mut connection.input)
-        .await;
-    match received {
-        Ok(0) => connection.closing = true,
-        Ok(_) => {}
-        Err(error) if error.kind == Kind::TimedOut => connection.closing = true,
-        // Who ends the others that are idle ends this one, too.
-        Err(error) if error.kind == Kind::Stopping => {}
-        Err(error) => return Err(error),
-    }
-    Ok(())
+    reply.end()
 }
 
 /// Of the request line's method and target (FNV-1a): the same for the same request, on every core and server.
@@ -453,16 +300,16 @@ fn random(worker: &Worker, nth: u64) -> u64 {
     Random::stream(worker.core.now_exact().nanoseconds(), stream).bits()
 }
 
-fn answer_help(context: Context, writer: &mut Writer<'_>) -> Result<(), Error> {
-    writer.head(200, context, |head| {
+fn answer_help(reply: &mut Reply<'_>) -> Result<(), Error> {
+    reply.head(200, |head| {
         head.header("Content-Type", b"text/plain; charset=utf-8")
             .header("Cache-Control", b"no-cache")
-            .content_length(HELP.len() as u64);
+            .length(BodyLength::Known(HELP.len() as u64));
     })?;
-    if context.method == Method::Head {
+    if reply.method == Method::Head {
         return Ok(());
     }
-    writer.put_or_part(HELP.as_bytes())
+    put_or_part(HELP.as_bytes(), reply)
 }
 
 const HELP: &str = "\

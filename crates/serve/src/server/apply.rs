@@ -21,9 +21,10 @@ use onrush_engine::{Core, Error, Promise, Reply};
 
 use super::Server;
 use crate::check::{Checked, cannot_serve};
+use crate::generation::Generation;
 use crate::resolve::Resolver;
 use crate::service::Service;
-use crate::site::{Generation, Resources, Site};
+use crate::site::{Resources, Site};
 
 /// A configuration that is in force.
 #[derive(Debug)]

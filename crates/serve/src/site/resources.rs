@@ -7,10 +7,9 @@ use onrush_config::Plan;
 
 use crate::access::Ledger;
 use crate::check::Found;
+use crate::encryption::Encryption;
+use crate::generation::Generation;
 use crate::proxy::roster::Roster;
-use crate::tls::Encryption;
-
-use super::generation::Generation;
 
 pub(crate) struct Resources {
     pub(crate) plan: Plan,

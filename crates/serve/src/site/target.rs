@@ -1,20 +1,15 @@
-//! What is behind a route: who is let in, what answers, and what changes on the way.
+//! What is behind a route: who is let in, and what answers.
 
-use std::rc::Rc;
-
-use onrush_config::Plan;
-use onrush_config::plan::{self, Action, FieldEdits, Mirror, Piece, Variable};
+use onrush_config::plan::{self, Action, FieldEdits, Mirror};
 use onrush_engine::{Error, Root};
 use onrush_http::header_is;
 
 use crate::access::{Access, Ledger};
-use crate::compress::Offer;
-use crate::edits::AnswerEdits;
-use crate::proxy::rewrite::Rules;
 use crate::proxy::split::Split;
 use crate::respond::file::Files;
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
+use crate::settings::Treatment;
 
 /// How a route treats its requests, prepared for one core.
 pub(crate) struct Target {
@@ -23,14 +18,6 @@ pub(crate) struct Target {
     pub(crate) answer: Answer,
     /// Another group that gets copies.
     pub(crate) mirror: Option<Mirror>,
-    /// What changes in requests that are forwarded.
-    pub(crate) rules: Rules,
-    /// What changes in answers.
-    pub(crate) answer_edits: Option<AnswerEdits>,
-    /// Whether and how answers are encoded.
-    pub(crate) offer: Option<Rc<Offer>>,
-    /// Whether more than its way has to be remembered of each request until it is answered.
-    pub(crate) keeps: bool,
 }
 
 /// How a route's requests are answered.
@@ -46,34 +33,16 @@ impl Target {
     pub(super) fn new(
         index: usize,
         route: &plan::Route,
-        plan: &Plan,
+        treatment: &Treatment,
         ledger: &Ledger,
     ) -> Result<Self, (String, Error)> {
-        let rules = Rules::new(route, &plan.forwarded);
-        let answer_edits = AnswerEdits::new(&route.edits);
-        let is_varying = answer_edits.as_ref().is_some_and(AnswerEdits::are_varying);
-        let redirects_by_id = matches!(
-            &route.action,
-            Action::Redirect { location, .. }
-                if location.0.contains(&Piece::Variable(Variable::RequestId))
-        );
-        let edits = &route.edits.response;
-        let offer = route
-            .compress
-            .as_ref()
-            .and_then(|compress| Offer::new(compress, edits))
-            .map(Rc::new);
         Ok(Self {
             access: Access::new(&route.access, index, ledger),
-            answer: Answer::new(&route.action, edits, answer_edits.as_ref(), offer.as_ref())?,
+            answer: Answer::new(&route.action, &route.edits.response, treatment)?,
             mirror: match route.action {
                 Action::Forward { mirror, .. } => mirror,
                 _ => None,
             },
-            keeps: is_varying || rules.needs_request_id() || redirects_by_id,
-            rules,
-            answer_edits,
-            offer,
         })
     }
 }
@@ -82,15 +51,21 @@ impl Answer {
     fn new(
         action: &Action,
         edits: &FieldEdits,
-        answer_edits: Option<&AnswerEdits>,
-        offer: Option<&Rc<Offer>>,
+        treatment: &Treatment,
     ) -> Result<Self, (String, Error)> {
+        let (answer_edits, offer) = (&treatment.answer_edits, &treatment.offer);
         Ok(match action {
             Action::Respond {
                 status,
                 body,
                 headers,
-            } => Answer::Fixed(Fixed::new(*status, body, headers, answer_edits, offer)),
+            } => Answer::Fixed(Fixed::new(
+                *status,
+                body,
+                headers,
+                answer_edits.as_ref(),
+                offer.as_ref(),
+            )),
             Action::Files {
                 root,
                 index,
@@ -104,7 +79,7 @@ impl Answer {
                     true => &[][..],
                     false => precompressed,
                 };
-                Answer::Files(Files::new(root, index, *hidden, siblings, offer.cloned()))
+                Answer::Files(Files::new(root, index, *hidden, siblings, offer.clone()))
             }
             Action::Synthetic => Answer::Synthetic,
             Action::Redirect { status, location } => {

@@ -12,8 +12,9 @@ use onrush_engine::Address;
 use onrush_http::Method;
 use onrush_http::encoding::Coding;
 
+use crate::compress::Pool;
 use crate::compress::decode::{Received, decode_prefix};
-use crate::compress::{Encoding, Pool};
+use crate::compress::encoding::Encoding;
 use crate::harness::{Step, Upstream, exchange, on_every_driver, on_simulated_cores, send};
 
 const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];

@@ -2,11 +2,12 @@
 
 use onrush_engine::{Error, Instant, Kind};
 
-use super::Forward;
+use super::request::Forward;
 use crate::limits::SERVERS_TRIED_MAX;
+use crate::proxy::attempt::Attempt;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{Group, Reach};
-use crate::proxy::progress::Progress;
+use crate::proxy::progress::{Progress, ResponseSide};
 
 impl Forward {
     /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.
@@ -18,7 +19,7 @@ impl Forward {
         failure.is_stale_connection()
             && self.method.is_idempotent()
             && !self.is_consumed
-            && !progress.server_has_spoken.get()
+            && progress.response() == ResponseSide::Awaited
     }
 
     /// Whether the answer to it could be another server's than that of `last`: nobody has heard of this one's, and the
@@ -26,7 +27,7 @@ impl Forward {
     fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
         group.plan.retries.count > 0
             && !self.is_consumed
-            && !progress.client_is_told.get()
+            && progress.response() < ResponseSide::Interim
             && self.tried().len() + 1 < SERVERS_TRIED_MAX
             && group.has_other(self.tried(), last, reach)
     }
@@ -90,19 +91,16 @@ impl Forward {
             | Failure::Client(_) => false,
         }
     }
+}
 
-    /// Whether an answer of the server `last` with `status` is dropped for another server's.
-    pub(crate) fn drops(
-        &self,
-        status: u16,
-        (group, last): (&Group, u32),
-        progress: &Progress,
-        now: Instant,
-    ) -> bool {
+impl Attempt<'_> {
+    /// Whether an answer with `status` is dropped for another server's.
+    pub(crate) fn drops(&self, status: u16) -> bool {
+        let (group, forward) = (self.group, self.forward);
         group.plan.retries.statuses.contains(&status)
-            && self.method.is_idempotent()
-            && self.may_try_again(group, last, Reach::InService, progress)
-            && self.spends_attempt(group)
-            && group.may_retry(now)
+            && forward.method.is_idempotent()
+            && forward.may_try_again(group, self.server, Reach::InService, self.progress)
+            && forward.spends_attempt(group)
+            && group.may_retry(self.worker.core.now())
     }
 }

@@ -11,16 +11,16 @@ use std::rc::Rc;
 use onrush_engine::{Core, Errno, Error, File, FileKind, Instant, Kind, Metadata, Root};
 use onrush_http::date::{self, DATE_BYTES};
 use onrush_http::encoding::Coding;
-use onrush_http::write::HeadWriter;
 
+use super::codings::Codings;
 use super::condition::Validators;
-use super::form::Codings;
 use super::media::media_type;
 use crate::limits::{
     FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILE_READS_MAX, FILE_SETTLED_SECONDS, FILES_MAX,
     FILES_OPEN_MAX,
 };
-use crate::respond::rendered::Rendered;
+use crate::rendered::Rendered;
+use crate::reply::fields::{BodyLength, Fields};
 
 /// A root directory and what is known of its files.
 pub(crate) struct Cache {
@@ -365,7 +365,7 @@ impl Entry {
         let modified = modified(&metadata, seconds);
         let etag = etag(&metadata);
         let last_modified = modified.map(date::format);
-        let fields = |head: &mut HeadWriter<'_>| {
+        let fields = |head: &mut Fields<'_>| {
             write_representation(head, &media, metadata.length);
             write_validators(head, &etag, last_modified.as_ref());
         };
@@ -435,11 +435,11 @@ impl Entry {
     }
 
     /// The fields that any answer about this version of the file carries.
-    pub(crate) fn write_validators(&self, head: &mut HeadWriter<'_>) {
+    pub(crate) fn write_validators(&self, head: &mut Fields<'_>) {
         write_validators(head, &self.etag, self.last_modified.as_ref());
     }
 
-    pub(super) fn write_last_modified(&self, head: &mut HeadWriter<'_>) {
+    pub(super) fn write_last_modified(&self, head: &mut Fields<'_>) {
         write_last_modified(head, self.last_modified.as_ref());
     }
 }
@@ -458,22 +458,18 @@ fn read(file: &File, length: u64) -> Result<Vec<u8>, Error> {
     Ok(content)
 }
 
-fn write_representation(head: &mut HeadWriter<'_>, media: &str, length: u64) {
+fn write_representation(head: &mut Fields<'_>, media: &str, length: u64) {
     head.header("Content-Type", media.as_bytes())
-        .content_length(length);
+        .length(BodyLength::Known(length));
 }
 
-fn write_validators(
-    head: &mut HeadWriter<'_>,
-    etag: &str,
-    last_modified: Option<&[u8; DATE_BYTES]>,
-) {
+fn write_validators(head: &mut Fields<'_>, etag: &str, last_modified: Option<&[u8; DATE_BYTES]>) {
     write_last_modified(head, last_modified);
     head.header("ETag", etag.as_bytes())
         .header("Accept-Ranges", b"bytes");
 }
 
-fn write_last_modified(head: &mut HeadWriter<'_>, last_modified: Option<&[u8; DATE_BYTES]>) {
+fn write_last_modified(head: &mut Fields<'_>, last_modified: Option<&[u8; DATE_BYTES]>) {
     if let Some(last_modified) = last_modified {
         head.header("Last-Modified", last_modified);
     }

@@ -8,46 +8,23 @@ use onrush_engine::Error;
 use onrush_http::Method;
 use onrush_http::encoding::Coding;
 use onrush_http::request::RequestHead;
-use onrush_http::write::HeadWriter;
 
 use super::cache::{Cache, Content, Entry};
+use super::codings::Codings;
 use super::condition::{self, Validators, Verdict};
-use super::{Pieces, Ranges, Varies, What, answer_entry, answer_failed_condition, send_ranges};
-use crate::compress::{self, Encoding, Offer, head as change};
-use crate::respond::rendered::Rendered;
-use crate::respond::{Context, Writer};
+use super::pieces::{Pieces, Ranges, What, send_ranges};
+use super::plain::{Varies, answer_entry, answer_failed_condition};
+use crate::compress::encoding::Encoding;
+use crate::compress::{self, Offer, head as change};
+use crate::rendered::Rendered;
+use crate::reply::Reply;
+use crate::reply::fields::{BodyLength, Fields};
 
 /// The forms that a route offers of its files.
 pub(super) struct Forms {
     /// Which siblings are looked for, the favourite first.
     siblings: Vec<Coding>,
     offer: Option<Rc<Offer>>,
-}
-
-/// A set of codings.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Codings(u8);
-
-impl Codings {
-    pub(super) fn insert(&mut self, coding: Coding) {
-        self.0 |= Self::bit(coding);
-    }
-
-    pub(super) fn contains(self, coding: Coding) -> bool {
-        self.0 & Self::bit(coding) != 0
-    }
-
-    fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    fn bit(coding: Coding) -> u8 {
-        match coding {
-            Coding::Zstd => 1,
-            Coding::Brotli => 2,
-            Coding::Gzip => 4,
-        }
-    }
 }
 
 impl Forms {
@@ -67,10 +44,9 @@ impl Forms {
         &self,
         (cache, path, entry): (&Rc<Cache>, &[u8], &Rc<Entry>),
         head: &RequestHead<'_, '_>,
-        context: Context,
-        writer: &mut Writer<'_>,
+        reply: &mut Reply<'_>,
     ) -> Result<Option<Box<Pieces>>, Error> {
-        let core = &writer.worker.core;
+        let core = &reply.worker.core;
         let there = match self.siblings.is_empty() {
             true => Codings::default(),
             false => cache.siblings((path, entry), &self.siblings, core),
@@ -79,24 +55,24 @@ impl Forms {
         let offer = self.offer.as_ref();
         let offer = offer.filter(|offer| offer.suits(Some(entry.media.as_bytes()), length));
         if there.is_empty() && offer.is_none() {
-            return answer_entry(entry, Varies::No, head, context, writer);
+            return answer_entry(entry, Varies::No, head, reply);
         }
         let siblings = self.siblings.iter().filter(|&&it| there.contains(it));
         let encoded = offer.map_or(&[][..], |offer| offer.codings());
         match choose(head, siblings.chain(encoded)) {
             Some(coding) if there.contains(coding) => {
                 if let Some(sibling) = cache.sibling((path, entry), coding, core) {
-                    return answer_sibling(entry, &sibling, coding, head, context, writer);
+                    return answer_sibling(entry, &sibling, coding, head, reply);
                 }
             }
             Some(coding) => {
-                if let Some(pieces) = answer_encoded(entry, coding, head, context, writer)? {
+                if let Some(pieces) = answer_encoded(entry, coding, head, reply)? {
                     return Ok(pieces);
                 }
             }
             None => {}
         }
-        answer_entry(entry, Varies::ByEncoding, head, context, writer)
+        answer_entry(entry, Varies::ByEncoding, head, reply)
     }
 }
 
@@ -137,23 +113,23 @@ enum Tag {
 }
 
 impl Coded<'_> {
-    fn write(&self, head: &mut HeadWriter<'_>) {
+    fn write(&self, head: &mut Fields<'_>) {
         head.header("Content-Type", self.media.as_bytes());
         match self.length {
-            Some(length) => head.content_length(length),
-            None => head.chunked(),
+            Some(length) => head.length(BodyLength::Known(length)),
+            None => head.length(BodyLength::Unknown),
         };
         change::write_coding(head, self.coding);
         self.write_validators(head);
     }
 
-    fn write_validators(&self, head: &mut HeadWriter<'_>) {
+    fn write_validators(&self, head: &mut Fields<'_>) {
         self.entry.write_last_modified(head);
         match self.tag {
             Tag::Named => drop(head.header("ETag", self.named_tag().as_bytes())),
             Tag::Weak => change::write_weak_etag(head, self.entry.etag().as_bytes()),
         }
-        head.raw(change::VARY);
+        head.lines(change::VARY);
     }
 
     /// `"x-y"` of a file is `"x-y-br"` of what it is the encoding of.
@@ -182,15 +158,14 @@ impl Coded<'_> {
     fn answer_failed(
         &self,
         head: &RequestHead<'_, '_>,
-        context: Context,
-        writer: &mut Writer<'_>,
+        reply: &mut Reply<'_>,
     ) -> Result<bool, Error> {
         match self.judge(head) {
             Verdict::Holds => return Ok(false),
             Verdict::NotModified => {
-                writer.head(304, context, |head| self.write_validators(head))?;
+                reply.head(304, |head| self.write_validators(head))?;
             }
-            Verdict::Failed => answer_failed_condition(context, writer)?,
+            Verdict::Failed => answer_failed_condition(reply)?,
         }
         Ok(true)
     }
@@ -202,8 +177,7 @@ fn answer_sibling(
     sibling: &Rc<Entry>,
     coding: Coding,
     head: &RequestHead<'_, '_>,
-    context: Context,
-    writer: &mut Writer<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Option<Box<Pieces>>, Error> {
     let length = sibling.metadata.length;
     let coded = Coded {
@@ -213,20 +187,20 @@ fn answer_sibling(
         length: Some(length),
         coding,
     };
-    if coded.answer_failed(head, context, writer)? {
+    if coded.answer_failed(head, reply)? {
         return Ok(None);
     }
     if matches!(sibling.content, Content::Held) {
         let rendered = sibling.rendered_as_sibling(|| {
-            sibling.usual.with(writer.worker, |_, content| {
+            sibling.usual.with(reply.worker, |_, content| {
                 Box::new(Rendered::new(200, |head| coded.write(head), content))
             })
         });
-        answer_rendered(rendered, &coded, context, writer)?;
+        answer_rendered(rendered, &coded, reply)?;
         return Ok(None);
     }
-    writer.head(200, context, |head| coded.write(head))?;
-    send_ranges(sibling, Ranges::One(0..length), context, writer)
+    reply.head(200, |head| coded.write(head))?;
+    send_ranges(sibling, Ranges::One(0..length), reply)
 }
 
 /// Answers with a file that is encoded for it; `None`, and nothing written, when it is better sent as it is.
@@ -234,8 +208,7 @@ fn answer_encoded(
     entry: &Rc<Entry>,
     coding: Coding,
     head: &RequestHead<'_, '_>,
-    context: Context,
-    writer: &mut Writer<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Option<Option<Box<Pieces>>>, Error> {
     let coded = |length| Coded {
         entry,
@@ -246,7 +219,7 @@ fn answer_encoded(
     };
     if matches!(entry.content, Content::Held) {
         let rendered = entry.rendered_encoded(coding, || {
-            let encoded = entry.usual.with(writer.worker, |_, content| {
+            let encoded = entry.usual.with(reply.worker, |_, content| {
                 compress::encode_whole(coding, content)
             })?;
             let coded = coded(Some(encoded.len() as u64));
@@ -257,23 +230,23 @@ fn answer_encoded(
             return Ok(None);
         };
         let coded = coded(Some(rendered.body_length() as u64));
-        if !coded.answer_failed(head, context, writer)? {
-            answer_rendered(rendered, &coded, context, writer)?;
+        if !coded.answer_failed(head, reply)? {
+            answer_rendered(rendered, &coded, reply)?;
         }
         return Ok(Some(None));
     }
     let coded = coded(None);
-    if coded.answer_failed(head, context, writer)? {
+    if coded.answer_failed(head, reply)? {
         return Ok(Some(None));
     }
-    if context.method == Method::Head {
-        writer.head(200, context, |head| coded.write(head))?;
+    if reply.method == Method::Head {
+        reply.head(200, |head| coded.write(head))?;
         return Ok(Some(None));
     }
-    let Some(encoding) = Encoding::begin(&writer.worker.encoders, coding) else {
+    let Some(encoding) = Encoding::begin(&reply.worker.encoders, coding) else {
         return Ok(None);
     };
-    writer.head(200, context, |head| coded.write(head))?;
+    reply.head(200, |head| coded.write(head))?;
     let what = What::Encoded(encoding);
     let entry = Rc::clone(entry);
     Ok(Some(Some(Box::new(Pieces { entry, what }))))
@@ -283,17 +256,14 @@ fn answer_encoded(
 fn answer_rendered(
     rendered: &Rendered,
     coded: &Coded<'_>,
-    context: Context,
-    writer: &mut Writer<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
-    if context.is_usual() && context.method == Method::Get {
-        return writer.rendered(200, rendered);
+    if reply.takes_rendered() && reply.method == Method::Get {
+        return reply.rendered(200, rendered);
     }
-    writer.head(200, context, |head| coded.write(head))?;
-    if context.method == Method::Head {
+    reply.head(200, |head| coded.write(head))?;
+    if reply.method == Method::Head {
         return Ok(());
     }
-    rendered.with(writer.worker, |_, body| {
-        writer.output.put(writer.stream, body)
-    })
+    rendered.with(reply.worker, |_, body| reply.data(body))
 }

@@ -1,5 +1,7 @@
 //! Files in part, or not at all: conditions and ranges.
 
+use std::ops::Range;
+
 use super::*;
 
 #[test]

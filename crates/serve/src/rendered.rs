@@ -2,9 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 
+use onrush_http::Version;
 use onrush_http::date::DATE_BYTES;
 use onrush_http::write::HeadWriter;
 
+use crate::reply::fields::Fields;
 use crate::worker::Worker;
 
 /// The field that names the software, in every answer of our own.
@@ -23,14 +25,15 @@ pub(crate) struct Rendered {
 
 impl Rendered {
     /// Renders an answer; `fields` writes what stands between the date and the end of the head.
-    pub(crate) fn new(status: u16, fields: impl Fn(&mut HeadWriter<'_>), body: &[u8]) -> Self {
+    pub(crate) fn new(status: u16, fields: impl Fn(&mut Fields<'_>), body: &[u8]) -> Self {
         const DATE: &[u8; DATE_BYTES] = b"Thu, 01 Jan 1970 00:00:00 GMT";
         let mut room = vec![0; 1024];
         let head_length = loop {
             let mut head = HeadWriter::new(&mut room);
             head.status_line(status).raw(SERVER).date(DATE);
+            let mut head = Fields::http1(head, Version::Http11);
             fields(&mut head);
-            if let Some(length) = head.end().finish() {
+            if let Some(length) = head.into_writer().end().finish() {
                 break length;
             }
             room.resize(room.len() * 2, 0);

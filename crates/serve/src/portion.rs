@@ -8,17 +8,14 @@ use onrush_tls::Transport;
 
 use crate::output::Output;
 
-/// Less than this is copied behind what is written already; more travels as the buffer it came in.
-const COPY_MAX: usize = 4096;
-
 /// Whether a trailer of this name passes.
-pub(super) type Keeps<'k> = &'k dyn Fn(&[u8]) -> bool;
+pub(crate) type Keeps<'k> = &'k dyn Fn(&[u8]) -> bool;
 
 /// Passes what has arrived of the body in `input` on to `output`.
 ///
 /// # Errors
 /// A refusal when it is no body; within, what the recipient's connection says.
-pub(super) fn pass(
+pub(crate) fn pass(
     body: &mut BodyReader,
     input: &mut Input,
     output: &mut Output,
@@ -29,7 +26,7 @@ pub(super) fn pass(
     loop {
         let passing = body.pass(input.bytes(), limits, keeps)?;
         if passing.surplus.is_empty() {
-            return Ok(forward(input, passing.consumed, output, to));
+            return Ok(output.take_from(to, input, passing.consumed));
         }
         let bytes = &input.bytes()[..passing.consumed];
         let written = output
@@ -44,7 +41,7 @@ pub(super) fn pass(
 
 /// Puts a body that has arrived whole at the start of `arrived` into `out`: how many of the bytes it was. `None` when it is
 /// not whole, not well-formed or does not fit; then nothing is put.
-pub(super) fn put_whole(
+pub(crate) fn put_whole(
     body: &mut BodyReader,
     arrived: &[u8],
     out: &mut Buffer,
@@ -83,25 +80,4 @@ fn put_portions(
             (true, false) => {}
         }
     }
-}
-
-/// Passes the first `bytes` of `input` on, without a copy when that is all of it and it is worth it.
-pub(super) fn forward(
-    input: &mut Input,
-    bytes: usize,
-    output: &mut Output,
-    to: &Transport,
-) -> Result<(), Error> {
-    if bytes > COPY_MAX
-        && bytes == input.bytes().len()
-        && let Some(buffer) = input.take()
-    {
-        output.part(to, buffer);
-        return Ok(());
-    }
-    output.put(to, &input.bytes()[..bytes])?;
-    if bytes > 0 {
-        input.consume(bytes);
-    }
-    Ok(())
 }

@@ -1,0 +1,187 @@
+//! The client of one request, whatever the protocol that it speaks: its request is read from it, and its response is
+//! written to it.
+
+#[cfg(test)]
+pub(crate) mod framed;
+pub(crate) mod http1;
+pub(crate) mod request_body;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::Error;
+use onrush_http::request::RequestHead;
+use onrush_http::{HeaderSlots, Method};
+use onrush_tls::Transport;
+
+use crate::asker::Asker;
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::hangup::unless_hung_up;
+use crate::reply::{Persistence, Reply};
+use crate::worker::Worker;
+use http1::Http1;
+use request_body::{Arrived, RequestBody};
+
+/// The client of the request in `exchange`.
+pub(crate) struct Downstream<'c> {
+    pub(crate) worker: &'c Rc<Worker>,
+    pub(crate) client: &'c Client,
+    pub(crate) exchange: &'c mut Exchange,
+    pub(crate) side: Side<'c>,
+}
+
+/// One for each protocol.
+pub(crate) enum Side<'c> {
+    Http1(&'c mut Http1),
+    #[cfg(test)]
+    Framed(&'c mut framed::Stream),
+}
+
+impl Downstream<'_> {
+    /// Who asks, and which way the request goes.
+    pub(crate) fn asker(&self) -> Asker<'_> {
+        Asker {
+            worker: self.worker,
+            client: self.client,
+            stream: self.stream(),
+            exchange: self.exchange,
+        }
+    }
+
+    /// The client's connection.
+    pub(crate) fn stream(&self) -> &Transport {
+        match &self.side {
+            Side::Http1(side) => &side.stream,
+            #[cfg(test)]
+            Side::Framed(side) => side.transport(),
+        }
+    }
+
+    /// The request's head, until [`Downstream::head_is_sent`].
+    pub(crate) fn head<'h, 'b>(&'b self, slots: &'h mut HeaderSlots<'b>) -> RequestHead<'h, 'b> {
+        match &self.side {
+            Side::Http1(side) => side.head(slots, &self.worker.limits),
+            #[cfg(test)]
+            Side::Framed(side) => side.head(slots),
+        }
+    }
+
+    /// What has come of the body, while the head is there.
+    pub(crate) fn arrived(&self) -> Arrived<'_> {
+        match &self.side {
+            Side::Http1(side) => side.arrived(),
+            #[cfg(test)]
+            Side::Framed(side) => side.arrived(),
+        }
+    }
+
+    /// The head is not needed any more; the body follows.
+    pub(crate) fn head_is_sent(&mut self) {
+        match &mut self.side {
+            Side::Http1(side) => side.take_head(),
+            #[cfg(test)]
+            Side::Framed(_) => {}
+        }
+    }
+
+    /// Neither the head is needed any more nor the first `bytes` of what had arrived behind it, which are the whole body.
+    pub(crate) fn request_is_sent(&mut self, bytes: u32) {
+        match &mut self.side {
+            Side::Http1(side) => side.take_request(bytes as usize),
+            #[cfg(test)]
+            Side::Framed(side) => side.take_request(bytes as usize),
+        }
+    }
+
+    /// Nobody wants the rest of the body, which is so many bytes at most if its connection is to go on.
+    pub(crate) fn leave_body(&mut self, bytes_max: u32) {
+        match &mut self.side {
+            Side::Http1(side) => side.unread_max = bytes_max,
+            #[cfg(test)]
+            Side::Framed(_) => {}
+        }
+    }
+
+    /// Throws away what has arrived of a body that nobody wants; whether all of it has.
+    pub(crate) fn skip_body(&mut self) -> bool {
+        match &mut self.side {
+            Side::Http1(side) => side.skip_unread(self.worker),
+            #[cfg(test)]
+            Side::Framed(_) => true,
+        }
+    }
+
+    /// Whether responses to requests before this one are written and not sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        match &self.side {
+            Side::Http1(side) => !side.output.is_empty(),
+            #[cfg(test)]
+            Side::Framed(_) => false,
+        }
+    }
+
+    /// Sends what is written.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
+        let patience = self.exchange.settings().timeouts.client_send;
+        match &mut self.side {
+            Side::Http1(side) => side.flush(patience).await,
+            #[cfg(test)]
+            Side::Framed(side) => side.flush(patience).await,
+        }
+    }
+
+    /// Waits for the next request for `idle` where requests follow each other on a connection.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) async fn wait_for_next(&mut self, idle: Duration) -> Result<(), Error> {
+        self.flush().await?;
+        match &mut self.side {
+            Side::Http1(side) => side.wait_for_next(idle, self.worker).await,
+            #[cfg(test)]
+            Side::Framed(_) => Ok(()),
+        }
+    }
+
+    /// The response is cut off in its middle: the client must see that it is not whole.
+    pub(crate) fn cut_off(&mut self) {
+        match &mut self.side {
+            Side::Http1(side) => side.cut_off(),
+            #[cfg(test)]
+            Side::Framed(side) => side.cut_off(),
+        }
+    }
+
+    /// Where a response is written that leaves the connection so.
+    pub(crate) fn reply(&mut self, method: Method, persistence: Persistence) -> Reply<'_> {
+        let mut reply = self.split(method).1;
+        reply.persist(persistence);
+        reply
+    }
+
+    /// Where the body is read, and where the response is written: both at once.
+    pub(crate) fn split(&mut self, method: Method) -> (RequestBody<'_>, Reply<'_>) {
+        let (body, to) = match &mut self.side {
+            Side::Http1(side) => side.split(),
+            #[cfg(test)]
+            Side::Framed(side) => side.split(),
+        };
+        (body, Reply::new(self.worker, self.exchange, method, to))
+    }
+
+    /// What comes of `work`, unless the client hangs up before.
+    ///
+    /// # Errors
+    /// How the client has ended. The work is dropped then.
+    #[inline]
+    pub(crate) fn unless_hung_up<F: Future + Unpin>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<F::Output, Error>> {
+        unless_hung_up(self.stream(), work)
+    }
+}

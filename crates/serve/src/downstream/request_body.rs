@@ -1,0 +1,149 @@
+//! The body of a request on its way in, whatever the protocol of its client.
+
+use std::borrow::Cow;
+
+use onrush_engine::{Buffer, Core, Error, Input, Instant};
+use onrush_http::body::BodyReader;
+use onrush_http::{Limits, Refusal};
+use onrush_tls::Transport;
+
+#[cfg(test)]
+use super::framed;
+use crate::output::Output;
+use crate::portion::{self, Keeps};
+
+/// What has arrived of a body with its head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived<'b> {
+    /// Reads `bytes`, of which it has read none.
+    pub(crate) reader: BodyReader,
+    pub(crate) bytes: &'b [u8],
+}
+
+impl<'b> Arrived<'b> {
+    /// Puts a body that has arrived whole into `out`, framed as it is: how many of its bytes that took. `None` when it is not
+    /// whole, not well-formed or does not fit; then nothing is put.
+    pub(crate) fn put_whole(
+        mut self,
+        out: &mut Buffer,
+        limits: &Limits,
+        keeps: Keeps<'_>,
+    ) -> Option<usize> {
+        portion::put_whole(&mut self.reader, self.bytes, out, limits, keeps)
+    }
+
+    /// The body as it goes on, if all of it has arrived.
+    pub(crate) fn whole(
+        self,
+        core: &Core,
+        limits: &Limits,
+        keeps: Keeps<'_>,
+    ) -> Option<Cow<'b, [u8]>> {
+        let mut reader = self.reader;
+        let passing = reader.pass(self.bytes, limits, keeps).ok()?;
+        if passing.surplus.is_empty() {
+            let is_whole = reader.is_complete();
+            return is_whole.then_some(Cow::Borrowed(&self.bytes[..passing.consumed]));
+        }
+        let mut buffer = core.buffer().ok()?;
+        self.put_whole(&mut buffer, limits, keeps)?;
+        Some(Cow::Owned(buffer.to_vec()))
+    }
+}
+
+/// Where a body comes from.
+pub(crate) enum RequestBody<'a> {
+    Http1 {
+        stream: &'a Transport,
+        input: &'a mut Input,
+        reader: &'a mut BodyReader,
+    },
+    #[cfg(test)]
+    Framed(framed::Body<'a>),
+}
+
+impl RequestBody<'_> {
+    /// Whether bytes of it have arrived that nobody has taken.
+    pub(crate) fn has_arrived(&self) -> bool {
+        match self {
+            RequestBody::Http1 { input, .. } => !input.is_empty(),
+            #[cfg(test)]
+            RequestBody::Framed(body) => body.has_arrived(),
+        }
+    }
+
+    /// Whether all of it has been taken.
+    pub(crate) fn is_complete(&self) -> bool {
+        match self {
+            RequestBody::Http1 { reader, .. } => reader.is_complete(),
+            #[cfg(test)]
+            RequestBody::Framed(body) => body.is_complete(),
+        }
+    }
+
+    /// How many bytes of it are still to come, if that is known.
+    pub(crate) fn left(&self) -> Option<u64> {
+        match self {
+            RequestBody::Http1 { reader, .. } => reader.left(),
+            #[cfg(test)]
+            RequestBody::Framed(body) => body.left(),
+        }
+    }
+
+    /// Passes what has arrived on to a server of HTTP/1, of its trailers those that `keeps` wants: in chunks where its length
+    /// is not known.
+    ///
+    /// # Errors
+    /// A refusal when it is no body; within, what the recipient's connection says.
+    pub(crate) fn pass(
+        &mut self,
+        (output, server): (&mut Output, &Transport),
+        limits: &Limits,
+        keeps: Keeps<'_>,
+    ) -> Result<Result<(), Error>, Refusal> {
+        match self {
+            RequestBody::Http1 { input, reader, .. } => {
+                portion::pass(reader, input, output, server, limits, keeps)
+            }
+            #[cfg(test)]
+            RequestBody::Framed(body) => Ok(body.pass(output, server)),
+        }
+    }
+
+    /// Takes what has arrived, up to the piece with which it is `most` bytes or more; how many they are.
+    ///
+    /// # Errors
+    /// A refusal when it is no body.
+    pub(crate) fn take(&mut self, most: u64, limits: &Limits) -> Result<u64, Refusal> {
+        let (input, reader) = match self {
+            RequestBody::Http1 { input, reader, .. } => (input, reader),
+            #[cfg(test)]
+            RequestBody::Framed(body) => return Ok(body.take()),
+        };
+        let mut taken = 0;
+        while taken < most {
+            let step = reader.advance(input.bytes(), limits)?;
+            if step.consumed == 0 {
+                break;
+            }
+            input.consume(step.consumed);
+            taken += step.payload.len() as u64;
+        }
+        Ok(taken)
+    }
+
+    /// Waits for more of it, which has to come until `deadline`. 0 is the end of the connection.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) async fn receive(&mut self, deadline: Instant) -> Result<usize, Error> {
+        match self {
+            RequestBody::Http1 { stream, input, .. } => {
+                stream.set_deadline(Some(deadline));
+                stream.recv(input).await
+            }
+            #[cfg(test)]
+            RequestBody::Framed(body) => body.receive().await,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What speaks TLS with clients and servers: from the plan to what shakes hands.
+
+use std::sync::Arc;
+
+use onrush_config::Plan;
+use onrush_config::plan::{
+    self, Certificate, ClientCertificates, FilePath, Tls, TlsProfile, UpstreamTls,
+};
+use onrush_tls::{
+    Acceptor, ClientSetup, Clients, Connector, Identity, Profile, Reloaded, ServerSetup, Subject,
+    Verify, Watch, Watched,
+};
+
+use crate::trouble::{Trouble, Troubles};
+
+/// What the addresses and the groups of a plan speak TLS with, in their order; `None` where they do not.
+#[derive(Default)]
+pub(crate) struct Encryption {
+    pub(crate) acceptors: Vec<Option<Arc<Acceptor>>>,
+    pub(crate) connectors: Vec<Option<Arc<Connector>>>,
+}
+
+impl Encryption {
+    /// Reads all certificates of a plan. Where they cannot be used there is nothing; what is wrong with them goes to
+    /// `troubles`.
+    pub(crate) fn of(plan: &Plan, troubles: &mut Troubles) -> Self {
+        let acceptors = plan.listen.iter().map(|listen| {
+            let tls = listen.tls.as_ref()?;
+            let made = Acceptor::new(server_setup(tls));
+            keep(made, |subject| server_file(tls, subject), troubles)
+        });
+        let acceptors = acceptors.collect();
+        let connectors = plan.upstreams.iter().map(|upstream| {
+            let tls = upstream.tls.as_ref()?;
+            let made = Connector::new(client_setup(tls));
+            keep(made, |subject| client_file(tls, subject), troubles)
+        });
+        Self {
+            acceptors,
+            connectors: connectors.collect(),
+        }
+    }
+
+    /// Takes over from `before`, which is of the plan `before_plan`, what `plan` says in the same words: session tickets stay
+    /// good, and so do connections to servers.
+    pub(crate) fn carry(&mut self, plan: &Plan, before: &Encryption, before_plan: &Plan) {
+        for (listen, acceptor) in plan.listen.iter().zip(&mut self.acceptors) {
+            let known = before_plan.listen.iter().position(|it| it == listen);
+            if let Some(known) = known {
+                acceptor.clone_from(&before.acceptors[known]);
+            }
+        }
+        for (upstream, connector) in plan.upstreams.iter().zip(&mut self.connectors) {
+            let is_same =
+                |it: &plan::Upstream| (&it.name, &it.tls) == (&upstream.name, &upstream.tls);
+            let known = before_plan.upstreams.iter().position(is_same);
+            if let Some(known) = known {
+                connector.clone_from(&before.connectors[known]);
+            }
+        }
+    }
+
+    /// Follows changes of the files.
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        let acceptors = self.acceptors.iter().flatten().cloned();
+        let connectors = self.connectors.iter().flatten().cloned();
+        let watched = acceptors
+            .map(Watched::Acceptor)
+            .chain(connectors.map(Watched::Connector));
+        Watch::start(watched.collect(), |reloaded| match reloaded {
+            Reloaded::Taken(warnings) => {
+                tracing::info!("certificates have changed; new connections get the new ones");
+                for warning in &warnings {
+                    tracing::warn!("{warning}");
+                }
+            }
+            Reloaded::Refused(wrong) => {
+                for trouble in wrong {
+                    tracing::warn!(
+                        "certificates have changed and cannot be used; the old ones stay: {trouble}"
+                    );
+                }
+            }
+        })
+    }
+}
+
+/// What was made of files; `file` says which of them is meant.
+fn keep<'p, T>(
+    made: Result<(T, Vec<onrush_tls::Trouble>), Vec<onrush_tls::Trouble>>,
+    file: impl Fn(Subject) -> Option<&'p FilePath>,
+    troubles: &mut Troubles,
+) -> Option<Arc<T>> {
+    let placed = |trouble: onrush_tls::Trouble| Trouble {
+        place: file(trouble.subject).and_then(|file| file.place().cloned()),
+        message: trouble.message,
+    };
+    match made {
+        Ok((made, warnings)) => {
+            troubles.warnings.extend(warnings.into_iter().map(placed));
+            Some(Arc::new(made))
+        }
+        Err(wrong) => {
+            troubles.wrong.extend(wrong.into_iter().map(placed));
+            None
+        }
+    }
+}
+
+/// The file of a listener's setup that is meant.
+fn server_file(tls: &Tls, subject: Subject) -> Option<&FilePath> {
+    let files = |index: usize| match &tls.certificates[index] {
+        Certificate::SelfSigned => None,
+        Certificate::Files { certificate, key } => Some((certificate, key)),
+    };
+    match subject {
+        Subject::Certificate(index) => files(index).map(|(certificate, _)| certificate),
+        Subject::Key(index) => files(index).map(|(_, key)| key),
+        Subject::Authorities => match &tls.clients {
+            ClientCertificates::Ignored => None,
+            ClientCertificates::Optional(file) | ClientCertificates::Required(file) => Some(file),
+        },
+        Subject::Setup => None,
+    }
+}
+
+/// The file of a group's setup that is meant; it shows one certificate at most.
+fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
+    match subject {
+        Subject::Certificate(_) => tls.certificate.as_ref().map(|(certificate, _)| certificate),
+        Subject::Key(_) => tls.certificate.as_ref().map(|(_, key)| key),
+        Subject::Authorities => match &tls.verify {
+            plan::Verify::File(file) => Some(file),
+            plan::Verify::System | plan::Verify::Nothing => None,
+        },
+        Subject::Setup => None,
+    }
+}
+
+fn server_setup(tls: &Tls) -> ServerSetup {
+    let identity = |certificate: &Certificate| match certificate {
+        Certificate::SelfSigned => Identity::SelfSigned,
+        Certificate::Files { certificate, key } => Identity::Files {
+            certificate: certificate.to_path_buf(),
+            key: key.to_path_buf(),
+        },
+    };
+    ServerSetup {
+        certificates: tls.certificates.iter().map(identity).collect(),
+        profile: match tls.profile {
+            TlsProfile::Modern => Profile::Modern,
+            TlsProfile::Intermediate => Profile::Intermediate,
+        },
+        clients: match &tls.clients {
+            ClientCertificates::Ignored => Clients::Ignored,
+            ClientCertificates::Optional(file) => Clients::Optional(file.to_path_buf()),
+            ClientCertificates::Required(file) => Clients::Required(file.to_path_buf()),
+        },
+        // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
+        protocols: vec!["http/1.1", "http/1.0"],
+    }
+}
+
+fn client_setup(tls: &UpstreamTls) -> ClientSetup {
+    ClientSetup {
+        verify: match &tls.verify {
+            plan::Verify::System => Verify::System,
+            plan::Verify::File(file) => Verify::File(file.to_path_buf()),
+            plan::Verify::Nothing => Verify::Nothing,
+        },
+        name: tls.name.clone(),
+        certificate: tls
+            .certificate
+            .as_ref()
+            .map(|(certificate, key)| (certificate.to_path_buf(), key.to_path_buf())),
+        ..ClientSetup::default()
+    }
+}

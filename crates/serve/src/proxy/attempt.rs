@@ -1,0 +1,46 @@
+//! One attempt to have a request answered by a server: what both directions look at.
+
+use onrush_config::plan::Timeouts;
+
+use super::forward::request::Forward;
+use super::group::Group;
+use super::progress::Progress;
+use crate::exchange::Exchange;
+use crate::worker::Worker;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) forward: &'a Forward,
+    pub(crate) group: &'a Group,
+    /// Which of its servers.
+    pub(crate) server: u32,
+    pub(crate) exchange: &'a Exchange,
+    pub(crate) worker: &'a Worker,
+    pub(crate) progress: &'a Progress,
+}
+
+impl<'a> Attempt<'a> {
+    pub(crate) fn timeouts(&self) -> &'a Timeouts {
+        &self.exchange.settings().timeouts
+    }
+
+    /// The answer's head has come.
+    pub(crate) fn is_answered_now(&self, status: u16) {
+        let (group, errand) = (self.group, self.forward.errand);
+        if group.measures(errand) {
+            let latency = self
+                .worker
+                .core
+                .time_without_stalls(self.forward.sent.get());
+            group.answered((self.server, errand), status, latency, self.worker);
+        }
+    }
+
+    /// The cookie that makes the client come back to its server, if it needs one.
+    pub(crate) fn cookie(&self) -> Option<String> {
+        match self.forward.sticks_to == self.server {
+            true => None,
+            false => self.group.cookie(self.server, self.forward.scheme),
+        }
+    }
+}

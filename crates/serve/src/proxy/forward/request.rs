@@ -1,0 +1,260 @@
+//! A request that goes to a server: what is known of it, and what it is sent on.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_config::plan::Reuse;
+use onrush_engine::{Core, Error, Instant};
+use onrush_http::forwarded::Scheme;
+use onrush_http::request::RequestHead;
+use onrush_http::response::ResponseHead;
+use onrush_http::{Framing, Method};
+use onrush_tls::Transport;
+
+use crate::asker::Asker;
+use crate::compress::Wish;
+use crate::downstream::Downstream;
+use crate::downstream::request_body::Arrived;
+use crate::proxy::failure::Failure;
+use crate::proxy::group::{Errand, FOREVER, Group, Place, Server};
+use crate::proxy::{rewrite, trunk, tunnel};
+
+/// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
+///
+/// Its numbers are small ones: this is part of every connection's memory.
+pub(crate) struct Forward {
+    /// The server that was chosen, while one is.
+    pub(super) place: Option<Place>,
+    /// How it is on its way already: rendered from the head while that was at hand, since parsing it once more costs as
+    /// much as all the rest of the rewriting.
+    pub(super) sent_on: Option<SentOn>,
+    /// What equal requests have in common, for groups that choose by it.
+    pub(super) key: u64,
+    /// The server that the client's cookie names.
+    pub(crate) sticks_to: u32,
+    /// When the whole exchange has to be over.
+    pub(super) until: Instant,
+    /// When the request was sent.
+    pub(crate) sent: Cell<Instant>,
+    /// Servers that have failed: none, for nearly all requests.
+    #[allow(clippy::box_collection, reason = "16 bytes less in every exchange")]
+    pub(super) tried: Option<Box<Vec<u32>>>,
+    /// Attempts after the first that count as such.
+    pub(super) attempts: Cell<u8>,
+    /// Why it goes to the server that it goes to.
+    pub(crate) errand: Errand,
+    pub(super) group: Rc<Group>,
+    pub(super) method: Method,
+    pub(super) framing: Framing,
+    /// How the client asks, in groups that keep it with its server.
+    pub(crate) scheme: Scheme,
+    /// Whether the client waits for 100 before it sends the body.
+    pub(super) expects_continue: bool,
+    /// How its answer is encoded, on a route that does that.
+    pub(crate) wish: Wish,
+    /// Whether the head has left the client's input: from then on the request cannot be repeated.
+    pub(super) is_consumed: bool,
+    /// Whether it is the first request of its client.
+    is_first: bool,
+    /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the answer.
+    asks_for_tunnel: bool,
+}
+
+/// What carries a request.
+pub(super) enum SentOn {
+    /// An idle connection of the server, which is its own now.
+    Pooled(Transport, Queued),
+    /// A connection that it shares.
+    Trunk(trunk::Ticket),
+}
+
+/// Where a request comes from and where it goes.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) group: Rc<Group>,
+    /// Whether it is the first request of its client.
+    pub(crate) is_first: bool,
+    /// [`hash::key`](super::balance::hash::key) of what the group chooses by.
+    pub(crate) key: u64,
+}
+
+impl Forward {
+    /// Chooses a server for the request with this head, if that needs no waiting.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn new(
+        asker: Asker<'_>,
+        way: Way,
+        head: &RequestHead<'_, '_>,
+        arrived: Arrived<'_>,
+    ) -> Result<Self, Error> {
+        let worker = asker.worker;
+        let group = &way.group;
+        let now = worker.core.now();
+        let mut forward = Self {
+            place: None,
+            sent_on: None,
+            key: way.key,
+            sticks_to: group.sticks_to(head),
+            until: match asker.settings().timeouts.request {
+                Some(timeout) => now + timeout,
+                None => FOREVER,
+            },
+            sent: Cell::default(),
+            tried: None,
+            attempts: Cell::new(0),
+            errand: Errand::Ordinary,
+            group: Rc::clone(group),
+            method: head.method,
+            framing: head.framing,
+            scheme: match group.plan.sticky {
+                Some(_) => asker.scheme(head.headers),
+                None => Scheme::Http,
+            },
+            expects_continue: head.expect_continue,
+            wish: asker
+                .exchange
+                .offer()
+                .map_or(Wish::default(), |offer| Wish::of(head, offer)),
+            is_consumed: false,
+            is_first: way.is_first,
+            asks_for_tunnel: tunnel::is_asked(head),
+        };
+        group.count_request(now);
+        if group.queue.is_empty()
+            && let Some(place) = group
+                .place_on(forward.sticks_to)
+                .or_else(|| group.place_on_trial(head.method, now))
+                .or_else(|| group.place_first(head.method, way.key, now).ok())
+        {
+            forward.errand = place.errand();
+            forward.sent_on = forward.send_at_once(&place, group, head, arrived, asker)?;
+            forward.place = Some(place);
+        }
+        Ok(forward)
+    }
+
+    /// Sends the request on a connection that exists, if one may be used.
+    fn send_at_once(
+        &self,
+        place: &Place,
+        group: &Rc<Group>,
+        head: &RequestHead<'_, '_>,
+        arrived: Arrived<'_>,
+        asker: Asker<'_>,
+    ) -> Result<Option<SentOn>, Error> {
+        let server = place.server();
+        if let Some(depth) = group.plan.pipeline
+            && trunk::fits(head)
+        {
+            let to = (group, place.index());
+            let ticket = server
+                .trunks
+                .submit(depth.get(), to, head, asker, self.until)?;
+            return Ok(Some(SentOn::Trunk(ticket)));
+        }
+        if !self.may_reuse(group) {
+            return Ok(None);
+        }
+        let Some(transport) = server.pool.take() else {
+            return Ok(None);
+        };
+        let queued = queue_request(head, arrived, &transport, server, asker)?;
+        Ok(Some(SentOn::Pooled(transport, queued)))
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        self.method
+    }
+
+    /// `wait` from now, but not longer than the whole exchange may take.
+    pub(crate) fn deadline(&self, core: &Core, wait: Duration) -> Instant {
+        (core.now() + wait).min(self.until)
+    }
+
+    pub(super) fn tried(&self) -> &[u32] {
+        self.tried.as_ref().map_or(&[], |tried| tried)
+    }
+
+    /// The request's head is given up.
+    pub(super) fn consume_head(&mut self, client: &mut Downstream<'_>) {
+        client.head_is_sent();
+        self.is_consumed = true;
+    }
+
+    /// So is the whole request, of whose body so many bytes came with the head.
+    pub(super) fn consume(&mut self, client: &mut Downstream<'_>, bytes: u32) {
+        client.request_is_sent(bytes);
+        self.is_consumed = true;
+    }
+
+    /// Whether it may go on a connection that has been idle, and that the server may be closing just now.
+    pub(super) fn may_reuse(&self, group: &Group) -> bool {
+        match group.plan.reuse {
+            _ if self.asks_for_tunnel => false,
+            Reuse::Always => true,
+            Reuse::Safe => {
+                !self.is_first || (self.method.is_idempotent() && self.framing == Framing::None)
+            }
+            Reuse::Never => false,
+        }
+    }
+
+    /// Whether another request may use the connection that this one is done with, and that its server keeps open.
+    pub(super) fn leaves_reusable(&self, group: &Group) -> bool {
+        group.plan.reuse != Reuse::Never && !self.asks_for_tunnel
+    }
+
+    /// Whether a 101 of its server is one that was asked for.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
+        match self.asks_for_tunnel {
+            true => tunnel::granted(head),
+            false => Err(Failure::BadAnswer(
+                "it changed the protocol without being asked to".into(),
+            )),
+        }
+    }
+
+    /// The request leaves: its answer is measured from here, by the turns of the core. A read of the clock would say when
+    /// we had time for the answer, and not when it came.
+    pub(crate) fn is_sent_now(&self, core: &Core) {
+        self.sent.set(core.now());
+    }
+}
+
+/// What of the request has been queued for the server.
+#[derive(Clone, Copy)]
+pub(super) enum Queued {
+    /// All of it, with so many bytes that came behind its head.
+    Whole { body_bytes: u32 },
+    /// Its head; the body is still to be sent.
+    Head,
+}
+
+/// Renders the head for the server and puts a body behind it that has arrived whole.
+pub(super) fn queue_request(
+    head: &RequestHead<'_, '_>,
+    arrived: Arrived<'_>,
+    stream: &Transport,
+    server: &Server,
+    asker: Asker<'_>,
+) -> Result<Queued, Error> {
+    let worker = asker.worker;
+    let mut buffer = worker.core.buffer()?;
+    rewrite::request(head, &server.authority, asker, &mut buffer);
+    let keeps = |name: &[u8]| asker.exchange.request_keeps(name);
+    // A malformed body is left to the upload, which knows how to say so.
+    let queued = match arrived.put_whole(&mut buffer, &worker.limits, &keeps) {
+        Some(bytes) => Queued::Whole {
+            body_bytes: bytes as u32,
+        },
+        None => Queued::Head,
+    };
+    stream.queue(buffer);
+    Ok(queued)
+}

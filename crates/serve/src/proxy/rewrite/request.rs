@@ -1,0 +1,235 @@
+//! The head of a request for a server.
+
+use onrush_engine::{BUFFER_BYTES, Buffer};
+use onrush_http::forwarded::{Told, write_forwarded, write_x_forwarded};
+use onrush_http::hop::{accepts_trailers, via_count};
+use onrush_http::request::RequestHead;
+use onrush_http::write::HeadWriter;
+use onrush_http::{Framing, Header, Refusal, Version, header_is};
+
+use super::passing::{fields, is_named};
+use crate::asker::Asker;
+use crate::limits::HOPS_MAX;
+use crate::path;
+use crate::proxy::host::HOST_BYTES_MAX;
+use crate::proxy::rules::{PathRule, Rules, is_untrue};
+use crate::proxy::tunnel;
+use crate::variables::Facts;
+
+/// How Via names us, whichever of us it is (RFC 9110 7.6.3).
+const PSEUDONYM: &str = "onrush";
+
+/// The field by which each hop names itself, with the version it received (RFC 9110 7.6.3).
+fn via(version: Version) -> &'static [u8] {
+    match version {
+        Version::Http10 => b"Via: 1.0 onrush\r\n",
+        Version::Http11 => b"Via: 1.1 onrush\r\n",
+    }
+}
+
+/// Why the request may not be forwarded, if it may not: it goes round, its route gives it no host, or its head and what
+/// is added to it do not fit a buffer.
+///
+/// # Errors
+/// When the core is out of buffers.
+#[inline]
+pub(crate) fn objection(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+) -> Result<Option<Refusal>, onrush_engine::Error> {
+    if via_count(head.headers, PSEUDONYM) > HOPS_MAX {
+        return Ok(Some(Refusal::new(508, "it has come by too often")));
+    }
+    let facts = Facts {
+        about: &asker,
+        head,
+        server: b"",
+    };
+    if !rules.host.is_host(&facts) {
+        let reason = "what its route makes of it as Host is no host";
+        return Ok(Some(Refusal::new(400, reason)));
+    }
+    let fits = request_fits(head, rules, asker)?;
+    let reason = "no room is left for what is added to its head";
+    Ok((!fits).then(|| Refusal::new(431, reason)))
+}
+
+#[inline]
+fn request_fits(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+) -> Result<bool, onrush_engine::Error> {
+    let host_bytes = head.authority.map_or(0, str::len);
+    if head.bytes * rules.factor + 2 * host_bytes + rules.bytes_fixed <= BUFFER_BYTES {
+        return Ok(true);
+    }
+    request_fits_exactly(head, rules, asker)
+}
+
+/// Tries it, with the longest Host that can come of it.
+#[cold]
+fn request_fits_exactly(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+) -> Result<bool, onrush_engine::Error> {
+    let authority = str::from_utf8(&[b'h'; HOST_BYTES_MAX]).expect("letters");
+    let mut buffer = asker.worker.core.buffer()?;
+    Ok(write_request(head, authority, rules, asker, buffer.spare()).is_some())
+}
+
+/// Writes the request's head for a server; `authority` is its Host when the request has none. That it fits has been
+/// seen by [`objection`].
+pub(crate) fn request(
+    head: &RequestHead<'_, '_>,
+    authority: &str,
+    asker: Asker<'_>,
+    out: &mut Buffer,
+) {
+    let bytes = write_request(head, authority, rules_of(asker), asker, out.spare());
+    out.fill(bytes.expect("its size was seen before"));
+}
+
+/// [`request`] behind what stands in `out`, if there is room for it.
+pub(crate) fn request_if_it_fits(
+    head: &RequestHead<'_, '_>,
+    authority: &str,
+    asker: Asker<'_>,
+    out: &mut Buffer,
+) -> bool {
+    let written = write_request(head, authority, rules_of(asker), asker, out.spare());
+    if let Some(bytes) = written {
+        out.fill(bytes);
+    }
+    written.is_some()
+}
+
+fn rules_of(asker: Asker<'_>) -> &Rules {
+    let treatment = asker.treatment();
+    &treatment
+        .expect("a request is forwarded by its route")
+        .rules
+}
+
+fn write_request(
+    head: &RequestHead<'_, '_>,
+    authority: &str,
+    rules: &Rules,
+    asker: Asker<'_>,
+    out: &mut [u8],
+) -> Option<usize> {
+    let facts = Facts {
+        about: &asker,
+        head,
+        server: b"",
+    };
+    let mut writer = HeadWriter::new(out);
+    writer.raw(head.method_text.as_bytes()).raw(b" ");
+    write_path(rules, &facts, &mut writer);
+    if let Some(query) = head.query {
+        writer.raw(b"?").raw(query.as_bytes());
+    }
+    writer.raw(b" HTTP/1.1\r\nHost: ");
+    rules
+        .host
+        .write(head.authority, authority, &facts, &mut writer);
+    writer.raw(b"\r\n");
+    let is_trusted = asker.is_trusted();
+    // HTTP/1.0 has no expectations, so what stands there was ignored; in HTTP/1.1 it would mean something (RFC 9110 10.1.1).
+    let is_old = head.version == Version::Http10;
+    let is_dropped = |name: &str| {
+        header_is(name, "host")
+            || (is_old && header_is(name, "expect"))
+            || is_untrue(name, rules, is_trusted)
+            || rules.is_mistakable(name)
+            || rules.edits.drops(name)
+    };
+    let has_options = fields(head.headers, is_dropped, |header| {
+        writer.header(header.name, header.value);
+    });
+    if has_options {
+        options(head, &mut writer);
+    }
+    if head.framing == Framing::Chunked {
+        writer.chunked();
+    }
+    if rules.x_forwarded || rules.forwarded {
+        tell(head, rules, asker, is_trusted, &mut writer);
+    }
+    writer.raw(via(head.version));
+    if rules.edits_drop_ours {
+        let bytes = writer.end().finish()?;
+        return rules.edits.rewrite(out, bytes, &facts);
+    }
+    rules.edits.render(&facts, &mut |bytes| {
+        writer.raw(bytes);
+    });
+    writer.end().finish()
+}
+
+/// Asks the server for what its client asks of us and we pass on: a tunnel, and trailers (RFC 9110 10.1.4).
+#[cold]
+fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
+    let wants_trailers = accepts_trailers(head.headers) && is_named("te", head.headers);
+    match (tunnel::is_asked(head), wants_trailers) {
+        (true, true) => tunnel::ask(&["TE"], writer),
+        (true, false) => tunnel::ask(&[], writer),
+        (false, true) => {
+            writer.raw(b"Connection: TE\r\n");
+        }
+        (false, false) => {}
+    }
+    if wants_trailers {
+        writer.raw(b"TE: trailers\r\n");
+    }
+}
+
+fn write_path(rules: &Rules, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
+    let head = facts.head;
+    let replacement = match &rules.path {
+        PathRule::Prefix(replacement) if head.path != "*" => replacement,
+        PathRule::Whole(path) => {
+            writer.raw(path.as_bytes());
+            return;
+        }
+        PathRule::Client | PathRule::Prefix(_) => {
+            writer.raw(head.path.as_bytes());
+            return;
+        }
+    };
+    let rest = path::rest(head.path, facts.about.prefix());
+    let mut rest = &*rest;
+    if replacement.ends_with('/') {
+        rest = rest.strip_prefix('/').unwrap_or(rest);
+    }
+    writer.raw(replacement.as_bytes()).raw(rest.as_bytes());
+}
+
+/// Tells the server about the client.
+fn tell(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    asker: Asker<'_>,
+    is_trusted: bool,
+    writer: &mut HeadWriter<'_>,
+) {
+    let mut told = Told {
+        address: asker.peer(),
+        scheme: asker.client.scheme,
+        host: head.authority,
+    };
+    let mut received: &[Header<'_>] = &[];
+    if is_trusted && let Some(client) = asker.told(head.headers) {
+        received = head.headers;
+        told.scheme = client.scheme.unwrap_or(told.scheme);
+        told.host = client.host.or(told.host);
+    }
+    if rules.x_forwarded {
+        write_x_forwarded(&told, received, writer);
+    }
+    if rules.forwarded {
+        write_forwarded(&told, received, writer);
+    }
+}

@@ -1,0 +1,79 @@
+//! The head of a server's answer for a client.
+
+use onrush_engine::BUFFER_BYTES;
+use onrush_http::header_is;
+use onrush_http::response::ResponseHead;
+
+use super::passing::fields;
+use crate::compress::Change;
+use crate::edits::Applied;
+use crate::proxy::rules::GROWTH_MAX;
+use crate::reply::fields::{BodyLength, Fields};
+use crate::worker::Worker;
+
+/// What is added to an answer on its way to the client.
+#[derive(Debug)]
+pub(crate) struct Onward {
+    /// The cookie by which the client comes back to the server.
+    pub(crate) cookie: Option<String>,
+    /// What encoding, or leaving it, changes.
+    pub(crate) change: Change,
+    /// Whether the length of its body is not known.
+    pub(crate) is_open: bool,
+}
+
+/// The room that an answer's head of `bytes` needs, as far as a buffer has it.
+pub(crate) fn response_room(bytes: usize, edits: Option<&Applied<'_>>) -> usize {
+    let growth = edits.map_or(0, Applied::growth);
+    (bytes + GROWTH_MAX + growth).min(BUFFER_BYTES)
+}
+
+/// Writes the fields of an answer for the client, but for what its route adds. Returns whether its Connection names
+/// fields, which trailers may be among.
+pub(crate) fn response(
+    head: &ResponseHead<'_, '_>,
+    onward: &Onward,
+    worker: &Worker,
+    edits: Option<&Applied<'_>>,
+    to: &mut Fields<'_>,
+) -> bool {
+    let mut is_dated = false;
+    let change = onward.change;
+    let is_edited = |name: &str| edits.is_some_and(|edits| edits.drops(name));
+    let is_dropped = |name: &str| {
+        is_dated |= header_is(name, "date");
+        matches!(head.status, 101 | 204) && is_length(name) || change.drops(name) || is_edited(name)
+    };
+    let names_fields = fields(head.headers, is_dropped, |header| {
+        to.header(header.name, header.value);
+    });
+    change.write(head.headers, to, is_edited);
+    if !is_dated {
+        to.date(&worker.date());
+    }
+    if onward.is_open {
+        to.length(BodyLength::Unknown);
+    }
+    if let Some(cookie) = &onward.cookie {
+        to.header("Set-Cookie", cookie.as_bytes());
+    }
+    names_fields
+}
+
+/// Writes the fields of an interim answer (1xx), without what `edits` remove or set: that comes, or does not, with the
+/// final one, whose status is not known yet.
+pub(crate) fn interim(
+    head: &ResponseHead<'_, '_>,
+    edits: Option<&Applied<'_>>,
+    to: &mut Fields<'_>,
+) {
+    let is_dropped = |name: &str| is_length(name) || edits.is_some_and(|edits| edits.drops(name));
+    fields(head.headers, is_dropped, |header| {
+        to.header(header.name, header.value);
+    });
+}
+
+/// Servers do say that an answer without a body has 0 bytes, which none but that of a HEAD or 304 may say (RFC 9110 8.6).
+fn is_length(name: &str) -> bool {
+    header_is(name, "content-length")
+}

@@ -1,0 +1,152 @@
+//! What a route changes in the requests that it forwards.
+
+use onrush_config::plan::{self, PathEdit, PathMatch};
+use onrush_http::forwarded::is_forwarding_field;
+use onrush_http::header_is;
+use onrush_http::hop::{is_disguised, is_hop_by_hop};
+
+use super::host::HostRule;
+use crate::edits::{Edits, Spelling};
+use crate::variables::VARIABLE_BYTES_MAX;
+
+/// Bytes by which an answer's head may grow on its way without a route's edits: by fields of our own, and by two in each
+/// line of a server that writes neither the space behind the colon nor the CR.
+pub(crate) const GROWTH_MAX: usize = 640;
+
+/// What changes in the requests of a route that are forwarded.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(super) x_forwarded: bool,
+    pub(super) forwarded: bool,
+    pub(super) host: HostRule,
+    pub(super) path: PathRule,
+    /// Whether names pass that could be taken for others: see [`is_disguised`].
+    spelling: Spelling,
+    pub(super) edits: Edits,
+    /// Whether the edits take a field that is added here.
+    pub(super) edits_drop_ours: bool,
+    /// A head grows to at most so many times its length, twice its host and `bytes_fixed`.
+    pub(super) factor: usize,
+    pub(super) bytes_fixed: usize,
+}
+
+/// What the server gets to see as path.
+#[derive(Debug)]
+pub(super) enum PathRule {
+    /// What the client asked for.
+    Client,
+    /// That with this in the place of the route's prefix.
+    Prefix(String),
+    /// This, in the place of the only path that the route matches.
+    Whole(String),
+}
+
+/// The fields that are added to a request here.
+const OURS: [&str; 5] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+];
+
+impl Rules {
+    pub(crate) fn new(route: &plan::Route, forwarded: &plan::Forwarded) -> Self {
+        let spelling = match route.edits.keeps_underscores {
+            true => Spelling::Exact,
+            false => Spelling::Loose,
+        };
+        let mut edits = Edits::new(&route.edits.request, spelling);
+        let host = HostRule::take(&mut edits);
+        let path = match &route.path_edit {
+            PathEdit::Keep => PathRule::Client,
+            PathEdit::ReplacePrefix(by) => PathRule::replacing(&route.when.path, by),
+        };
+        let (variables, bytes) = edits.extent();
+        let (host_variables, host_bytes) = host.extent();
+        Self {
+            x_forwarded: forwarded.x_forwarded,
+            forwarded: forwarded.forwarded,
+            host,
+            spelling,
+            edits_drop_ours: edits.drops_one_of(&OURS),
+            // The head itself, and once more the whole of it for each place where any part of it may stand again: the
+            // variables, and in Forwarded the host that a proxy told of.
+            factor: 1 + variables + host_variables + usize::from(forwarded.forwarded),
+            bytes_fixed: GROWTH_MAX
+                + bytes
+                + host_bytes
+                + path.bytes()
+                + (variables + host_variables) * VARIABLE_BYTES_MAX,
+            path,
+            edits,
+        }
+    }
+
+    /// Whether a trailer of this name passes to a server. Not one whose field would not pass: servers do put trailers and
+    /// fields into one place.
+    pub(crate) fn pass_trailer(&self, name: &[u8]) -> bool {
+        str::from_utf8(name).is_ok_and(|name| {
+            !is_hop_by_hop(name)
+                && !is_untrue(name, self, false)
+                && !self.is_mistakable(name)
+                && !self.edits.drops(name)
+        })
+    }
+
+    /// Whether a name could be taken for another one, and that matters.
+    #[inline]
+    pub(super) fn is_mistakable(&self, name: &str) -> bool {
+        self.spelling == Spelling::Loose && is_disguised(name)
+    }
+
+    /// Whether the request's number is written.
+    pub(crate) fn needs_request_id(&self) -> bool {
+        self.edits.needs_request_id() || self.host.needs_request_id()
+    }
+}
+
+impl PathRule {
+    /// `by` comes in the place of what `path` matches, where that is a part of it.
+    fn replacing(path: &PathMatch, by: &str) -> Self {
+        match path {
+            // Where the prefix ends at a slash, what comes in its place does so too: `/api/` by `/v2` makes `/v2/x` of
+            // `/api/x`.
+            PathMatch::Prefix(prefix) if prefix.ends_with('/') && !by.ends_with('/') => {
+                PathRule::Prefix(format!("{by}/"))
+            }
+            PathMatch::Prefix(_) | PathMatch::Any => PathRule::Prefix(by.to_owned()),
+            PathMatch::Exact(_) => PathRule::Whole(by.to_owned()),
+            PathMatch::Regex(_) => PathRule::Client,
+        }
+    }
+
+    /// By how much a path grows at most.
+    fn bytes(&self) -> usize {
+        match self {
+            PathRule::Client => 0,
+            PathRule::Prefix(by) | PathRule::Whole(by) => by.len(),
+        }
+    }
+}
+
+/// Whether a field of the request is about clients and does not pass: because the peer is not believed, or because it
+/// is written anew.
+#[inline]
+pub(super) fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
+    match name.len() {
+        9 => header_is(name, "forwarded") && (rules.forwarded || !is_trusted),
+        13.. if name.as_bytes()[0] | 0x20 == b'x' => {
+            is_x_forwarded(name)
+                && (!is_trusted || (rules.x_forwarded && is_forwarding_field(name)))
+        }
+        _ => false,
+    }
+}
+
+/// Any of the family, known or not.
+fn is_x_forwarded(name: &str) -> bool {
+    const FAMILY: &str = "x-forwarded-";
+    name.get(..FAMILY.len())
+        .is_some_and(|name| name.eq_ignore_ascii_case(FAMILY))
+}

@@ -1,0 +1,388 @@
+//! The response to one request on its way to its client: what it is, not how it is written. Each protocol that clients
+//! speak has a file of its own for that.
+//!
+//! ```text
+//!   head ──> data, data, … ──> end        at any time: flush
+//! ```
+
+pub(crate) mod fields;
+#[cfg(test)]
+pub(crate) mod framed;
+pub(crate) mod http1;
+
+use std::time::Duration;
+
+use onrush_engine::{Error, File, Input, Part};
+use onrush_http::response::ResponseHead;
+use onrush_http::{Framing, Method};
+use onrush_tls::Transport;
+
+use crate::edits::Applied;
+use crate::exchange::Exchange;
+use crate::hangup::unless_hung_up;
+use crate::output::Output;
+use crate::rendered::Rendered;
+use crate::worker::Worker;
+use fields::Fields;
+
+/// Where the response to one request is written.
+pub(crate) struct Reply<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) exchange: &'a Exchange,
+    pub(crate) method: Method,
+    /// What the route changes in responses of our own.
+    edits: Option<Applied<'a>>,
+    to: To<'a>,
+}
+
+/// One for each protocol.
+pub(crate) enum To<'a> {
+    Http1(http1::Reply<'a>),
+    #[cfg(test)]
+    Framed(framed::Reply<'a>),
+}
+
+/// What becomes of the client's connection behind the response. Only protocols that have one request at a time on a
+/// connection care.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Persistence {
+    /// What the client asks for.
+    AsAsked,
+    /// It stays open.
+    Keep,
+    /// It ends: where the next request would begin cannot be known, or the response says so.
+    Close,
+    /// It speaks this protocol from then on (RFC 9110 7.8).
+    Upgrade(&'static str),
+}
+
+/// The head of a server's response leaves no room for what is added to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooLarge;
+
+impl<'a> Reply<'a> {
+    #[inline]
+    pub(crate) fn new(
+        worker: &'a Worker,
+        exchange: &'a Exchange,
+        method: Method,
+        to: To<'a>,
+    ) -> Self {
+        Self {
+            worker,
+            exchange,
+            method,
+            edits: exchange.answer_edits(""),
+            to,
+        }
+    }
+
+    /// Decides what becomes of the connection behind the response.
+    #[inline]
+    pub(crate) fn persist(&mut self, persistence: Persistence) {
+        match &mut self.to {
+            To::Http1(to) => to.persist(persistence, self.worker),
+            #[cfg(test)]
+            To::Framed(_) => {}
+        }
+    }
+
+    /// What is written next is an error of our own, and no response of the route.
+    pub(crate) fn says_error(&mut self) {
+        self.edits = self.edits.filter(Applied::are_for_errors);
+    }
+
+    /// What the route changes in a response of our own with this status.
+    #[inline]
+    fn edits_of(&self, status: u16) -> Option<Applied<'a>> {
+        self.edits.filter(|edits| edits.are_for(status))
+    }
+
+    /// Writes the head of a response of our own, of at most a buffer; `fields` writes all but what every response has.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn head(
+        &mut self,
+        status: u16,
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) -> Result<(), Error> {
+        let edits = self.edits_of(status);
+        match &mut self.to {
+            To::Http1(to) => to.head((status, self.method), self.worker, edits, fields)?,
+            #[cfg(test)]
+            To::Framed(to) => to.head(status, self.worker, edits, fields),
+        }
+        self.exchange.record().answer(status);
+        Ok(())
+    }
+
+    /// Whether [`Reply::rendered`] writes what this client gets: a protocol without a form of its own for what is rendered
+    /// writes a head instead.
+    #[inline]
+    pub(crate) fn takes_rendered(&self) -> bool {
+        match &self.to {
+            To::Http1(to) => to.is_usual(),
+            #[cfg(test)]
+            To::Framed(_) => false,
+        }
+    }
+
+    /// Writes a response that has been rendered, where [`Reply::takes_rendered`].
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    #[inline]
+    pub(crate) fn rendered(&mut self, status: u16, rendered: &Rendered) -> Result<(), Error> {
+        let edits = match self.edits.is_some() {
+            true => self.edits_of(status),
+            false => None,
+        };
+        self.exchange.record().answer(status);
+        match &mut self.to {
+            To::Http1(to) => to.rendered(rendered, self.worker, edits),
+            #[cfg(test)]
+            To::Framed(_) => unreachable!("it takes none"),
+        }
+    }
+
+    /// Writes the head of a server's response; `fields` writes what passes and what is added, in `room` bytes at most beside
+    /// what `edits` add.
+    ///
+    /// # Errors
+    /// When the core is out of buffers; within, when the room is not enough, and nothing is written.
+    pub(crate) fn forwarded_head(
+        &mut self,
+        head: &ResponseHead<'_, '_>,
+        edits: Option<Applied<'_>>,
+        room: usize,
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) -> Result<Result<(), TooLarge>, Error> {
+        let written = match &mut self.to {
+            To::Http1(to) => to.forwarded_head(head, edits, room, fields)?,
+            #[cfg(test)]
+            To::Framed(to) => to.forwarded_head(head, edits, fields),
+        };
+        if written.is_ok() {
+            self.exchange.record().answer(head.status);
+        }
+        Ok(written)
+    }
+
+    /// Writes the head of an interim response (1xx), if the client understands any; whether it does.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn interim(
+        &mut self,
+        head: &ResponseHead<'_, '_>,
+        room: usize,
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) -> Result<Interim, Error> {
+        match &mut self.to {
+            To::Http1(to) => to.interim(head, room, fields),
+            #[cfg(test)]
+            To::Framed(to) => Ok(to.interim(head.status, fields)),
+        }
+    }
+
+    /// Asks the client for the body that it holds back (RFC 9110 10.1.1).
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn proceed(&mut self) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.raw(b"HTTP/1.1 100 Continue\r\n\r\n"),
+            #[cfg(test)]
+            To::Framed(to) => {
+                to.interim(100, |_| {});
+                Ok(())
+            }
+        }
+    }
+
+    /// How a body that a server frames like this gets here.
+    pub(crate) fn passage(&self, framing: Framing) -> Passage {
+        match &self.to {
+            To::Http1(to) => to.passage(framing),
+            #[cfg(test)]
+            To::Framed(_) => Passage::Payload,
+        }
+    }
+
+    /// Where bytes are written that are framed already, where [`Reply::passage`] says that they are.
+    pub(crate) fn as_framed(&mut self) -> (&mut Output, &Transport) {
+        match &mut self.to {
+            To::Http1(to) => to.parts(),
+            #[cfg(test)]
+            To::Framed(_) => unreachable!("it has frames of its own"),
+        }
+    }
+
+    /// Appends bytes of the body.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn data(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.data(bytes),
+            #[cfg(test)]
+            To::Framed(to) => {
+                to.data(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends a part of the body without copying it.
+    pub(crate) fn part(&mut self, part: Part) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.part(part),
+            #[cfg(test)]
+            To::Framed(to) => {
+                to.data(part.bytes());
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves the first `bytes` of `input` into the body, without a copy when that is all of it and it is worth it.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn data_from(&mut self, input: &mut Input, bytes: usize) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.data_from(input, bytes),
+            #[cfg(test)]
+            To::Framed(to) => {
+                to.data(&input.bytes()[..bytes]);
+                input.consume(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Has `fill` write bytes of the body into room of at least `room_min` bytes, and say how many.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn fill(
+        &mut self,
+        room_min: usize,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.fill(room_min, fill),
+            #[cfg(test)]
+            To::Framed(to) => {
+                to.fill(room_min, fill);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the body.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    #[inline]
+    pub(crate) fn end(&mut self) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.end(),
+            #[cfg(test)]
+            To::Framed(to) => {
+                to.end();
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the data of the body: what follows are its trailers, by [`Reply::trailers`].
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn end_data(&mut self) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.end_data(),
+            #[cfg(test)]
+            To::Framed(_) => Ok(()),
+        }
+    }
+
+    /// Appends lines of trailers, the last of which is empty and ends the body. Who cannot get any gets none.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn trailers(&mut self, lines: &[u8]) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.trailers(lines),
+            #[cfg(test)]
+            To::Framed(to) => {
+                to.trailers(lines);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what is written, to a client that may take `patience` for each of its bytes.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) async fn flush(&mut self, patience: Duration) -> Result<(), Error> {
+        match &mut self.to {
+            To::Http1(to) => to.flush(patience).await,
+            #[cfg(test)]
+            To::Framed(to) => to.flush(patience).await,
+        }
+    }
+
+    /// Sends what is written, and behind it some of `length` bytes of `file` from `offset` on; how many.
+    ///
+    /// # Errors
+    /// Those of the file and of the connection.
+    pub(crate) async fn file(
+        &mut self,
+        file: &File,
+        (offset, length): (u64, u64),
+        patience: Duration,
+    ) -> Result<u64, Error> {
+        match &mut self.to {
+            To::Http1(to) => to.file(file, (offset, length), patience, self.worker).await,
+            #[cfg(test)]
+            To::Framed(to) => to.file(file, (offset, length), patience).await,
+        }
+    }
+
+    /// What comes of `work`, unless the client hangs up before.
+    ///
+    /// # Errors
+    /// How the client has ended. The work is dropped then.
+    #[inline]
+    pub(crate) fn unless_hung_up<F: Future + Unpin>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<F::Output, Error>> {
+        match &self.to {
+            To::Http1(to) => unless_hung_up(to.stream(), work),
+            #[cfg(test)]
+            To::Framed(to) => unless_hung_up(to.stream(), work),
+        }
+    }
+}
+
+/// Whether an interim response was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Interim {
+    Written,
+    /// The client understands none (RFC 9110 15.2).
+    LeftOut,
+}
+
+/// How the bytes of a body that a server has framed reach the client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Passage {
+    /// As they came: the client reads the same framing.
+    AsFramed,
+    /// What they carry, in the client's own framing.
+    Payload,
+}

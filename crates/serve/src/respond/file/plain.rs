@@ -1,0 +1,130 @@
+//! A file as it is: the answer that the conditions and ranges of its request ask for.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use onrush_engine::Error;
+use onrush_http::Method;
+use onrush_http::request::RequestHead;
+
+use super::cache::Entry;
+use super::condition::{self, Verdict};
+use super::pieces::{Boundary, Pieces, Ranges, content_range, send_ranges};
+use super::range::Wanted;
+use crate::compress::head as change;
+use crate::reply::Reply;
+use crate::reply::fields::{BodyLength, Fields};
+use crate::respond::refuse::refuse;
+
+/// Whether the same request could have got another form of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Varies {
+    No,
+    ByEncoding,
+}
+
+/// Answers with the file, or the parts of it that the request is for.
+pub(super) fn answer_entry(
+    entry: &Rc<Entry>,
+    varies: Varies,
+    head: &RequestHead<'_, '_>,
+    reply: &mut Reply<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    match condition::judge(head.headers, entry.validators()) {
+        Verdict::Holds => {}
+        Verdict::NotModified => {
+            reply.head(304, |head| write_validators(head, entry, varies))?;
+            return Ok(None);
+        }
+        Verdict::Failed => {
+            answer_failed_condition(reply)?;
+            return Ok(None);
+        }
+    }
+    match wanted(entry, head, reply) {
+        Wanted::Whole => answer_whole(entry, varies, reply),
+        Wanted::One(range) => answer_range(entry, varies, range, reply),
+        Wanted::Several(ranges) => answer_ranges(entry, varies, ranges, reply),
+        Wanted::Nothing => {
+            let range = format!("bytes */{}", entry.metadata.length);
+            let fields = [("Content-Range", range.as_str())];
+            refuse(416, "the file ends before", &fields, reply)?;
+            Ok(None)
+        }
+    }
+}
+
+pub(super) fn answer_failed_condition(reply: &mut Reply<'_>) -> Result<(), Error> {
+    let reason = "the file is another version than the request expects";
+    refuse(412, reason, &[], reply)
+}
+
+fn write_validators(head: &mut Fields<'_>, entry: &Entry, varies: Varies) {
+    entry.write_validators(head);
+    if varies == Varies::ByEncoding {
+        head.lines(change::VARY);
+    }
+}
+
+/// What of the file the request is for. A range has a meaning for GET only (RFC 9110 14.2).
+fn wanted(entry: &Entry, head: &RequestHead<'_, '_>, reply: &Reply<'_>) -> Wanted {
+    let range = condition::field(head.headers, "range").filter(|_| head.method == Method::Get);
+    let Some(range) = range else {
+        return Wanted::Whole;
+    };
+    let now = reply.worker.core.unix_seconds();
+    if !condition::admits_ranges(head.headers, entry.validators(), now) {
+        return Wanted::Whole;
+    }
+    Wanted::of(range, entry.metadata.length)
+}
+
+fn answer_whole(
+    entry: &Rc<Entry>,
+    varies: Varies,
+    reply: &mut Reply<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let length = entry.metadata.length;
+    reply.head(200, |head| {
+        head.header("Content-Type", entry.media.as_bytes())
+            .length(BodyLength::Known(length));
+        write_validators(head, entry, varies);
+    })?;
+    send_ranges(entry, Ranges::One(0..length), reply)
+}
+
+fn answer_range(
+    entry: &Rc<Entry>,
+    varies: Varies,
+    range: Range<u64>,
+    reply: &mut Reply<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let content_range = content_range(&range, entry);
+    reply.head(206, |head| {
+        head.header("Content-Type", entry.media.as_bytes())
+            .header("Content-Range", content_range.as_bytes())
+            .length(BodyLength::Known(range.end - range.start));
+        write_validators(head, entry, varies);
+    })?;
+    send_ranges(entry, Ranges::One(range), reply)
+}
+
+fn answer_ranges(
+    entry: &Rc<Entry>,
+    varies: Varies,
+    ranges: Vec<Range<u64>>,
+    reply: &mut Reply<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let boundary = Boundary::new();
+    let parts = ranges
+        .iter()
+        .map(|range| boundary.part_head(range, entry).len() as u64 + (range.end - range.start));
+    let length = parts.sum::<u64>() + boundary.end().len() as u64;
+    let media = format!("multipart/byteranges; boundary={}", boundary.0);
+    reply.head(206, |head| {
+        head.header("Content-Type", media.as_bytes())
+            .length(BodyLength::Known(length));
+        write_validators(head, entry, varies);
+    })?;
+    send_ranges(entry, Ranges::Several(ranges, boundary), reply)
+}

@@ -1,0 +1,112 @@
+//! The head of a synthetic answer, and what it depends on.
+
+use std::time::Duration;
+
+use onrush_engine::Error;
+use onrush_http::{Method, Version};
+
+use super::query::{Announced, Query};
+use crate::reply::Reply;
+use crate::reply::fields::{BodyLength, Fields};
+
+/// What is needed of a request once its head is gone.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) version: Version,
+    /// Length of its head.
+    pub(super) bytes: usize,
+    pub(super) has_body: bool,
+    pub(super) expects_continue: bool,
+    pub(super) etag: Option<u64>,
+}
+
+impl Request {
+    /// Chunks are unknown to HTTP/1.0.
+    pub(super) fn is_answered_in_chunks(&self, query: &Query) -> bool {
+        query.chunked && self.version == Version::Http11 && query.has_body()
+    }
+}
+
+impl Query {
+    /// Whether an answer of this status has a body, and a length (RFC 9110 6.4.1, 15.3.6).
+    pub(super) fn has_body(&self) -> bool {
+        !matches!(self.status, 204 | 205 | 304)
+    }
+}
+
+/// Writes it; `waited` is how long its request had to wait.
+pub(super) fn write_head(
+    query: &Query,
+    request: &Request,
+    waited: Duration,
+    reply: &mut Reply<'_>,
+) -> Result<(), Error> {
+    reply.head(query.status, |head| {
+        write_length(query, request, head);
+        if !query.cacheable {
+            head.lines(b"Cache-Control: no-cache\r\n");
+        }
+        if let Some(etag) = request.etag {
+            head.header("ETag", format!("\"{etag:x}\"").as_bytes());
+        }
+        if query.verbose {
+            write_report(query, request, waited, head);
+        }
+    })
+}
+
+fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
+    if !query.has_body() {
+        // Of these only 205 may say so, and must (RFC 9110 15.3.6).
+        if query.status == 205 {
+            head.length(BodyLength::Known(0));
+        }
+        return;
+    }
+    if query.size > 0 {
+        let media: &[u8] = match query.random {
+            true => b"application/octet-stream",
+            false => b"text/plain",
+        };
+        head.header("Content-Type", media);
+    }
+    if request.is_answered_in_chunks(query) {
+        head.length(BodyLength::Unknown);
+        return;
+    }
+    match query.announced {
+        Announced::Truth => {
+            head.length(BodyLength::Known(query.size));
+        }
+        Announced::Lie(length) => {
+            head.length(BodyLength::Known(length));
+        }
+        Announced::Nothing => {}
+    }
+}
+
+/// `X-req` about the request, `X-rsp` about the answer, worded as httpterm does. The time a head took to arrive is not
+/// measured: nearly always it comes in one packet.
+fn write_report(query: &Query, request: &Request, waited: Duration, head: &mut Fields<'_>) {
+    let mut digits = itoa::Buffer::new();
+    let mut number = |head: &mut Fields<'_>, number: u64| {
+        head.lines(digits.format(number).as_bytes());
+    };
+    head.lines(b"X-req: size=");
+    number(head, request.bytes as u64);
+    head.lines(b", time=0 ms\r\nX-rsp: id=onrush, code=");
+    number(head, u64::from(query.status));
+    head.lines(b", cache=");
+    number(head, u64::from(query.cacheable));
+    if request.is_answered_in_chunks(query) {
+        head.lines(b", chunked");
+    }
+    head.lines(b", size=");
+    number(head, query.size);
+    head.lines(b", time=");
+    number(head, query.wait.as_millis() as u64);
+    head.lines(b" ms (");
+    number(head, waited.as_millis() as u64);
+    head.lines(b" real)\r\n");
+}
