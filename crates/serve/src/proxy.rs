@@ -13,6 +13,7 @@ mod relay;
 pub(crate) mod rewrite;
 pub(crate) mod rules;
 mod tunnel;
+mod upgrade;
 mod upload;
 
 pub(crate) mod group;
@@ -39,5 +40,6 @@ mod pool;
 mod queue;
 pub(crate) mod split;
 mod trunk;
+mod unplaced;
 
 pub(crate) use group::Group;

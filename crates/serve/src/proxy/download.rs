@@ -11,7 +11,7 @@ use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
 use super::rewrite::{self, Onward};
 use super::rules::GROWTH_MAX;
-use super::tunnel;
+use super::upgrade;
 use crate::hop::ConnectionFields;
 use crate::limits::INTERIM_ANSWERS_MAX;
 use crate::reply::{Interim, Persistence, Reply, TooLarge};
@@ -234,7 +234,7 @@ impl Attempt<'_> {
     ) -> Result<(Relay, bool), Failure> {
         let is_sent = self.progress.is_request_sent();
         reply.persist(match head.status {
-            101 => Persistence::Upgrade(tunnel::PROTOCOL),
+            101 => Persistence::Upgrade(upgrade::PROTOCOL),
             _ if self.progress.rest_is_short() => Persistence::AsAsked,
             _ => Persistence::Close,
         });

@@ -8,7 +8,7 @@ use onrush_http::{Place, Refusal};
 use onrush_tls::Transport;
 
 use super::eject::Outcome;
-use super::group::Unplaced;
+use super::unplaced::Unplaced;
 use crate::record::Class;
 
 /// What went wrong, and whose fault it was.

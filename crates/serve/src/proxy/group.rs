@@ -33,7 +33,7 @@ use crate::limits::{LATENCY_MEMORY, POOL_SWEEP};
 use crate::tls;
 use crate::worker::Worker;
 
-pub(crate) use choice::{Errand, Place, Reach, Unplaced};
+pub(crate) use choice::{Errand, Place, Reach};
 pub(crate) use server::Server;
 
 use evidence::Ejection;

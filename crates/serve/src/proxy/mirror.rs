@@ -18,7 +18,7 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
-use super::{rewrite, tunnel};
+use super::{rewrite, upgrade};
 use crate::asker::Asker;
 use crate::downstream::request_body::Arrived;
 use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
@@ -45,7 +45,7 @@ pub(crate) fn duplicate(
 ) {
     let worker = asker.worker;
     // What asks for a tunnel would get one, and nobody to talk to.
-    if tunnel::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
+    if upgrade::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
         return;
     }
     let keeps = |name: &[u8]| asker.exchange.request_keeps(name);

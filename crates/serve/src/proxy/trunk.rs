@@ -36,7 +36,7 @@ use onrush_tls::Transport;
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Server};
 use super::rewrite;
-use super::tunnel;
+use super::upgrade;
 use crate::asker::Asker;
 use crate::worker::Worker;
 
@@ -106,7 +106,7 @@ pub(crate) fn fits(head: &RequestHead<'_, '_>) -> bool {
     head.method.is_idempotent()
         && head.framing == Framing::None
         && !head.expect_continue
-        && !tunnel::is_asked(head)
+        && !upgrade::is_asked(head)
 }
 
 impl Trunks {

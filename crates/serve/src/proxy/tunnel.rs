@@ -8,9 +8,6 @@
 //! Where neither end speaks TLS, a flow of bulk goes through a pipe of the kernel and never enters our memory (the
 //! engine's `Relay`). A direction receives no more before the other end has taken what came last, so a slow reader holds
 //! up its peer and not our memory; and while both wait, there is no buffer at all.
-//!
-//! WebSocket is the only protocol that passes. A server that speaks another behind a change could take requests there
-//! that no route has seen: `h2c` is one such, and `TLS/1.0` hides what it carries.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -19,53 +16,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use onrush_engine::{Error, Input, Relay};
-use onrush_http::request::RequestHead;
-use onrush_http::response::ResponseHead;
-use onrush_http::write::HeadWriter;
-use onrush_http::{Framing, Header, upgrade};
 use onrush_tls::Transport;
 
-use super::failure::Failure;
 use super::group::Place;
 use crate::downstream::http1::Http1;
 use crate::exchange::Exchange;
-
-/// The protocol that passes (RFC 6455 4.1).
-pub(crate) const PROTOCOL: &str = "websocket";
-
-/// What a server is asked, as [`ask`] writes it.
-const ASKED: [Header<'_>; 2] = [
-    Header {
-        name: "Connection",
-        value: b"upgrade",
-    },
-    Header {
-        name: "Upgrade",
-        value: PROTOCOL.as_bytes(),
-    },
-];
-
-/// Whether the client asks for a tunnel that it may have. With a body it may not: an upload and a tunnel would be two
-/// streams on one connection, and no client of WebSocket has one.
-#[inline]
-pub(crate) fn is_asked(head: &RequestHead<'_, '_>) -> bool {
-    let is_ours = |protocol: &[u8]| protocol.eq_ignore_ascii_case(PROTOCOL.as_bytes());
-    head.framing == Framing::None
-        && upgrade::asked(head).is_some_and(|mut protocols| protocols.any(is_ours))
-}
-
-/// Writes what asks for a tunnel, or grants one; `options` stand beside it in Connection.
-pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
-    upgrade::write([PROTOCOL.as_bytes()], options, writer);
-}
-
-/// Whether a 101 grants what was asked for.
-///
-/// # Errors
-/// When it does not: then nobody knows what follows.
-pub(crate) fn granted(head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
-    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadAnswer(refusal.into()))
-}
 
 /// A tunnel that begins: its 101 is written for the client and perhaps not sent.
 pub(crate) struct Tunnel {

@@ -18,7 +18,7 @@ use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{Errand, FOREVER, Group, Place, Server};
-use crate::proxy::{rewrite, trunk, tunnel};
+use crate::proxy::{rewrite, trunk, upgrade};
 
 /// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
 ///
@@ -120,7 +120,7 @@ impl Forward {
                 .map_or(Wish::default(), |offer| Wish::of(head, offer)),
             is_consumed: false,
             is_first: way.is_first,
-            asks_for_tunnel: tunnel::is_asked(head),
+            asks_for_tunnel: upgrade::is_asked(head),
         };
         group.count_request(now);
         if group.queue.is_empty()
@@ -213,7 +213,7 @@ impl Forward {
     /// When it is not.
     pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
         match self.asks_for_tunnel {
-            true => tunnel::granted(head),
+            true => upgrade::granted(head),
             false => Err(Failure::BadAnswer(
                 "it changed the protocol without being asked to".into(),
             )),

@@ -11,6 +11,7 @@ use onrush_http::Method;
 use super::super::balance::Question;
 use super::super::queue::Ticket;
 use super::super::roster::{Presence, Standing};
+use super::super::unplaced::Unplaced;
 use super::{Group, NOBODY, Server};
 use crate::limits::TRIAL_PATIENCE;
 
@@ -39,19 +40,6 @@ pub(crate) enum Reach {
     InService,
     /// Those that have been taken out for what requests met there, too.
     LastResort,
-}
-
-/// Why no server takes a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unplaced {
-    /// All are down, or none has an address.
-    NoServer,
-    /// All have as many connections as they may have.
-    Full,
-    /// And as many requests as may wait for them do.
-    QueueFull,
-    /// And that did not change in time.
-    QueuedTooLong,
 }
 
 impl Group {

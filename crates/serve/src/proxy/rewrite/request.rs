@@ -13,7 +13,7 @@ use crate::limits::HOPS_MAX;
 use crate::path;
 use crate::proxy::host::HOST_BYTES_MAX;
 use crate::proxy::rules::{PathRule, Rules, is_untrue};
-use crate::proxy::tunnel;
+use crate::proxy::upgrade;
 use crate::variables::Facts;
 
 /// How Via names us, whichever of us it is (RFC 9110 7.6.3).
@@ -173,9 +173,9 @@ fn write_request(
 #[cold]
 fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     let wants_trailers = accepts_trailers(head.headers) && is_named("te", head.headers);
-    match (tunnel::is_asked(head), wants_trailers) {
-        (true, true) => tunnel::ask(&["TE"], writer),
-        (true, false) => tunnel::ask(&[], writer),
+    match (upgrade::is_asked(head), wants_trailers) {
+        (true, true) => upgrade::ask(&["TE"], writer),
+        (true, false) => upgrade::ask(&[], writer),
         (false, true) => {
             writer.raw(b"Connection: TE\r\n");
         }

@@ -82,7 +82,8 @@ mod tests {
     use onrush_engine::{Core, Instant, Io, Setup, start};
     use onrush_http::Method;
 
-    use super::super::super::group::{Group, Unplaced};
+    use super::super::super::group::Group;
+    use super::super::super::unplaced::Unplaced;
     use super::*;
 
     const ROUNDS: usize = 300;

@@ -1,0 +1,14 @@
+//! Why no server of a group takes a request.
+
+/// Why no server takes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unplaced {
+    /// All are down, or none has an address.
+    NoServer,
+    /// All have as many connections as they may have.
+    Full,
+    /// And as many requests as may wait for them do.
+    QueueFull,
+    /// And that did not change in time.
+    QueuedTooLong,
+}

@@ -1,0 +1,49 @@
+//! Requests that ask for a tunnel, another protocol on their connection (RFC 9110 7.8): which of them pass, and what a server
+//! is asked and has to answer.
+//!
+//! WebSocket is the only protocol that passes. A server that speaks another behind a change could take requests there
+//! that no route has seen: `h2c` is one such, and `TLS/1.0` hides what it carries.
+
+use onrush_http::request::RequestHead;
+use onrush_http::response::ResponseHead;
+use onrush_http::write::HeadWriter;
+use onrush_http::{Framing, Header, upgrade};
+
+use super::failure::Failure;
+
+/// The protocol that passes (RFC 6455 4.1).
+pub(crate) const PROTOCOL: &str = "websocket";
+
+/// What a server is asked, as [`ask`] writes it.
+const ASKED: [Header<'_>; 2] = [
+    Header {
+        name: "Connection",
+        value: b"upgrade",
+    },
+    Header {
+        name: "Upgrade",
+        value: PROTOCOL.as_bytes(),
+    },
+];
+
+/// Whether the client asks for a tunnel that it may have. With a body it may not: an upload and a tunnel would be two
+/// streams on one connection, and no client of WebSocket has one.
+#[inline]
+pub(crate) fn is_asked(head: &RequestHead<'_, '_>) -> bool {
+    let is_ours = |protocol: &[u8]| protocol.eq_ignore_ascii_case(PROTOCOL.as_bytes());
+    head.framing == Framing::None
+        && upgrade::asked(head).is_some_and(|mut protocols| protocols.any(is_ours))
+}
+
+/// Writes what asks for a tunnel, or grants one; `options` stand beside it in Connection.
+pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
+    upgrade::write([PROTOCOL.as_bytes()], options, writer);
+}
+
+/// Whether a 101 grants what was asked for.
+///
+/// # Errors
+/// When it does not: then nobody knows what follows.
+pub(crate) fn granted(head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
+    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadAnswer(refusal.into()))
+}
