@@ -19,6 +19,7 @@ use crate::exchange::Exchange;
 use crate::limits::ANSWER_LINES_BYTES_MAX;
 use crate::path;
 use crate::proxy::forward::request::{Forward, Way};
+use crate::proxy::hash_key::hash_key;
 use crate::proxy::{Group, mirror, rewrite};
 use crate::reply::{self, Persistence, Reply};
 use crate::respond::file::{Files, Pieces};
@@ -130,7 +131,7 @@ pub(crate) fn answer(
             let way = Way {
                 group: Rc::clone(group),
                 is_first: mem::replace(is_first, false),
-                key: group.key(head, asker),
+                key: hash_key(group, head, asker),
             };
             if let Some(mirror) = target.mirror {
                 let group = &site.groups[mirror.upstream];

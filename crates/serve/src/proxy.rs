@@ -17,6 +17,7 @@ mod upgrade;
 mod upload;
 
 pub(crate) mod group;
+pub(crate) mod hash_key;
 pub(crate) mod roster;
 
 mod balance;

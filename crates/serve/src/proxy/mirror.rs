@@ -18,6 +18,7 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Place};
+use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
 use crate::asker::Asker;
 use crate::downstream::request_body::Arrived;
@@ -57,7 +58,7 @@ pub(crate) fn duplicate(
         let what = format_args!("{name} got no copy: {MIRRORED_MAX} are under way");
         return worker.log.failure(&worker.core, what);
     }
-    let key = group.key(head, asker);
+    let key = hash_key(group, head, asker);
     let place = match group.place(key, &[], worker.core.now()) {
         Ok(place) => place,
         Err(unplaced) => {

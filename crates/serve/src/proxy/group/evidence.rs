@@ -1,48 +1,17 @@
 //! What requests meet at the servers of a group, and who is taken out for it.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::time::Duration;
 
-use onrush_config::plan::{Balance, EjectOn, Upstream};
+use onrush_config::plan::{Balance, EjectOn};
 
-use super::super::absence::{Cause, Terms};
-use super::super::eject::{self, Ejector};
-use super::super::failure::Failure;
-use super::super::recheck;
-use super::super::roster::{Presence, Seat};
-use super::takeover::Unchanged;
+use super::ejection::Ejection;
 use super::{Errand, Group, Place};
+use crate::proxy::absence::Cause;
+use crate::proxy::failure::Failure;
+use crate::proxy::roster::Presence;
+use crate::proxy::{eject, recheck};
 use crate::worker::Worker;
-
-/// What takes servers out, and for how long.
-#[derive(Debug)]
-pub(super) struct Ejection {
-    pub(super) ejector: RefCell<Ejector>,
-    terms: Terms,
-}
-
-impl Ejection {
-    /// Of a group where servers can be taken out.
-    pub(super) fn of(
-        upstream: &Upstream,
-        seats: &[Seat],
-        unchanged: &Unchanged<'_>,
-    ) -> Option<Self> {
-        let may_go = seats.iter().any(Seat::may_be_taken_out);
-        let written = upstream.eject.as_ref().filter(|_| may_go)?;
-        let mut ejector = Ejector::new(written.into(), seats.len());
-        if let Some((before, places)) = unchanged.places()
-            && let Some(before) = &before.ejection
-        {
-            ejector.take_over(&before.ejector.borrow(), places);
-        }
-        Some(Self {
-            ejector: RefCell::new(ejector),
-            terms: written.into(),
-        })
-    }
-}
 
 impl Group {
     /// Whether anybody wants to know how an answer comes to a request on this errand.

@@ -1,15 +1,90 @@
-//! What a group takes over from the one of the configuration before, on the same core: servers with their connections,
-//! latencies and requests in flight, and what is known against them.
+//! How a group is made: of its configuration, and of what it takes over from the one of the configuration before, on the same
+//! core. Those are servers with their connections, latencies and requests in flight, and what is known against them.
 
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use onrush_config::plan::{Timeouts, Upstream};
+use onrush_engine::Instant;
+use onrush_engine::random::Random;
 use onrush_tls::Connector;
 
-use super::super::roster::Roster;
-use super::super::suspects::Suspects;
-use super::{Group, Server};
+use super::ejection::Ejection;
+use super::maintain::{FULL, member};
+use super::{Group, NOBODY, Server};
+use crate::limits::LATENCY_MEMORY;
+use crate::proxy::balance::{Balancer, Member, Policy};
+use crate::proxy::budget::Budget;
+use crate::proxy::ewma::Decay;
+use crate::proxy::queue::Queue;
+use crate::proxy::retirement::Retirement;
+use crate::proxy::roster::Roster;
+use crate::proxy::suspects::Suspects;
+
+impl Group {
+    /// `seed` tells the cores apart. What this core knows of servers that did not change, and their connections, come from
+    /// `before`, the same group in the configuration before, on whose roster `roster` is built.
+    pub(crate) fn new(
+        upstream: &Upstream,
+        timeouts: Timeouts,
+        roster: &Arc<Roster>,
+        connector: &Option<Arc<Connector>>,
+        (seed, now): (u64, Instant),
+        before: Option<&Group>,
+    ) -> Rc<Self> {
+        let everybody: Vec<Member> = roster
+            .seats()
+            .iter()
+            .enumerate()
+            .filter_map(|(index, seat)| {
+                let at = seat.at()?;
+                let weight = FULL.weight(at.weight, None, Instant::default());
+                Some(member(index, seat, &at.address, weight))
+            })
+            .collect();
+        let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
+        let unchanged = Unchanged::new(upstream, timeouts, roster, connector, before);
+        let servers = unchanged.servers(upstream, roster);
+        let group = Rc::new_cyclic(|myself| Self {
+            myself: Weak::clone(myself),
+            plan: upstream.clone(),
+            timeouts,
+            queue: Queue::new(upstream.queue_max, roster, before.map(|group| &group.queue)),
+            seen: Cell::new(0),
+            shares: servers.iter().map(|_| Cell::default()).collect(),
+            servers,
+            balancer: RefCell::new(balancer),
+            is_starting: Cell::new(false),
+            is_limited: roster
+                .seats()
+                .iter()
+                .any(|seat| seat.connections_max < u32::MAX),
+            in_flight: before.map_or_else(Rc::default, |group| Rc::clone(&group.in_flight)),
+            decay: Decay::new(LATENCY_MEMORY),
+            budget: RefCell::new(budget(upstream, before)),
+            chance: Random::stream(seed, 1),
+            ejection: Ejection::new(upstream, roster.seats(), unchanged.ejection()),
+            suspects: unchanged.suspects(),
+            retirement: Retirement::default(),
+            measures: Cell::new(false),
+            on_trial: Cell::new(NOBODY),
+            is_desperate: Cell::new(false),
+            roster: Arc::clone(roster),
+            connector: connector.clone(),
+        });
+        group.look(now);
+        group
+    }
+}
+
+fn budget(upstream: &Upstream, before: Option<&Group>) -> Budget {
+    let share = upstream.retries.budget;
+    before.map_or_else(
+        || Budget::new(share),
+        |before| before.budget.borrow().with_share(share),
+    )
+}
 
 /// What a group takes over.
 pub(super) struct Unchanged<'b> {
@@ -35,11 +110,6 @@ impl<'b> Unchanged<'b> {
         Self { before, places }
     }
 
-    /// The group before, and the place there of the server in each seat, if that is the same.
-    pub(super) fn places(&self) -> Option<(&'b Group, &[Option<usize>])> {
-        Some((self.before?, &self.places))
-    }
-
     /// The server for each seat: the one that there was, or a new one.
     pub(super) fn servers(&self, upstream: &Upstream, roster: &Roster) -> Vec<Rc<Server>> {
         let known = |seat: usize| Some(Rc::clone(&self.before?.servers[self.places[seat]?]));
@@ -54,6 +124,11 @@ impl<'b> Unchanged<'b> {
             }
         }
         servers
+    }
+
+    /// What was known against the servers, and the place there of the server in each seat.
+    fn ejection(&self) -> Option<(&'b Ejection, &[Option<usize>])> {
+        Some((self.before?.ejection.as_ref()?, &self.places))
     }
 
     /// Those of the servers that have just failed a request.
@@ -82,22 +157,6 @@ impl Group {
             && self.plan.proxy_protocol == upstream.proxy_protocol
             && self.plan.pipeline == upstream.pipeline
             && (upstream.pipeline.is_none() || self.timeouts == timeouts)
-    }
-
-    /// Another configuration is in force, and its group has taken over what it needs: what looks after this one ends, and
-    /// the idle connections of the other servers are closed. Requests that are under way come to their end, and so do
-    /// their connections then.
-    pub(crate) fn retire(&self) {
-        if !self.retirement.has_begun() {
-            self.retirement.begin();
-            self.servers.iter().for_each(|server| server.end_use());
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.retire();
     }
 }
 

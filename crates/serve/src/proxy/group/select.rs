@@ -1,6 +1,5 @@
 //! Which server of a group takes a request.
 
-use std::fmt;
 use std::rc::Rc;
 
 use onrush_config::plan::Balance;
@@ -8,30 +7,12 @@ use onrush_engine::random::mix;
 use onrush_engine::{Core, Instant};
 use onrush_http::Method;
 
-use super::super::balance::Question;
-use super::super::queue::Ticket;
-use super::super::roster::{Presence, Standing};
-use super::super::unplaced::Unplaced;
-use super::{Group, NOBODY, Server};
+use super::{Errand, Group, NOBODY, Place};
 use crate::limits::TRIAL_PATIENCE;
-
-/// A request's place on a server: it counts there until this is dropped.
-pub(crate) struct Place {
-    group: Rc<Group>,
-    server: u32,
-    errand: Errand,
-}
-
-/// Why a request goes to a server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Errand {
-    /// It is in service.
-    Ordinary,
-    /// It is on trial, and this request shows whether it is well again.
-    Trial,
-    /// It has been taken out, and there is no other.
-    LastResort,
-}
+use crate::proxy::balance::Question;
+use crate::proxy::queue::Ticket;
+use crate::proxy::roster::{Presence, Standing};
+use crate::proxy::unplaced::Unplaced;
 
 /// Which servers come into question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -204,20 +185,6 @@ impl Group {
         self.take(server, Errand::Ordinary)
     }
 
-    fn take(self: &Rc<Self>, server: u32, errand: Errand) -> Option<Place> {
-        if self.is_limited && !self.roster.seats()[server as usize].acquire() {
-            return None;
-        }
-        let counter = &self.server(server).in_flight;
-        counter.set(counter.get() + 1);
-        self.in_flight.set(self.in_flight.get() + 1);
-        Some(Place {
-            group: Rc::clone(self),
-            server,
-            errand,
-        })
-    }
-
     /// [`Group::place_first`], or [`Group::place`] when servers are to be avoided, waiting for room until `until`.
     pub(crate) async fn place_patiently(
         self: &Rc<Self>,
@@ -255,41 +222,5 @@ impl Group {
                 None => ticket = Some(self.queue.join().await.ok_or(Unplaced::QueueFull)?),
             }
         }
-    }
-}
-
-impl Place {
-    /// The server's index in its group.
-    pub(crate) fn index(&self) -> u32 {
-        self.server
-    }
-
-    pub(crate) fn errand(&self) -> Errand {
-        self.errand
-    }
-
-    pub(crate) fn server(&self) -> &Server {
-        self.group.server(self.server)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let counter = &self.server().in_flight;
-        counter.set(counter.get() - 1);
-        self.group.in_flight.set(self.group.in_flight.get() - 1);
-        if self.group.is_limited {
-            self.group.roster.release(self.server);
-        }
-        if self.errand == Errand::Trial {
-            // Unless it has shown how the server is.
-            self.group.roster.give_trial_back(self.server);
-        }
-    }
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Place({} of {})", self.server, self.group.plan.name)
     }
 }

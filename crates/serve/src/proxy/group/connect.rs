@@ -1,0 +1,88 @@
+//! Connections to the servers of a group: TCP or Unix sockets, what says whom they are for, and TLS where its servers speak it.
+
+use std::rc::Rc;
+
+use onrush_config::plan::ProxyVersion;
+use onrush_engine::{Address, Errno, Error, Instant, Kind, Op, Stream};
+use onrush_http::proxy_protocol::{self, Origin};
+use onrush_tls::Transport;
+
+use super::{Group, Server};
+use crate::tls;
+use crate::worker::Worker;
+
+impl Group {
+    /// Connects to a server on behalf of `origin`, by `until` and as fast as the configuration asks.
+    ///
+    /// # Errors
+    /// As those of connecting; and when the server's name has lost its address.
+    pub(crate) async fn connect(
+        &self,
+        server: &Server,
+        origin: &Origin<'_>,
+        worker: &Worker,
+        until: Instant,
+    ) -> Result<Transport, Error> {
+        let Some(address) = server.address() else {
+            return Err(Error::new(Op::Connect, Kind::Os(Errno::ADDRNOTAVAIL)));
+        };
+        let connected_by = until.min(worker.core.now_exact() + self.timeouts.connect);
+        self.connect_to(&address, server, origin, worker, connected_by, until)
+            .await
+    }
+
+    /// Connects to an address as to `server`, by `connected_by`, and is done with all that comes before the first
+    /// request by `until`. Where the PROXY protocol is spoken, what says whom it is for leaves with the first bytes that
+    /// are sent.
+    ///
+    /// # Errors
+    /// As those of connecting.
+    pub(crate) async fn connect_to(
+        &self,
+        address: &Address,
+        server: &Server,
+        origin: &Origin<'_>,
+        worker: &Worker,
+        connected_by: Instant,
+        until: Instant,
+    ) -> Result<Transport, Error> {
+        let stream = match Stream::connect(&worker.core, address, Some(connected_by)).await {
+            // Somebody takes more descriptors than are set aside for connections: what is idle gives way.
+            Err(error) if error.is_out_of_descriptors() && worker.give_up_kept() => {
+                Box::pin(Stream::connect(&worker.core, address, Some(connected_by))).await?
+            }
+            outcome => outcome?,
+        };
+        if let Some(version) = self.plan.proxy_protocol {
+            stream.queue(introduction(version, origin));
+        }
+        match &self.connector {
+            None => Ok(Transport::plain(stream)),
+            // Boxed: requests to servers without TLS need not have room for it.
+            Some(connector) => {
+                let deadline = until.min(worker.core.now_exact() + self.timeouts.tls_handshake);
+                Box::pin(tls::connect(
+                    stream,
+                    connector,
+                    &server.host,
+                    deadline,
+                    worker,
+                ))
+                .await
+            }
+        }
+    }
+}
+
+/// A header of the PROXY protocol.
+fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
+    let mut room = [0; INTRODUCTION_BYTES_MAX];
+    let bytes = match version {
+        ProxyVersion::V1 => proxy_protocol::write_v1(origin, &mut room),
+        ProxyVersion::V2 => proxy_protocol::write_v2(origin, None, &mut room),
+    };
+    room[..bytes.expect("there is room for the longest")].into()
+}
+
+/// The longest header that we write: version 2 with the paths of Unix sockets has 232 bytes.
+const INTRODUCTION_BYTES_MAX: usize = 256;

@@ -1,0 +1,190 @@
+//! What keeps a group up to date: with its roster, with time, and with the configuration in force.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{Address, Core, Instant};
+use onrush_http::proxy_protocol::Origin;
+
+use super::server::identity;
+use super::{FOREVER, Group, NOBODY, Server, Share};
+use crate::limits::POOL_SWEEP;
+use crate::proxy::balance::Member;
+use crate::proxy::kept::Kept;
+use crate::proxy::roster::{At, Presence, Seat, Standing};
+use crate::proxy::slow_start::SlowStart;
+use crate::worker::Worker;
+
+impl Group {
+    /// Takes over what has changed in the roster.
+    pub(super) fn look(&self, now: Instant) {
+        self.seen.set(self.roster.version());
+        self.is_starting.set(false);
+        for (index, (seat, server)) in (0..).zip(self.roster.seats().iter().zip(&self.servers)) {
+            let at = seat.at();
+            self.shares[index as usize].set(at.as_ref().map(At::share));
+            server.move_to(at.map(|at| at.address));
+            if seat.presence() != Presence::In {
+                self.forget(index);
+            }
+        }
+        let mut members = self.members_of(false, now);
+        if members.is_empty() {
+            members = self.members_of(true, now);
+        }
+        let is_desperate = members.is_empty();
+        if is_desperate {
+            members = self.members_out();
+        }
+        self.is_desperate.set(is_desperate);
+        let mut seated = self.seated();
+        let on_trial = seated.find(|(_, presence)| *presence == Presence::OnTrial);
+        self.on_trial
+            .set(on_trial.map_or(NOBODY, |(index, _)| index));
+        self.balancer.borrow_mut().update(&members);
+        self.find_out_who_measures();
+    }
+
+    /// Those that were taken out, for when nobody else is left: some server has to be asked, or a group whose servers
+    /// were all gone for a moment would stay so.
+    fn members_out(&self) -> Vec<Member> {
+        let member = |(index, _): (u32, Presence)| {
+            let share = self.shares[index as usize].get()?;
+            let weight = FULL.weight(share.weight, None, Instant::default());
+            self.member(index as usize, weight)
+        };
+        self.seated().filter_map(member).collect()
+    }
+
+    /// Those who may get requests, among the backup servers or among the others.
+    fn members_of(&self, backup: bool, now: Instant) -> Vec<Member> {
+        let seats = self.roster.seats().iter().zip(&self.shares).enumerate();
+        let member_at = |(index, (seat, share)): (usize, (&Seat, &Cell<Option<Share>>))| {
+            let Standing::In { since } = seat.standing() else {
+                return None;
+            };
+            let share = share.get().filter(|share| share.backup == backup)?;
+            let since = (since > 0).then(|| Instant::from_nanoseconds(since));
+            let slow_start = self
+                .plan
+                .slow_start
+                .map_or(FULL, |duration| SlowStart { duration });
+            if since.is_some_and(|since| slow_start.next_change(since, now).is_some()) {
+                self.is_starting.set(true);
+            }
+            self.member(index, slow_start.weight(share.weight, since, now))
+        };
+        seats.filter_map(member_at).collect()
+    }
+
+    fn member(&self, index: usize, weight: u32) -> Option<Member> {
+        let address = self.servers[index].address.borrow();
+        let seat = &self.roster.seats()[index];
+        address
+            .as_ref()
+            .map(|address| member(index, seat, address, weight))
+    }
+
+    /// Counts idle connections with those of the core's other groups.
+    pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
+        let servers = self.servers.iter();
+        servers.for_each(|server| server.pool.keep_within(kept));
+    }
+
+    /// Closes the idle connections that there are; how many.
+    pub(crate) fn give_up_idle(&self) -> usize {
+        let give_up = |server: &Rc<Server>| {
+            let count = server.pool.len();
+            server.pool.drain();
+            count
+        };
+        self.servers.iter().map(give_up).sum()
+    }
+
+    /// Closes all idle connections.
+    pub(crate) fn clear(&self) {
+        for server in &self.servers {
+            server.pool.clear();
+            server.trunks.close();
+        }
+    }
+
+    /// Keeps as many idle connections to each server as are to be ready, until the core stops.
+    pub(crate) async fn keep_ready(self: Rc<Self>, worker: Rc<Worker>) {
+        let core = &worker.core;
+        while !core.is_stopping() {
+            for (server, seat) in self.servers.iter().zip(self.roster.seats()) {
+                while matches!(seat.standing(), Standing::In { .. })
+                    && server.address().is_some()
+                    && server.pool.len() < self.plan.connections_ready
+                    && worker.kept.has_room()
+                {
+                    match self.connect(server, &Origin::Local, &worker, FOREVER).await {
+                        Ok(transport) => server.pool.put(transport, core.now()),
+                        // Requests and checks say what is wrong; here it is tried again in a moment.
+                        Err(_) => break,
+                    }
+                    if core.is_stopping() {
+                        return;
+                    }
+                }
+            }
+            core.sleep_unless_stopping(POOL_SWEEP).await;
+        }
+    }
+
+    /// Looks after what changes by itself, until the core stops: closes connections that were idle for longer than
+    /// their time, and gives starting servers their growing share.
+    pub(crate) async fn look_after(self: Rc<Self>, core: Core) {
+        let idle_max = self.timeouts.upstream_idle;
+        while !core.is_stopping() {
+            self.servers
+                .iter()
+                .for_each(|server| server.pool.expire(core.now(), idle_max));
+            if self.is_starting.get() {
+                self.look(core.now());
+            }
+            core.sleep_unless_stopping(POOL_SWEEP).await;
+        }
+    }
+
+    /// Another configuration is in force, and its group has taken over what it needs: what looks after this one ends, and
+    /// the idle connections of the other servers are closed. Requests that are under way come to their end, and so do
+    /// their connections then.
+    pub(crate) fn retire(&self) {
+        if !self.retirement.has_begun() {
+            self.retirement.begin();
+            self.servers.iter().for_each(|server| server.end_use());
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.retire();
+    }
+}
+
+/// No slow start.
+pub(super) const FULL: SlowStart = SlowStart {
+    duration: Duration::ZERO,
+};
+
+impl At {
+    fn share(&self) -> Share {
+        Share {
+            weight: self.weight,
+            backup: self.backup,
+        }
+    }
+}
+
+pub(super) fn member(index: usize, seat: &Seat, address: &Address, weight: u32) -> Member {
+    Member {
+        server: index as u32,
+        weight,
+        load_max: seat.connections_max,
+        identity: identity(address),
+    }
+}
