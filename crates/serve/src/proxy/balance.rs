@@ -1,11 +1,12 @@
 //! Which server of a group takes the next request. Pure: state and a question in, a choice out.
 //!
-//! Each policy is one file. Here is what they share: who may be chosen, and what they are asked. Nothing is allocated
+//! Each policy is one file. What they share, who may be chosen and what they are asked, is in `member.rs`. Nothing is allocated
 //! to answer a question; `update` rebuilds what a policy needs when the set of servers changes, which is rare.
 
 mod first;
 pub(crate) mod hash;
 mod least_connections;
+mod member;
 mod peak_ewma;
 mod power_of_two;
 mod random;
@@ -21,6 +22,8 @@ use self::hash::Ring;
 use self::random::Lots;
 use self::round_robin::Turns;
 use crate::limits::HASH_LOAD_PERCENT_MAX;
+
+pub(crate) use member::{Member, Question};
 
 /// How a server is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,37 +60,6 @@ impl From<&Balance> for Policy {
             Balance::First => Policy::First,
         }
     }
-}
-
-/// A server that may be chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
-    /// Its index in the group.
-    pub(crate) server: u32,
-    /// Its effective weight: the configured one times [`WEIGHT_SCALE`](crate::limits::WEIGHT_SCALE), less while the
-    /// server starts slowly. Never 0.
-    pub(crate) weight: u32,
-    /// It is full when it has so many requests in flight, and not chosen then; `u32::MAX` when it is never full.
-    pub(crate) load_max: u32,
-    /// What places its keys: the [`hash::key`] of its name, so that every core, every restart and every Onrush with
-    /// the same file agree, whatever comes before it in the group.
-    pub(crate) identity: u64,
-}
-
-/// What a policy may want to know of a request and of the servers as they are now.
-#[derive(Debug)]
-pub(crate) struct Question<'a, Load, Latency> {
-    /// The [`hash::key`] of what equal requests have in common. Only `Hash` reads it.
-    pub(crate) key: u64,
-    /// How many requests a server has in flight.
-    pub(crate) load: &'a Load,
-    /// How many all members have in flight together. Only `Hash` reads it.
-    pub(crate) load_sum: u32,
-    /// A server's latency as [`Ewma`](super::ewma::Ewma) values it now, in nanoseconds; 0 when it is not known. Only
-    /// `PeakEwma` reads it.
-    pub(crate) latency: &'a Latency,
-    /// Servers on which this request has failed. They are not chosen.
-    pub(crate) avoid: &'a [u32],
 }
 
 /// A policy over the servers of a group that may be chosen now.
@@ -216,21 +188,6 @@ impl Balancer {
             }
             State::First => first::choose(members, fits),
         }
-    }
-}
-
-/// What one more request costs at a member, for each unit of its weight: `amount / weight`, compared without dividing.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    amount: u64,
-    /// Not 0.
-    weight: u32,
-}
-
-impl Cost {
-    fn is_below(self, other: Cost) -> bool {
-        let (this, that) = (u128::from(self.amount), u128::from(other.amount));
-        this * u128::from(other.weight) < that * u128::from(self.weight)
     }
 }
 

@@ -5,7 +5,7 @@
 //! balancer (Finagle user guide, "Clients", Twitter), which Linkerd took over ("Beyond round robin: load balancing for
 //! latency", Buoyant, 2016). Here it is divided by the weight, too.
 
-use super::{Cost, Member};
+use super::member::{Cost, Member};
 
 /// The cost of a server of which no answer is known yet, while it works on its first: worse than every measured one, so
 /// that a newcomer is tried with a single request and not with a flood. As in Finagle. 2^47 ns is more than a day;

@@ -7,8 +7,8 @@
 
 use onrush_engine::random::Random;
 
+use super::member::{Cost, Member};
 use super::random::Lots;
-use super::{Cost, Member};
 use crate::limits::DRAWS_MAX;
 
 /// Without the request itself: so idle servers are equal, and then the one drawn first, by weight, takes it.
