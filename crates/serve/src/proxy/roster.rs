@@ -15,23 +15,29 @@
 //!   roster after:   seat A   seat B   seat D      notice
 //! ```
 
+mod ejection;
+mod location;
 mod names;
 mod room;
+mod seat;
+mod state;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use onrush_config::plan::{self, ServerAddress, Upstream};
-use onrush_engine::{Address, Instant};
+use onrush_config::plan::Upstream;
+use onrush_engine::Instant;
 
-use super::absence::{Absence, Cause, Terms};
 use super::eject::Census;
 use super::line::Line;
-use crate::limits::ADDRESSES_PER_NAME;
 use names::Names;
-use room::WAITED_FOR;
+use seat::{Judges, fixed_address, seats_of};
+
+pub(crate) use ejection::Out;
+pub(crate) use location::At;
+pub(crate) use seat::{Seat, Standing};
+pub(crate) use state::Presence;
 
 /// The servers of one group.
 #[derive(Debug)]
@@ -51,93 +57,6 @@ struct Notice {
     version: AtomicU64,
     /// Who waits for room.
     line: Line,
-}
-
-/// A place for a server.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    /// Connections with a request in flight that it may have; `u32::MAX` for no bound.
-    pub(crate) connections_max: u32,
-    /// Where it is when its address needs no resolving.
-    fixed: Option<At>,
-    /// By active checks.
-    is_healthy: Arc<AtomicBool>,
-    judges: Judges,
-    /// Whether active checks are made, and were in the configuration before, and are gone on with.
-    was_checked: bool,
-    state: Arc<State>,
-}
-
-/// Who says in a configuration whether servers may have requests.
-#[derive(Clone, Copy, Debug)]
-struct Judges {
-    /// Active checks.
-    checks: bool,
-    /// What requests meet there, unless it is the only one.
-    requests: bool,
-}
-
-/// What is known of the server in a seat.
-#[derive(Debug)]
-struct State {
-    /// Where its name leads, and its weight; `None` while the seat is vacant. Locked only when that changes and when a
-    /// core looks after it has.
-    found: Mutex<Option<At>>,
-    /// A [`Presence`]. Changed only while `ejection` is locked.
-    presence: AtomicU8,
-    ejection: Mutex<Ejection>,
-    /// Since when it may have requests, or is on trial, in nanoseconds of the clock; 0 for a server that was never away.
-    since: AtomicU64,
-    /// Requests in flight of all cores and configurations, counted only with a bound, and [`WAITED_FOR`].
-    in_flight: AtomicU32,
-}
-
-/// Where a server is and how much it takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct At {
-    pub(crate) address: Address,
-    pub(crate) weight: u32,
-    /// Whether it gets requests only when no other server can take them.
-    pub(crate) backup: bool,
-}
-
-/// Whether a server has been taken out for what requests met there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Presence {
-    In,
-    Out,
-    /// It gets one request, to show whether it answers again.
-    OnTrial,
-    /// And has got it.
-    Tried,
-}
-
-/// What is remembered of a server being taken out.
-#[derive(Debug, Default)]
-struct Ejection {
-    absence: Absence,
-    /// Counts its absences, so that who looks after one does not meddle with the next.
-    term: u32,
-}
-
-/// A server has been taken out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Out {
-    /// The number of this absence.
-    pub(crate) term: u32,
-    pub(crate) cause: Cause,
-    /// How long it is left alone.
-    pub(crate) wait: Duration,
-}
-
-/// Whether a server may have requests now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It may, since so many nanoseconds of the clock (0: always).
-    In { since: u64 },
-    /// It may not.
-    Out,
 }
 
 impl Roster {
@@ -256,99 +175,6 @@ impl Roster {
         census
     }
 
-    /// Takes a server out for as long as `terms` say; `None` when it is out already. One on trial has failed it.
-    pub(crate) fn take_out(
-        &self,
-        seat: u32,
-        cause: Cause,
-        terms: &Terms,
-        now: Instant,
-    ) -> Option<Out> {
-        let state = &*self.seats[seat as usize].state;
-        let mut ejection = state.ejection();
-        let wait = match state.presence() {
-            Presence::In => ejection.absence.begin(cause, terms, now),
-            Presence::Tried => ejection.absence.go_on(cause, terms),
-            Presence::Out | Presence::OnTrial => return None,
-        };
-        ejection.term = ejection.term.wrapping_add(1);
-        state.set_presence(Presence::Out);
-        let term = ejection.term;
-        drop(ejection);
-        self.changed();
-        Some(Out { term, cause, wait })
-    }
-
-    /// Whether absence `term` of a server lasts.
-    pub(crate) fn is_out(&self, seat: u32, term: u32) -> bool {
-        let state = &*self.seats[seat as usize].state;
-        state.ejection().term == term && state.presence() == Presence::Out
-    }
-
-    /// Whether no other roster has this server.
-    pub(crate) fn is_alone(&self, seat: u32) -> bool {
-        Arc::strong_count(&self.seats[seat as usize].state) == 1
-    }
-
-    /// It was looked at and could not be connected to: how long it is left alone now. `None` when absence `term` has ended.
-    pub(crate) fn stays_out(&self, seat: u32, term: u32, terms: &Terms) -> Option<Duration> {
-        let state = &*self.seats[seat as usize].state;
-        let mut ejection = state.ejection();
-        let lasts = ejection.term == term && state.presence() == Presence::Out;
-        lasts.then(|| ejection.absence.go_on(Cause::Unreachable, terms))
-    }
-
-    /// Gives a server one request to show whether it answers again, if absence `term` lasts.
-    pub(crate) fn put_on_trial(&self, seat: u32, term: u32, now: Instant) {
-        let state = &*self.seats[seat as usize].state;
-        let ejection = state.ejection();
-        if ejection.term == term && state.presence() == Presence::Out {
-            state.since.store(now.nanoseconds(), Ordering::Relaxed);
-            state.set_presence(Presence::OnTrial);
-            drop(ejection);
-            self.changed();
-        }
-    }
-
-    /// Claims the request that a server on trial gets.
-    pub(crate) fn claim_trial(&self, seat: u32) -> bool {
-        self.turn(seat, Presence::OnTrial, Presence::Tried)
-    }
-
-    /// That request has shown nothing: another may be tried.
-    pub(crate) fn give_trial_back(&self, seat: u32) {
-        if self.turn(seat, Presence::Tried, Presence::OnTrial) {
-            self.changed();
-        }
-    }
-
-    fn turn(&self, seat: u32, from: Presence, to: Presence) -> bool {
-        let state = &*self.seats[seat as usize].state;
-        let _ejection = state.ejection();
-        let fits = state.presence() == from;
-        if fits {
-            state.set_presence(to);
-        }
-        fits
-    }
-
-    /// A server that was out gets requests again. Returns whether that is news; with `term`, only if that absence lasts.
-    pub(crate) fn bring_back(&self, seat: u32, term: Option<u32>, now: Instant) -> bool {
-        let state = &*self.seats[seat as usize].state;
-        let mut ejection = state.ejection();
-        let lasts = term.is_none_or(|term| term == ejection.term);
-        if !lasts || state.presence() == Presence::In {
-            return false;
-        }
-        ejection.absence.end(now);
-        ejection.term = ejection.term.wrapping_add(1);
-        state.since.store(now.nanoseconds(), Ordering::Relaxed);
-        state.set_presence(Presence::In);
-        drop(ejection);
-        self.changed();
-        true
-    }
-
     /// What active checks say of a server from now on.
     pub(crate) fn set_healthy(&self, seat: u32, is_healthy: bool, now: Instant) {
         let seat = &self.seats[seat as usize];
@@ -358,169 +184,6 @@ impl Roster {
         }
         if seat.is_healthy.swap(is_healthy, Ordering::Relaxed) != is_healthy {
             self.changed();
-        }
-    }
-}
-
-/// Where a server is whose address needs no resolving.
-fn fixed_address(server: &plan::Server) -> Option<At> {
-    let address = match &server.address {
-        ServerAddress::Ip(address) => Address::Tcp(*address),
-        ServerAddress::Unix(path) => Address::Unix(path.clone()),
-        ServerAddress::Name { .. } | ServerAddress::Srv(_) => return None,
-    };
-    Some(At {
-        address,
-        weight: server.weight,
-        backup: server.backup,
-    })
-}
-
-/// How many places a server may turn out to need.
-fn seats_of(server: &plan::Server) -> usize {
-    match server.address.may_be_several() {
-        true => ADDRESSES_PER_NAME,
-        false => 1,
-    }
-}
-
-impl Judges {
-    fn of(upstream: &Upstream) -> Self {
-        let seats: usize = upstream.servers.iter().map(seats_of).sum();
-        Self {
-            checks: upstream.health.is_some(),
-            // One always stays.
-            requests: upstream.eject.is_some() && seats > 1,
-        }
-    }
-}
-
-impl Seat {
-    /// `known` is the same server's seat in the configuration before. What a judge said of it counts only where he goes on
-    /// judging: otherwise nobody would take it back.
-    fn new(server: &plan::Server, fixed: Option<At>, judges: Judges, known: Option<&Seat>) -> Self {
-        let checked = known.filter(|known| known.judges.checks && judges.checks);
-        if let Some(known) = known
-            && judges.requests
-            && !known.judges.requests
-        {
-            // It was out in an earlier configuration, if it is. The one before does not ask.
-            known.state.begin_anew();
-        }
-        Self {
-            connections_max: server.connections_max.map_or(u32::MAX, Into::into),
-            fixed,
-            is_healthy: match checked {
-                Some(known) => Arc::clone(&known.is_healthy),
-                None => Arc::new(AtomicBool::new(true)),
-            },
-            judges,
-            was_checked: checked.is_some(),
-            state: known.map_or_else(Arc::default, |known| Arc::clone(&known.state)),
-        }
-    }
-
-    fn is_taken(&self) -> bool {
-        self.fixed.is_some() || self.state.lock().is_some()
-    }
-
-    /// Where the server is and its weight.
-    pub(crate) fn at(&self) -> Option<At> {
-        self.fixed.clone().or_else(|| self.state.lock().clone())
-    }
-
-    /// Whether it has been taken out.
-    pub(crate) fn presence(&self) -> Presence {
-        match self.judges.requests {
-            true => self.state.presence(),
-            false => Presence::In,
-        }
-    }
-
-    /// Whether what requests meet may take it out.
-    pub(crate) fn may_be_taken_out(&self) -> bool {
-        self.judges.requests
-    }
-
-    /// Since when it is on trial, if it is.
-    pub(crate) fn on_trial_since(&self) -> Instant {
-        Instant::from_nanoseconds(self.state.since.load(Ordering::Relaxed))
-    }
-
-    /// What active checks have said of it in the configuration before, if they were made there and are made here.
-    pub(crate) fn checked_before(&self) -> Option<bool> {
-        self.was_checked.then(|| self.is_healthy())
-    }
-
-    /// Whether active checks have it in.
-    pub(crate) fn is_healthy(&self) -> bool {
-        self.is_healthy.load(Ordering::Relaxed)
-    }
-
-    /// Whether it may have requests, apart from being vacant.
-    pub(crate) fn standing(&self) -> Standing {
-        if !self.is_healthy() || self.presence() != Presence::In {
-            return Standing::Out;
-        }
-        Standing::In {
-            since: self.state.since.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Requests in flight of all cores, when there is a bound.
-    #[inline]
-    pub(crate) fn in_flight(&self) -> u32 {
-        self.state.in_flight.load(Ordering::Relaxed) & !WAITED_FOR
-    }
-}
-
-impl State {
-    fn lock(&self) -> MutexGuard<'_, Option<At>> {
-        // Nothing can panic while it is held; and a panic ends the process.
-        self.found
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn ejection(&self) -> MutexGuard<'_, Ejection> {
-        // As above.
-        self.ejection
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn presence(&self) -> Presence {
-        match self.presence.load(Ordering::Relaxed) {
-            0 => Presence::In,
-            1 => Presence::Out,
-            2 => Presence::OnTrial,
-            3 => Presence::Tried,
-            other => unreachable!("{other} was never stored"),
-        }
-    }
-
-    fn set_presence(&self, presence: Presence) {
-        self.presence.store(presence as u8, Ordering::Relaxed);
-    }
-
-    /// Another server sits here, of which nothing is known.
-    fn begin_anew(&self) {
-        let mut ejection = self.ejection();
-        ejection.absence = Absence::default();
-        ejection.term = ejection.term.wrapping_add(1);
-        self.set_presence(Presence::In);
-    }
-}
-
-/// Of a server that nothing is known of.
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            found: Mutex::default(),
-            presence: AtomicU8::new(Presence::In as u8),
-            ejection: Mutex::default(),
-            since: AtomicU64::new(0),
-            in_flight: AtomicU32::new(0),
         }
     }
 }
@@ -537,8 +200,13 @@ impl Default for Notice {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use onrush_config::plan;
+    use onrush_engine::Address;
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::limits::ADDRESSES_PER_NAME;
+    use crate::proxy::absence::{Cause, Terms};
 
     fn roster(servers: &str) -> Roster {
         Roster::new(&upstream(servers, ""), None)

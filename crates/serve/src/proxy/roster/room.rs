@@ -11,10 +11,8 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use super::super::line::{Line, Stand};
+use super::state::WAITED_FOR;
 use super::{Roster, Seat, Standing};
-
-/// The bit of a seat's requests in flight that says that somebody may wait for room there.
-pub(super) const WAITED_FOR: u32 = 1 << 31;
 
 impl Roster {
     /// The queues that wait for room.
@@ -56,18 +54,6 @@ impl Roster {
                 in_flight.fetch_and(!WAITED_FOR, Ordering::AcqRel);
             });
         }
-    }
-}
-
-impl Seat {
-    /// Takes one of the connections it may have, if any is left.
-    pub(crate) fn acquire(&self) -> bool {
-        self.state
-            .in_flight
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-                (count & !WAITED_FOR < self.connections_max).then(|| count + 1)
-            })
-            .is_ok()
     }
 }
 

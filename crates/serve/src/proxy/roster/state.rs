@@ -1,0 +1,96 @@
+//! What all cores know of one server, whatever its configuration says.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use super::location::At;
+use crate::proxy::absence::Absence;
+
+/// The bit of a seat's requests in flight that says that somebody may wait for room there.
+pub(super) const WAITED_FOR: u32 = 1 << 31;
+
+/// What is known of the server in a seat.
+#[derive(Debug)]
+pub(super) struct State {
+    /// Where its name leads, and its weight; `None` while the seat is vacant. Locked only when that changes and when a
+    /// core looks after it has.
+    found: Mutex<Option<At>>,
+    /// A [`Presence`]. Changed only while `ejection` is locked.
+    presence: AtomicU8,
+    ejection: Mutex<Ejection>,
+    /// Since when it may have requests, or is on trial, in nanoseconds of the clock; 0 for a server that was never away.
+    pub(super) since: AtomicU64,
+    /// Requests in flight of all cores and configurations, counted only with a bound, and [`WAITED_FOR`].
+    pub(super) in_flight: AtomicU32,
+}
+
+/// Whether a server has been taken out for what requests met there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Presence {
+    In,
+    Out,
+    /// It gets one request, to show whether it answers again.
+    OnTrial,
+    /// And has got it.
+    Tried,
+}
+
+/// What is remembered of a server being taken out.
+#[derive(Debug, Default)]
+pub(super) struct Ejection {
+    pub(super) absence: Absence,
+    /// Counts its absences, so that who looks after one does not meddle with the next.
+    pub(super) term: u32,
+}
+
+impl State {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<At>> {
+        // Nothing can panic while it is held; and a panic ends the process.
+        self.found
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(super) fn ejection(&self) -> MutexGuard<'_, Ejection> {
+        // As above.
+        self.ejection
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(super) fn presence(&self) -> Presence {
+        match self.presence.load(Ordering::Relaxed) {
+            0 => Presence::In,
+            1 => Presence::Out,
+            2 => Presence::OnTrial,
+            3 => Presence::Tried,
+            other => unreachable!("{other} was never stored"),
+        }
+    }
+
+    pub(super) fn set_presence(&self, presence: Presence) {
+        self.presence.store(presence as u8, Ordering::Relaxed);
+    }
+
+    /// Another server sits here, of which nothing is known.
+    pub(super) fn begin_anew(&self) {
+        let mut ejection = self.ejection();
+        ejection.absence = Absence::default();
+        ejection.term = ejection.term.wrapping_add(1);
+        self.set_presence(Presence::In);
+    }
+}
+
+/// Of a server that nothing is known of.
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            found: Mutex::default(),
+            presence: AtomicU8::new(Presence::In as u8),
+            ejection: Mutex::default(),
+            since: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+        }
+    }
+}
