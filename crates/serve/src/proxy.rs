@@ -36,11 +36,12 @@ mod suspects;
 mod window;
 
 pub(crate) mod kept;
+mod lease;
 mod line;
+mod pipelined;
 mod pool;
 mod queue;
 pub(crate) mod split;
-mod trunk;
 mod unplaced;
 
 pub(crate) use group::Group;

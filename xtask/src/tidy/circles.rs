@@ -8,7 +8,7 @@ use crate::modules::{self, Uses};
 use crate::syntax::{Syntax, crate_of};
 
 /// How many files the largest circle of a crate has; a crate that is not named has none.
-const STATED: &[(&str, usize)] = &[("engine", 4), ("serve", 3), ("load", 3)];
+const STATED: &[(&str, usize)] = &[("engine", 4), ("serve", 2), ("load", 3)];
 
 /// Where the numbers stand.
 const OWN_PATH: &str = "xtask/src/tidy/circles.rs";

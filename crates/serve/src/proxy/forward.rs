@@ -24,8 +24,8 @@ use super::attempt::Attempt;
 use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{Group, Place, Server};
+use super::pipelined::{Response, Submission};
 use super::progress::{Progress, ResponseSide};
-use super::trunk;
 use super::tunnel::Tunnel;
 use super::unplaced::Unplaced;
 use super::upload::{Stopped, Upload};
@@ -130,8 +130,8 @@ async fn try_on(
         let is_reused = sent_on.is_some();
         let (transport, queued) = match sent_on.take() {
             Some(SentOn::Pooled(transport, queued)) => (transport, queued),
-            Some(SentOn::Trunk(ticket)) => {
-                match on_trunk(ticket, forward, client, to, progress).await {
+            Some(SentOn::Pipelined(request)) => {
+                match on_pipelined(request, forward, client, to, progress).await {
                     Err(failure) if forward.survives(&failure, progress) => {
                         client.exchange.record().retry();
                         continue;
@@ -182,18 +182,18 @@ fn send_on_pooled(server: &Server, client: &Downstream<'_>) -> Result<Option<Sen
 }
 
 /// Waits for the answer on a shared connection and relays it.
-async fn on_trunk(
-    ticket: trunk::Ticket,
+async fn on_pipelined(
+    request: Submission,
     forward: &mut Forward,
     client: &mut Downstream<'_>,
     to: (&Group, u32),
     progress: &Progress,
 ) -> Result<(), Failure> {
     forward.is_sent_now(&client.worker.core);
-    let answer = client.unless_hung_up(ticket.answer()).await;
+    let answer = client.unless_hung_up(request.response()).await;
     let (transport, mut input) = match answer.map_err(Failure::Client)?? {
-        trunk::Answer::Whole(input) => (None, input),
-        trunk::Answer::Handed(transport, input) => (Some(transport), input),
+        Response::Whole(input) => (None, input),
+        Response::Handed(transport, input) => (Some(transport), input),
     };
     progress.request_is_sent();
     progress.response_is(ResponseSide::Arriving);

@@ -76,8 +76,15 @@ pub(crate) struct Group {
 #[derive(Clone, Copy, Debug)]
 struct Share {
     weight: u32,
-    /// Whether it gets requests only when no other server can take them.
-    backup: bool,
+    tier: Tier,
+}
+
+/// Which servers get requests first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    Primary,
+    /// Only when no primary server can take them.
+    Backup,
 }
 
 /// Later than everything.

@@ -18,7 +18,8 @@ use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{Errand, FOREVER, Group, Place, Server};
-use crate::proxy::{rewrite, trunk, upgrade};
+use crate::proxy::pipelined::Submission;
+use crate::proxy::{lease, rewrite, upgrade};
 
 /// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
 ///
@@ -66,7 +67,7 @@ pub(super) enum SentOn {
     /// An idle connection of the server, which is its own now.
     Pooled(Transport, Queued),
     /// A connection that it shares.
-    Trunk(trunk::Ticket),
+    Pipelined(Submission),
 }
 
 /// Where a request comes from and where it goes.
@@ -146,14 +147,10 @@ impl Forward {
         asker: Asker<'_>,
     ) -> Result<Option<SentOn>, Error> {
         let server = place.server();
-        if let Some(depth) = group.plan.pipeline
-            && trunk::fits(head)
-        {
-            let to = (group, place.index());
-            let ticket = server
-                .trunks
-                .submit(depth.get(), to, head, asker, self.until)?;
-            return Ok(Some(SentOn::Trunk(ticket)));
+        let to = (group, place.index());
+        let write = |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, asker, out);
+        if let Some(request) = lease::submit(to, head, self.until, asker.worker, write)? {
+            return Ok(Some(SentOn::Pipelined(request)));
         }
         if !self.may_reuse(group) {
             return Ok(None);

@@ -162,7 +162,7 @@ impl Group {
     /// has served its purpose.
     pub(super) fn forget(&self, server: u32) {
         self.server(server).pool.drain();
-        self.server(server).trunks.close();
+        self.server(server).pipelined.close();
         if let Some(ejection) = &self.ejection {
             ejection.ejector.borrow_mut().forget(server);
         }

@@ -8,7 +8,7 @@ use onrush_engine::{Address, Core, Instant};
 use onrush_http::proxy_protocol::Origin;
 
 use super::server::identity;
-use super::{FOREVER, Group, NOBODY, Server, Share};
+use super::{FOREVER, Group, NOBODY, Server, Share, Tier};
 use crate::limits::POOL_SWEEP;
 use crate::proxy::balance::Member;
 use crate::proxy::kept::Kept;
@@ -29,9 +29,9 @@ impl Group {
                 self.forget(index);
             }
         }
-        let mut members = self.members_of(false, now);
+        let mut members = self.members_of(Tier::Primary, now);
         if members.is_empty() {
-            members = self.members_of(true, now);
+            members = self.members_of(Tier::Backup, now);
         }
         let is_desperate = members.is_empty();
         if is_desperate {
@@ -57,14 +57,14 @@ impl Group {
         self.seated().filter_map(member).collect()
     }
 
-    /// Those who may get requests, among the backup servers or among the others.
-    fn members_of(&self, backup: bool, now: Instant) -> Vec<Member> {
+    /// Those of a tier that may get requests.
+    fn members_of(&self, tier: Tier, now: Instant) -> Vec<Member> {
         let seats = self.roster.seats().iter().zip(&self.shares).enumerate();
         let member_at = |(index, (seat, share)): (usize, (&Seat, &Cell<Option<Share>>))| {
             let Standing::In { since } = seat.standing() else {
                 return None;
             };
-            let share = share.get().filter(|share| share.backup == backup)?;
+            let share = share.get().filter(|share| share.tier == tier)?;
             let since = (since > 0).then(|| Instant::from_nanoseconds(since));
             let slow_start = self
                 .plan
@@ -106,7 +106,7 @@ impl Group {
     pub(crate) fn clear(&self) {
         for server in &self.servers {
             server.pool.clear();
-            server.trunks.close();
+            server.pipelined.close();
         }
     }
 
@@ -175,7 +175,10 @@ impl At {
     fn share(&self) -> Share {
         Share {
             weight: self.weight,
-            backup: self.backup,
+            tier: match self.backup {
+                true => Tier::Backup,
+                false => Tier::Primary,
+            },
         }
     }
 }

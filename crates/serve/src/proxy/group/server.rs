@@ -8,8 +8,8 @@ use onrush_engine::Address;
 
 use crate::proxy::balance::hash;
 use crate::proxy::ewma::Ewma;
+use crate::proxy::pipelined::PipelinedSet;
 use crate::proxy::pool::Pool;
-use crate::proxy::trunk::Trunks;
 
 /// One server of a group, or the place for one.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Server {
     /// The name that its certificate is for.
     pub(super) host: String,
     pub(crate) pool: Pool,
-    pub(crate) trunks: Trunks,
+    pub(crate) pipelined: PipelinedSet,
     /// Where it is now; `None` while the place is vacant.
     pub(super) address: RefCell<Option<Address>>,
     /// What a sticky cookie says for it: it changes when the address does.
@@ -55,7 +55,7 @@ impl Server {
                 ServerAddress::Unix(_) => "localhost".to_owned(),
             },
             pool: Pool::new(upstream.connections_idle_max),
-            trunks: Trunks::default(),
+            pipelined: PipelinedSet::default(),
             address: RefCell::default(),
             identity: Cell::new(0),
             in_flight: Cell::new(0),
@@ -73,7 +73,7 @@ impl Server {
     pub(super) fn move_to(&self, address: Option<Address>) {
         if *self.address.borrow() != address {
             self.pool.drain();
-            self.trunks.close();
+            self.pipelined.close();
             self.identity.set(address.as_ref().map_or(0, identity));
             self.latency.take();
             self.address.replace(address);
@@ -90,7 +90,7 @@ impl Server {
         self.users.set(self.users.get() - 1);
         if self.users.get() == 0 {
             self.pool.clear();
-            self.trunks.clear();
+            self.pipelined.clear();
         }
     }
 
