@@ -16,9 +16,9 @@ mod tunnel;
 mod upgrade;
 mod upload;
 
+pub(crate) mod endpoints;
 pub(crate) mod group;
 pub(crate) mod hash_key;
-pub(crate) mod roster;
 
 mod balance;
 mod ewma;
@@ -42,6 +42,6 @@ mod pipelined;
 mod pool;
 mod queue;
 pub(crate) mod split;
-mod unplaced;
+mod unavailable;
 
 pub(crate) use group::Group;

@@ -1,5 +1,5 @@
 //! Addresses of servers that are written as names: asked for at the start, and again whenever what was found has had its
-//! time, on a thread of their own. What is found goes to the rosters; no request ever waits for a name.
+//! time, on a thread of their own. What is found goes to the endpoints; no request ever waits for a name.
 //!
 //! `directory.rs` asks, `known.rs` decides what an answer changes.
 
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::limits::{ADDRESSES_PER_NAME, DESCRIPTORS_OF_RESOLVER, FIRST_ANSWERS_WAIT};
-use crate::proxy::roster::{At, Roster};
+use crate::proxy::endpoints::{Endpoints, Location};
 use directory::{Directory, Question, Setting};
 use known::{Found, Known, News, Outcome};
 
@@ -35,24 +35,24 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// Asks for all names of `upstreams` and gives what is found to `rosters`. Returns when each has had its first
+    /// Asks for all names of `upstreams` and gives what is found to `all_endpoints`. Returns when each has had its first
     /// outcome, or a bounded time is over; what is missing then is asked for in the background. None without names.
     ///
     /// # Errors
     /// When the system refuses the thread or what it needs.
     pub(crate) fn start(
         upstreams: &[Upstream],
-        rosters: &[Arc<Roster>],
+        all_endpoints: &[Arc<Endpoints>],
     ) -> io::Result<Option<Self>> {
-        Self::start_with(Setting::System, upstreams, rosters)
+        Self::start_with(Setting::System, upstreams, all_endpoints)
     }
 
     fn start_with(
         setting: Setting,
         upstreams: &[Upstream],
-        rosters: &[Arc<Roster>],
+        all_endpoints: &[Arc<Endpoints>],
     ) -> io::Result<Option<Self>> {
-        let names = names(upstreams, rosters);
+        let names = names(upstreams, all_endpoints);
         if names.is_empty() {
             return Ok(None);
         }
@@ -116,7 +116,7 @@ struct Name {
 
 /// A server of the configuration.
 struct Entry {
-    roster: Arc<Roster>,
+    endpoints: Arc<Endpoints>,
     server: usize,
     group: String,
     address: ServerAddress,
@@ -125,15 +125,15 @@ struct Entry {
 }
 
 /// All names of `upstreams`, each once.
-fn names(upstreams: &[Upstream], rosters: &[Arc<Roster>]) -> Vec<Name> {
+fn names(upstreams: &[Upstream], all_endpoints: &[Arc<Endpoints>]) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
-    for (upstream, roster) in upstreams.iter().zip(rosters) {
+    for (upstream, endpoints) in upstreams.iter().zip(all_endpoints) {
         for (index, server) in upstream.servers.iter().enumerate() {
             let Some(question) = Question::of(&server.address) else {
                 continue;
             };
             let entry = Entry {
-                roster: Arc::clone(roster),
+                endpoints: Arc::clone(endpoints),
                 server: index,
                 group: upstream.name.clone(),
                 address: server.address.clone(),
@@ -192,7 +192,7 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
         let left_out_before = left_out;
         // Before there is an answer, what the configuration before has found stays.
         if was_answered {
-            left_out = name.place(known.found(), since);
+            left_out = name.assign(known.found(), since);
         }
         if let Some(news) = step.news {
             name.tell(&news, known.found());
@@ -211,13 +211,13 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
 }
 
 impl Name {
-    /// Gives what was found to the seats of its servers; returns how many addresses found none.
-    fn place(&self, found: &[Found], since: Instant) -> usize {
-        let placed = self.entries.iter().map(|entry| {
-            let found: Vec<At> = found.iter().map(|found| entry.at(found)).collect();
-            entry.roster.place(entry.server, &found, since)
+    /// Gives what was found to the endpoints of its servers; returns how many addresses found none.
+    fn assign(&self, found: &[Found], since: Instant) -> usize {
+        let assigned = self.entries.iter().map(|entry| {
+            let found: Vec<Location> = found.iter().map(|found| entry.location(found)).collect();
+            entry.endpoints.assign(entry.server, &found, since)
         });
-        placed.max().unwrap_or(0)
+        assigned.max().unwrap_or(0)
     }
 
     fn tell(&self, news: &News, found: &[Found]) {
@@ -260,12 +260,12 @@ fn list(found: &[Found]) -> String {
 }
 
 impl Entry {
-    fn at(&self, found: &Found) -> At {
+    fn location(&self, found: &Found) -> Location {
         let port = match &self.address {
             ServerAddress::Name { port, .. } => *port,
             ServerAddress::Ip(_) | ServerAddress::Srv(_) | ServerAddress::Unix(_) => 0,
         };
-        At {
+        Location {
             address: Address::Tcp(SocketAddr::new(found.ip, found.port.unwrap_or(port))),
             weight: found.weight.saturating_mul(self.weight).min(WEIGHT_MAX),
             backup: found.backup || self.backup,

@@ -71,8 +71,8 @@ impl Server {
         let resources = Resources::new(plan, found, None).map_err(StartError::Thread)?;
         let resources = Arc::new(resources);
         let plan = &resources.plan;
-        let resolver =
-            Resolver::start(&plan.upstreams, &resources.rosters).map_err(StartError::Resolver)?;
+        let resolver = Resolver::start(&plan.upstreams, &resources.all_endpoints)
+            .map_err(StartError::Resolver)?;
         let claims = claim(plan)?;
         let setup = Setup {
             io: choice.io,

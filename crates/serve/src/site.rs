@@ -52,13 +52,13 @@ impl Site {
             });
         }
         let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
-        let made_of = plan.upstreams.iter().zip(&resources.rosters);
+        let made_of = plan.upstreams.iter().zip(&resources.all_endpoints);
         let made_of = made_of.zip(&resources.encryption.connectors);
-        let groups = made_of.map(|((upstream, roster), connector)| {
+        let groups = made_of.map(|((upstream, endpoints), connector)| {
             Group::new(
                 upstream,
                 plan.timeouts,
-                roster,
+                endpoints,
                 connector,
                 (seed, core.now()),
                 before.and_then(|site| site.group_named(&upstream.name)),
@@ -105,7 +105,7 @@ impl Site {
                 let group = Rc::clone(group);
                 worker.spawn_aside(async move { group.retirement.ends(work).await });
             };
-            start(Box::pin(Rc::clone(group).look_after(worker.core.clone())));
+            start(Box::pin(Rc::clone(group).maintain(worker.core.clone())));
             if group.plan.connections_ready > 0 {
                 start(Box::pin(Rc::clone(group).keep_ready(Rc::clone(worker))));
             }

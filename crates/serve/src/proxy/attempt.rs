@@ -26,13 +26,13 @@ impl<'a> Attempt<'a> {
 
     /// The answer's head has come.
     pub(crate) fn is_answered_now(&self, status: u16) {
-        let (group, errand) = (self.group, self.forward.errand);
-        if group.measures(errand) {
+        let (group, purpose) = (self.group, self.forward.purpose);
+        if group.measures(purpose) {
             let latency = self
                 .worker
                 .core
                 .time_without_stalls(self.forward.sent.get());
-            group.answered((self.server, errand), status, latency, self.worker);
+            group.answered((self.server, purpose), status, latency, self.worker);
         }
     }
 

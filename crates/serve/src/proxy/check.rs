@@ -24,7 +24,7 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
     let core = &worker.core;
     let mut health = Health::new(rules.into(), u64::from(server), core.now());
     let mut watched = None;
-    if let Some(is_healthy) = group.roster().seats()[server as usize].checked_before() {
+    if let Some(is_healthy) = group.endpoints().all()[server as usize].checked_before() {
         health = health.believing(if is_healthy { State::Up } else { State::Down });
         watched = group.server(server).address();
     }
@@ -34,7 +34,7 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
             .await;
         let address = group.server(server).address();
         if address != watched {
-            // Another server has taken the place: nothing is known of it.
+            // Another server has taken the endpoint over: nothing is known of it.
             let seed = core.now_exact().nanoseconds();
             health = Health::new(rules.into(), seed, core.now());
             watched.clone_from(&address);
@@ -65,7 +65,7 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
             } else {
                 tracing::warn!("server {name} of {} is {transition}", group.plan.name);
             }
-            group.roster().set_healthy(server, is_up, now);
+            group.endpoints().set_healthy(server, is_up, now);
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Census {
     /// Those that have an address.
-    pub(crate) seated: usize,
+    pub(crate) located: usize,
     /// Of these, those that were taken out for what requests met.
     pub(crate) out: usize,
     /// Those that may have requests.
@@ -120,17 +120,17 @@ impl Ejector {
         }
     }
 
-    /// Takes over what was known by the rules of `before`, in which each server here has the place that `places` says, or
+    /// Takes over what was known by the rules of `before`, in which each server here has the position that `positions` says, or
     /// none. What counts as a failure has to be the same: others are none by the new rules.
-    pub(crate) fn take_over(&mut self, before: &Ejector, places: &[Option<usize>]) {
+    pub(crate) fn take_over(&mut self, before: &Ejector, positions: &[Option<usize>]) {
         if self.rules.on != before.rules.on || self.rules.window != before.rules.window {
             return;
         }
-        for (server, place) in (0..).zip(places) {
-            let Some(place) = *place else { continue };
-            self.set_failures_in_row(server, before.failures_in_row[place]);
+        for (server, position) in (0..).zip(positions) {
+            let Some(position) = *position else { continue };
+            self.set_failures_in_row(server, before.failures_in_row[position]);
             if let Some(counts) = self.counts.get_mut(server as usize)
-                && let Some(known) = before.counts.get(place)
+                && let Some(known) = before.counts.get(position)
             {
                 counts.clone_from(known);
             }
@@ -141,12 +141,12 @@ impl Ejector {
         &self.rules
     }
 
-    /// Whether an answer would change anything that is known.
+    /// Whether a response would change anything that is known.
     pub(crate) fn wants_answers(&self) -> bool {
         self.suspects > 0 || self.rules.looks_back()
     }
 
-    /// Counts the outcome of a request at a server that is in service; why it should go, if that was the last straw. Then
+    /// Counts the outcome of a request at a server that is in service; why it should be taken out, if it should. Then
     /// what is known of it is forgotten: who may not go now is judged again by what comes.
     pub(crate) fn observe(
         &mut self,
@@ -271,7 +271,7 @@ impl Rules {
     /// Whether one more may be taken out: never the last one in service, backups included; and the first in spite of the
     /// share.
     pub(crate) fn may_take_out(&self, census: Census) -> bool {
-        let out_max = census.seated * self.out_percent_max as usize / 100;
+        let out_max = census.located * self.out_percent_max as usize / 100;
         census.in_service > 1 && census.out < out_max.max(1)
     }
 }
@@ -530,7 +530,7 @@ mod tests {
 
     #[test]
     fn no_more_than_the_share_is_out_at_once_but_one_may_always_go_and_the_last_stays() {
-        for (seated, percent, out_max) in [
+        for (located, percent, out_max) in [
             (10, 50, 5),
             (10, 0, 1),
             (3, 50, 1),
@@ -544,20 +544,20 @@ mod tests {
             };
             let may_go = |out| {
                 rules.may_take_out(Census {
-                    seated,
+                    located,
                     out,
-                    in_service: seated - out,
+                    in_service: located - out,
                 })
             };
-            let out = (0..seated).find(|&out| !may_go(out));
-            assert_eq!(out, Some(out_max), "{percent} % of {seated}");
+            let out = (0..located).find(|&out| !may_go(out));
+            assert_eq!(out, Some(out_max), "{percent} % of {located}");
         }
     }
 
     #[test]
     fn who_is_down_for_other_reasons_counts_as_gone() {
         let census = |in_service| Census {
-            seated: 5,
+            located: 5,
             out: 0,
             in_service,
         };
@@ -584,12 +584,12 @@ mod tests {
                 let expected = steady.observe(server as u32, outcome, at(now));
                 prop_assert_eq!(moving.observe(place as u32, outcome, at(now)), expected);
                 prop_assert_eq!(moving.suspects, steady.suspects);
-                let places: Vec<Option<usize>> = next
+                let positions: Vec<Option<usize>> = next
                     .iter()
                     .map(|server| order.iter().position(|known| known == server))
                     .collect();
                 let mut after = Ejector::new(rules, 4);
-                after.take_over(&moving, &places);
+                after.take_over(&moving, &positions);
                 (moving, order) = (after, next);
             }
         }

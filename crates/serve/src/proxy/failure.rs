@@ -8,14 +8,14 @@ use onrush_http::{Place, Refusal};
 use onrush_tls::Transport;
 
 use super::eject::Outcome;
-use super::unplaced::Unplaced;
+use super::unavailable::Unavailable;
 use crate::record::Class;
 
 /// What went wrong, and whose fault it was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
     /// No server takes it.
-    Unplaced(Unplaced),
+    Unavailable(Unavailable),
     /// No connection to the server.
     Connect(Error),
     /// The connection ended, failed or timed out before any byte of the answer.
@@ -71,7 +71,7 @@ impl Failure {
         match self {
             Failure::ClosedUnanswered => true,
             Failure::Unanswered(error) => error.is_reset() || error.kind == Kind::Truncated,
-            Failure::Unplaced(_)
+            Failure::Unavailable(_)
             | Failure::Connect(_)
             | Failure::BadAnswer(_)
             | Failure::Status(_)
@@ -86,7 +86,7 @@ impl Failure {
         match self {
             Failure::Connect(error) | Failure::Unanswered(error) => error.kind == Kind::TimedOut,
             Failure::ClosedUnanswered
-            | Failure::Unplaced(_)
+            | Failure::Unavailable(_)
             | Failure::BadAnswer(_)
             | Failure::Status(_)
             | Failure::Cut(_)
@@ -98,7 +98,7 @@ impl Failure {
     /// The status for the client (RFC 9110 15.6.3, 15.6.5); `None` when it can have none any more.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
-            Failure::Unplaced(_) => Some(503),
+            Failure::Unavailable(_) => Some(503),
             Failure::Connect(error) | Failure::Unanswered(error)
                 if error.kind == Kind::TimedOut =>
             {
@@ -135,7 +135,7 @@ impl Failure {
             },
             // What its status says has been observed as an answer.
             Failure::Status(_)
-            | Failure::Unplaced(_)
+            | Failure::Unavailable(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => None,
         }
@@ -144,7 +144,7 @@ impl Failure {
     /// Further fields of that answer.
     pub(crate) fn fields(&self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Failure::Unplaced(_) => &[("Retry-After", "1")],
+            Failure::Unavailable(_) => &[("Retry-After", "1")],
             _ => &[],
         }
     }
@@ -152,8 +152,8 @@ impl Failure {
     /// How it is counted.
     pub(crate) fn class(&self) -> Class {
         match self {
-            Failure::Unplaced(Unplaced::NoServer) => Class::NoServer,
-            Failure::Unplaced(_) => Class::Full,
+            Failure::Unavailable(Unavailable::NoServer) => Class::NoServer,
+            Failure::Unavailable(_) => Class::Full,
             Failure::Connect(_) => Class::Connect,
             Failure::Unanswered(error) if error.kind == Kind::TimedOut => Class::Timeout,
             Failure::Unanswered(_) | Failure::ClosedUnanswered => Class::Reset,
@@ -166,8 +166,8 @@ impl Failure {
     /// One clause for the client, who need not know more.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
-            Failure::Unplaced(Unplaced::NoServer) => "no server is available",
-            Failure::Unplaced(_) => "all servers are busy",
+            Failure::Unavailable(Unavailable::NoServer) => "no server is available",
+            Failure::Unavailable(_) => "all servers are busy",
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
                 "the server cannot be reached in time"
             }
@@ -219,11 +219,11 @@ impl fmt::Display for Failure {
             Failure::Connect(error) | Failure::Unanswered(error) | Failure::Client(error) => {
                 error.fmt(f)
             }
-            Failure::Unplaced(unplaced) => f.write_str(match unplaced {
-                Unplaced::NoServer => "no server is available",
-                Unplaced::Full => "all servers have as many connections as they may have",
-                Unplaced::QueueFull => "all servers are busy and too many requests wait already",
-                Unplaced::QueuedTooLong => "no server had room in time",
+            Failure::Unavailable(unavailable) => f.write_str(match unavailable {
+                Unavailable::NoServer => "no server is available",
+                Unavailable::Full => "all servers have as many connections as they may have",
+                Unavailable::QueueFull => "all servers are busy and too many requests wait already",
+                Unavailable::QueuedTooLong => "no server had room in time",
             }),
             Failure::Status(status) => write!(f, "answered {status}"),
             Failure::ClosedUnanswered => f.write_str("closed the connection without an answer"),

@@ -23,11 +23,11 @@ use self::request::{Forward, Queued, SentOn, queue_request};
 use super::attempt::Attempt;
 use super::download::{Done, Download};
 use super::failure::Failure;
-use super::group::{Group, Place, Server};
+use super::group::{Group, Reservation, Server};
 use super::pipelined::{Response, Submission};
 use super::progress::{Progress, ResponseSide};
 use super::tunnel::Tunnel;
-use super::unplaced::Unplaced;
+use super::unavailable::Unavailable;
 use super::upload::{Stopped, Upload};
 use crate::downstream::Downstream;
 use crate::downstream::request_body::RequestBody;
@@ -60,67 +60,70 @@ pub(crate) async fn exchange(
     let group = Rc::clone(&forward.group);
     let progress = Progress::default();
     loop {
-        let place = match forward.place.take() {
-            Some(place) => place,
+        let reservation = match forward.reservation.take() {
+            Some(reservation) => reservation,
             // Boxed: only who has to wait pays for waiting.
             None => {
-                let found = Box::pin(find_place(forward, &group, &worker));
+                let found = Box::pin(reserve(forward, &group, &worker));
                 match client.unless_hung_up(found).await? {
-                    Ok(place) => place,
-                    Err(unplaced) => {
-                        let failure = Failure::Unplaced(unplaced);
+                    Ok(reservation) => reservation,
+                    Err(unavailable) => {
+                        let failure = Failure::Unavailable(unavailable);
                         fail(forward, client, &group.plan.name, &progress, failure)?;
                         return Ok(None);
                     }
                 }
             }
         };
-        forward.errand = place.errand();
-        let failure = match try_on(&place, forward, client, &group, &progress).await {
+        forward.purpose = reservation.purpose();
+        let failure = match try_on(&reservation, forward, client, &group, &progress).await {
             Ok(None) => return Ok(None),
             Ok(Some(link)) => {
-                let tunnel = Tunnel::new(place, link.transport, link.input);
+                let tunnel = Tunnel::new(reservation, link.transport, link.input);
                 return Ok(Some(Box::new(tunnel)));
             }
             Err(failure) => failure,
         };
         let now = worker.core.now();
         if !forward.has_hurried(&failure, now) {
-            group.failed(&place, &failure, &worker);
+            group.failed(&reservation, &failure, &worker);
         }
-        if !forward.takes_again(&failure, &group, place.index(), &progress, now) {
-            let name = place.server().label();
+        if !forward.takes_again(&failure, &group, reservation.index(), &progress, now) {
+            let name = reservation.server().label();
             fail(forward, client, &name, &progress, failure)?;
             return Ok(None);
         }
         client.exchange.record().retry();
         progress.begin_again();
-        forward.tried.get_or_insert_default().push(place.index());
+        forward
+            .tried
+            .get_or_insert_default()
+            .push(reservation.index());
     }
 }
 
-async fn find_place(
+async fn reserve(
     forward: &Forward,
     group: &Rc<Group>,
     worker: &Worker,
-) -> Result<Place, Unplaced> {
+) -> Result<Reservation, Unavailable> {
     let until = forward.deadline(&worker.core, group.timeouts.queue);
     let wanted = (forward.key, forward.tried());
     group
-        .place_patiently(forward.method, wanted, &worker.core, until)
+        .reserve_or_wait(forward.method, wanted, &worker.core, until)
         .await
 }
 
-/// Sends the request to the server of `place` and relays its answer. When that begins a tunnel, its link is returned.
+/// Sends the request to the server of `reservation` and relays its answer. When that begins a tunnel, its link is returned.
 async fn try_on(
-    place: &Place,
+    reservation: &Reservation,
     forward: &mut Forward,
     client: &mut Downstream<'_>,
     group: &Group,
     progress: &Progress,
 ) -> Result<Option<Link>, Failure> {
-    let server = place.server();
-    let to = (group, place.index());
+    let server = reservation.server();
+    let to = (group, reservation.index());
     let mut sent_on = match forward.sent_on.take() {
         // It had to wait for its place, or another server has failed.
         None if forward.may_reuse(group) => send_on_pooled(server, client)?,

@@ -1,12 +1,12 @@
-//! A group of servers, seen from one core: what is known of them, and a pool of connections for each. `select.rs` chooses
-//! which of them takes a request, `connect.rs` makes connections to it, `evidence.rs` hears what came of the request, and
+//! A group of servers, seen from one core: what is known of them, and a pool of connections to each. `select.rs` chooses
+//! which of them takes a request, `connect.rs` makes connections to it, `evidence.rs` records what came of the request, and
 //! `maintain.rs` keeps all of that up to date.
 
 mod connect;
 mod ejection;
 mod evidence;
 mod maintain;
-mod place;
+mod reservation;
 mod select;
 mod server;
 mod sticky;
@@ -23,14 +23,14 @@ use onrush_tls::Connector;
 
 use super::balance::Balancer;
 use super::budget::Budget;
+use super::endpoints::Endpoints;
 use super::ewma::Decay;
 use super::queue::Queue;
 use super::retirement::Retirement;
-use super::roster::Roster;
 use super::suspects::Suspects;
 use ejection::Ejection;
 
-pub(crate) use place::{Errand, Place};
+pub(crate) use reservation::{Purpose, Reservation};
 pub(crate) use select::Reach;
 pub(crate) use server::Server;
 
@@ -41,10 +41,10 @@ pub(crate) struct Group {
     pub(crate) plan: Upstream,
     pub(crate) timeouts: Timeouts,
     pub(crate) queue: Queue,
-    roster: Arc<Roster>,
+    endpoints: Arc<Endpoints>,
     /// What speaks TLS with its servers, if they do.
     connector: Option<Arc<Connector>>,
-    /// The version of the roster that `balancer` knows.
+    /// The version of the endpoints that `balancer` knows.
     seen: Cell<u64>,
     /// A server that is the same in the next configuration serves its group, too.
     servers: Vec<Rc<Server>>,
@@ -64,12 +64,12 @@ pub(crate) struct Group {
     ejection: Option<Ejection>,
     suspects: Suspects,
     pub(crate) retirement: Retirement,
-    /// Whether anybody wants to know how answers come.
+    /// Whether latencies and outcomes of responses are needed.
     measures: Cell<bool>,
-    /// A server on trial, or [`NOBODY`].
+    /// A server on trial, or [`NO_SERVER`].
     on_trial: Cell<u32>,
     /// Whether those that get requests are servers which were taken out, for want of others.
-    is_desperate: Cell<bool>,
+    uses_last_resort: Cell<bool>,
 }
 
 /// What a server takes by the configuration.
@@ -91,7 +91,7 @@ enum Tier {
 pub(crate) const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
 /// No server's index.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const NO_SERVER: u32 = u32::MAX;
 
 impl Group {
     /// A server by its index.
@@ -103,8 +103,8 @@ impl Group {
         &self.servers
     }
 
-    pub(crate) fn roster(&self) -> &Arc<Roster> {
-        &self.roster
+    pub(crate) fn endpoints(&self) -> &Arc<Endpoints> {
+        &self.endpoints
     }
 
     /// A request goes to the group for the first time.

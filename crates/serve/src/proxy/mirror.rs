@@ -17,7 +17,7 @@ use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
 use onrush_tls::Transport;
 
 use super::failure::Failure;
-use super::group::{FOREVER, Group, Place};
+use super::group::{FOREVER, Group, Reservation};
 use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
 use crate::asker::Asker;
@@ -29,7 +29,7 @@ use crate::worker::Worker;
 struct Duplicate {
     worker: Rc<Worker>,
     group: Rc<Group>,
-    place: Place,
+    reservation: Reservation,
     key: u64,
     /// Head and body.
     request: Rc<[u8]>,
@@ -59,10 +59,10 @@ pub(crate) fn duplicate(
         return worker.log.failure(&worker.core, what);
     }
     let key = hash_key(group, head, asker);
-    let place = match group.place(key, &[], worker.core.now()) {
-        Ok(place) => place,
-        Err(unplaced) => {
-            let why = Failure::Unplaced(unplaced);
+    let reservation = match group.reserve(key, &[], worker.core.now()) {
+        Ok(reservation) => reservation,
+        Err(unavailable) => {
+            let why = Failure::Unavailable(unavailable);
             let what = format_args!("{name} got no copy: {why}");
             return worker.log.failure(&worker.core, what);
         }
@@ -71,12 +71,12 @@ pub(crate) fn duplicate(
     let Ok(mut buffer) = worker.core.buffer() else {
         return;
     };
-    rewrite::request(head, &place.server().authority, asker, &mut buffer);
+    rewrite::request(head, &reservation.server().authority, asker, &mut buffer);
     worker.mirrored.set(worker.mirrored.get() + 1);
     let duplicate = Duplicate {
         worker: worker.myself(),
         group: Rc::clone(group),
-        place,
+        reservation,
         key,
         request: [&buffer[..], &body[..]].concat().into(),
         method: head.method,
@@ -109,30 +109,30 @@ impl Duplicate {
             if core.is_stopping() {
                 return;
             }
-            self.group.failed(&self.place, &failure, &self.worker);
+            self.group.failed(&self.reservation, &failure, &self.worker);
             let retries = &self.group.plan.retries;
-            tried.push(self.place.index());
+            tried.push(self.reservation.index());
             let next = match failure {
                 Failure::Connect(_)
                     if retries.count > 0
                         && retries.on.connect
                         && tried.len() < SERVERS_TRIED_MAX =>
                 {
-                    self.group.place(self.key, &tried, core.now()).ok()
+                    self.group.reserve(self.key, &tried, core.now()).ok()
                 }
                 _ => None,
             };
             let Some(next) = next else {
-                let name = self.place.server().label();
+                let name = self.reservation.server().label();
                 let what = format_args!("server {name}: {failure}; it had a copy of a request");
                 return self.worker.log.failure(core, what);
             };
-            self.place = next;
+            self.reservation = next;
         }
     }
 
     async fn exchange(&self) -> Result<(), Failure> {
-        let server = self.place.server();
+        let server = self.reservation.server();
         if self.group.plan.reuse == Reuse::Always
             && let Some(transport) = server.pool.take()
         {
@@ -189,7 +189,7 @@ impl Duplicate {
             }
         }
         if keep_alive && input.is_empty() && self.group.plan.reuse != Reuse::Never {
-            self.place.server().pool.put(transport, core.now());
+            self.reservation.server().pool.put(transport, core.now());
         }
         Ok(())
     }
@@ -215,10 +215,10 @@ impl Duplicate {
             if status < 200 {
                 continue;
             }
-            let errand = self.place.errand();
-            if self.group.measures(errand) {
+            let purpose = self.reservation.purpose();
+            if self.group.measures(purpose) {
                 let latency = self.worker.core.now_exact().since(sent);
-                let at = (self.place.index(), errand);
+                let at = (self.reservation.index(), purpose);
                 self.group.answered(at, status, latency, &self.worker);
             }
             return Ok(Some(end));

@@ -10,8 +10,8 @@ use std::task::{Poll, Waker};
 
 use onrush_engine::{Core, Instant};
 
+use super::endpoints::Endpoints;
 use super::line::Stand;
-use super::roster::Roster;
 
 /// The requests of one core that wait for one group of one configuration. The first of them stands in the line of all cores.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Queue {
     length: Rc<Cell<usize>>,
     length_max: usize,
     next: Cell<u64>,
-    roster: Arc<Roster>,
+    endpoints: Arc<Endpoints>,
     /// Its name in the line.
     number: u64,
     stand: Cell<Stand>,
@@ -49,14 +49,18 @@ pub(crate) struct Ticket<'q> {
 impl Queue {
     /// `before` is the group's queue in the configuration before. Who waits there goes on doing so, for the servers of that
     /// one, and counts here. He does not stand before those who come now: what he waits for they may not need.
-    pub(crate) fn new(length_max: usize, roster: &Arc<Roster>, before: Option<&Queue>) -> Self {
+    pub(crate) fn new(
+        length_max: usize,
+        endpoints: &Arc<Endpoints>,
+        before: Option<&Queue>,
+    ) -> Self {
         Self {
             waiting: RefCell::default(),
             length: before.map_or_else(Rc::default, |before| Rc::clone(&before.length)),
             length_max,
             next: Cell::new(0),
-            roster: Arc::clone(roster),
-            number: roster.line().enroll(),
+            endpoints: Arc::clone(endpoints),
+            number: endpoints.line().enroll(),
             stand: Cell::new(Stand::Away),
             passed: Cell::new(0),
         }
@@ -104,8 +108,10 @@ impl Queue {
         if self.stand.replace(Stand::Away) == Stand::Away {
             return;
         }
-        if !self.roster.line().leave(self.number) && self.roster.may_have_room_for_others() {
-            self.roster.line().call(|| ());
+        if !self.endpoints.line().leave(self.number)
+            && self.endpoints.may_have_capacity_for_others()
+        {
+            self.endpoints.line().call(|| ());
         }
     }
 }
@@ -122,7 +128,7 @@ impl Ticket<'_> {
             let before = queue.stand.replace(Stand::InLine);
             let state = (before, queue.passed.get());
             let passed = queue
-                .roster
+                .endpoints
                 .stand_in_line(queue.number, context.waker(), state);
             queue.passed.set(passed);
             Poll::Ready(true)

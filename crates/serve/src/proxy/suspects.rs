@@ -18,11 +18,11 @@ pub(crate) struct Suspects {
 }
 
 impl Suspects {
-    /// Those of the next configuration, in which each server has had the place here that `places` says, or none.
-    pub(crate) fn in_places(&self, places: &[Option<usize>]) -> Self {
+    /// Those of the next configuration, in which each server has had the position here that `positions` says, or none.
+    pub(crate) fn in_positions(&self, positions: &[Option<usize>]) -> Self {
         let until = self.until.borrow();
         let next = until.iter().filter_map(|&(server, end)| {
-            let next = places
+            let next = positions
                 .iter()
                 .position(|place| *place == Some(server as usize))?;
             Some((next as u32, end))
@@ -77,7 +77,7 @@ mod tests {
         let start = Instant::from_nanoseconds(1);
         suspects.add(3, start);
         suspects.add(1, start);
-        let next = suspects.in_places(&[None, Some(0), Some(3)]);
+        let next = suspects.in_positions(&[None, Some(0), Some(3)]);
         assert_eq!(next.at(start), Some(vec![2]));
         assert_eq!(next.at(start + SUSPICION), None);
         assert_eq!(suspects.at(start), Some(vec![3, 1]));

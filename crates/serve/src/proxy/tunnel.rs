@@ -18,23 +18,23 @@ use std::time::Duration;
 use onrush_engine::{Error, Input, Relay};
 use onrush_tls::Transport;
 
-use super::group::Place;
+use super::group::Reservation;
 use crate::downstream::http1::Http1;
 use crate::exchange::Exchange;
 
 /// A tunnel that begins: its 101 is written for the client and perhaps not sent.
 pub(crate) struct Tunnel {
     /// It counts as a request of its server until it ends.
-    _place: Place,
+    _reservation: Reservation,
     server: Transport,
     /// What has arrived behind the 101.
     input: Input,
 }
 
 impl Tunnel {
-    pub(crate) fn new(place: Place, server: Transport, input: Input) -> Self {
+    pub(crate) fn new(reservation: Reservation, server: Transport, input: Input) -> Self {
         Self {
-            _place: place,
+            _reservation: reservation,
             server,
             input,
         }

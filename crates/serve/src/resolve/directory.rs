@@ -239,7 +239,7 @@ fn resolver(setting: &Setting) -> TokioResolver {
         ),
     };
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-    // The rosters are the cache.
+    // The endpoints are the cache.
     options.cache_size = 0;
     options.timeout = options.timeout.min(NAME_SERVER_TIMEOUT);
     options.attempts = 1;

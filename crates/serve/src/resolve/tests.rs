@@ -12,7 +12,7 @@ use onrush_config::plan::Server;
 
 use super::directory::{has_route, reachable};
 use super::*;
-use crate::proxy::roster::Seat;
+use crate::proxy::endpoints::Endpoint;
 
 /// A condition that does not come true within this time fails its test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,7 +87,7 @@ impl NameServer {
     }
 
     /// Resolves the names of a group by this name server.
-    fn resolve(&self, servers: Vec<Server>) -> (Resolver, Arc<Roster>) {
+    fn resolve(&self, servers: Vec<Server>) -> (Resolver, Arc<Endpoints>) {
         self.resolve_behind(servers, None)
     }
 
@@ -95,17 +95,17 @@ impl NameServer {
     fn resolve_behind(
         &self,
         servers: Vec<Server>,
-        before: Option<&Roster>,
-    ) -> (Resolver, Arc<Roster>) {
+        before: Option<&Endpoints>,
+    ) -> (Resolver, Arc<Endpoints>) {
         let upstream = Upstream::new("app".into(), servers);
-        let roster = Arc::new(Roster::new(&upstream, before));
+        let endpoints = Arc::new(Endpoints::new(&upstream, before));
         let mut server = NameServerConfig::udp((*self.address.ip()).into());
         server.connections[0].port = self.address.port();
         let setting = Setting::NameServer(server);
-        let rosters = [Arc::clone(&roster)];
-        let resolver = Resolver::start_with(setting, &[upstream], &rosters);
+        let all_endpoints = [Arc::clone(&endpoints)];
+        let resolver = Resolver::start_with(setting, &[upstream], &all_endpoints);
         let resolver = resolver.expect("a thread").expect("there are names");
-        (resolver, roster)
+        (resolver, endpoints)
     }
 }
 
@@ -183,11 +183,11 @@ fn host(host: &str, port: u16) -> Server {
 }
 
 /// Where the servers of one of the configuration are: the last byte of the address, port, weight and backup.
-fn places(roster: &Roster, server: usize) -> Vec<(u8, u16, u32, bool)> {
-    let (_, seats) = roster.seats_of(server);
-    let mut places: Vec<_> = seats
+fn places(endpoints: &Endpoints, server: usize) -> Vec<(u8, u16, u32, bool)> {
+    let (_, endpoints) = endpoints.of_server(server);
+    let mut places: Vec<_> = endpoints
         .iter()
-        .filter_map(Seat::at)
+        .filter_map(Endpoint::location)
         .map(|at| match at.address {
             Address::Tcp(SocketAddr::V4(address)) => {
                 let last = address.ip().octets()[3];
@@ -201,8 +201,8 @@ fn places(roster: &Roster, server: usize) -> Vec<(u8, u16, u32, bool)> {
 }
 
 /// The addresses of the only server, by their last bytes.
-fn hosts(roster: &Roster) -> Vec<u8> {
-    places(roster, 0).iter().map(|place| place.0).collect()
+fn hosts(endpoints: &Endpoints) -> Vec<u8> {
+    places(endpoints, 0).iter().map(|place| place.0).collect()
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -225,7 +225,7 @@ fn names_are_resolved_when_the_start_returns() {
             RData::CNAME(CNAME(name("other.example."))),
         ),
     ]);
-    let (_resolver, roster) = server.resolve(vec![
+    let (_resolver, endpoints) = server.resolve(vec![
         Server {
             weight: 3,
             ..host("app.example", 80)
@@ -237,36 +237,42 @@ fn names_are_resolved_when_the_start_returns() {
             ..host("alias.example", 80)
         },
     ]);
-    assert_eq!(places(&roster, 0), [(1, 80, 3, false), (2, 80, 3, false)]);
-    assert_eq!(places(&roster, 1), [(9, 80, 1, false)]);
-    assert_eq!(places(&roster, 2), [(1, 81, 1, false), (2, 81, 1, false)]);
-    assert_eq!(places(&roster, 3), [(3, 80, 1, true)]);
+    assert_eq!(
+        places(&endpoints, 0),
+        [(1, 80, 3, false), (2, 80, 3, false)]
+    );
+    assert_eq!(places(&endpoints, 1), [(9, 80, 1, false)]);
+    assert_eq!(
+        places(&endpoints, 2),
+        [(1, 81, 1, false), (2, 81, 1, false)]
+    );
+    assert_eq!(places(&endpoints, 3), [(3, 80, 1, true)]);
     assert_eq!(server.asked("app.example."), 1, "one name, two servers");
 }
 
 #[test]
 fn addresses_come_and_go_while_failures_keep_them() {
     let server = NameServer::start(&[a("app.example.", 1, 0)]);
-    let (_resolver, roster) = server.resolve(vec![host("app.example", 80)]);
-    assert_eq!(hosts(&roster), [1]);
+    let (_resolver, endpoints) = server.resolve(vec![host("app.example", 80)]);
+    assert_eq!(hosts(&endpoints), [1]);
     server.set(&[a("app.example.", 1, 0), a("app.example.", 2, 0)]);
-    until("an address that was added", || hosts(&roster) == [1, 2]);
+    until("an address that was added", || hosts(&endpoints) == [1, 2]);
     server.set(&[a("app.example.", 2, 0)]);
-    until("an address that has gone", || hosts(&roster) == [2]);
+    until("an address that has gone", || hosts(&endpoints) == [2]);
     for manner in [Manner::Failing, Manner::Silent] {
         server.behave(manner);
         let before = server.asked("app.example.");
         until("more questions", || {
             server.asked("app.example.") > before + 1
         });
-        assert_eq!(hosts(&roster), [2]);
+        assert_eq!(hosts(&endpoints), [2]);
     }
     server.set(&[a("app.example.", 3, 0)]);
-    until("an answer after failures", || hosts(&roster) == [3]);
+    until("an answer after failures", || hosts(&endpoints) == [3]);
     server.set(&[]);
-    until("a name that has gone", || hosts(&roster).is_empty());
+    until("a name that has gone", || hosts(&endpoints).is_empty());
     server.set(&[a("app.example.", 4, 0)]);
-    until("a name that is there again", || hosts(&roster) == [4]);
+    until("a name that is there again", || hosts(&endpoints) == [4]);
 }
 
 #[test]
@@ -277,21 +283,21 @@ fn what_was_found_before_stays_until_there_is_an_answer() {
     drop(first);
     server.behave(Manner::Failing);
     let servers = vec![host("app.example", 80)];
-    let (_second, roster) = server.resolve_behind(servers, Some(&before));
+    let (_second, endpoints) = server.resolve_behind(servers, Some(&before));
     let asked = server.asked("app.example.");
     until("more questions", || {
         server.asked("app.example.") > asked + 1
     });
-    assert_eq!((hosts(&before), hosts(&roster)), (vec![1], vec![1]));
+    assert_eq!((hosts(&before), hosts(&endpoints)), (vec![1], vec![1]));
     server.set(&[a("app.example.", 2, 0)]);
     server.behave(Manner::Truthful);
-    until("an answer", || hosts(&roster) == [2]);
+    until("an answer", || hosts(&endpoints) == [2]);
 }
 
 #[test]
 fn an_answer_is_used_as_long_as_its_ttl_says() {
     let server = NameServer::start(&[a("long.example.", 1, 600), a("short.example.", 2, 0)]);
-    let (_resolver, _roster) =
+    let (_resolver, _endpoints) =
         server.resolve(vec![host("long.example", 80), host("short.example", 80)]);
     until("more questions", || server.asked("short.example.") > 2);
     assert_eq!(server.asked("long.example."), 1);
@@ -309,31 +315,31 @@ fn services_have_their_ports_weights_and_backups() {
         a("two.example.", 2, 0),
         a("three.example.", 3, 0),
     ]);
-    let (_resolver, roster) = server.resolve(vec![Server::at(ServerAddress::Srv(
+    let (_resolver, endpoints) = server.resolve(vec![Server::at(ServerAddress::Srv(
         "_http._tcp.example".into(),
     ))]);
     let expected = [(1, 8001, 3, false), (2, 8002, 1, false), (3, 8003, 1, true)];
-    assert_eq!(places(&roster, 0), expected);
+    assert_eq!(places(&endpoints, 0), expected);
     server.set(&[
         srv(service, 20, 1, 8003, "three.example."),
         a("three.example.", 3, 0),
     ]);
     until("the last service", || {
-        places(&roster, 0) == [(3, 8003, 1, false)]
+        places(&endpoints, 0) == [(3, 8003, 1, false)]
     });
     // RFC 2782: "the service is decidedly not available at this domain".
     server.set(&[srv(service, 0, 0, 0, ".")]);
-    until("no service", || places(&roster, 0).is_empty());
+    until("no service", || places(&endpoints, 0).is_empty());
 }
 
 #[test]
 fn a_name_that_is_not_answered_keeps_nobody_from_starting_and_stopping() {
     let server = NameServer::start(&[a("app.example.", 1, 0)]);
     server.behave(Manner::Silent);
-    let (resolver, roster) = server.resolve(vec![host("app.example", 80)]);
-    assert!(hosts(&roster).is_empty());
+    let (resolver, endpoints) = server.resolve(vec![host("app.example", 80)]);
+    assert!(hosts(&endpoints).is_empty());
     server.behave(Manner::Truthful);
-    until("the first answer", || hosts(&roster) == [1]);
+    until("the first answer", || hosts(&endpoints) == [1]);
     server.behave(Manner::Silent);
     let before = server.asked("app.example.");
     until("a question in flight", || {
@@ -343,19 +349,19 @@ fn a_name_that_is_not_answered_keeps_nobody_from_starting_and_stopping() {
 }
 
 #[test]
-fn more_addresses_than_seats_are_left_out_and_those_in_use_stay() {
+fn more_addresses_than_endpoints_are_left_out_and_those_in_use_stay() {
     let records: Vec<Record> = (1..=40).map(|last| a("app.example.", last, 0)).collect();
-    let seats = ADDRESSES_PER_NAME as u8;
+    let count = ADDRESSES_PER_NAME as u8;
     let server = NameServer::start(&records[10..]);
-    let (_resolver, roster) = server.resolve(vec![host("app.example", 80)]);
-    let first: Vec<u8> = (11..11 + seats).collect();
-    assert_eq!(hosts(&roster), first);
+    let (_resolver, endpoints) = server.resolve(vec![host("app.example", 80)]);
+    let first: Vec<u8> = (11..11 + count).collect();
+    assert_eq!(hosts(&endpoints), first);
     let before = server.asked("app.example.");
     server.set(&records);
     until("more questions", || {
         server.asked("app.example.") > before + 1
     });
-    assert_eq!(hosts(&roster), first);
+    assert_eq!(hosts(&endpoints), first);
 }
 
 #[test]
@@ -378,7 +384,7 @@ fn addresses_without_a_route_are_left_out_unless_there_are_no_others() {
 fn a_plan_without_names_needs_no_thread() {
     let server = Server::at(ServerAddress::Ip(([127, 0, 0, 1], 80).into()));
     let upstream = Upstream::new("app".into(), vec![server]);
-    let rosters = [Arc::new(Roster::new(&upstream, None))];
-    let resolver = Resolver::start(&[upstream], &rosters).expect("nothing to do");
+    let all_endpoints = [Arc::new(Endpoints::new(&upstream, None))];
+    let resolver = Resolver::start(&[upstream], &all_endpoints).expect("nothing to do");
     assert!(resolver.is_none());
 }

@@ -116,7 +116,7 @@ impl Server {
         let resources =
             Resources::new(plan, found, Some(&self.resources)).map_err(ApplyError::Thread)?;
         let resources = Arc::new(resources);
-        let resolver = Resolver::start(&resources.plan.upstreams, &resources.rosters)
+        let resolver = Resolver::start(&resources.plan.upstreams, &resources.all_endpoints)
             .map_err(ApplyError::Resolver)?;
         if let Err(error) = self.tell(|| Step::Prepare(Arc::clone(&resources))) {
             self.tell(|| Step::Forget)?;

@@ -9,13 +9,13 @@ use crate::access::Ledger;
 use crate::check::Found;
 use crate::encryption::Encryption;
 use crate::generation::Generation;
-use crate::proxy::roster::Roster;
+use crate::proxy::endpoints::Endpoints;
 
 pub(crate) struct Resources {
     pub(crate) plan: Plan,
     pub(crate) generation: Arc<Generation>,
     /// The servers of each group.
-    pub(crate) rosters: Vec<Arc<Roster>>,
+    pub(crate) all_endpoints: Vec<Arc<Endpoints>>,
     pub(crate) ledger: Ledger,
     pub(crate) encryption: Arc<Encryption>,
 }
@@ -27,22 +27,22 @@ impl Resources {
     /// # Errors
     /// When the system has no thread to check passwords with.
     pub(crate) fn new(plan: Plan, found: Found, before: Option<&Resources>) -> io::Result<Self> {
-        let roster_before = |name: &str| {
+        let endpoints_before = |name: &str| {
             let before = before?;
             let groups = before.plan.upstreams.iter();
             let index = groups.map(|group| &group.name).position(|it| it == name)?;
-            Some(&*before.rosters[index])
+            Some(&*before.all_endpoints[index])
         };
-        let rosters = plan.upstreams.iter().map(|upstream| {
-            let before = roster_before(&upstream.name);
-            Arc::new(Roster::new(upstream, before))
+        let all_endpoints = plan.upstreams.iter().map(|upstream| {
+            let before = endpoints_before(&upstream.name);
+            Arc::new(Endpoints::new(upstream, before))
         });
         let mut encryption = found.encryption;
         if let Some(before) = before {
             encryption.carry(&plan, &before.encryption, &before.plan);
         }
         Ok(Self {
-            rosters: rosters.collect(),
+            all_endpoints: all_endpoints.collect(),
             ledger: Ledger::new(&plan, found.users, before.map(|before| &before.ledger))?,
             encryption: Arc::new(encryption),
             generation: Generation::after(before.map(|before| &*before.generation)),

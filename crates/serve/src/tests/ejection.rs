@@ -313,8 +313,8 @@ fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
         let its = u32::from(one.connections() == 0);
         let terms = Terms::from(&Eject::default());
         let group = service.group(0);
-        let roster = group.roster();
-        let out = roster.take_out(its, Cause::Unreliable, &terms, site.core.now());
+        let endpoints = group.endpoints();
+        let out = endpoints.take_out(its, Cause::Unreliable, &terms, site.core.now());
         assert!(out.is_some());
         let request = format!("GET / HTTP/1.1\r\nHost: h\r\nCookie: srv={cookie}\r\n\r\n");
         client.send(request.as_bytes()).await;

@@ -117,13 +117,13 @@ fn a_group_without_a_server_that_is_up_is_a_503_with_a_time_to_come_back() {
         let plan = plan(&[&server], |_| {});
         let (address, service) = site.serve_worker(&plan);
         let now = site.core.now();
-        service.group(0).roster().set_healthy(0, false, now);
+        service.group(0).endpoints().set_healthy(0, false, now);
         let mut client = site.connect(&address).await;
         let refused = ask(&mut client, GET).await;
         assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
         assert!(refused.contains("\r\nRetry-After: 1\r\n"), "{refused}");
         assert_eq!(service.worker.meter.totals().failures(Class::NoServer), 1);
-        service.group(0).roster().set_healthy(0, true, now);
+        service.group(0).endpoints().set_healthy(0, true, now);
         assert_eq!(body(&mut client, GET).await, "x");
     });
 }
@@ -136,9 +136,9 @@ fn backup_servers_get_requests_only_when_no_other_is_up() {
         let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         let group = service.group(0);
-        let roster = group.roster();
+        let endpoints = group.endpoints();
         for (is_healthy, expected) in [(true, "first"), (false, "backup"), (true, "first")] {
-            roster.set_healthy(0, is_healthy, site.core.now());
+            endpoints.set_healthy(0, is_healthy, site.core.now());
             for _ in 0..3 {
                 assert_eq!(body(&mut client, GET).await, expected);
             }
@@ -216,8 +216,8 @@ fn a_cookie_brings_a_client_back_to_its_server() {
         let index = servers.iter().position(|server| server.connections() > 0);
         let index = index.expect("one had them all") as u32;
         let group = service.group(0);
-        let roster = group.roster();
-        roster.set_healthy(index, false, site.core.now());
+        let endpoints = group.endpoints();
+        endpoints.set_healthy(index, false, site.core.now());
         let moved = ask(&mut client, &request).await;
         assert!(moved.contains("Set-Cookie: srv="), "{moved}");
         assert!(!moved.ends_with(&format!("\r\n\r\n{name}")), "{moved}");
@@ -321,7 +321,7 @@ fn a_server_that_fails_its_checks_is_out_until_it_passes_them() {
         let server = site.upstream(&[&ok, &bad, &bad, &ok]);
         let plan = plan(&[&server], |group| group.health = health(http_check()));
         let (_, service) = site.serve_worker(&plan);
-        let is_up = || service.group(0).roster().seats()[0].is_healthy();
+        let is_up = || service.group(0).endpoints().all()[0].is_healthy();
         assert!(is_up());
         site.until("a second failure", || !is_up()).await;
         assert_eq!(server.connections(), 3);
@@ -337,7 +337,7 @@ fn a_server_that_does_not_answer_its_checks_in_time_is_out() {
         let silent = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         let plan = plan(&[&silent], |group| group.health = health(http_check()));
         let (_, service) = site.serve_worker(&plan);
-        let is_up = || service.group(0).roster().seats()[0].is_healthy();
+        let is_up = || service.group(0).endpoints().all()[0].is_healthy();
         site.until("a failure", || !is_up()).await;
         assert_eq!(silent.connections(), 1, "the first check decides alone");
     });
@@ -351,7 +351,7 @@ fn a_server_that_accepts_connections_passes_a_check_of_tcp() {
         let (_, service) = site.serve_worker(&plan);
         site.until("three checks", || silent.connections() >= 3)
             .await;
-        assert!(service.group(0).roster().seats()[0].is_healthy());
+        assert!(service.group(0).endpoints().all()[0].is_healthy());
     });
 }
 

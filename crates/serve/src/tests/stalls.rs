@@ -136,7 +136,7 @@ fn a_check_whose_time_the_core_was_held_up_for_is_made_again() {
                 ..Health::of(check)
             }),
         );
-        let is_up = || stage.service.group(0).roster().seats()[0].is_healthy();
+        let is_up = || stage.service.group(0).endpoints().all()[0].is_healthy();
         stage.server().await.send(OK).await;
         let silent = stage.server().await;
         site.hold_up(STALL);

@@ -17,7 +17,7 @@ use crate::compress::Wish;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
 use crate::proxy::failure::Failure;
-use crate::proxy::group::{Errand, FOREVER, Group, Place, Server};
+use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::pipelined::Submission;
 use crate::proxy::{lease, rewrite, upgrade};
 
@@ -26,7 +26,7 @@ use crate::proxy::{lease, rewrite, upgrade};
 /// Its numbers are small ones: this is part of every connection's memory.
 pub(crate) struct Forward {
     /// The server that was chosen, while one is.
-    pub(super) place: Option<Place>,
+    pub(super) reservation: Option<Reservation>,
     /// How it is on its way already: rendered from the head while that was at hand, since parsing it once more costs as
     /// much as all the rest of the rewriting.
     pub(super) sent_on: Option<SentOn>,
@@ -44,7 +44,7 @@ pub(crate) struct Forward {
     /// Attempts after the first that count as such.
     pub(super) attempts: Cell<u8>,
     /// Why it goes to the server that it goes to.
-    pub(crate) errand: Errand,
+    pub(crate) purpose: Purpose,
     pub(super) group: Rc<Group>,
     pub(super) method: Method,
     pub(super) framing: Framing,
@@ -95,7 +95,7 @@ impl Forward {
         let group = &way.group;
         let now = worker.core.now();
         let mut forward = Self {
-            place: None,
+            reservation: None,
             sent_on: None,
             key: way.key,
             sticks_to: group.sticks_to(head),
@@ -106,7 +106,7 @@ impl Forward {
             sent: Cell::default(),
             tried: None,
             attempts: Cell::new(0),
-            errand: Errand::Ordinary,
+            purpose: Purpose::Ordinary,
             group: Rc::clone(group),
             method: head.method,
             framing: head.framing,
@@ -125,14 +125,14 @@ impl Forward {
         };
         group.count_request(now);
         if group.queue.is_empty()
-            && let Some(place) = group
-                .place_on(forward.sticks_to)
-                .or_else(|| group.place_on_trial(head.method, now))
-                .or_else(|| group.place_first(head.method, way.key, now).ok())
+            && let Some(reservation) = group
+                .reserve_on(forward.sticks_to)
+                .or_else(|| group.reserve_trial(head.method, now))
+                .or_else(|| group.reserve_first(head.method, way.key, now).ok())
         {
-            forward.errand = place.errand();
-            forward.sent_on = forward.send_at_once(&place, group, head, arrived, asker)?;
-            forward.place = Some(place);
+            forward.purpose = reservation.purpose();
+            forward.sent_on = forward.send_at_once(&reservation, group, head, arrived, asker)?;
+            forward.reservation = Some(reservation);
         }
         Ok(forward)
     }
@@ -140,14 +140,14 @@ impl Forward {
     /// Sends the request on a connection that exists, if one may be used.
     fn send_at_once(
         &self,
-        place: &Place,
+        reservation: &Reservation,
         group: &Rc<Group>,
         head: &RequestHead<'_, '_>,
         arrived: Arrived<'_>,
         asker: Asker<'_>,
     ) -> Result<Option<SentOn>, Error> {
-        let server = place.server();
-        let to = (group, place.index());
+        let server = reservation.server();
+        let to = (group, reservation.index());
         let write = |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, asker, out);
         if let Some(request) = lease::submit(to, head, self.until, asker.worker, write)? {
             return Ok(Some(SentOn::Pipelined(request)));

@@ -85,7 +85,7 @@ impl Forward {
                 on.garbage && self.spends_attempt(group) && group.may_retry(now)
             }
             Failure::Status(_)
-            | Failure::Unplaced(_)
+            | Failure::Unavailable(_)
             | Failure::Cut(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,

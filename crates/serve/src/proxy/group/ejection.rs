@@ -6,7 +6,7 @@ use onrush_config::plan::Upstream;
 
 use crate::proxy::absence::Terms;
 use crate::proxy::eject::Ejector;
-use crate::proxy::roster::Seat;
+use crate::proxy::endpoints::Endpoint;
 
 /// What takes servers out, and for how long.
 #[derive(Debug)]
@@ -16,18 +16,18 @@ pub(super) struct Ejection {
 }
 
 impl Ejection {
-    /// Of a group where servers can be taken out. What was known `before` goes on, where the server in each seat has the place
+    /// Of a group where servers can be taken out. What was known `before` goes on, where the server in each endpoint has the place
     /// that is said, or none.
     pub(super) fn new(
         upstream: &Upstream,
-        seats: &[Seat],
+        endpoints: &[Endpoint],
         before: Option<(&Ejection, &[Option<usize>])>,
     ) -> Option<Self> {
-        let may_go = seats.iter().any(Seat::may_be_taken_out);
+        let may_go = endpoints.iter().any(Endpoint::may_be_taken_out);
         let written = upstream.eject.as_ref().filter(|_| may_go)?;
-        let mut ejector = Ejector::new(written.into(), seats.len());
-        if let Some((before, places)) = before {
-            ejector.take_over(&before.ejector.borrow(), places);
+        let mut ejector = Ejector::new(written.into(), endpoints.len());
+        if let Some((before, positions)) = before {
+            ejector.take_over(&before.ejector.borrow(), positions);
         }
         Some(Self {
             ejector: RefCell::new(ejector),

@@ -1,4 +1,4 @@
-//! What requests meet at the servers of a group, and who is taken out for it.
+//! What came of requests to the servers of a group, and which servers are taken out for it.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use onrush_config::plan::{Balance, EjectOn};
 
 use super::ejection::Ejection;
-use super::{Errand, Group, Place};
+use super::{Group, Purpose, Reservation};
 use crate::proxy::absence::Cause;
+use crate::proxy::endpoints::Presence;
 use crate::proxy::failure::Failure;
-use crate::proxy::roster::Presence;
 use crate::proxy::{eject, recheck};
 use crate::worker::Worker;
 
 impl Group {
-    /// Whether anybody wants to know how an answer comes to a request on this errand.
+    /// Whether it is needed how a response comes to a request with this purpose.
     #[inline]
-    pub(crate) fn measures(&self, errand: Errand) -> bool {
-        self.measures.get() || errand != Errand::Ordinary
+    pub(crate) fn measures(&self, purpose: Purpose) -> bool {
+        self.measures.get() || purpose != Purpose::Ordinary
     }
 
-    pub(super) fn find_out_who_measures(&self) {
+    pub(super) fn refresh_measures(&self) {
         let wants_answers = |ejection: &Ejection| ejection.ejector.borrow().wants_answers();
         let measures = self.plan.balance == Balance::PeakEwma
             || self.ejection.as_ref().is_some_and(wants_answers);
@@ -30,7 +30,7 @@ impl Group {
     /// A server has begun to answer with `status`, `latency` after the request.
     pub(crate) fn answered(
         &self,
-        (server, errand): (u32, Errand),
+        (server, purpose): (u32, Purpose),
         status: u16,
         latency: Duration,
         worker: &Worker,
@@ -46,19 +46,19 @@ impl Group {
         } else {
             eject::Outcome::Answered(latency)
         };
-        self.observe((server, errand), outcome, None, worker);
+        self.observe((server, purpose), outcome, None, worker);
     }
 
     /// A server has not answered, or not to the end.
-    pub(crate) fn failed(&self, place: &Place, failure: &Failure, worker: &Worker) {
+    pub(crate) fn failed(&self, reservation: &Reservation, failure: &Failure, worker: &Worker) {
         if let Some(on) = self.ejects_on()
             && let Some(outcome) = failure.outcome(on)
             && !self.is_our_own(failure, worker)
         {
             if outcome == eject::Outcome::Failed {
-                self.suspects.add(place.index(), worker.core.now());
+                self.suspects.add(reservation.index(), worker.core.now());
             }
-            let at = (place.index(), place.errand());
+            let at = (reservation.index(), reservation.purpose());
             self.observe(at, outcome, Some(failure), worker);
         }
     }
@@ -73,13 +73,13 @@ impl Group {
 
     /// Whether requests have taken this server out.
     pub(crate) fn is_out(&self, server: u32) -> bool {
-        self.roster.seats()[server as usize].presence() != Presence::In
+        self.endpoints.all()[server as usize].presence() != Presence::In
     }
 
     /// `failure` is what came of the request, where that is known.
     fn observe(
         &self,
-        (server, errand): (u32, Errand),
+        (server, purpose): (u32, Purpose),
         outcome: eject::Outcome,
         failure: Option<&Failure>,
         worker: &Worker,
@@ -89,17 +89,17 @@ impl Group {
         };
         let now = worker.core.now();
         let is_answered = matches!(outcome, eject::Outcome::Answered(_));
-        match errand {
-            Errand::Ordinary if self.is_out(server) => {
-                // A request from before. What it met is why the server is out.
+        match purpose {
+            Purpose::Ordinary if self.is_out(server) => {
+                // A request that was sent before that. Its outcome is known.
             }
-            Errand::Ordinary => {
+            Purpose::Ordinary => {
                 let mut ejector = ejection.ejector.borrow_mut();
                 let reason = ejector.observe(server, outcome, now);
-                let may_go = || ejector.rules().may_take_out(self.roster.census());
+                let may_go = || ejector.rules().may_take_out(self.endpoints.census());
                 let reason = reason.filter(|_| may_go());
                 drop(ejector);
-                self.find_out_who_measures();
+                self.refresh_measures();
                 let Some(reason) = reason else { return };
                 let cause = reason.cause();
                 match failure {
@@ -114,17 +114,17 @@ impl Group {
                     None => self.take_out(server, cause, &reason, worker),
                 }
             }
-            Errand::Trial | Errand::LastResort if is_answered => {
-                if self.roster.bring_back(server, None, now) {
+            Purpose::Trial | Purpose::LastResort if is_answered => {
+                if self.endpoints.bring_back(server, None, now) {
                     self.tell_return(server, "it answers");
                 }
             }
-            Errand::Trial => {
+            Purpose::Trial => {
                 let reason = "the request that was to show whether it answers failed";
                 self.take_out(server, Cause::Unreliable, &reason, worker);
             }
             // It is out already.
-            Errand::LastResort => {}
+            Purpose::LastResort => {}
         }
     }
 
@@ -133,7 +133,7 @@ impl Group {
             return;
         };
         let now = worker.core.now();
-        let Some(out) = self.roster.take_out(server, cause, &ejection.terms, now) else {
+        let Some(out) = self.endpoints.take_out(server, cause, &ejection.terms, now) else {
             return;
         };
         let name = self.server(server).label();
@@ -146,10 +146,10 @@ impl Group {
         worker.spawn_aside(recheck::bring_back(group, server, out, worker.myself()));
     }
 
-    /// Absence `term` of a server that still could not be connected to: how it goes on, unless it has ended.
+    /// A recheck in absence `term` could not connect to a server: how the absence goes on, unless it has ended.
     pub(crate) fn stays_out(&self, server: u32, term: u32) -> Option<(Cause, Duration)> {
         let terms = &self.ejection.as_ref()?.terms;
-        let wait = self.roster.stays_out(server, term, terms)?;
+        let wait = self.endpoints.stays_out(server, term, terms)?;
         Some((Cause::Unreachable, wait))
     }
 
@@ -158,8 +158,8 @@ impl Group {
         tracing::info!("server {name} of {} is back: {why}", self.plan.name);
     }
 
-    /// A server has been taken out, here or on another core: its connections are of no more use, and what was known of it
-    /// has served its purpose.
+    /// A server has been taken out, here or on another core: its connections are of no more use, and neither is what was
+    /// known of it.
     pub(super) fn forget(&self, server: u32) {
         self.server(server).pool.drain();
         self.server(server).pipelined.close();
@@ -168,7 +168,7 @@ impl Group {
         }
     }
 
-    /// Whether a server had no time to answer since this core was held up for a good part of it.
+    /// Whether a server had no time to respond since this core was held up for a good part of it.
     fn is_our_own(&self, failure: &Failure, worker: &Worker) -> bool {
         let patience = match failure {
             Failure::Connect(_) => self.timeouts.connect,

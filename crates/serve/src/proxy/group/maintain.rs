@@ -1,4 +1,4 @@
-//! What keeps a group up to date: with its roster, with time, and with the configuration in force.
+//! What keeps a group up to date: with its endpoints, with time, and with the configuration in force.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,24 +8,25 @@ use onrush_engine::{Address, Core, Instant};
 use onrush_http::proxy_protocol::Origin;
 
 use super::server::identity;
-use super::{FOREVER, Group, NOBODY, Server, Share, Tier};
+use super::{FOREVER, Group, NO_SERVER, Server, Share, Tier};
 use crate::limits::POOL_SWEEP;
 use crate::proxy::balance::Member;
+use crate::proxy::endpoints::{Availability, Endpoint, Location, Presence};
 use crate::proxy::kept::Kept;
-use crate::proxy::roster::{At, Presence, Seat, Standing};
 use crate::proxy::slow_start::SlowStart;
 use crate::worker::Worker;
 
 impl Group {
-    /// Takes over what has changed in the roster.
-    pub(super) fn look(&self, now: Instant) {
-        self.seen.set(self.roster.version());
+    /// Takes over what has changed at the endpoints.
+    pub(super) fn refresh(&self, now: Instant) {
+        self.seen.set(self.endpoints.version());
         self.is_starting.set(false);
-        for (index, (seat, server)) in (0..).zip(self.roster.seats().iter().zip(&self.servers)) {
-            let at = seat.at();
-            self.shares[index as usize].set(at.as_ref().map(At::share));
-            server.move_to(at.map(|at| at.address));
-            if seat.presence() != Presence::In {
+        for (index, (endpoint, server)) in (0..).zip(self.endpoints.all().iter().zip(&self.servers))
+        {
+            let location = endpoint.location();
+            self.shares[index as usize].set(location.as_ref().map(Location::share));
+            server.move_to(location.map(|location| location.address));
+            if endpoint.presence() != Presence::In {
                 self.forget(index);
             }
         }
@@ -33,17 +34,17 @@ impl Group {
         if members.is_empty() {
             members = self.members_of(Tier::Backup, now);
         }
-        let is_desperate = members.is_empty();
-        if is_desperate {
+        let uses_last_resort = members.is_empty();
+        if uses_last_resort {
             members = self.members_out();
         }
-        self.is_desperate.set(is_desperate);
-        let mut seated = self.seated();
-        let on_trial = seated.find(|(_, presence)| *presence == Presence::OnTrial);
+        self.uses_last_resort.set(uses_last_resort);
+        let mut located = self.located();
+        let on_trial = located.find(|(_, presence)| *presence == Presence::OnTrial);
         self.on_trial
-            .set(on_trial.map_or(NOBODY, |(index, _)| index));
+            .set(on_trial.map_or(NO_SERVER, |(index, _)| index));
         self.balancer.borrow_mut().update(&members);
-        self.find_out_who_measures();
+        self.refresh_measures();
     }
 
     /// Those that were taken out, for when nobody else is left: some server has to be asked, or a group whose servers
@@ -54,14 +55,14 @@ impl Group {
             let weight = FULL.weight(share.weight, None, Instant::default());
             self.member(index as usize, weight)
         };
-        self.seated().filter_map(member).collect()
+        self.located().filter_map(member).collect()
     }
 
     /// Those of a tier that may get requests.
     fn members_of(&self, tier: Tier, now: Instant) -> Vec<Member> {
-        let seats = self.roster.seats().iter().zip(&self.shares).enumerate();
-        let member_at = |(index, (seat, share)): (usize, (&Seat, &Cell<Option<Share>>))| {
-            let Standing::In { since } = seat.standing() else {
+        let endpoints = self.endpoints.all().iter().zip(&self.shares).enumerate();
+        let member_at = |(index, (endpoint, share)): (usize, (&Endpoint, &Cell<Option<Share>>))| {
+            let Availability::InService { since } = endpoint.availability() else {
                 return None;
             };
             let share = share.get().filter(|share| share.tier == tier)?;
@@ -75,15 +76,15 @@ impl Group {
             }
             self.member(index, slow_start.weight(share.weight, since, now))
         };
-        seats.filter_map(member_at).collect()
+        endpoints.filter_map(member_at).collect()
     }
 
     fn member(&self, index: usize, weight: u32) -> Option<Member> {
         let address = self.servers[index].address.borrow();
-        let seat = &self.roster.seats()[index];
+        let endpoint = &self.endpoints.all()[index];
         address
             .as_ref()
-            .map(|address| member(index, seat, address, weight))
+            .map(|address| member(index, endpoint, address, weight))
     }
 
     /// Counts idle connections with those of the core's other groups.
@@ -114,8 +115,8 @@ impl Group {
     pub(crate) async fn keep_ready(self: Rc<Self>, worker: Rc<Worker>) {
         let core = &worker.core;
         while !core.is_stopping() {
-            for (server, seat) in self.servers.iter().zip(self.roster.seats()) {
-                while matches!(seat.standing(), Standing::In { .. })
+            for (server, endpoint) in self.servers.iter().zip(self.endpoints.all()) {
+                while matches!(endpoint.availability(), Availability::InService { .. })
                     && server.address().is_some()
                     && server.pool.len() < self.plan.connections_ready
                     && worker.kept.has_room()
@@ -134,24 +135,24 @@ impl Group {
         }
     }
 
-    /// Looks after what changes by itself, until the core stops: closes connections that were idle for longer than
-    /// their time, and gives starting servers their growing share.
-    pub(crate) async fn look_after(self: Rc<Self>, core: Core) {
+    /// Does what is due with time, until the core stops: closes connections that were idle for too long, and raises the
+    /// weights of servers that start slowly.
+    pub(crate) async fn maintain(self: Rc<Self>, core: Core) {
         let idle_max = self.timeouts.upstream_idle;
         while !core.is_stopping() {
             self.servers
                 .iter()
                 .for_each(|server| server.pool.expire(core.now(), idle_max));
             if self.is_starting.get() {
-                self.look(core.now());
+                self.refresh(core.now());
             }
             core.sleep_unless_stopping(POOL_SWEEP).await;
         }
     }
 
-    /// Another configuration is in force, and its group has taken over what it needs: what looks after this one ends, and
-    /// the idle connections of the other servers are closed. Requests that are under way come to their end, and so do
-    /// their connections then.
+    /// Another configuration is in force, and its group has taken over what it needs: the tasks that maintain this one end, and
+    /// the idle connections of the other servers are closed. Requests in flight go on to their end, and their
+    /// connections are closed then.
     pub(crate) fn retire(&self) {
         if !self.retirement.has_begun() {
             self.retirement.begin();
@@ -171,7 +172,7 @@ pub(super) const FULL: SlowStart = SlowStart {
     duration: Duration::ZERO,
 };
 
-impl At {
+impl Location {
     fn share(&self) -> Share {
         Share {
             weight: self.weight,
@@ -183,11 +184,11 @@ impl At {
     }
 }
 
-pub(super) fn member(index: usize, seat: &Seat, address: &Address, weight: u32) -> Member {
+pub(super) fn member(index: usize, endpoint: &Endpoint, address: &Address, weight: u32) -> Member {
     Member {
         server: index as u32,
         weight,
-        load_max: seat.connections_max,
+        load_max: endpoint.connections_max,
         identity: identity(address),
     }
 }

@@ -7,14 +7,14 @@ use onrush_engine::random::mix;
 use onrush_engine::{Core, Instant};
 use onrush_http::Method;
 
-use super::{Errand, Group, NOBODY, Place};
+use super::{Group, NO_SERVER, Purpose, Reservation};
 use crate::limits::TRIAL_PATIENCE;
 use crate::proxy::balance::Question;
+use crate::proxy::endpoints::{Availability, Presence};
 use crate::proxy::queue::Ticket;
-use crate::proxy::roster::{Presence, Standing};
-use crate::proxy::unplaced::Unplaced;
+use crate::proxy::unavailable::Unavailable;
 
-/// Which servers come into question.
+/// Which servers are considered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
     /// Those that are not known to be out.
@@ -28,57 +28,62 @@ impl Group {
     /// have just failed others, as long as another in service has room.
     ///
     /// # Errors
-    /// As [`Group::place`].
+    /// As [`Group::reserve`].
     #[inline]
-    pub(crate) fn place_first(
+    pub(crate) fn reserve_first(
         self: &Rc<Self>,
         method: Method,
         key: u64,
         now: Instant,
-    ) -> Result<Place, Unplaced> {
+    ) -> Result<Reservation, Unavailable> {
         if !method.is_idempotent()
             && let Some(suspects) = self.suspects.at(now)
-            && let Some(place) = self.place_in_service(key, &suspects, now)
+            && let Some(reservation) = self.reserve_in_service(key, &suspects, now)
         {
-            return Ok(place);
+            return Ok(reservation);
         }
-        self.place(key, &[], now)
+        self.reserve(key, &[], now)
     }
 
     /// Chooses a server by `key`, none of `avoid`: of those in service, and when a request has failed at all of them, of
     /// the backups and then of those that were taken out.
     ///
     /// # Errors
-    /// [`Unplaced::NoServer`] or [`Unplaced::Full`].
+    /// [`Unavailable::NoServer`] or [`Unavailable::Full`].
     #[inline]
-    pub(crate) fn place(
+    pub(crate) fn reserve(
         self: &Rc<Self>,
         key: u64,
         avoid: &[u32],
         now: Instant,
-    ) -> Result<Place, Unplaced> {
-        if let Some(place) = self.place_in_service(key, avoid, now) {
-            return Ok(place);
+    ) -> Result<Reservation, Unavailable> {
+        if let Some(reservation) = self.reserve_in_service(key, avoid, now) {
+            return Ok(reservation);
         }
         let balancer = self.balancer.borrow();
         if avoid.is_empty() {
             return Err(match balancer.len() {
-                0 => Unplaced::NoServer,
-                _ => Unplaced::Full,
+                0 => Unavailable::NoServer,
+                _ => Unavailable::Full,
             });
         }
         if balancer.has_others_than(avoid) {
-            return Err(Unplaced::Full);
+            return Err(Unavailable::Full);
         }
         drop(balancer);
-        self.place_beyond(key, avoid)
+        self.reserve_beyond(key, avoid)
     }
 
     /// Chooses one of the servers in service that has room, none of `avoid`.
     #[inline]
-    fn place_in_service(self: &Rc<Self>, key: u64, avoid: &[u32], now: Instant) -> Option<Place> {
-        if self.roster.version() != self.seen.get() {
-            self.look(now);
+    fn reserve_in_service(
+        self: &Rc<Self>,
+        key: u64,
+        avoid: &[u32],
+        now: Instant,
+    ) -> Option<Reservation> {
+        if self.endpoints.version() != self.seen.get() {
+            self.refresh(now);
         }
         let question = Question {
             key,
@@ -87,22 +92,26 @@ impl Group {
             latency: &|server| self.server(server).latency.borrow().value(now, self.decay),
             avoid,
         };
-        let errand = match self.is_desperate.get() {
-            false => Errand::Ordinary,
-            true => Errand::LastResort,
+        let purpose = match self.uses_last_resort.get() {
+            false => Purpose::Ordinary,
+            true => Purpose::LastResort,
         };
         loop {
             let server = self.balancer.borrow_mut().choose(&question)?;
             // Another core may have taken the last connection since it was looked at.
-            if let Some(place) = self.take(server, errand) {
-                return Some(place);
+            if let Some(reservation) = self.take(server, purpose) {
+                return Some(reservation);
             }
         }
     }
 
     /// Chooses among the servers that get no requests as long as others take them. O(n), for a request that failed.
-    fn place_beyond(self: &Rc<Self>, key: u64, avoid: &[u32]) -> Result<Place, Unplaced> {
-        let candidates = self.seated().filter(|(server, _)| !avoid.contains(server));
+    fn reserve_beyond(
+        self: &Rc<Self>,
+        key: u64,
+        avoid: &[u32],
+    ) -> Result<Reservation, Unavailable> {
+        let candidates = self.located().filter(|(server, _)| !avoid.contains(server));
         let Some((_, _, server)) = candidates
             .map(|(server, presence)| {
                 let is_out = presence != Presence::In;
@@ -110,13 +119,13 @@ impl Group {
             })
             .min()
         else {
-            return Err(Unplaced::NoServer);
+            return Err(Unavailable::NoServer);
         };
-        let errand = match self.roster.seats()[server as usize].presence() {
-            Presence::In => Errand::Ordinary,
-            Presence::Out | Presence::OnTrial | Presence::Tried => Errand::LastResort,
+        let purpose = match self.endpoints.all()[server as usize].presence() {
+            Presence::In => Purpose::Ordinary,
+            Presence::Out | Presence::OnTrial | Presence::Tried => Purpose::LastResort,
         };
-        self.take(server, errand).ok_or(Unplaced::Full)
+        self.take(server, purpose).ok_or(Unavailable::Full)
     }
 
     /// The lower, the sooner it is asked where no balancer chooses: equal keys go to the same server (rendezvous hashing),
@@ -135,77 +144,81 @@ impl Group {
         }
     }
 
-    /// The servers that are somewhere and that checks have nothing against, with whether they were taken out.
-    pub(super) fn seated(&self) -> impl Iterator<Item = (u32, Presence)> {
-        let servers = (0..).zip(self.roster.seats().iter().zip(&self.shares));
-        servers.filter_map(|(index, (seat, share))| {
-            let is_there = seat.is_healthy() && share.get().is_some();
-            is_there.then(|| (index, seat.presence()))
+    /// The servers that have an address and have not failed their checks, with whether they were taken out.
+    pub(super) fn located(&self) -> impl Iterator<Item = (u32, Presence)> {
+        let servers = (0..).zip(self.endpoints.all().iter().zip(&self.shares));
+        servers.filter_map(|(index, (endpoint, share))| {
+            let is_there = endpoint.is_healthy() && share.get().is_some();
+            is_there.then(|| (index, endpoint.presence()))
         })
     }
 
     /// Whether a request that failed at `tried` and at `last` may go to another server. O(n).
     pub(crate) fn has_other(&self, tried: &[u32], last: u32, reach: Reach) -> bool {
-        self.seated().any(|(server, presence)| {
+        self.located().any(|(server, presence)| {
             let is_in_reach = reach == Reach::LastResort || presence == Presence::In;
             is_in_reach && server != last && !tried.contains(&server)
         })
     }
 
-    /// A place on a server that is on trial, if there is one and this request may be the one. Those that can be repeated
-    /// are taken first; when none has come for a while, any.
+    /// Reserves a server that is on trial, if there is one and this request may show whether it responds. Requests that can be
+    /// repeated are used first; when none has come for a while, any.
     #[inline]
-    pub(crate) fn place_on_trial(self: &Rc<Self>, method: Method, now: Instant) -> Option<Place> {
+    pub(crate) fn reserve_trial(
+        self: &Rc<Self>,
+        method: Method,
+        now: Instant,
+    ) -> Option<Reservation> {
         let server = self.on_trial.get();
-        if server == NOBODY {
+        if server == NO_SERVER {
             return None;
         }
-        let since = self.roster.seats()[server as usize].on_trial_since();
+        let since = self.endpoints.all()[server as usize].on_trial_since();
         if !method.is_idempotent() && now.since(since) < TRIAL_PATIENCE {
             return None;
         }
-        self.on_trial.set(NOBODY);
-        if !self.roster.claim_trial(server) {
+        self.on_trial.set(NO_SERVER);
+        if !self.endpoints.claim_trial(server) {
             return None;
         }
-        let place = self.take(server, Errand::Trial);
-        if place.is_none() {
-            self.roster.give_trial_back(server);
+        let reservation = self.take(server, Purpose::Trial);
+        if reservation.is_none() {
+            self.endpoints.give_trial_back(server);
         }
-        place
+        reservation
     }
 
-    /// A place on this server and no other.
-    pub(crate) fn place_on(self: &Rc<Self>, server: u32) -> Option<Place> {
-        let seat = self.roster.seats().get(server as usize)?;
-        let is_in = matches!(seat.standing(), Standing::In { .. });
+    /// Reserves this server and no other.
+    pub(crate) fn reserve_on(self: &Rc<Self>, server: u32) -> Option<Reservation> {
+        let endpoint = self.endpoints.all().get(server as usize)?;
+        let is_in = matches!(endpoint.availability(), Availability::InService { .. });
         if !is_in || self.shares[server as usize].get().is_none() {
             return None;
         }
-        self.take(server, Errand::Ordinary)
+        self.take(server, Purpose::Ordinary)
     }
 
-    /// [`Group::place_first`], or [`Group::place`] when servers are to be avoided, waiting for room until `until`.
-    pub(crate) async fn place_patiently(
+    /// [`Group::reserve_first`], or [`Group::reserve`] when servers are to be avoided, waiting for capacity until `until`.
+    pub(crate) async fn reserve_or_wait(
         self: &Rc<Self>,
         method: Method,
         (key, avoid): (u64, &[u32]),
         core: &Core,
         until: Instant,
-    ) -> Result<Place, Unplaced> {
+    ) -> Result<Reservation, Unavailable> {
         let mut ticket: Option<Ticket<'_>> = None;
         loop {
-            // Who waits already has the right of way.
+            // Requests that wait already come first.
             let is_next = ticket
                 .as_ref()
                 .map_or(self.queue.is_empty(), Ticket::is_first);
             let placed = match avoid {
-                _ if !is_next => Err(Unplaced::Full),
-                [] => self.place_first(method, key, core.now()),
-                _ => self.place(key, avoid, core.now()),
+                _ if !is_next => Err(Unavailable::Full),
+                [] => self.reserve_first(method, key, core.now()),
+                _ => self.reserve(key, avoid, core.now()),
             };
             match placed {
-                Err(Unplaced::Full) => {}
+                Err(Unavailable::Full) => {}
                 placed => {
                     if let (Ok(_), Some(ticket)) = (&placed, &ticket) {
                         ticket.finish();
@@ -214,12 +227,12 @@ impl Group {
                 }
             }
             if core.now() >= until {
-                return Err(Unplaced::QueuedTooLong);
+                return Err(Unavailable::QueuedTooLong);
             }
             match &ticket {
                 Some(ticket) if ticket.is_first() && ticket.stand_in_line().await => {}
                 Some(ticket) => ticket.turn(core, until).await,
-                None => ticket = Some(self.queue.join().await.ok_or(Unplaced::QueueFull)?),
+                None => ticket = Some(self.queue.join().await.ok_or(Unavailable::QueueFull)?),
             }
         }
     }

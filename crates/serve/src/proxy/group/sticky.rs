@@ -4,10 +4,10 @@ use onrush_http::cookie;
 use onrush_http::forwarded::Scheme;
 use onrush_http::request::RequestHead;
 
-use super::{Group, NOBODY};
+use super::{Group, NO_SERVER};
 
 impl Group {
-    /// The server that the client's cookie names; [`NOBODY`] when it names none.
+    /// The server that the client's cookie names; [`NO_SERVER`] when it names none.
     pub(crate) fn sticks_to(&self, head: &RequestHead<'_, '_>) -> u32 {
         let named = self.plan.sticky.as_ref().and_then(|sticky| {
             let value = cookie::find(head.headers, &sticky.cookie)?;
@@ -16,7 +16,7 @@ impl Group {
                 .iter()
                 .position(|server| server.identity.get() == identity)
         });
-        named.map_or(NOBODY, |index| index as u32)
+        named.map_or(NO_SERVER, |index| index as u32)
     }
 
     /// The cookie that makes a client, which asks by `scheme`, come back to this server, in groups that want that. What came

@@ -12,68 +12,72 @@ use onrush_tls::Connector;
 
 use super::ejection::Ejection;
 use super::maintain::{FULL, member};
-use super::{Group, NOBODY, Server};
+use super::{Group, NO_SERVER, Server};
 use crate::limits::LATENCY_MEMORY;
 use crate::proxy::balance::{Balancer, Member, Policy};
 use crate::proxy::budget::Budget;
+use crate::proxy::endpoints::Endpoints;
 use crate::proxy::ewma::Decay;
 use crate::proxy::queue::Queue;
 use crate::proxy::retirement::Retirement;
-use crate::proxy::roster::Roster;
 use crate::proxy::suspects::Suspects;
 
 impl Group {
     /// `seed` tells the cores apart. What this core knows of servers that did not change, and their connections, come from
-    /// `before`, the same group in the configuration before, on whose roster `roster` is built.
+    /// `before`, the same group in the configuration before, on whose endpoints `endpoints` is built.
     pub(crate) fn new(
         upstream: &Upstream,
         timeouts: Timeouts,
-        roster: &Arc<Roster>,
+        endpoints: &Arc<Endpoints>,
         connector: &Option<Arc<Connector>>,
         (seed, now): (u64, Instant),
         before: Option<&Group>,
     ) -> Rc<Self> {
-        let everybody: Vec<Member> = roster
-            .seats()
+        let everybody: Vec<Member> = endpoints
+            .all()
             .iter()
             .enumerate()
-            .filter_map(|(index, seat)| {
-                let at = seat.at()?;
-                let weight = FULL.weight(at.weight, None, Instant::default());
-                Some(member(index, seat, &at.address, weight))
+            .filter_map(|(index, endpoint)| {
+                let location = endpoint.location()?;
+                let weight = FULL.weight(location.weight, None, Instant::default());
+                Some(member(index, endpoint, &location.address, weight))
             })
             .collect();
         let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
-        let unchanged = Unchanged::new(upstream, timeouts, roster, connector, before);
-        let servers = unchanged.servers(upstream, roster);
+        let unchanged = Unchanged::new(upstream, timeouts, endpoints, connector, before);
+        let servers = unchanged.servers(upstream, endpoints);
         let group = Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
             plan: upstream.clone(),
             timeouts,
-            queue: Queue::new(upstream.queue_max, roster, before.map(|group| &group.queue)),
+            queue: Queue::new(
+                upstream.queue_max,
+                endpoints,
+                before.map(|group| &group.queue),
+            ),
             seen: Cell::new(0),
             shares: servers.iter().map(|_| Cell::default()).collect(),
             servers,
             balancer: RefCell::new(balancer),
             is_starting: Cell::new(false),
-            is_limited: roster
-                .seats()
+            is_limited: endpoints
+                .all()
                 .iter()
-                .any(|seat| seat.connections_max < u32::MAX),
+                .any(|endpoint| endpoint.connections_max < u32::MAX),
             in_flight: before.map_or_else(Rc::default, |group| Rc::clone(&group.in_flight)),
             decay: Decay::new(LATENCY_MEMORY),
             budget: RefCell::new(budget(upstream, before)),
             chance: Random::stream(seed, 1),
-            ejection: Ejection::new(upstream, roster.seats(), unchanged.ejection()),
+            ejection: Ejection::new(upstream, endpoints.all(), unchanged.ejection()),
             suspects: unchanged.suspects(),
             retirement: Retirement::default(),
             measures: Cell::new(false),
-            on_trial: Cell::new(NOBODY),
-            is_desperate: Cell::new(false),
-            roster: Arc::clone(roster),
+            on_trial: Cell::new(NO_SERVER),
+            uses_last_resort: Cell::new(false),
+            endpoints: Arc::clone(endpoints),
             connector: connector.clone(),
         });
-        group.look(now);
+        group.refresh(now);
         group
     }
 }
@@ -90,34 +94,39 @@ fn budget(upstream: &Upstream, before: Option<&Group>) -> Budget {
 pub(super) struct Unchanged<'b> {
     /// The group before, when connections to its servers are as they are to be.
     before: Option<&'b Group>,
-    /// The place there of the server in each seat, if that is the same.
-    places: Vec<Option<usize>>,
+    /// The place there of the server in each endpoint, if that is the same.
+    positions: Vec<Option<usize>>,
 }
 
 impl<'b> Unchanged<'b> {
     pub(super) fn new(
         upstream: &Upstream,
         timeouts: Timeouts,
-        roster: &Roster,
+        endpoints: &Endpoints,
         connector: &Option<Arc<Connector>>,
         before: Option<&'b Group>,
     ) -> Self {
         let before = before.filter(|before| before.connects_alike(upstream, timeouts, connector));
-        let mut places = before.map_or_else(Vec::new, |before| roster.seats_in(&before.roster));
-        for place in &mut places {
-            place.take_if(|place| before.is_some_and(|group| !group.servers[*place].is_in_use()));
+        let mut positions =
+            before.map_or_else(Vec::new, |before| endpoints.positions_in(&before.endpoints));
+        for position in &mut positions {
+            position.take_if(|position| {
+                before.is_some_and(|group| !group.servers[*position].is_in_use())
+            });
         }
-        Self { before, places }
+        Self { before, positions }
     }
 
-    /// The server for each seat: the one that there was, or a new one.
-    pub(super) fn servers(&self, upstream: &Upstream, roster: &Roster) -> Vec<Rc<Server>> {
-        let known = |seat: usize| Some(Rc::clone(&self.before?.servers[self.places[seat]?]));
+    /// The server for each endpoint: the one that there was, or a new one.
+    pub(super) fn servers(&self, upstream: &Upstream, endpoints: &Endpoints) -> Vec<Rc<Server>> {
+        let known =
+            |endpoint: usize| Some(Rc::clone(&self.before?.servers[self.positions[endpoint]?]));
         let mut servers = Vec::new();
         for (index, server) in upstream.servers.iter().enumerate() {
-            let (first, seats) = roster.seats_of(index);
-            for seat in first..first + seats.len() {
-                let server = known(seat).unwrap_or_else(|| Rc::new(Server::new(server, upstream)));
+            let (first, endpoints) = endpoints.of_server(index);
+            for endpoint in first..first + endpoints.len() {
+                let server =
+                    known(endpoint).unwrap_or_else(|| Rc::new(Server::new(server, upstream)));
                 server.pool.keep_at_most(upstream.connections_idle_max);
                 server.begin_use();
                 servers.push(server);
@@ -126,15 +135,15 @@ impl<'b> Unchanged<'b> {
         servers
     }
 
-    /// What was known against the servers, and the place there of the server in each seat.
+    /// What was known against the servers, and the position there of the server in each endpoint.
     fn ejection(&self) -> Option<(&'b Ejection, &[Option<usize>])> {
-        Some((self.before?.ejection.as_ref()?, &self.places))
+        Some((self.before?.ejection.as_ref()?, &self.positions))
     }
 
     /// Those of the servers that have just failed a request.
     pub(super) fn suspects(&self) -> Suspects {
         self.before.map_or_else(Suspects::default, |before| {
-            before.suspects.in_places(&self.places)
+            before.suspects.in_positions(&self.positions)
         })
     }
 }
@@ -174,7 +183,7 @@ mod tests {
     use super::super::super::balance::hash;
     use super::super::super::eject::Outcome;
     use super::super::super::kept::Kept;
-    use super::super::Errand;
+    use super::super::Purpose;
     use super::*;
     use crate::harness::{Site, on_simulated_core};
 
@@ -195,9 +204,19 @@ mod tests {
         tls: Option<&Arc<Connector>>,
         before: Option<&Group>,
     ) -> Rc<Group> {
-        let roster = Arc::new(Roster::new(upstream, before.map(|group| &**group.roster())));
+        let endpoints = Arc::new(Endpoints::new(
+            upstream,
+            before.map(|group| &**group.endpoints()),
+        ));
         let timeouts = plan::Timeouts::default();
-        Group::new(upstream, timeouts, &roster, &tls.cloned(), (1, NOW), before)
+        Group::new(
+            upstream,
+            timeouts,
+            &endpoints,
+            &tls.cloned(),
+            (1, NOW),
+            before,
+        )
     }
 
     fn server(group: &Group, last: u8) -> &Rc<Server> {
@@ -309,8 +328,8 @@ mod tests {
             let before = group(before.0, before.1, None);
             let after = group(after.0, after.1, Some(&before));
             assert_eq!(Rc::ptr_eq(server(&before, 1), server(&after, 1)), is_same);
-            let seats = after.roster().seats_in(before.roster());
-            assert_eq!(seats, [Some(0)], "what all cores know of it stays");
+            let endpoints = after.endpoints().positions_in(before.endpoints());
+            assert_eq!(endpoints, [Some(0)], "what all cores know of it stays");
         }
     }
 
@@ -322,12 +341,19 @@ mod tests {
                 ..upstream(&[1])
             };
             let before = group(&upstream, None, None);
-            let roster = Arc::new(Roster::new(&upstream, Some(before.roster())));
+            let endpoints = Arc::new(Endpoints::new(&upstream, Some(before.endpoints())));
             let patient = Timeouts {
                 upstream_first_byte: Duration::from_secs(1_000),
                 ..Timeouts::default()
             };
-            let after = Group::new(&upstream, patient, &roster, &None, (1, NOW), Some(&before));
+            let after = Group::new(
+                &upstream,
+                patient,
+                &endpoints,
+                &None,
+                (1, NOW),
+                Some(&before),
+            );
             assert_eq!(
                 Rc::ptr_eq(server(&before, 1), server(&after, 1)),
                 is_same,
@@ -344,13 +370,16 @@ mod tests {
         };
         let before = group(&hashed, None, None);
         let key = hash::key(b"/");
-        let place = before.place(key, &[], NOW).expect("nobody is full");
+        let reservation = before.reserve(key, &[], NOW).expect("nobody is full");
         let after = group(&hashed, None, Some(&before));
-        assert_eq!((after.load(place.index()), after.in_flight.get()), (1, 1));
-        let another = after.place(key, &[], NOW).expect("nobody is full");
-        assert_eq!(another.index(), place.index());
+        assert_eq!(
+            (after.load(reservation.index()), after.in_flight.get()),
+            (1, 1)
+        );
+        let another = after.reserve(key, &[], NOW).expect("nobody is full");
+        assert_eq!(another.index(), reservation.index());
         before.retire();
-        drop((before, place));
+        drop((before, reservation));
         assert_eq!((after.load(another.index()), after.in_flight.get()), (1, 1));
     }
 
@@ -365,7 +394,7 @@ mod tests {
         for (servers, knows) in [(&[1, 2][..], true), (&[3, 2], true), (&[1, 3], false)] {
             let after = group(&upstream(servers), None, Some(&before));
             assert_eq!(after.suspects.at(NOW), knows.then(|| vec![1]));
-            assert_eq!(after.measures(Errand::Ordinary), knows);
+            assert_eq!(after.measures(Purpose::Ordinary), knows);
         }
         let proxied = Upstream {
             proxy_protocol: Some(ProxyVersion::V2),
@@ -393,7 +422,7 @@ mod tests {
             limited.servers[0].connections_max = NonZeroU32::new(1);
             limited.queue_max = 1;
             let before = group(&limited, None, None);
-            let held = before.place(0, &[], NOW).expect("there is room");
+            let held = before.reserve(0, &[], NOW).expect("there is room");
             let ticket = before.queue.join().await.expect("there is room");
             limited.servers.push(plan::Server::at(address(2)));
             let after = group(&limited, None, Some(&before));

@@ -31,9 +31,9 @@ impl Names {
     }
 
     /// The place of each name in `before`.
-    pub(super) fn places_in(&self, before: &Names) -> Vec<Option<usize>> {
-        let places: HashMap<&Name, usize> = before.0.iter().zip(0..).collect();
-        let place = |name| places.get(name).copied();
+    pub(super) fn positions_in(&self, before: &Names) -> Vec<Option<usize>> {
+        let positions: HashMap<&Name, usize> = before.0.iter().zip(0..).collect();
+        let place = |name| positions.get(name).copied();
         self.0.iter().map(place).collect()
     }
 }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_name_is_found_wherever_it_stands_and_equal_ones_in_their_order() {
-        for (before, now, places) in [
+        for (before, now, positions) in [
             (&[1, 2, 3][..], &[3, 1][..], &[Some(2), Some(0)][..]),
             (&[1], &[2, 1], &[None, Some(0)]),
             (
@@ -61,8 +61,8 @@ mod tests {
             ),
             (&[], &[1], &[None]),
         ] {
-            let found = names(now).places_in(&names(before));
-            assert_eq!(found, places, "{now:?} in {before:?}");
+            let found = names(now).positions_in(&names(before));
+            assert_eq!(found, positions, "{now:?} in {before:?}");
         }
     }
 }

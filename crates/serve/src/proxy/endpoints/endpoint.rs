@@ -1,4 +1,4 @@
-//! A place for a server, and what its configuration says of it.
+//! An endpoint of a group, and what its configuration says of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,28 +6,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::{Address, Instant};
 
-use super::location::At;
+use super::location::Location;
 use super::state::{Presence, State, WAITED_FOR};
 use crate::limits::ADDRESSES_PER_NAME;
 
-/// A place for a server.
+/// Where a server may be: its address, or one of those of its name.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Endpoint {
     /// Connections with a request in flight that it may have; `u32::MAX` for no bound.
     pub(crate) connections_max: u32,
     /// Where it is when its address needs no resolving.
-    fixed: Option<At>,
+    fixed: Option<Location>,
     /// By active checks.
     pub(super) is_healthy: Arc<AtomicBool>,
-    judges: Judges,
+    deciders: Deciders,
     /// Whether active checks are made, and were in the configuration before, and are gone on with.
     was_checked: bool,
     pub(super) state: Arc<State>,
 }
 
-/// Who says in a configuration whether servers may have requests.
+/// What decides in a configuration whether servers may have requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judges {
+pub(super) struct Deciders {
     /// Active checks.
     checks: bool,
     /// What requests meet there, unless it is the only one.
@@ -36,61 +36,61 @@ pub(super) struct Judges {
 
 /// Whether a server may have requests now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Availability {
     /// It may, since so many nanoseconds of the clock (0: always).
-    In { since: u64 },
+    InService { since: u64 },
     /// It may not.
-    Out,
+    OutOfService,
 }
 
 /// Where a server is whose address needs no resolving.
-pub(super) fn fixed_address(server: &plan::Server) -> Option<At> {
+pub(super) fn fixed_address(server: &plan::Server) -> Option<Location> {
     let address = match &server.address {
         ServerAddress::Ip(address) => Address::Tcp(*address),
         ServerAddress::Unix(path) => Address::Unix(path.clone()),
         ServerAddress::Name { .. } | ServerAddress::Srv(_) => return None,
     };
-    Some(At {
+    Some(Location {
         address,
         weight: server.weight,
         backup: server.backup,
     })
 }
 
-/// How many places a server may turn out to need.
-pub(super) fn seats_of(server: &plan::Server) -> usize {
+/// How many addresses a server may turn out to have.
+pub(super) fn endpoints_max(server: &plan::Server) -> usize {
     match server.address.may_be_several() {
         true => ADDRESSES_PER_NAME,
         false => 1,
     }
 }
 
-impl Judges {
+impl Deciders {
     pub(super) fn of(upstream: &Upstream) -> Self {
-        let seats: usize = upstream.servers.iter().map(seats_of).sum();
+        let endpoints: usize = upstream.servers.iter().map(endpoints_max).sum();
         Self {
             checks: upstream.health.is_some(),
             // One always stays.
-            requests: upstream.eject.is_some() && seats > 1,
+            requests: upstream.eject.is_some() && endpoints > 1,
         }
     }
 }
 
-impl Seat {
-    /// `known` is the same server's seat in the configuration before. What a judge said of it counts only where he goes on
-    /// judging: otherwise nobody would take it back.
+impl Endpoint {
+    /// `known` is the same server's endpoint in the configuration before. What checks or requests have shown counts only where
+    /// they go on: otherwise nothing would ever change it back.
     pub(super) fn new(
         server: &plan::Server,
-        fixed: Option<At>,
-        judges: Judges,
-        known: Option<&Seat>,
+        fixed: Option<Location>,
+        deciders: Deciders,
+        known: Option<&Endpoint>,
     ) -> Self {
-        let checked = known.filter(|known| known.judges.checks && judges.checks);
+        let checked = known.filter(|known| known.deciders.checks && deciders.checks);
         if let Some(known) = known
-            && judges.requests
-            && !known.judges.requests
+            && deciders.requests
+            && !known.deciders.requests
         {
-            // It was out in an earlier configuration, if it is. The one before does not ask.
+            // If it is out, an earlier configuration took it out, and the one before ignores that.
             known.state.begin_anew();
         }
         Self {
@@ -100,24 +100,24 @@ impl Seat {
                 Some(known) => Arc::clone(&known.is_healthy),
                 None => Arc::new(AtomicBool::new(true)),
             },
-            judges,
+            deciders,
             was_checked: checked.is_some(),
             state: known.map_or_else(Arc::default, |known| Arc::clone(&known.state)),
         }
     }
 
-    pub(super) fn is_taken(&self) -> bool {
-        self.fixed.is_some() || self.state.lock().is_some()
+    pub(super) fn is_located(&self) -> bool {
+        self.fixed.is_some() || self.state.location().is_some()
     }
 
     /// Where the server is and its weight.
-    pub(crate) fn at(&self) -> Option<At> {
-        self.fixed.clone().or_else(|| self.state.lock().clone())
+    pub(crate) fn location(&self) -> Option<Location> {
+        self.fixed.clone().or_else(|| self.state.location().clone())
     }
 
     /// Whether it has been taken out.
     pub(crate) fn presence(&self) -> Presence {
-        match self.judges.requests {
+        match self.deciders.requests {
             true => self.state.presence(),
             false => Presence::In,
         }
@@ -125,7 +125,7 @@ impl Seat {
 
     /// Whether what requests meet may take it out.
     pub(crate) fn may_be_taken_out(&self) -> bool {
-        self.judges.requests
+        self.deciders.requests
     }
 
     /// Since when it is on trial, if it is.
@@ -138,17 +138,17 @@ impl Seat {
         self.was_checked.then(|| self.is_healthy())
     }
 
-    /// Whether active checks have it in.
+    /// Whether active checks believe it to be up.
     pub(crate) fn is_healthy(&self) -> bool {
         self.is_healthy.load(Ordering::Relaxed)
     }
 
     /// Whether it may have requests, apart from being vacant.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn availability(&self) -> Availability {
         if !self.is_healthy() || self.presence() != Presence::In {
-            return Standing::Out;
+            return Availability::OutOfService;
         }
-        Standing::In {
+        Availability::InService {
             since: self.state.since.load(Ordering::Relaxed),
         }
     }

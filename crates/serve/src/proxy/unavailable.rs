@@ -2,7 +2,7 @@
 
 /// Why no server takes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unplaced {
+pub(crate) enum Unavailable {
     /// All are down, or none has an address.
     NoServer,
     /// All have as many connections as they may have.

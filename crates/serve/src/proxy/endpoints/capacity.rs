@@ -1,9 +1,9 @@
-//! Room on the servers of a group, and who waits for it. Whether anybody does stands in the counter that a request changes
-//! anyway: where nobody waits, nothing else is looked at.
+//! Capacity of the servers of a group, and the queues that wait for it. Whether any does is a bit of the counter that a request
+//! changes anyway: where none waits, nothing else is read.
 //!
 //! ```text
-//!   who waits:   stands in the line -> marks the seats -> looks for room (and finds what was given back before)
-//!   who leaves:  gives back -> finds the mark (of who found none before) -> calls the first in the line
+//!   to wait:     enter the line -> mark the endpoints -> look for capacity (and find what was released before)
+//!   to release:  decrement -> find the mark (of a queue that found none before) -> call the first in the line
 //! ```
 
 use std::sync::Arc;
@@ -12,45 +12,48 @@ use std::task::Waker;
 
 use super::super::line::{Line, Stand};
 use super::state::WAITED_FOR;
-use super::{Roster, Seat, Standing};
+use super::{Availability, Endpoint, Endpoints};
 
-impl Roster {
-    /// The queues that wait for room.
+impl Endpoints {
+    /// The queues that wait for capacity.
     pub(crate) fn line(&self) -> &Line {
         &self.notice.line
     }
 
-    /// [`Line::stand`], so that whoever gives a connection back from now on calls.
+    /// [`Line::stand`], so that whoever releases a connection from now on calls.
     pub(crate) fn stand_in_line(&self, queue: u64, waker: &Waker, state: (Stand, u64)) -> u64 {
-        let may_be_room = || self.may_have_room_for_others();
+        let may_be_room = || self.may_have_capacity_for_others();
         let passed = self.line().stand(queue, waker, state, may_be_room);
-        for seat in &self.seats {
-            seat.state.in_flight.fetch_or(WAITED_FOR, Ordering::AcqRel);
+        for endpoint in &self.all {
+            endpoint
+                .state
+                .in_flight
+                .fetch_or(WAITED_FOR, Ordering::AcqRel);
         }
         passed
     }
 
-    /// Whether another queue of the line may find room where one has found none. As long as two configurations share the
-    /// line, room may be on a server that only the other one has, or within a bound that only the other one has.
-    pub(crate) fn may_have_room_for_others(&self) -> bool {
-        Arc::strong_count(&self.notice) > 1 || self.has_room()
+    /// Whether another queue of the line may find capacity where one has found none. As long as two configurations share the
+    /// line, there may be some on a server that only the other one has, or within a bound that only the other one has.
+    pub(crate) fn may_have_capacity_for_others(&self) -> bool {
+        Arc::strong_count(&self.notice) > 1 || self.has_capacity()
     }
 
     /// Whether a server may have one more connection. O(n).
-    fn has_room(&self) -> bool {
-        let has_room = |seat: &Seat| {
-            matches!(seat.standing(), Standing::In { .. })
-                && seat.in_flight() < seat.connections_max
+    fn has_capacity(&self) -> bool {
+        let has_capacity = |endpoint: &Endpoint| {
+            matches!(endpoint.availability(), Availability::InService { .. })
+                && endpoint.in_flight() < endpoint.connections_max
         };
-        self.seats.iter().any(has_room)
+        self.all.iter().any(has_capacity)
     }
 
-    /// Gives a connection back that was [acquired](Seat::acquire), and calls who waits for it.
+    /// Releases a connection that was [acquired](Endpoint::acquire), and calls a queue that waits for it.
     pub(crate) fn release(&self, server: u32) {
-        let in_flight = &self.seats[server as usize].state.in_flight;
+        let in_flight = &self.all[server as usize].state.in_flight;
         if in_flight.fetch_sub(1, Ordering::AcqRel) & WAITED_FOR != 0 {
             self.line().call(|| {
-                // Who stands in the line from here on marks it again.
+                // Whoever enters the line from here on marks it again.
                 in_flight.fetch_and(!WAITED_FOR, Ordering::AcqRel);
             });
         }
@@ -69,18 +72,18 @@ mod tests {
     use onrush_http::Method;
 
     use super::super::super::group::Group;
-    use super::super::super::unplaced::Unplaced;
+    use super::super::super::unavailable::Unavailable;
     use super::*;
 
     const ROUNDS: usize = 300;
     const TASKS: usize = 3;
 
-    /// Tasks of two cores take the only place again and again, and give it back; how many of them had it how often.
+    /// Tasks of two cores reserve the only connection again and again, and release it; how often those of each had it.
     fn take_turns(io: Io) -> Vec<usize> {
         let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{ address = \"127.0.0.1:9\", connections_max = 1 }]\nqueue = { max = 10 }\n";
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();
         let upstream = parsed.plan.upstreams[0].clone();
-        let roster = Arc::new(Roster::new(&upstream, None));
+        let endpoints = Arc::new(Endpoints::new(&upstream, None));
         let both = Arc::new(Barrier::new(2));
         let setup = Setup {
             io,
@@ -91,7 +94,7 @@ mod tests {
             let group = Group::new(
                 &upstream,
                 Timeouts::default(),
-                &roster,
+                &endpoints,
                 &None,
                 (seed, core.now()),
                 None,
@@ -102,12 +105,12 @@ mod tests {
                 core.clone().spawn(async move {
                     for _ in 0..ROUNDS {
                         let until = core.now_exact() + Duration::from_secs(100);
-                        let place = group
-                            .place_patiently(Method::Get, (0, &[]), &core, until)
+                        let reservation = group
+                            .reserve_or_wait(Method::Get, (0, &[]), &core, until)
                             .await;
-                        let place = place.expect("its turn comes");
+                        let reservation = reservation.expect("its turn comes");
                         core.pause().await;
-                        drop(place);
+                        drop(reservation);
                         served.set(served.get() + 1);
                     }
                 });
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_is_made_on_one_core_wakes_who_waits_on_another() {
+    fn capacity_that_is_released_on_one_core_wakes_who_waits_on_another() {
         for io in [Io::Epoll, Io::IoUring] {
             if onrush_engine::choose(io).is_ok() {
                 assert_eq!(take_turns(io), [TASKS * ROUNDS; 2]);
@@ -129,7 +132,7 @@ mod tests {
     }
 
     /// A group of servers that may have one connection each.
-    fn group(servers: &[u16], before: Option<&Arc<Roster>>) -> Rc<Group> {
+    fn group(servers: &[u16], before: Option<&Arc<Endpoints>>) -> Rc<Group> {
         let server = |port| format!("{{ address = \"127.0.0.1:{port}\", connections_max = 1 }}");
         let servers: Vec<String> = servers.iter().map(server).collect();
         let text = format!(
@@ -138,32 +141,32 @@ mod tests {
         );
         let parsed = onrush_config::parse(&text, std::path::Path::new("onrush.toml")).unwrap();
         let upstream = &parsed.plan.upstreams[0];
-        let roster = Arc::new(Roster::new(upstream, before.map(|before| &**before)));
+        let endpoints = Arc::new(Endpoints::new(upstream, before.map(|before| &**before)));
         let timeouts = Timeouts::default();
         Group::new(
             upstream,
             timeouts,
-            &roster,
+            &endpoints,
             &None,
             (1, Instant::default()),
             None,
         )
     }
 
-    /// A request that takes a place as soon as there is one, and gives it back; whether it has.
+    /// A request that reserves a connection as soon as there is one, and releases it; whether it has.
     fn wait(group: &Rc<Group>, core: &Core) -> Rc<Cell<bool>> {
         let was_served: Rc<Cell<bool>> = Rc::default();
         let (group, served) = (Rc::clone(group), Rc::clone(&was_served));
         let its_core = core.clone();
         core.spawn(async move {
             let until = its_core.now_exact() + Duration::from_secs(100);
-            let place = group.place_patiently(Method::Get, (0, &[]), &its_core, until);
-            served.set(place.await.is_ok());
+            let reservation = group.reserve_or_wait(Method::Get, (0, &[]), &its_core, until);
+            served.set(reservation.await.is_ok());
         });
         was_served
     }
 
-    /// Lets all that can go on do so.
+    /// Lets all tasks run that can.
     async fn settle(core: &Core) {
         for _ in 0..10 {
             core.pause().await;
@@ -173,20 +176,20 @@ mod tests {
     fn on_simulated_core<T: Future<Output = ()> + 'static>(test: impl Fn(Core) -> T) {
         let core = Core::simulated(onrush_engine::Simulation::with_seed(1));
         core.spawn(test(core.clone()));
-        assert_eq!(core.run(), 0, "all have had their turn");
+        assert_eq!(core.run(), 0, "all tasks have ended");
     }
 
     #[test]
-    fn room_that_is_made_through_one_configuration_wakes_who_waits_through_another() {
+    fn capacity_that_is_released_through_one_configuration_wakes_who_waits_through_another() {
         on_simulated_core(|core| async move {
             let before = group(&[1], None);
-            let after = group(&[1], Some(before.roster()));
+            let after = group(&[1], Some(before.endpoints()));
             for (holds, waits) in [(&after, &before), (&before, &after)] {
-                let place = holds.place(0, &[], core.now()).expect("there is room");
+                let reservation = holds.reserve(0, &[], core.now()).expect("there is room");
                 let was_served = wait(waits, &core);
                 settle(&core).await;
                 assert!(!was_served.get(), "there is none left");
-                drop(place);
+                drop(reservation);
                 settle(&core).await;
                 assert!(was_served.get());
             }
@@ -197,10 +200,14 @@ mod tests {
     fn who_is_called_for_a_server_that_only_the_other_configuration_has_passes_it_on() {
         on_simulated_core(|core| async move {
             let before = group(&[1, 2], None);
-            let after = group(&[2, 3], Some(before.roster()));
-            let place = |group: &Rc<Group>| group.place(0, &[], core.now()).expect("there is room");
-            let held = [&before, &before, &after].map(place);
-            assert_eq!(after.place(0, &[], core.now()).err(), Some(Unplaced::Full));
+            let after = group(&[2, 3], Some(before.endpoints()));
+            let reservation =
+                |group: &Rc<Group>| group.reserve(0, &[], core.now()).expect("there is room");
+            let held = [&before, &before, &after].map(reservation);
+            assert_eq!(
+                after.reserve(0, &[], core.now()).err(),
+                Some(Unavailable::Full)
+            );
             let of_after = [wait(&after, &core), wait(&after, &core)];
             settle(&core).await;
             let of_before = wait(&before, &core);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onrush_engine::Instant;
 
-use super::{Presence, Roster};
+use super::{Endpoints, Presence};
 use crate::proxy::absence::{Cause, Terms};
 
 /// A server has been taken out.
@@ -19,16 +19,16 @@ pub(crate) struct Out {
     pub(crate) wait: Duration,
 }
 
-impl Roster {
+impl Endpoints {
     /// Takes a server out for as long as `terms` say; `None` when it is out already. One on trial has failed it.
     pub(crate) fn take_out(
         &self,
-        seat: u32,
+        endpoint: u32,
         cause: Cause,
         terms: &Terms,
         now: Instant,
     ) -> Option<Out> {
-        let state = &*self.seats[seat as usize].state;
+        let state = &*self.all[endpoint as usize].state;
         let mut ejection = state.ejection();
         let wait = match state.presence() {
             Presence::In => ejection.absence.begin(cause, terms, now),
@@ -44,27 +44,27 @@ impl Roster {
     }
 
     /// Whether absence `term` of a server lasts.
-    pub(crate) fn is_out(&self, seat: u32, term: u32) -> bool {
-        let state = &*self.seats[seat as usize].state;
+    pub(crate) fn is_out(&self, endpoint: u32, term: u32) -> bool {
+        let state = &*self.all[endpoint as usize].state;
         state.ejection().term == term && state.presence() == Presence::Out
     }
 
-    /// Whether no other roster has this server.
-    pub(crate) fn is_alone(&self, seat: u32) -> bool {
-        Arc::strong_count(&self.seats[seat as usize].state) == 1
+    /// Whether no other configuration has this server.
+    pub(crate) fn is_alone(&self, endpoint: u32) -> bool {
+        Arc::strong_count(&self.all[endpoint as usize].state) == 1
     }
 
-    /// It was looked at and could not be connected to: how long it is left alone now. `None` when absence `term` has ended.
-    pub(crate) fn stays_out(&self, seat: u32, term: u32, terms: &Terms) -> Option<Duration> {
-        let state = &*self.seats[seat as usize].state;
+    /// A recheck could not connect to it: how long it is left alone now. `None` when absence `term` has ended.
+    pub(crate) fn stays_out(&self, endpoint: u32, term: u32, terms: &Terms) -> Option<Duration> {
+        let state = &*self.all[endpoint as usize].state;
         let mut ejection = state.ejection();
         let lasts = ejection.term == term && state.presence() == Presence::Out;
         lasts.then(|| ejection.absence.go_on(Cause::Unreachable, terms))
     }
 
     /// Gives a server one request to show whether it answers again, if absence `term` lasts.
-    pub(crate) fn put_on_trial(&self, seat: u32, term: u32, now: Instant) {
-        let state = &*self.seats[seat as usize].state;
+    pub(crate) fn put_on_trial(&self, endpoint: u32, term: u32, now: Instant) {
+        let state = &*self.all[endpoint as usize].state;
         let ejection = state.ejection();
         if ejection.term == term && state.presence() == Presence::Out {
             state.since.store(now.nanoseconds(), Ordering::Relaxed);
@@ -75,19 +75,19 @@ impl Roster {
     }
 
     /// Claims the request that a server on trial gets.
-    pub(crate) fn claim_trial(&self, seat: u32) -> bool {
-        self.turn(seat, Presence::OnTrial, Presence::Tried)
+    pub(crate) fn claim_trial(&self, endpoint: u32) -> bool {
+        self.transition(endpoint, Presence::OnTrial, Presence::Tried)
     }
 
     /// That request has shown nothing: another may be tried.
-    pub(crate) fn give_trial_back(&self, seat: u32) {
-        if self.turn(seat, Presence::Tried, Presence::OnTrial) {
+    pub(crate) fn give_trial_back(&self, endpoint: u32) {
+        if self.transition(endpoint, Presence::Tried, Presence::OnTrial) {
             self.changed();
         }
     }
 
-    fn turn(&self, seat: u32, from: Presence, to: Presence) -> bool {
-        let state = &*self.seats[seat as usize].state;
+    fn transition(&self, endpoint: u32, from: Presence, to: Presence) -> bool {
+        let state = &*self.all[endpoint as usize].state;
         let _ejection = state.ejection();
         let fits = state.presence() == from;
         if fits {
@@ -97,8 +97,8 @@ impl Roster {
     }
 
     /// A server that was out gets requests again. Returns whether that is news; with `term`, only if that absence lasts.
-    pub(crate) fn bring_back(&self, seat: u32, term: Option<u32>, now: Instant) -> bool {
-        let state = &*self.seats[seat as usize].state;
+    pub(crate) fn bring_back(&self, endpoint: u32, term: Option<u32>, now: Instant) -> bool {
+        let state = &*self.all[endpoint as usize].state;
         let mut ejection = state.ejection();
         let lasts = term.is_none_or(|term| term == ejection.term);
         if !lasts || state.presence() == Presence::In {

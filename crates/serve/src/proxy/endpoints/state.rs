@@ -3,18 +3,18 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use super::location::At;
+use super::location::Location;
 use crate::proxy::absence::Absence;
 
-/// The bit of a seat's requests in flight that says that somebody may wait for room there.
+/// The bit of an endpoint's requests in flight that says that requests may wait for capacity there.
 pub(super) const WAITED_FOR: u32 = 1 << 31;
 
-/// What is known of the server in a seat.
+/// What is known of the server at an endpoint.
 #[derive(Debug)]
 pub(super) struct State {
-    /// Where its name leads, and its weight; `None` while the seat is vacant. Locked only when that changes and when a
-    /// core looks after it has.
-    found: Mutex<Option<At>>,
+    /// Where its name leads, and its weight; `None` while the endpoint is vacant. Locked only when that changes and when a
+    /// core refreshes what it has seen.
+    found: Mutex<Option<Location>>,
     /// A [`Presence`]. Changed only while `ejection` is locked.
     presence: AtomicU8,
     ejection: Mutex<Ejection>,
@@ -40,12 +40,12 @@ pub(crate) enum Presence {
 #[derive(Debug, Default)]
 pub(super) struct Ejection {
     pub(super) absence: Absence,
-    /// Counts its absences, so that who looks after one does not meddle with the next.
+    /// Counts its absences, so that the task of one absence does not end the next.
     pub(super) term: u32,
 }
 
 impl State {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Option<At>> {
+    pub(super) fn location(&self) -> MutexGuard<'_, Option<Location>> {
         // Nothing can panic while it is held; and a panic ends the process.
         self.found
             .lock()
@@ -73,7 +73,7 @@ impl State {
         self.presence.store(presence as u8, Ordering::Relaxed);
     }
 
-    /// Another server sits here, of which nothing is known.
+    /// Another server is here now, of which nothing is known.
     pub(super) fn begin_anew(&self) {
         let mut ejection = self.ejection();
         ejection.absence = Absence::default();
