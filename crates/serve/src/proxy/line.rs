@@ -1,5 +1,5 @@
-//! The queues of all cores that wait for room on a server of one group, in one configuration of it or the next. Room that
-//! is made anywhere calls the queue that has waited longest.
+//! The line of all cores' queues that wait for capacity of a server of one group, in one configuration of it or the next.
+//! Capacity that is released anywhere calls the queue that has waited longest.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,15 +8,15 @@ use std::task::Waker;
 
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    standing: Mutex<Standing>,
+    state: Mutex<State>,
     queues: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Standing {
+struct State {
     /// Each queue at most once: a core has one for each group and configuration.
     queues: VecDeque<Entry>,
-    /// How often room was made.
+    /// How often capacity was released.
     calls: u64,
 }
 
@@ -24,111 +24,111 @@ struct Standing {
 struct Entry {
     queue: u64,
     waker: Waker,
-    /// See [`Line::stand`].
+    /// See [`Line::enter`].
     passed: u64,
 }
 
-/// A queue's way through the line.
+/// Where a queue is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stand {
-    /// It has none.
-    Away,
-    /// It stands in the line, or was called and has not found out whether there is room for it.
+pub(crate) enum Position {
+    /// Nothing in it waits for capacity.
+    Outside,
+    /// It waits in the line, or was called and has not found out whether there is capacity for it.
     InLine,
 }
 
 impl Line {
-    /// A name for one more queue.
-    pub(crate) fn enroll(&self) -> u64 {
+    /// A number for one more queue.
+    pub(crate) fn add_queue(&self) -> u64 {
         self.queues.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // Nothing that runs under the lock can panic and leave half of a change.
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `waker` woken when it is the turn of `queue`, which stands at the end, or in front when it was called and found no
-    /// room. Then the next is called instead, once for each time that room was made, where `may_be_room` says that there may
-    /// be some, which others may be able to use; `passed` is when it did so last, and what is returned when it has now. So
-    /// the call goes from one to the next until somebody can use it or all have had it.
-    pub(crate) fn stand(
+    /// Has `waker` woken when it is the turn of `queue`, which enters at the end, or in front when it was called and found no
+    /// capacity. Then the next is called instead, once for each release, where `may_be_more` says that there may be capacity
+    /// which others can use; `passed` is the number of the call that it passed on last, and so is what is returned. So a call
+    /// goes from one queue to the next until one can use it or all have had it.
+    pub(crate) fn enter(
         &self,
         queue: u64,
         waker: &Waker,
-        (before, passed): (Stand, u64),
-        may_be_room: impl FnOnce() -> bool,
+        (before, passed): (Position, u64),
+        may_be_more: impl FnOnce() -> bool,
     ) -> u64 {
-        let mut standing = self.standing();
-        let place = standing.place_of(queue);
-        let was_called = before == Stand::InLine && place.is_none();
-        let calls = standing.calls;
-        let passes = was_called && passed != calls && may_be_room();
+        let mut state = self.state();
+        let index = state.index_of(queue);
+        let was_called = before == Position::InLine && index.is_none();
+        let calls = state.calls;
+        let passes = was_called && passed != calls && may_be_more();
         let entry = Entry {
             queue,
             waker: waker.clone(),
             passed: if passes { calls } else { passed },
         };
         let passed = entry.passed;
-        let next = if passes { standing.take_next() } else { None };
-        match place {
-            Some(place) => standing.queues[place] = entry,
+        let next = if passes { state.take_next() } else { None };
+        match index {
+            Some(index) => state.queues[index] = entry,
             None if was_called => {
-                let front = standing.behind_those_who_passed();
-                standing.queues.insert(front, entry);
+                let front = state.count_that_passed();
+                state.queues.insert(front, entry);
             }
-            None => standing.queues.push_back(entry),
+            None => state.queues.push_back(entry),
         }
-        drop(standing);
+        drop(state);
         if let Some(next) = next {
             next.waker.wake();
         }
         passed
     }
 
-    /// Takes `queue` out of the line; whether it stood there.
+    /// Takes `queue` out of the line; whether it was there.
     pub(crate) fn leave(&self, queue: u64) -> bool {
-        let mut standing = self.standing();
-        let place = standing.place_of(queue);
-        if let Some(place) = place {
-            standing.queues.remove(place);
+        let mut state = self.state();
+        let index = state.index_of(queue);
+        if let Some(index) = index {
+            state.queues.remove(index);
         }
-        place.is_some()
+        index.is_some()
     }
 
-    /// There is room: calls the first. `nobody_waits` runs under the lock when no other is left.
-    pub(crate) fn call(&self, nobody_waits: impl FnOnce()) {
-        let mut standing = self.standing();
-        standing.calls += 1;
-        let first = standing.queues.pop_front();
-        if standing.queues.is_empty() {
-            nobody_waits();
+    /// Capacity was released: calls the first. `none_waits` runs under the lock when no other is left.
+    pub(crate) fn call(&self, none_waits: impl FnOnce()) {
+        let mut state = self.state();
+        state.calls += 1;
+        let first = state.queues.pop_front();
+        if state.queues.is_empty() {
+            none_waits();
         }
-        drop(standing);
+        drop(state);
         if let Some(first) = first {
             first.waker.wake();
         }
     }
 
-    /// There may be room for anybody: calls all.
+    /// There may be capacity for any of them: calls all.
     pub(crate) fn call_all(&self) {
-        let queues = std::mem::take(&mut self.standing().queues);
+        let queues = std::mem::take(&mut self.state().queues);
         queues.into_iter().for_each(|entry| entry.waker.wake());
     }
 }
 
-impl Standing {
-    fn place_of(&self, queue: u64) -> Option<usize> {
+impl State {
+    fn index_of(&self, queue: u64) -> Option<usize> {
         self.queues.iter().position(|entry| entry.queue == queue)
     }
 
-    /// How many in front have had the last call and passed it on.
-    fn behind_those_who_passed(&self) -> usize {
+    /// How many in front have passed the last call on.
+    fn count_that_passed(&self) -> usize {
         let had_it = |entry: &&Entry| entry.passed == self.calls;
         self.queues.iter().take_while(had_it).count()
     }
 
-    /// The first who has not had the last call.
+    /// The first that has not had the last call.
     fn take_next(&mut self) -> Option<Entry> {
         let next = self
             .queues
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A queue of a test: it looks for room when it is woken.
+    /// A queue of a test: it looks for capacity when it is woken.
     #[derive(Default)]
     struct Queue {
         number: u64,
@@ -160,36 +160,36 @@ mod tests {
         }
     }
 
-    /// Queues that stand in a line in this order, and what each has to remember.
-    struct Standees {
+    /// Queues that are in a line in this order, and what each has to remember.
+    struct Waiters {
         line: Line,
-        queues: Vec<(Arc<Queue>, (Stand, u64))>,
+        queues: Vec<(Arc<Queue>, (Position, u64))>,
     }
 
-    impl Standees {
+    impl Waiters {
         fn new(count: u64) -> Self {
             let line = Line::default();
             let queue = |number| Queue {
                 number,
                 ..Queue::default()
             };
-            let mut standees = Self {
+            let mut waiters = Self {
                 queues: (0..count)
-                    .map(|_| (Arc::new(queue(line.enroll())), (Stand::Away, 0)))
+                    .map(|_| (Arc::new(queue(line.add_queue())), (Position::Outside, 0)))
                     .collect(),
                 line,
             };
             for queue in 0..count as usize {
-                standees.stand(queue);
+                waiters.enter(queue);
             }
-            standees
+            waiters
         }
 
-        fn stand(&mut self, queue: usize) {
+        fn enter(&mut self, queue: usize) {
             let (queue, state) = &mut self.queues[queue];
             let waker = Waker::from(Arc::clone(queue));
-            let passed = self.line.stand(queue.number, &waker, *state, || true);
-            *state = (Stand::InLine, passed);
+            let passed = self.line.enter(queue.number, &waker, *state, || true);
+            *state = (Position::InLine, passed);
         }
 
         /// Who was woken and has not looked yet.
@@ -206,10 +206,10 @@ mod tests {
                 self.queues[queue].0.woken.fetch_sub(1, Ordering::Relaxed);
                 looked.push(queue);
                 if Some(queue) == user {
-                    self.queues[queue].1.0 = Stand::Away;
+                    self.queues[queue].1.0 = Position::Outside;
                     self.line.leave(self.queues[queue].0.number);
                 } else {
-                    self.stand(queue);
+                    self.enter(queue);
                 }
             }
             looked
@@ -217,13 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_goes_along_the_line_until_somebody_can_use_it() {
-        let mut standees = Standees::new(4);
-        assert_eq!(standees.call(Some(2)), [0, 1, 2]);
-        assert_eq!(standees.call(Some(0)), [0], "nobody has lost his place");
-        assert_eq!(standees.call(None), [1, 3]);
-        standees.stand(2);
-        assert_eq!(standees.call(Some(2)), [1, 3, 2]);
+    fn a_call_goes_along_the_line_until_a_queue_can_use_it() {
+        let mut waiters = Waiters::new(4);
+        assert_eq!(waiters.call(Some(2)), [0, 1, 2]);
+        assert_eq!(waiters.call(Some(0)), [0], "none has lost its position");
+        assert_eq!(waiters.call(None), [1, 3]);
+        waiters.enter(2);
+        assert_eq!(waiters.call(Some(2)), [1, 3, 2]);
     }
 
     proptest! {
@@ -231,17 +231,17 @@ mod tests {
         fn every_call_is_looked_at_once_by_each_in_order_until_it_is_used(
             users in prop::collection::vec(prop::option::of(0..5_usize), 1..40),
         ) {
-            let mut standees = Standees::new(5);
+            let mut waiters = Waiters::new(5);
             let mut order: Vec<usize> = (0..5).collect();
             for user in users {
                 let used = user.and_then(|user| order.iter().position(|queue| *queue == user));
-                let until = used.map_or(order.len(), |place| place + 1);
-                prop_assert_eq!(&standees.call(user), &order[..until]);
-                if let Some(place) = used {
-                    order.remove(place);
+                let until = used.map_or(order.len(), |index| index + 1);
+                prop_assert_eq!(&waiters.call(user), &order[..until]);
+                if let Some(index) = used {
+                    order.remove(index);
                 }
                 if let Some(user) = user.filter(|user| !order.contains(user)) {
-                    standees.stand(user);
+                    waiters.enter(user);
                     order.push(user);
                 }
             }

@@ -1,4 +1,4 @@
-//! Requests that wait for room on a server of their group, first come, first served.
+//! Requests that wait for capacity of a server of their group, first come, first served.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,9 +11,10 @@ use std::task::{Poll, Waker};
 use onrush_engine::{Core, Instant};
 
 use super::endpoints::Endpoints;
-use super::line::Stand;
+use super::line::Position;
 
-/// The requests of one core that wait for one group of one configuration. The first of them stands in the line of all cores.
+/// The requests of one core that wait for one group of one configuration. While some wait, the queue
+/// is in the line of all cores.
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: RefCell<VecDeque<Waiter>>,
@@ -22,10 +23,10 @@ pub(crate) struct Queue {
     length_max: usize,
     next: Cell<u64>,
     endpoints: Arc<Endpoints>,
-    /// Its name in the line.
+    /// Its number in the line.
     number: u64,
-    stand: Cell<Stand>,
-    /// See [`Line::stand`](super::line::Line::stand).
+    position: Cell<Position>,
+    /// See [`Line::enter`](super::line::Line::enter).
     passed: Cell<u64>,
 }
 
@@ -33,22 +34,22 @@ pub(crate) struct Queue {
 struct Waiter {
     ticket: u64,
     waker: Waker,
-    /// Room was made and it is its turn.
+    /// Capacity was released and it is its turn.
     called: bool,
 }
 
-/// A request's place in the queue, which it leaves when this is dropped.
+/// A request in the queue, which it leaves when this is dropped.
 pub(crate) struct Ticket<'q> {
     queue: &'q Queue,
     number: u64,
-    /// Whether it stands in the line for its queue and was not woken since.
-    stands: Cell<bool>,
-    has_room: Cell<bool>,
+    /// Whether it has entered the line for its queue and was not woken since.
+    is_in_line: Cell<bool>,
+    has_found: Cell<bool>,
 }
 
 impl Queue {
-    /// `before` is the group's queue in the configuration before. Who waits there goes on doing so, for the servers of that
-    /// one, and counts here. He does not stand before those who come now: what he waits for they may not need.
+    /// `before` is the group's queue in the configuration before. Requests that wait there go on waiting, for the servers of
+    /// that one, and count here. They do not come before those of this queue, which may not need what they wait for.
     pub(crate) fn new(
         length_max: usize,
         endpoints: &Arc<Endpoints>,
@@ -60,8 +61,8 @@ impl Queue {
             length_max,
             next: Cell::new(0),
             endpoints: Arc::clone(endpoints),
-            number: endpoints.line().enroll(),
-            stand: Cell::new(Stand::Away),
+            number: endpoints.line().add_queue(),
+            position: Cell::new(Position::Outside),
             passed: Cell::new(0),
         }
     }
@@ -88,14 +89,14 @@ impl Queue {
             Poll::Ready(Some(Ticket {
                 queue: self,
                 number,
-                stands: Cell::new(false),
-                has_room: Cell::new(false),
+                is_in_line: Cell::new(false),
+                has_found: Cell::new(false),
             }))
         })
         .await
     }
 
-    /// The first in the queue may look.
+    /// The first in the queue may look for capacity.
     fn call(&self) {
         if let Some(first) = self.waiting.borrow_mut().front_mut() {
             first.called = true;
@@ -103,9 +104,9 @@ impl Queue {
         }
     }
 
-    /// Leaves the line. What it was called for is for the next, if there is room.
+    /// Leaves the line. What it was called for is for the next, if there is capacity.
     fn leave_line(&self) {
-        if self.stand.replace(Stand::Away) == Stand::Away {
+        if self.position.replace(Position::Outside) == Position::Outside {
             return;
         }
         if !self.endpoints.line().leave(self.number)
@@ -117,48 +118,48 @@ impl Queue {
 }
 
 impl Ticket<'_> {
-    /// Sees to it that room which is made from now on wakes this request, the first of its queue; `false` when it does so
-    /// already. What was made before is found by looking again.
-    pub(crate) async fn stand_in_line(&self) -> bool {
-        if self.stands.replace(true) {
+    /// Has capacity that is released from now on wake this request, the first of its queue; `false` when it does so already.
+    /// What was released before is found by looking again.
+    pub(crate) async fn enter_line(&self) -> bool {
+        if self.is_in_line.replace(true) {
             return false;
         }
         poll_fn(|context| {
             let queue = self.queue;
-            let before = queue.stand.replace(Stand::InLine);
+            let before = queue.position.replace(Position::InLine);
             let state = (before, queue.passed.get());
             let passed = queue
                 .endpoints
-                .stand_in_line(queue.number, context.waker(), state);
+                .enter_line(queue.number, context.waker(), state);
             queue.passed.set(passed);
             Poll::Ready(true)
         })
         .await
     }
 
-    /// Room was found.
+    /// Capacity was found.
     pub(crate) fn finish(&self) {
-        self.has_room.set(true);
+        self.has_found.set(true);
     }
 
-    /// Waits until it is worth looking for room again: it was this request's turn, in its queue or in the line of all
+    /// Waits until it makes sense to look for capacity again: it was this request's turn, in its queue or in the line of all
     /// cores; or `until` has passed.
     pub(crate) async fn turn(&self, core: &Core, until: Instant) {
         let mut sleep = pin!(core.sleep_until(until));
         let mut waits = false;
         poll_fn(|context| {
-            // Who stands in the line is woken for nothing else.
-            if self.is_called() || (waits && self.stands.get()) {
+            // A request in the line is woken for nothing else.
+            if self.is_called() || (waits && self.is_in_line.get()) {
                 return Poll::Ready(());
             }
             waits = true;
             sleep.as_mut().poll(context)
         })
         .await;
-        self.stands.set(false);
+        self.is_in_line.set(false);
     }
 
-    /// Whether nobody has waited for longer.
+    /// Whether none has waited for longer.
     pub(crate) fn is_first(&self) -> bool {
         let waiting = self.queue.waiting.borrow();
         waiting
@@ -186,10 +187,10 @@ impl Drop for Ticket<'_> {
         }
         let is_last = waiting.is_empty();
         drop(waiting);
-        if is_last || self.has_room.get() {
+        if is_last || self.has_found.get() {
             self.queue.leave_line();
         }
-        // If it was called and leaves without having found room, or found room and more is left, the next may look.
+        // If it was called and leaves without having found capacity, or found some and more is left, the next may look.
         self.queue.call();
     }
 }

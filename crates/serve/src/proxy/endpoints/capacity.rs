@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use super::super::line::{Line, Stand};
+use super::super::line::{Line, Position};
 use super::state::WAITED_FOR;
 use super::{Availability, Endpoint, Endpoints};
 
@@ -20,10 +20,10 @@ impl Endpoints {
         &self.notice.line
     }
 
-    /// [`Line::stand`], so that whoever releases a connection from now on calls.
-    pub(crate) fn stand_in_line(&self, queue: u64, waker: &Waker, state: (Stand, u64)) -> u64 {
-        let may_be_room = || self.may_have_capacity_for_others();
-        let passed = self.line().stand(queue, waker, state, may_be_room);
+    /// [`Line::enter`], so that whoever releases a connection from now on calls.
+    pub(crate) fn enter_line(&self, queue: u64, waker: &Waker, state: (Position, u64)) -> u64 {
+        let may_be_more = || self.may_have_capacity_for_others();
+        let passed = self.line().enter(queue, waker, state, may_be_more);
         for endpoint in &self.all {
             endpoint
                 .state

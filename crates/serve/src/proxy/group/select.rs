@@ -230,7 +230,7 @@ impl Group {
                 return Err(Unavailable::QueuedTooLong);
             }
             match &ticket {
-                Some(ticket) if ticket.is_first() && ticket.stand_in_line().await => {}
+                Some(ticket) if ticket.is_first() && ticket.enter_line().await => {}
                 Some(ticket) => ticket.turn(core, until).await,
                 None => ticket = Some(self.queue.join().await.ok_or(Unavailable::QueueFull)?),
             }
