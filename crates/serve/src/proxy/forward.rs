@@ -14,16 +14,17 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use onrush_engine::{Error, Input};
+use onrush_engine::Error;
 use onrush_http::HeaderSlots;
 use onrush_http::proxy_protocol::Origin;
 use onrush_tls::Transport;
 
-use self::request::{Forward, Queued, SentOn, queue_request};
+use self::request::{Forward, queue_request};
 use super::attempt::Attempt;
 use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{Group, Reservation, Server};
+use super::lease::{Exclusive, Lease, Queued};
 use super::pipelined::{Response, Submission};
 use super::progress::{Progress, ResponseSide};
 use super::tunnel::Tunnel;
@@ -36,12 +37,6 @@ use crate::record::Record;
 use crate::reply::{Persistence, Reply};
 use crate::respond::refuse::refuse;
 use crate::worker::Worker;
-
-/// A connection to a server while it serves one request.
-struct Link {
-    transport: Transport,
-    input: Input,
-}
 
 /// Forwards the request in hand and relays the answer. Whatever happens, the client is left
 /// with an answer, or with a connection that ends in the middle of one, or with a tunnel that is still to be run.
@@ -121,19 +116,22 @@ async fn try_on(
     client: &mut Downstream<'_>,
     group: &Group,
     progress: &Progress,
-) -> Result<Option<Link>, Failure> {
+) -> Result<Option<Exclusive>, Failure> {
     let server = reservation.server();
     let to = (group, reservation.index());
-    let mut sent_on = match forward.sent_on.take() {
+    let mut lease = match forward.lease.take() {
         // It had to wait for its place, or another server has failed.
-        None if forward.may_reuse(group) => send_on_pooled(server, client)?,
-        sent_on => sent_on,
+        None if forward.may_reuse(group) => {
+            let queue = |transport: &_| queue_again(client, transport, server);
+            Lease::idle(server, queue).map_err(Failure::Client)?
+        }
+        lease => lease,
     };
     loop {
-        let is_reused = sent_on.is_some();
-        let (transport, queued) = match sent_on.take() {
-            Some(SentOn::Pooled(transport, queued)) => (transport, queued),
-            Some(SentOn::Pipelined(request)) => {
+        let is_reused = lease.is_some();
+        let (transport, queued) = match lease.take() {
+            Some(Lease::Exclusive(transport, queued)) => (transport, queued),
+            Some(Lease::Pipelined(request)) => {
                 match on_pipelined(request, forward, client, to, progress).await {
                     Err(failure) if forward.survives(&failure, progress) => {
                         client.exchange.record().retry();
@@ -152,15 +150,12 @@ async fn try_on(
                 (transport, queued)
             }
         };
-        let mut link = Link {
-            transport,
-            input: Input::default(),
-        };
+        let mut link = Exclusive::new(transport);
         forward.is_sent_now(&client.worker.core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
             Ok(Done::Tunnel) => return Ok(Some(link)),
-            Ok(Done::Reusable) if link.input.is_empty() && forward.leaves_reusable(group) => {
-                server.pool.put(link.transport, client.worker.core.now());
+            Ok(Done::Reusable) if forward.leaves_reusable(group) => {
+                link.give_back(server, client.worker.core.now());
                 return Ok(None);
             }
             Ok(Done::Reusable | Done::Spent) => return Ok(None),
@@ -173,15 +168,6 @@ async fn try_on(
             }
         }
     }
-}
-
-/// Queues the request on an idle connection of its server, if there is one.
-fn send_on_pooled(server: &Server, client: &Downstream<'_>) -> Result<Option<SentOn>, Failure> {
-    let Some(transport) = server.pool.take() else {
-        return Ok(None);
-    };
-    let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
-    Ok(Some(SentOn::Pooled(transport, queued)))
 }
 
 /// Waits for the answer on a shared connection and relays it.
@@ -238,7 +224,7 @@ fn begin<'a>(
 async fn attempt(
     forward: &mut Forward,
     client: &mut Downstream<'_>,
-    link: &mut Link,
+    link: &mut Exclusive,
     queued: Queued,
     to: (&Group, u32),
     progress: &Progress,
@@ -288,7 +274,7 @@ fn origin(group: &Group, client: &Downstream<'_>) -> Origin<'static> {
 async fn exchange_streaming(
     forward: &Forward,
     client: &mut Downstream<'_>,
-    link: &mut Link,
+    link: &mut Exclusive,
     to: (&Group, u32),
     progress: &Progress,
 ) -> Result<Done, Failure> {

@@ -1,46 +1,100 @@
-//! What carries a request to a server: a place on a pipelined connection.
+//! What carries a request to a server: a connection of its own, or a place on a pipelined one.
 
 use std::rc::Rc;
 
-use onrush_engine::{Buffer, Error, Instant};
+use onrush_engine::{Buffer, Error, Input, Instant};
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
+use onrush_tls::Transport;
 
 use super::failure::Failure;
-use super::group::{FOREVER, Group};
+use super::group::{FOREVER, Group, Server};
 use super::pipelined::carrier::carry;
 use super::pipelined::{Pipelined, Submission, fits};
 use crate::worker::Worker;
 
-/// Sends a request with others on a pipelined connection to a server, where its group has those and the request may share one.
-/// `write` renders its head, as [`Pipelined::submit`] says. The whole exchange has to be over at `until`.
-///
-/// # Errors
-/// When the core is out of buffers.
-pub(crate) fn submit(
-    (group, server): (&Rc<Group>, u32),
-    head: &RequestHead<'_, '_>,
-    until: Instant,
-    worker: &Worker,
-    write: impl Fn(&mut Buffer) -> bool,
-) -> Result<Option<Submission>, Error> {
-    let Some(depth) = group.plan.pipeline.filter(|_| fits(head)) else {
-        return Ok(None);
-    };
-    let set = &group.server(server).pipelined;
-    let connection = set.with_room(depth.get()).unwrap_or_else(|| {
-        let connection = set.add(group.timeouts);
-        let carried = run(
-            Rc::clone(&connection),
-            Rc::clone(group),
-            server,
-            worker.myself(),
-        );
-        worker.spawn_aside(carried);
-        connection
-    });
-    let submitted = connection.submit(head.method, until, worker, write)?;
-    Ok(Some(submitted))
+/// What carries a request to a server, without waiting for a new connection.
+pub(crate) enum Lease {
+    /// A connection that was idle and is its own now, and what of it is queued there.
+    Exclusive(Transport, Queued),
+    /// A pipelined connection, which it shares with others.
+    Pipelined(Submission),
+}
+
+/// What of a request has been queued on its connection.
+#[derive(Clone, Copy)]
+pub(crate) enum Queued {
+    /// All of it, with so many bytes that came behind its head.
+    Whole { body_bytes: u32 },
+    /// Its head; the body is still to be sent.
+    Head,
+}
+
+/// A connection to a server while it carries one request and nothing else.
+pub(crate) struct Exclusive {
+    pub(crate) transport: Transport,
+    /// What has been received and not relayed.
+    pub(crate) input: Input,
+}
+
+impl Lease {
+    /// Takes an idle connection of a server, if there is one, and queues the request there as `queue` does.
+    ///
+    /// # Errors
+    /// Those of `queue`.
+    pub(crate) fn idle(
+        server: &Server,
+        queue: impl FnOnce(&Transport) -> Result<Queued, Error>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(transport) = server.pool.take() else {
+            return Ok(None);
+        };
+        let queued = queue(&transport)?;
+        Ok(Some(Lease::Exclusive(transport, queued)))
+    }
+
+    /// Submits a request on a pipelined connection to a server, where its group has those and the request may share one.
+    /// `write` renders its head, as [`Pipelined::submit`] says. The whole exchange has to be over at `until`.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn pipelined(
+        (group, server): (&Rc<Group>, u32),
+        head: &RequestHead<'_, '_>,
+        until: Instant,
+        worker: &Worker,
+        write: impl Fn(&mut Buffer) -> bool,
+    ) -> Result<Option<Self>, Error> {
+        let Some(depth) = group.plan.pipeline.filter(|_| fits(head)) else {
+            return Ok(None);
+        };
+        let set = &group.server(server).pipelined;
+        let connection = set.with_room(depth.get()).unwrap_or_else(|| {
+            let connection = set.add(group.timeouts);
+            let (carried, group) = (Rc::clone(&connection), Rc::clone(group));
+            worker.spawn_aside(run(carried, group, server, worker.myself()));
+            connection
+        });
+        let request = connection.submit(head.method, until, worker, write)?;
+        Ok(Some(Lease::Pipelined(request)))
+    }
+}
+
+impl Exclusive {
+    /// Of which nothing has been received.
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            input: Input::default(),
+        }
+    }
+
+    /// Keeps the connection for other requests to its server, unless more has been received than a response.
+    pub(crate) fn give_back(self, server: &Server, now: Instant) {
+        if self.input.is_empty() {
+            server.pool.put(self.transport, now);
+        }
+    }
 }
 
 /// The task of a pipelined connection, from connecting to its end.

@@ -18,8 +18,8 @@ use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
-use crate::proxy::pipelined::Submission;
-use crate::proxy::{lease, rewrite, upgrade};
+use crate::proxy::lease::{Lease, Queued};
+use crate::proxy::{rewrite, upgrade};
 
 /// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
 ///
@@ -29,7 +29,7 @@ pub(crate) struct Forward {
     pub(super) reservation: Option<Reservation>,
     /// How it is on its way already: rendered from the head while that was at hand, since parsing it once more costs as
     /// much as all the rest of the rewriting.
-    pub(super) sent_on: Option<SentOn>,
+    pub(super) lease: Option<Lease>,
     /// What equal requests have in common, for groups that choose by it.
     pub(super) key: u64,
     /// The server that the client's cookie names.
@@ -62,14 +62,6 @@ pub(crate) struct Forward {
     asks_for_tunnel: bool,
 }
 
-/// What carries a request.
-pub(super) enum SentOn {
-    /// An idle connection of the server, which is its own now.
-    Pooled(Transport, Queued),
-    /// A connection that it shares.
-    Pipelined(Submission),
-}
-
 /// Where a request comes from and where it goes.
 #[derive(Debug)]
 pub(crate) struct Way {
@@ -96,7 +88,7 @@ impl Forward {
         let now = worker.core.now();
         let mut forward = Self {
             reservation: None,
-            sent_on: None,
+            lease: None,
             key: way.key,
             sticks_to: group.sticks_to(head),
             until: match asker.settings().timeouts.request {
@@ -131,7 +123,7 @@ impl Forward {
                 .or_else(|| group.reserve_first(head.method, way.key, now).ok())
         {
             forward.purpose = reservation.purpose();
-            forward.sent_on = forward.send_at_once(&reservation, group, head, arrived, asker)?;
+            forward.lease = forward.send_at_once(&reservation, group, head, arrived, asker)?;
             forward.reservation = Some(reservation);
         }
         Ok(forward)
@@ -145,21 +137,17 @@ impl Forward {
         head: &RequestHead<'_, '_>,
         arrived: Arrived<'_>,
         asker: Asker<'_>,
-    ) -> Result<Option<SentOn>, Error> {
+    ) -> Result<Option<Lease>, Error> {
         let server = reservation.server();
         let to = (group, reservation.index());
         let write = |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, asker, out);
-        if let Some(request) = lease::submit(to, head, self.until, asker.worker, write)? {
-            return Ok(Some(SentOn::Pipelined(request)));
+        let shared = Lease::pipelined(to, head, self.until, asker.worker, write)?;
+        if shared.is_some() || !self.may_reuse(group) {
+            return Ok(shared);
         }
-        if !self.may_reuse(group) {
-            return Ok(None);
-        }
-        let Some(transport) = server.pool.take() else {
-            return Ok(None);
-        };
-        let queued = queue_request(head, arrived, &transport, server, asker)?;
-        Ok(Some(SentOn::Pooled(transport, queued)))
+        Lease::idle(server, |transport| {
+            queue_request(head, arrived, transport, server, asker)
+        })
     }
 
     pub(crate) fn method(&self) -> Method {
@@ -222,15 +210,6 @@ impl Forward {
     pub(crate) fn is_sent_now(&self, core: &Core) {
         self.sent.set(core.now());
     }
-}
-
-/// What of the request has been queued for the server.
-#[derive(Clone, Copy)]
-pub(super) enum Queued {
-    /// All of it, with so many bytes that came behind its head.
-    Whole { body_bytes: u32 },
-    /// Its head; the body is still to be sent.
-    Head,
 }
 
 /// Renders the head for the server and puts a body behind it that has arrived whole.
