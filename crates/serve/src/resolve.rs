@@ -1,7 +1,7 @@
 //! Addresses of servers that are written as names: asked for at the start, and again whenever what was found has had its
 //! time, on a thread of their own. What is found goes to the endpoints; no request ever waits for a name.
 //!
-//! `directory.rs` asks, `known.rs` decides what an answer changes.
+//! `directory.rs` asks, `known.rs` decides what a response changes.
 
 mod directory;
 mod known;
@@ -190,7 +190,7 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
             None => clock::now(),
         };
         let left_out_before = left_out;
-        // Before there is an answer, what the configuration before has found stays.
+        // Before there is a response, what the configuration before has found stays.
         if was_answered {
             left_out = name.assign(known.found(), since);
         }

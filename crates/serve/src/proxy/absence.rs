@@ -1,7 +1,7 @@
 //! How long a server that was taken out stays out. Pure: why it is out and `now` in, a wait out.
 //!
-//! Who could not be connected to is connected to again, soon at first: that costs no request, and tells all there is to
-//! know. Who did not answer is out for longer, and then gets a single request.
+//! A server that could not be connected to is connected to again, soon at first: that costs no request, and decides the
+//! question. One that did not respond is out for longer, and then gets a single request.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ pub(crate) enum Cause {
     /// There was no connection: the first one brings it back.
     #[default]
     Unreachable,
-    /// It takes connections and does not answer as it should: an answer brings it back.
+    /// It takes connections and does not respond as it should: a response brings it back.
     Unreliable,
 }
 
-/// How long servers wait for each look at them.
+/// How long servers are left alone before each recheck.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     unreachable: Term,
@@ -69,7 +69,7 @@ impl Absence {
         self.returned = now;
     }
 
-    /// Who has served for as long as its last wait was goes back one step, and so on.
+    /// A server that has served for as long as its last wait was goes back one step, and so on.
     fn forgive(&mut self, term: Term, now: Instant) {
         let mut served = now.since(self.returned);
         while let Some(before) = self.repeats.checked_sub(1) {

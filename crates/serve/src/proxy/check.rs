@@ -1,5 +1,5 @@
-//! Active checks of a group's servers, made by one core for all: what is asked, and what becomes of the answer. When to
-//! ask and what to believe is `health`'s.
+//! Active checks of a group's servers, made by one core for all: what is sent, and what is made of the response. When to
+//! check and what to believe is decided in `health.rs`.
 
 use std::rc::Rc;
 
@@ -136,7 +136,7 @@ struct Answer {
     body_fits: bool,
 }
 
-/// Sends `request` and reads the answer, as far as anything depends on it.
+/// Sends `request` and reads the response, as far as anything depends on it.
 async fn ask(
     transport: &Transport,
     request: &[u8],

@@ -1,10 +1,10 @@
-//! Which servers are taken out because of what clients' requests met there: passive health. Pure: outcomes and `now` in,
-//! a reason out. How long a server is out, and how it comes back, is `absence`'s.
+//! Which servers are taken out because of the outcome of clients' requests: passive health. Pure: outcomes and `now` in,
+//! a reason out. How long a server is out, and how it comes back, is decided in `absence.rs`.
 //!
-//! Four kinds of evidence: no connection (a server that is gone), failures in a row (one that does not answer), a share
-//! of failures (one that is sick), and a latency far above that of its peers (one that is about to be). Active checks do
+//! Four kinds of evidence: no connection (a server that is gone), failures in a row (one that does not respond), a share
+//! of failures (one that fails now and then), and a latency far above that of the others (one that is about to fail). Active checks do
 //! not see the last two, and the first two only at their next turn. As in Envoy's outlier detection, taking out has its
-//! own danger, a group that shrinks until the rest breaks down; so how many may be out at once can be limited.
+//! own risk, a group that shrinks until the rest is overloaded; so how many may be out at once can be limited.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -23,11 +23,11 @@ use crate::limits::{EJECT_LATENCY_MARGIN, EJECT_REQUESTS_MIN, EJECT_WINDOW, WIND
 pub(crate) struct Rules {
     /// What counts as a failure.
     pub(crate) on: EjectOn,
-    /// After so many failures without an answer in between.
+    /// After so many failures without a response in between.
     pub(crate) failures_in_row: Option<u32>,
     pub(crate) failure_share: Option<FailureShare>,
     pub(crate) latency: Option<LatencyExcess>,
-    /// How far back shares and latencies look.
+    /// The period that shares and latencies are of.
     pub(crate) window: Duration,
     /// How many of all servers may be out at once, rounded down, but not to 0. The last one in service always stays.
     pub(crate) out_percent_max: u32,
@@ -45,16 +45,16 @@ pub(crate) struct FailureShare {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatencyExcess {
     pub(crate) percent: u32,
-    /// With fewer answers in the window a server is neither judged nor part of the median.
+    /// With fewer responses in the window a server is neither judged nor part of the median.
     pub(crate) requests_min: u32,
 }
 
 /// How a request went at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// An answer that is no failure, after this time.
+    /// A response that is no failure, after this time.
     Answered(Duration),
-    /// No answer in time, a bad one, or a status that counts as a failure.
+    /// No response in time, a bad one, or a status that counts as a failure.
     Failed,
     /// No connection: nothing was sent.
     Unreachable,
@@ -80,15 +80,15 @@ pub(crate) struct Census {
     pub(crate) in_service: usize,
 }
 
-/// What one core knows of the servers of a group.
+/// What one core has counted at the servers of a group.
 #[derive(Debug)]
 pub(crate) struct Ejector {
     rules: Rules,
-    /// Failures of each server since its last answer.
+    /// Failures of each server since its last response.
     failures_in_row: Vec<u32>,
     /// How many of these are not 0.
     suspects: usize,
-    /// The recent past of each server; empty where no rule looks at it, since it is most of what this takes.
+    /// The recent past of each server; empty where no rule needs it, since it is most of this memory.
     counts: Vec<Window<Counts>>,
     /// The median of the servers' mean latencies in nanoseconds, as of the last slice of the window.
     median: Option<u64>,
@@ -101,7 +101,7 @@ pub(crate) struct Ejector {
 struct Counts {
     answers: u32,
     failures: u32,
-    /// Of the answers, in nanoseconds.
+    /// Of the responses, in nanoseconds.
     latency_sum: u64,
 }
 
@@ -147,7 +147,7 @@ impl Ejector {
     }
 
     /// Counts the outcome of a request at a server that is in service; why it should be taken out, if it should. Then
-    /// what is known of it is forgotten: who may not go now is judged again by what comes.
+    /// what is known of it is forgotten: one that may not be taken out now is judged by later requests.
     pub(crate) fn observe(
         &mut self,
         server: u32,
@@ -263,7 +263,7 @@ impl Ejector {
 }
 
 impl Rules {
-    /// Whether any rule looks at what is past.
+    /// Whether any rule needs the window.
     fn looks_back(&self) -> bool {
         self.failure_share.is_some() || self.latency.is_some()
     }

@@ -1,4 +1,4 @@
-//! What all cores know of a group's servers: where they are, who may get requests, how many connections they have. One
+//! What all cores share of a group's servers: where they are, who may get requests, how many connections they have. One
 //! per group and configuration; everything about it that a request reads is an atomic.
 //!
 //! A server of the configuration is one endpoint, or, when it is a name, as many endpoints as its name may have addresses; those
@@ -53,7 +53,7 @@ pub(crate) struct Endpoints {
 /// What tells cores that something has changed; shared by configurations whose endpoints share state.
 #[derive(Debug)]
 struct Notice {
-    /// Grows with every change that has to do with who may get requests. Cores compare it with what they have seen.
+    /// Grows with every change that has to do with who may get requests. Cores compare it with the one that they saw last.
     version: AtomicU64,
     /// The queues that wait for capacity.
     line: Line,
@@ -152,10 +152,7 @@ impl Endpoints {
                 *location = Some(new.clone());
                 endpoint.is_healthy.store(true, Ordering::Relaxed);
                 endpoint.state.begin_anew();
-                endpoint
-                    .state
-                    .since
-                    .store(now.nanoseconds(), Ordering::Relaxed);
+                endpoint.state.set_since(now);
                 has_changed = true;
             }
         }
@@ -186,10 +183,7 @@ impl Endpoints {
         let endpoint = &self.all[endpoint as usize];
         // Checks that begin anew, as with each configuration, say of most servers what is known.
         if is_healthy && !endpoint.is_healthy() {
-            endpoint
-                .state
-                .since
-                .store(now.nanoseconds(), Ordering::Relaxed);
+            endpoint.state.set_since(now);
         }
         if endpoint.is_healthy.swap(is_healthy, Ordering::Relaxed) != is_healthy {
             self.changed();
@@ -272,10 +266,10 @@ mod tests {
         take_out(&endpoints, 1, 2);
         endpoints.assign(0, &[at(3), at(2)], now(3));
         let all = endpoints.all();
-        assert_eq!(all[0].availability(), Availability::InService { since: 3 });
-        assert_eq!(all[1].availability(), Availability::OutOfService);
+        assert_eq!(all[0].availability(), Availability::In { since: 3 });
+        assert_eq!(all[1].availability(), Availability::Out);
         endpoints.assign(0, &[at(3), at(4)], now(5));
-        assert_eq!(all[1].availability(), Availability::InService { since: 5 });
+        assert_eq!(all[1].availability(), Availability::In { since: 5 });
     }
 
     fn take_out(endpoints: &Endpoints, endpoint: u32, now: u64) -> Option<Out> {
@@ -297,7 +291,7 @@ mod tests {
         let out = take_out(&endpoints, 1, 100).expect("it was in");
         assert!(take_out(&endpoints, 1, 101).is_none(), "it is out already");
         let endpoint = &endpoints.all()[1];
-        assert_eq!(endpoint.availability(), Availability::OutOfService);
+        assert_eq!(endpoint.availability(), Availability::Out);
         assert_eq!(endpoints.census(), census(1, 1));
         assert!(endpoints.is_out(1, out.term));
         assert!(!endpoints.bring_back(1, Some(out.term + 1), now(200)));
@@ -307,22 +301,16 @@ mod tests {
             "it is back already"
         );
         assert!(!endpoints.is_out(1, out.term));
-        assert_eq!(
-            endpoint.availability(),
-            Availability::InService { since: 200 }
-        );
+        assert_eq!(endpoint.availability(), Availability::In { since: 200 });
         endpoints.set_healthy(1, false, now(300));
-        assert_eq!(endpoint.availability(), Availability::OutOfService);
+        assert_eq!(endpoint.availability(), Availability::Out);
         assert_eq!(endpoints.census(), census(0, 1));
         endpoints.set_healthy(1, true, now(400));
-        assert_eq!(
-            endpoint.availability(),
-            Availability::InService { since: 400 }
-        );
+        assert_eq!(endpoint.availability(), Availability::In { since: 400 });
         endpoints.set_healthy(1, true, now(500));
         assert_eq!(
             endpoint.availability(),
-            Availability::InService { since: 400 },
+            Availability::In { since: 400 },
             "it has begun"
         );
     }
@@ -334,10 +322,7 @@ mod tests {
         let out = take_out(&endpoints, 0, 100).expect("it was in");
         assert!(!endpoints.claim_trial(0), "not yet");
         endpoints.put_on_trial(0, out.term, now(200));
-        assert_eq!(
-            endpoints.all()[0].availability(),
-            Availability::OutOfService
-        );
+        assert_eq!(endpoints.all()[0].availability(), Availability::Out);
         assert!(endpoints.claim_trial(0));
         assert!(!endpoints.claim_trial(0), "another has it");
         endpoints.give_trial_back(0);
@@ -363,11 +348,8 @@ mod tests {
         let availability = |endpoints: &Endpoints| -> Vec<Availability> {
             endpoints.all().iter().map(Endpoint::availability).collect()
         };
-        let is_in = Availability::InService { since: 0 };
-        assert_eq!(
-            availability(&after),
-            [is_in, Availability::OutOfService, is_in]
-        );
+        let is_in = Availability::In { since: 0 };
+        assert_eq!(availability(&after), [is_in, Availability::Out, is_in]);
         let weights = |endpoints: &Endpoints| -> Vec<u32> {
             let all = endpoints.all().iter().filter_map(Endpoint::location);
             all.map(|at| at.weight).collect()
@@ -382,10 +364,10 @@ mod tests {
         assert!(before.version() > seen.0 && after.version() > seen.1);
         assert_eq!(
             after.all()[1].availability(),
-            Availability::InService { since: 200 }
+            Availability::In { since: 200 }
         );
         take_out(&after, 2, 300).expect("it was in");
-        assert_eq!(before.all()[0].availability(), Availability::OutOfService);
+        assert_eq!(before.all()[0].availability(), Availability::Out);
         take_out(&after, 0, 300).expect("it was in");
         assert_eq!(before.census().out, 1, "it does not know the new one");
     }
@@ -436,7 +418,7 @@ mod tests {
             let unjudged = Endpoints::new(&upstream(servers, keys), Some(&second));
             assert_eq!(
                 unjudged.all()[0].availability(),
-                Availability::InService { since: 0 }
+                Availability::In { since: 0 }
             );
             assert!(
                 second.is_out(0, out.term),

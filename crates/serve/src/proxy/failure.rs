@@ -1,4 +1,4 @@
-//! Why a request was not answered by its server, and what that means for the client.
+//! Why a server has not responded to a request, and what that means for the client.
 
 use std::fmt;
 
@@ -18,15 +18,15 @@ pub(crate) enum Failure {
     Unavailable(Unavailable),
     /// No connection to the server.
     Connect(Error),
-    /// The connection ended, failed or timed out before any byte of the answer.
+    /// The connection ended, failed or timed out before any byte of the response.
     Unanswered(Error),
-    /// The server ended the connection before any byte of the answer.
+    /// The server ended the connection before any byte of the response.
     ClosedUnanswered,
-    /// What the server sent is no answer.
+    /// What the server sent is no valid response.
     BadAnswer(Fault),
-    /// An answer whose status says that another server should be asked. Nobody has heard of it.
+    /// A response whose status says that another server should be asked. It was not relayed.
     Status(u16),
-    /// The answer stopped in its middle. The client has the first part of it.
+    /// The response ended before it was complete. The client has the first part of it.
     Cut(Fault),
     /// The client sent a body that is none.
     BadRequest(Fault),
@@ -81,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// Whether the server took longer than it may to be connected to or to begin its answer.
+    /// Whether the server took longer than it may to be connected to or to begin its response.
     pub(crate) fn is_timeout(&self) -> bool {
         match self {
             Failure::Connect(error) | Failure::Unanswered(error) => error.kind == Kind::TimedOut,
@@ -116,15 +116,15 @@ impl Failure {
 }
 
 impl Failure {
-    /// Says on the connection to the server what has become of the request. Nobody waits for the answer of a client that is
-    /// gone, which an orderly end would not say: it might be the end of our side only.
+    /// Resets the connection to the server when the client is gone: an orderly end would not say that no response is needed
+    /// any more, as it might be the end of our side only.
     pub(crate) fn tell(&self, server: &Transport) {
         if let Failure::Client(_) = self {
             server.reset_when_dropped();
         }
     }
 
-    /// What it says about the server to who counts failures `on` these; `None` when nothing.
+    /// What it says about the server where failures count `on` these; `None` when nothing.
     pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {
             Failure::Connect(error) => connect_outcome(error),
@@ -133,7 +133,7 @@ impl Failure {
                 EjectOn::Answers => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
-            // What its status says has been observed as an answer.
+            // Its status has been observed as a response.
             Failure::Status(_)
             | Failure::Unavailable(_)
             | Failure::BadRequest(_)
@@ -141,7 +141,7 @@ impl Failure {
         }
     }
 
-    /// Further fields of that answer.
+    /// Further fields of that response.
     pub(crate) fn fields(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Failure::Unavailable(_) => &[("Retry-After", "1")],
@@ -163,7 +163,7 @@ impl Failure {
         }
     }
 
-    /// One clause for the client, who need not know more.
+    /// One clause for the client, without details.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Failure::Unavailable(Unavailable::NoServer) => "no server is available",
@@ -187,7 +187,7 @@ impl Failure {
     }
 }
 
-/// What a connection that was not made says about the server: nothing when it is we who lack what it takes (connect(2),
+/// What a connection that was not made says about the server: nothing when a resource of ours is missing (connect(2),
 /// socket(2)), and little when it only has too many connections to accept just now (a Unix socket says so).
 fn connect_outcome(error: &Error) -> Option<Outcome> {
     match error.kind {

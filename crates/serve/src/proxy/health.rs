@@ -11,7 +11,7 @@ use onrush_engine::random::Random;
 use super::failure::Failure;
 use crate::limits::HEALTH_START_SPREAD;
 
-/// When a server is checked, and how many checks it takes to believe them.
+/// When a server is checked, and how many checks it takes to change what is believed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// From the end of one check to the beginning of the next.
@@ -44,7 +44,7 @@ pub(crate) enum Outcome {
 /// What was wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// There was no valid answer in time, or, for checks that only connect, no connection.
+    /// There was no valid response in time, or, for checks that only connect, no connection.
     Exchange(Failure),
     /// This is not the status that was expected.
     Status(u16),
@@ -117,7 +117,7 @@ impl Health {
         self.check_due
     }
 
-    /// A check has ended. The first one decides alone: nothing is believed yet that it would have to overturn, and a
+    /// A check has ended. The first one decides alone: nothing is believed yet that it would have to change, and a
     /// group that starts should not wait.
     pub(crate) fn observe(&mut self, outcome: Outcome, now: Instant) -> Option<Transition> {
         self.check_due = now + self.next_interval();

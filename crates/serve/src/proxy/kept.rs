@@ -10,7 +10,7 @@ pub(crate) struct Kept {
     count: Cell<usize>,
 }
 
-/// Whoever keeps connections and files open that nobody uses.
+/// What keeps connections and files open that are not in use.
 pub(crate) trait Keeper {
     /// Closes them; how many there were.
     fn give_up(&self) -> usize;

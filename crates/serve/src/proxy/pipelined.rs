@@ -115,7 +115,7 @@ impl PipelinedSet {
         with_room.map(Rc::clone)
     }
 
-    /// One more connection. Whoever asks for it has it carried (see `carrier.rs`) and removes it at its end.
+    /// One more connection. The caller has it carried (see `carrier.rs`) and removes it at its end.
     pub(crate) fn add(&self, timeouts: Timeouts) -> Rc<Pipelined> {
         let mut state = State::new(timeouts);
         state.closed = self.closed.get();
@@ -238,7 +238,7 @@ impl Drop for Submission {
     fn drop(&mut self) {
         let mut state = self.connection.state.borrow_mut();
         if state.waiting.contains(&self.request) {
-            // Its response will still come, and has to be told from the others.
+            // Its response will still come, and has to be distinguished from the others.
             state.requests[self.request as usize].outcome = Outcome::Abandoned;
         } else {
             state.unused.push(self.request);
@@ -291,7 +291,7 @@ impl State {
         self.deadline = Some(until.map_or(deadline, |until| deadline.min(until)));
     }
 
-    /// Tells the connection, if it does not know yet.
+    /// Sets it at the connection, if it is not set there yet.
     fn set_deadline(&mut self, transport: &Transport) {
         if let Some(deadline) = self.deadline.take() {
             transport.set_deadline(Some(deadline));

@@ -53,7 +53,7 @@ impl Pool {
         self.have_left(closed.len());
     }
 
-    /// A connection that, as far as one can know, is still good.
+    /// A connection that is still usable, as far as is known.
     pub(crate) fn take(&self) -> Option<Transport> {
         loop {
             let (stream, _) = self.idle.borrow_mut().pop_back()?;
@@ -64,7 +64,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose last answer was complete.
+    /// Keeps a connection whose last response was complete.
     pub(crate) fn put(&self, stream: Transport, now: Instant) {
         if self.closed.get() || stream.is_spent() {
             return;

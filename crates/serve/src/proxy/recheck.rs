@@ -1,5 +1,5 @@
 //! How servers that were taken out come back: the core that took one out connects to it, so that no request has to find
-//! out that it is still dead.
+//! out that it is still down.
 
 use std::rc::Rc;
 use std::time::Duration;

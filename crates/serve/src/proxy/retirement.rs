@@ -1,4 +1,4 @@
-//! The end of what looks after a group, when its configuration is replaced.
+//! The end of the tasks that maintain a group, when its configuration is replaced.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};

@@ -1,6 +1,6 @@
 //! Servers that have just failed a request: one that cannot be repeated goes elsewhere, if there is another server.
 //!
-//! A server is taken out after several failures in a row, and one that dies keeps sockets open for a moment, in which it
+//! A server is taken out after several failures in a row, and one that ends keeps sockets open for a moment, in which it
 //! seems to take requests. Those that may be repeated (RFC 9110 9.2.2) are repeated elsewhere. Of the others only those
 //! are lost that were in flight when the first failure was seen.
 
@@ -10,7 +10,7 @@ use onrush_engine::Instant;
 
 use crate::limits::SUSPICION;
 
-/// The suspects of a group, as one core knows them.
+/// The suspects of a group on one core.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
     /// Each with the end of the suspicion; nearly always empty.

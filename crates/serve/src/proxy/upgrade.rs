@@ -1,5 +1,5 @@
 //! Requests that ask for a tunnel, another protocol on their connection (RFC 9110 7.8): which of them pass, and what a server
-//! is asked and has to answer.
+//! is asked and has to respond.
 //!
 //! WebSocket is the only protocol that passes. A server that speaks another behind a change could take requests there
 //! that no route has seen: `h2c` is one such, and `TLS/1.0` hides what it carries.
@@ -43,7 +43,7 @@ pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
 /// Whether a 101 grants what was asked for.
 ///
 /// # Errors
-/// When it does not: then nobody knows what follows.
+/// When it does not: then it is unknown what follows.
 pub(crate) fn granted(head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
     upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadAnswer(refusal.into()))
 }

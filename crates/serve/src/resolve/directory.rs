@@ -44,12 +44,12 @@ impl Question {
 pub(super) enum Setting {
     /// Whom resolv.conf(5) says, and hosts(5), as they are at the time.
     System,
-    /// This name server and nobody else.
+    /// This name server and no other.
     #[cfg(test)]
     NameServer(NameServerConfig),
 }
 
-/// Whoever knows addresses of names.
+/// What resolves names.
 pub(super) struct Directory {
     setting: Setting,
     /// How to ask, and the files that say so as they were read.

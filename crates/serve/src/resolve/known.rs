@@ -1,4 +1,4 @@
-//! What is known of a name, what an answer changes in it, and when to ask again. Pure; `resolve.rs` asks.
+//! What is known of a name, what a response changes in it, and when to ask again. Pure; `resolve.rs` asks.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -81,7 +81,7 @@ pub(super) struct Step {
 pub(super) struct Known {
     found: Vec<Found>,
     trouble: Trouble,
-    /// Outcomes in a row without an answer; of those, the last ones that were denials.
+    /// Outcomes in a row without a response; of those, the last ones that were denials.
     unanswered: u32,
     denials: u32,
 }
@@ -134,7 +134,7 @@ impl Known {
         }
     }
 
-    /// A mistake in a zone should not take all servers away, and an address that somebody else has got by now should
+    /// A mistake in a zone should not take all servers away, and an address that another host has got by now should
     /// not receive requests for ever: a denial counts once it has been repeated.
     fn deny(&mut self, why: String) -> Step {
         self.denials += 1;

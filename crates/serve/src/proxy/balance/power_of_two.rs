@@ -2,7 +2,7 @@
 //!
 //! Two choices instead of one bring the longest queue of n servers from about log n to about log log n (Mitzenmacher,
 //! "The power of two choices in randomized load balancing", 2001), at the cost of two glances however many servers there
-//! are. Unlike the least of all it does not make everybody who looks at the same time, here every core, run to the
+//! are. Unlike the least of all it does not make all that choose at the same time, here every core, take the
 //! same server.
 
 use onrush_engine::random::Random;

@@ -42,7 +42,7 @@ impl Endpoints {
     /// Whether a server may have one more connection. O(n).
     fn has_capacity(&self) -> bool {
         let has_capacity = |endpoint: &Endpoint| {
-            matches!(endpoint.availability(), Availability::InService { .. })
+            matches!(endpoint.availability(), Availability::In { .. })
                 && endpoint.in_flight() < endpoint.connections_max
         };
         self.all.iter().any(has_capacity)

@@ -1,7 +1,6 @@
-//! Servers that are taken out for what requests met there, and how they come back.
+//! Servers that are taken out for the outcome of their requests, and how they are brought back.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use onrush_engine::Instant;
@@ -62,12 +61,12 @@ impl Endpoints {
         lasts.then(|| ejection.absence.go_on(Cause::Unreachable, terms))
     }
 
-    /// Gives a server one request to show whether it answers again, if absence `term` lasts.
+    /// Gives a server one request to show whether it responds again, if absence `term` lasts.
     pub(crate) fn put_on_trial(&self, endpoint: u32, term: u32, now: Instant) {
         let state = &*self.all[endpoint as usize].state;
         let ejection = state.ejection();
         if ejection.term == term && state.presence() == Presence::Out {
-            state.since.store(now.nanoseconds(), Ordering::Relaxed);
+            state.set_since(now);
             state.set_presence(Presence::OnTrial);
             drop(ejection);
             self.changed();
@@ -106,7 +105,7 @@ impl Endpoints {
         }
         ejection.absence.end(now);
         ejection.term = ejection.term.wrapping_add(1);
-        state.since.store(now.nanoseconds(), Ordering::Relaxed);
+        state.set_since(now);
         state.set_presence(Presence::In);
         drop(ejection);
         self.changed();

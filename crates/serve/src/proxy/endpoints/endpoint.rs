@@ -38,9 +38,9 @@ pub(super) struct Deciders {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
     /// It may, since so many nanoseconds of the clock (0: always).
-    InService { since: u64 },
+    In { since: u64 },
     /// It may not.
-    OutOfService,
+    Out,
 }
 
 /// Where a server is whose address needs no resolving.
@@ -146,9 +146,9 @@ impl Endpoint {
     /// Whether it may have requests, apart from being vacant.
     pub(crate) fn availability(&self) -> Availability {
         if !self.is_healthy() || self.presence() != Presence::In {
-            return Availability::OutOfService;
+            return Availability::Out;
         }
-        Availability::InService {
+        Availability::In {
             since: self.state.since.load(Ordering::Relaxed),
         }
     }

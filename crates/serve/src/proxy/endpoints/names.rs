@@ -30,7 +30,7 @@ impl Names {
         Self(names.collect())
     }
 
-    /// The place of each name in `before`.
+    /// The position of each name in `before`.
     pub(super) fn positions_in(&self, before: &Names) -> Vec<Option<usize>> {
         let positions: HashMap<&Name, usize> = before.0.iter().zip(0..).collect();
         let place = |name| positions.get(name).copied();

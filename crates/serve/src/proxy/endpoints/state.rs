@@ -1,7 +1,9 @@
-//! What all cores know of one server, whatever its configuration says.
+//! What all cores share of one server, whatever its configuration says.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+
+use onrush_engine::Instant;
 
 use super::location::Location;
 use crate::proxy::absence::Absence;
@@ -24,13 +26,13 @@ pub(super) struct State {
     pub(super) in_flight: AtomicU32,
 }
 
-/// Whether a server has been taken out for what requests met there.
+/// Whether a server has been taken out for the outcome of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Presence {
     In,
     Out,
-    /// It gets one request, to show whether it answers again.
+    /// It gets one request, to show whether it responds again.
     OnTrial,
     /// And has got it.
     Tried,
@@ -67,6 +69,10 @@ impl State {
             3 => Presence::Tried,
             other => unreachable!("{other} was never stored"),
         }
+    }
+
+    pub(super) fn set_since(&self, now: Instant) {
+        self.since.store(now.nanoseconds(), Ordering::Relaxed);
     }
 
     pub(super) fn set_presence(&self, presence: Presence) {

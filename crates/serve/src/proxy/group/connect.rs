@@ -31,7 +31,7 @@ impl Group {
             .await
     }
 
-    /// Connects to an address as to `server`, by `connected_by`, and is done with all that comes before the first
+    /// Connects to an address as to `server`, by `connected_by`, and finishes all that precedes the first
     /// request by `until`. Where the PROXY protocol is spoken, what says whom it is for leaves with the first bytes that
     /// are sent.
     ///
@@ -47,7 +47,7 @@ impl Group {
         until: Instant,
     ) -> Result<Transport, Error> {
         let stream = match Stream::connect(&worker.core, address, Some(connected_by)).await {
-            // Somebody takes more descriptors than are set aside for connections: what is idle gives way.
+            // More descriptors are in use than are set aside for connections: idle ones are closed.
             Err(error) if error.is_out_of_descriptors() && worker.give_up_kept() => {
                 Box::pin(Stream::connect(&worker.core, address, Some(connected_by))).await?
             }

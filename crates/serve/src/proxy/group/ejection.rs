@@ -16,8 +16,8 @@ pub(super) struct Ejection {
 }
 
 impl Ejection {
-    /// Of a group where servers can be taken out. What was known `before` goes on, where the server in each endpoint has the place
-    /// that is said, or none.
+    /// Of a group where servers can be taken out. What was known `before` goes on, where the server at each endpoint has the
+    /// position that is said, or none.
     pub(super) fn new(
         upstream: &Upstream,
         endpoints: &[Endpoint],

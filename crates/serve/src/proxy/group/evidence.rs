@@ -14,7 +14,7 @@ use crate::proxy::{eject, recheck};
 use crate::worker::Worker;
 
 impl Group {
-    /// Whether it is needed how a response comes to a request with this purpose.
+    /// Whether latency and outcome of a request with this purpose are needed.
     #[inline]
     pub(crate) fn measures(&self, purpose: Purpose) -> bool {
         self.measures.get() || purpose != Purpose::Ordinary
@@ -27,7 +27,7 @@ impl Group {
         self.measures.set(measures);
     }
 
-    /// A server has begun to answer with `status`, `latency` after the request.
+    /// A server has begun to respond with `status`, `latency` after the request.
     pub(crate) fn answered(
         &self,
         (server, purpose): (u32, Purpose),
@@ -49,7 +49,7 @@ impl Group {
         self.observe((server, purpose), outcome, None, worker);
     }
 
-    /// A server has not answered, or not to the end.
+    /// A server has not responded, or not to the end.
     pub(crate) fn failed(&self, reservation: &Reservation, failure: &Failure, worker: &Worker) {
         if let Some(on) = self.ejects_on()
             && let Some(outcome) = failure.outcome(on)

@@ -62,7 +62,7 @@ impl Group {
     fn members_of(&self, tier: Tier, now: Instant) -> Vec<Member> {
         let endpoints = self.endpoints.all().iter().zip(&self.shares).enumerate();
         let member_at = |(index, (endpoint, share)): (usize, (&Endpoint, &Cell<Option<Share>>))| {
-            let Availability::InService { since } = endpoint.availability() else {
+            let Availability::In { since } = endpoint.availability() else {
                 return None;
             };
             let share = share.get().filter(|share| share.tier == tier)?;
@@ -116,7 +116,7 @@ impl Group {
         let core = &worker.core;
         while !core.is_stopping() {
             for (server, endpoint) in self.servers.iter().zip(self.endpoints.all()) {
-                while matches!(endpoint.availability(), Availability::InService { .. })
+                while matches!(endpoint.availability(), Availability::In { .. })
                     && server.address().is_some()
                     && server.pool.len() < self.plan.connections_ready
                     && worker.kept.has_room()

@@ -191,7 +191,7 @@ impl Group {
     /// Reserves this server and no other.
     pub(crate) fn reserve_on(self: &Rc<Self>, server: u32) -> Option<Reservation> {
         let endpoint = self.endpoints.all().get(server as usize)?;
-        let is_in = matches!(endpoint.availability(), Availability::InService { .. });
+        let is_in = matches!(endpoint.availability(), Availability::In { .. });
         if !is_in || self.shares[server as usize].get().is_none() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! One server of a group as one core knows it: its names, its address at present, its idle connections, and what is in flight.
+//! One server of a group on one core: its names, its address at present, its idle connections, and what is in flight.
 //! Groups of two configurations may share it; what a configuration makes of it is theirs.
 
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use crate::proxy::ewma::Ewma;
 use crate::proxy::pipelined::PipelinedSet;
 use crate::proxy::pool::Pool;
 
-/// One server of a group, or the place for one.
+/// One server of a group; it has no address while its endpoint is vacant.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// As it was written, for people.
@@ -22,12 +22,12 @@ pub(crate) struct Server {
     pub(super) host: String,
     pub(crate) pool: Pool,
     pub(crate) pipelined: PipelinedSet,
-    /// Where it is now; `None` while the place is vacant.
+    /// Where it is now; `None` while its endpoint is vacant.
     pub(super) address: RefCell<Option<Address>>,
     /// What a sticky cookie says for it: it changes when the address does.
     pub(super) identity: Cell<u64>,
     pub(super) in_flight: Cell<u32>,
-    /// How fast it has answered; kept only where somebody wants to know.
+    /// How fast it has responded; only where that is needed.
     pub(super) latency: RefCell<Ewma>,
     /// Groups that use it and have not retired.
     pub(super) users: Cell<u32>,
@@ -64,12 +64,12 @@ impl Server {
         }
     }
 
-    /// Where it is now; `None` when the place is vacant.
+    /// Where it is now; `None` when its endpoint is vacant.
     pub(crate) fn address(&self) -> Option<Address> {
         self.address.borrow().clone()
     }
 
-    /// What used to be here is somewhere else, or nowhere.
+    /// The server has another address now, or none.
     pub(super) fn move_to(&self, address: Option<Address>) {
         if *self.address.borrow() != address {
             self.pool.drain();
@@ -85,7 +85,7 @@ impl Server {
         self.users.set(self.users.get() + 1);
     }
 
-    /// One group less has. After the last no connection is kept: what is under way comes to its end.
+    /// One group less has. After the last no connection is kept: requests in flight go on to their end.
     pub(super) fn end_use(&self) {
         self.users.set(self.users.get() - 1);
         if self.users.get() == 0 {

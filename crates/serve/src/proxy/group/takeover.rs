@@ -94,7 +94,7 @@ fn budget(upstream: &Upstream, before: Option<&Group>) -> Budget {
 pub(super) struct Unchanged<'b> {
     /// The group before, when connections to its servers are as they are to be.
     before: Option<&'b Group>,
-    /// The place there of the server in each endpoint, if that is the same.
+    /// The position there of the server at each endpoint, if that is the same.
     positions: Vec<Option<usize>>,
 }
 
@@ -233,7 +233,7 @@ mod tests {
         Arc::new(Connector::new(setup).expect("no file is read").0)
     }
 
-    /// A connection to somebody.
+    /// A connection to a listener.
     async fn connection(site: &Site) -> Transport {
         let (listener, address) = site.listen();
         let stream = Stream::connect(&site.core, &Address::Tcp(address), None).await;
