@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_be_reached_is_tried_soon_and_then_less_often() {
+    fn a_server_that_cannot_be_reached_is_tried_soon_and_then_less_often() {
         let mut absence = Absence::default();
         let first = absence.begin(Cause::Unreachable, &terms(), at(1000));
         let mut waits = vec![first.as_millis()];
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_repeat_takes_longer_up_to_a_limit_and_good_service_is_rewarded() {
+    fn each_repeat_takes_longer_up_to_a_limit_and_service_shortens_the_next() {
         let mut absence = Absence::default();
         let mut now = 1_000_000;
         let mut out_for = |serves: u64| {

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_chosen_when_all_are_full_or_there_is_none() {
+    fn none_is_chosen_when_all_are_full_or_there_is_none() {
         check(&[], &[], &[], &[None]);
         check(&[1], &[0], &[], &[None]);
         check(&[3, 1, 1], &[0, 1, 2], &[], &[None]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_member_any_more_is_not_chosen_and_who_returns_is() {
+    fn a_server_that_is_no_member_any_more_is_not_chosen_and_one_that_returns_is() {
         for policy in POLICIES {
             let all: Vec<Member> = (0..6).map(|server| simulation::member(server, 2)).collect();
             let mut balancer = Balancer::new(policy, &all, 1);

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_wanted_only_where_they_could_change_anything() {
+    fn responses_are_needed_only_where_they_could_change_anything() {
         let mut ejector = Ejector::new(IN_ROW, 3);
         assert!(!ejector.wants_answers());
         for server in [1, 2, 1] {
@@ -514,14 +514,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_much_slower_than_its_peers_is_taken_out() {
+    fn a_server_much_slower_than_the_others_is_taken_out() {
         let reason = "it answers after 50.0ms in the mean, the others after 10.0ms".to_owned();
         assert_eq!(slow(&[10, 12, 50, 9], 20), [(2, reason.clone())]);
         assert_eq!(slow(&[50, 10], 20), [(0, reason)]);
     }
 
     #[test]
-    fn a_little_slower_or_slower_by_nothing_one_would_notice_is_no_reason() {
+    fn a_little_slower_or_slower_by_less_than_the_margin_is_no_reason() {
         assert!(slow(&[10, 12, 29, 9], 20).is_empty());
         assert!(slow(&[1, 1, 10, 1], 20).is_empty());
         assert!(slow(&[500], 20).is_empty());
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_share_is_out_at_once_but_one_may_always_go_and_the_last_stays() {
+    fn no_more_than_the_share_is_out_at_once_but_one_always_may_be_and_the_last_stays() {
         for (located, percent, out_max) in [
             (10, 50, 5),
             (10, 0, 1),
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_down_for_other_reasons_counts_as_gone() {
+    fn servers_that_are_down_for_other_reasons_count_as_out_of_service() {
         let census = |in_service| Census {
             located: 5,
             out: 0,
@@ -567,7 +567,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn servers_that_change_their_places_are_judged_as_if_they_had_not(
+        fn servers_that_change_their_positions_are_judged_as_before(
             events in prop::collection::vec((0..4_usize, 0..3_usize, 0..2_000_u64), 1..200),
             configurations in prop::collection::vec(Just(vec![0, 1, 2, 3]).prop_shuffle(), 200),
         ) {
@@ -595,7 +595,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_happens_suspects_are_those_with_failures_since_their_last_answer(
+        fn suspects_are_always_those_with_failures_since_their_last_response(
             events in prop::collection::vec((0..6_u32, 0..3_u32, 0..3_000_u64), 1..400),
         ) {
             let rules = Rules { failures_in_row: Some(4), latency: LATENCY.latency, ..SHARE };

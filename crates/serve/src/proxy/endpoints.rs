@@ -18,7 +18,6 @@
 mod capacity;
 mod ejection;
 mod endpoint;
-mod location;
 mod names;
 mod state;
 
@@ -36,8 +35,7 @@ use names::Names;
 
 pub(crate) use ejection::Out;
 pub(crate) use endpoint::{Availability, Endpoint};
-pub(crate) use location::Location;
-pub(crate) use state::Presence;
+pub(crate) use state::{Location, Presence};
 
 /// The servers of one group.
 #[derive(Debug)]
@@ -386,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_kept_as_long_as_checks_say_how_it_is() {
+    fn health_is_kept_as_long_as_checks_are_made() {
         const CHECKED: &str = "health = { path = \"/\" }";
         const ONE: &str = "\"10.0.0.1:80\"";
         let now = Instant::from_nanoseconds(1);
@@ -407,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_out_is_in_where_requests_do_not_judge() {
+    fn a_server_that_is_out_is_in_where_requests_take_none_out() {
         const TWO: &str = "\"10.0.0.1:80\", \"10.0.0.2:80\"";
         let two = |before| Endpoints::new(&upstream(TWO, ""), before);
         let first = two(None);

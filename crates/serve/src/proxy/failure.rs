@@ -240,7 +240,7 @@ mod tests {
     use onrush_engine::{Errno, Op};
 
     #[test]
-    fn who_waited_in_vain_gets_504_and_who_was_turned_away_502() {
+    fn a_timeout_is_a_504_and_another_failure_a_502() {
         let late = |op| Error::new(op, Kind::TimedOut);
         let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));
         for (failure, status) in [
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_lack_says_nothing_about_the_server() {
+    fn a_missing_resource_of_ours_says_nothing_about_the_server() {
         let connect = |errno| Failure::Connect(Error::new(Op::Connect, Kind::Os(errno)));
         let late = Error::new(Op::Recv, Kind::TimedOut);
         for (failure, on_connections, on_answers) in [

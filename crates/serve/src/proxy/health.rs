@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn after_that_it_takes_some_in_a_row_to_change_a_belief() {
+    fn after_that_it_takes_some_in_a_row_to_change_the_state() {
         let up = (1, "up: a check passed");
         let down = "down: 3 checks in a row failed: at last it answered with the status 503";
         check(".xx.xx.xx", &[up]);

@@ -13,9 +13,9 @@ use super::pipelined::carrier::carry;
 use super::pipelined::{Pipelined, Submission, fits};
 use crate::worker::Worker;
 
-/// What carries a request to a server, without waiting for a new connection.
+/// What carries a request to a server. Where there is neither, it waits for a new connection.
 pub(crate) enum Lease {
-    /// A connection that was idle and is its own now, and what of it is queued there.
+    /// An idle connection, which is its own now, and what of it is queued there.
     Exclusive(Transport, Queued),
     /// A pipelined connection, which it shares with others.
     Pipelined(Submission),

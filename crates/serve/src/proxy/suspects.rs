@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspect_stays_one_where_it_stands_next() {
+    fn a_suspect_stays_one_at_its_next_position() {
         let suspects = Suspects::default();
         let start = Instant::from_nanoseconds(1);
         suspects.add(3, start);

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_used_for_its_time_within_bounds() {
+    fn a_response_is_used_for_its_ttl_within_bounds() {
         let mut known = Known::default();
         for (ttl, pause) in [
             (seconds(0), TTL_MIN),
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_an_answer_is_asked_for_ever_more_rarely() {
+    fn a_name_without_a_response_is_asked_for_less_and_less_often() {
         let mut known = Known::default();
         let pauses: Vec<Duration> = (0..40).map(|_| known.learn(failed()).pause).collect();
         assert_eq!(pauses[..3], [seconds(1), seconds(2), seconds(4)]);

@@ -276,7 +276,7 @@ fn addresses_come_and_go_while_failures_keep_them() {
 }
 
 #[test]
-fn what_was_found_before_stays_until_there_is_an_answer() {
+fn what_was_found_before_stays_until_there_is_a_response() {
     let server = NameServer::start(&[a("app.example.", 1, 0)]);
     let (first, before) = server.resolve(vec![host("app.example", 80)]);
     assert_eq!(hosts(&before), [1]);
@@ -295,7 +295,7 @@ fn what_was_found_before_stays_until_there_is_an_answer() {
 }
 
 #[test]
-fn an_answer_is_used_as_long_as_its_ttl_says() {
+fn a_response_is_used_as_long_as_its_ttl_says() {
     let server = NameServer::start(&[a("long.example.", 1, 600), a("short.example.", 2, 0)]);
     let (_resolver, _endpoints) =
         server.resolve(vec![host("long.example", 80), host("short.example", 80)]);
@@ -333,7 +333,7 @@ fn services_have_their_ports_weights_and_backups() {
 }
 
 #[test]
-fn a_name_that_is_not_answered_keeps_nobody_from_starting_and_stopping() {
+fn a_name_that_is_not_resolved_delays_neither_start_nor_stop() {
     let server = NameServer::start(&[a("app.example.", 1, 0)]);
     server.behave(Manner::Silent);
     let (resolver, endpoints) = server.resolve(vec![host("app.example", 80)]);

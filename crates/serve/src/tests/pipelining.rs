@@ -1,4 +1,4 @@
-//! Requests of many clients on shared connections: every client gets its own answer, whatever the others' do.
+//! Requests of many clients on pipelined connections: every client gets its own response, whatever the others do.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -59,7 +59,7 @@ fn others(bodies: &[String], is_other: impl Fn(&str) -> bool) -> usize {
 }
 
 #[test]
-fn many_clients_share_a_connection_and_each_gets_its_answer() {
+fn many_clients_share_a_connection_and_each_gets_its_response() {
     on_every_driver(|site| async move {
         let echo = [Step::Read, Step::Echo, Step::Again];
         let upstream = site.upstream(&[&echo]);
@@ -101,7 +101,7 @@ fn requests_behind_a_connection_that_ends_are_sent_again() {
 }
 
 #[test]
-fn a_long_answer_holds_nobody_up() {
+fn a_long_response_delays_no_other() {
     on_every_driver(|site| async move {
         // The first answer is never finished before the others are.
         let long = [
@@ -122,7 +122,7 @@ fn a_long_answer_holds_nobody_up() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_a_502_for_one_and_another_try_for_those_behind() {
+fn a_malformed_response_is_a_502_for_one_and_a_retry_for_those_behind() {
     on_every_driver(|site| async move {
         let garbage = [Step::Read, send("SSH-2.0\r\n\r\n"), Step::WaitForEnd];
         let echo = [Step::Read, Step::Echo, Step::Again];
@@ -150,7 +150,7 @@ fn what_may_not_be_repeated_has_a_connection_of_its_own() {
 }
 
 #[test]
-fn a_client_that_goes_away_leaves_the_others_answers_in_order() {
+fn a_client_that_goes_away_leaves_the_others_responses_in_order() {
     on_every_driver(|site| async move {
         let slow = [
             Step::Read,
@@ -197,7 +197,7 @@ async fn one_of_four_is_late(site: &Site, hung: &[Step], configure: impl Fn(&mut
 }
 
 #[test]
-fn a_server_that_hangs_before_its_head_is_a_504_for_the_oldest_and_another_try_for_those_behind() {
+fn a_server_that_hangs_before_its_head_is_a_504_for_the_oldest_and_a_retry_for_those_behind() {
     on_every_driver(|site| async move {
         for hung in [
             vec![Step::WaitForEnd],
@@ -210,7 +210,7 @@ fn a_server_that_hangs_before_its_head_is_a_504_for_the_oldest_and_another_try_f
 }
 
 #[test]
-fn a_server_that_hangs_in_a_short_body_is_a_504_for_the_oldest_and_another_try_for_those_behind() {
+fn a_server_that_hangs_in_a_short_body_is_a_504_for_the_oldest_and_a_retry_for_those_behind() {
     on_every_driver(|site| async move {
         let begun = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab";
         let hung = [Step::Read, send(begun), Step::WaitForEnd];
@@ -220,7 +220,7 @@ fn a_server_that_hangs_in_a_short_body_is_a_504_for_the_oldest_and_another_try_f
 }
 
 #[test]
-fn a_server_that_hangs_behind_an_answer_is_late_for_the_next() {
+fn a_server_that_hangs_behind_a_response_is_late_for_the_next() {
     on_every_driver(|site| async move {
         let hung = [Step::Read, Step::Echo, Step::WaitForEnd];
         let upstream = site.upstream(&[&hung]);
@@ -237,7 +237,7 @@ fn a_server_that_hangs_behind_an_answer_is_late_for_the_next() {
 }
 
 #[test]
-fn a_request_as_a_whole_has_its_time_on_a_shared_connection_too() {
+fn a_request_as_a_whole_has_its_time_on_a_pipelined_connection_too() {
     on_every_driver(|site| async move {
         let begun = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab";
         for hung in [
@@ -290,7 +290,7 @@ fn a_body_that_goes_on_is_waited_for() {
 }
 
 #[test]
-fn a_server_that_hangs_on_shared_connections_is_taken_out_after_five() {
+fn a_server_that_hangs_on_pipelined_connections_is_taken_out_after_five() {
     on_every_driver(|site| async move {
         let hung = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         let good = site.upstream(&[&[Step::Read, Step::Echo, Step::Again]]);

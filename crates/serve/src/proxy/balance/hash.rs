@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_is_called_places_it_and_not_its_number() {
+    fn the_name_of_a_server_determines_its_points_and_not_its_number() {
         let mut one = Balancer::new(FREE, &members(&[1; 5]), 1);
         let renumbered: Vec<Member> = members(&[1; 5])
             .into_iter()
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_the_same_in_every_release() {
+    fn owners_of_keys_are_the_same_in_every_release() {
         // XXH3's own value of nothing, and of an address; then where a few keys lie. A change of these numbers moves
         // the keys of everybody who updates.
         assert_eq!(key(b""), 0x2d06_8005_38d3_94c2);

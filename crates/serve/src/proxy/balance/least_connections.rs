@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_stay_much_shorter_than_with_blind_chance() {
+    fn queues_stay_much_shorter_than_with_random_choice() {
         let queues = |policy| Queues::even(policy, 10, 0.9, 1).run();
         let (random, least) = (queues(Policy::Random), queues(Policy::LeastConnections));
         assert!(least.percentile(99) * 2 < random.percentile(99));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_stay_much_shorter_than_with_blind_chance() {
+    fn queues_stay_much_shorter_than_with_random_choice() {
         for seed in 1..=3 {
             let queues = |policy| Queues::even(policy, 10, 0.9, seed).run();
             let (random, two) = (queues(Policy::Random), queues(Policy::PowerOfTwo));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_returns_is_neither_flooded_nor_starved() {
+    fn a_server_that_returns_gets_no_more_and_no_less_than_its_share() {
         let both = [member(0, 1), member(1, 1)];
         let mut balancer = Balancer::new(Policy::RoundRobin, &both, 0);
         let idle = Draws::idle(Policy::RoundRobin, &[1, 1], 0);

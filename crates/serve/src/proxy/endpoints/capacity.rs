@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_that_is_released_on_one_core_wakes_who_waits_on_another() {
+    fn capacity_that_is_released_on_one_core_wakes_a_queue_of_another() {
         for io in [Io::Epoll, Io::IoUring] {
             if onrush_engine::choose(io).is_ok() {
                 assert_eq!(take_turns(io), [TASKS * ROUNDS; 2]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_that_is_released_through_one_configuration_wakes_who_waits_through_another() {
+    fn capacity_that_is_released_through_one_configuration_wakes_a_queue_of_another() {
         on_simulated_core(|core| async move {
             let before = group(&[1], None);
             let after = group(&[1], Some(before.endpoints()));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_called_for_a_server_that_only_the_other_configuration_has_passes_it_on() {
+    fn a_queue_that_is_called_for_a_server_of_the_other_configuration_passes_the_call_on() {
         on_simulated_core(|core| async move {
             let before = group(&[1, 2], None);
             let after = group(&[2, 3], Some(before.endpoints()));

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::{Address, Instant};
 
-use super::location::Location;
-use super::state::{Presence, State, WAITED_FOR};
+use super::state::{Location, Presence, State, WAITED_FOR};
 use crate::limits::ADDRESSES_PER_NAME;
 
 /// Where a server may be: its address, or one of those of its name.

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use onrush_engine::Instant;
+use onrush_engine::{Address, Instant};
 
-use super::location::Location;
 use crate::proxy::absence::Absence;
 
 /// The bit of an endpoint's requests in flight that says that requests may wait for capacity there.
@@ -24,6 +23,15 @@ pub(super) struct State {
     pub(super) since: AtomicU64,
     /// Requests in flight of all cores and configurations, counted only with a bound, and [`WAITED_FOR`].
     pub(super) in_flight: AtomicU32,
+}
+
+/// Where a server is and how much it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) address: Address,
+    pub(crate) weight: u32,
+    /// Whether it gets requests only when no other server can take them.
+    pub(crate) backup: bool,
 }
 
 /// Whether a server has been taken out for the outcome of its requests.

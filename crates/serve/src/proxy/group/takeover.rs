@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_against_a_server_goes_with_it() {
+    fn failures_of_a_server_are_taken_over_with_it() {
         let before = group(&upstream(&[1, 2]), None, None);
         before.suspects.add(1, NOW);
         let ejection = before.ejection.as_ref().expect("it is on by default");
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_wait_count_together_and_do_not_stand_in_the_way_of_later_ones() {
+    fn requests_that_wait_count_together_and_do_not_precede_later_ones() {
         on_simulated_core(1, |_| async move {
             let mut limited = upstream(&[1]);
             limited.servers[0].connections_max = NonZeroU32::new(1);
