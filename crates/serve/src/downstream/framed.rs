@@ -37,6 +37,8 @@ use crate::service::Service;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Frame {
     Head,
+    /// A head with nothing behind it.
+    HeadOnly,
     Interim,
     Data,
     Trailer,
@@ -45,8 +47,9 @@ pub(crate) enum Frame {
     Reset,
 }
 
-const FRAMES: [Frame; 6] = [
+const FRAMES: [Frame; 7] = [
     Frame::Head,
+    Frame::HeadOnly,
     Frame::Interim,
     Frame::Data,
     Frame::Trailer,
@@ -300,8 +303,9 @@ pub(crate) async fn serve(transport: Transport, client: Client, service: Rc<Serv
         }
         while let Some((kind, id, payload, bytes)) = parse(&received) {
             match kind {
-                Frame::Head => {
-                    let arriving = Rc::default();
+                Frame::Head | Frame::HeadOnly => {
+                    let arriving: Rc<Arriving> = Rc::default();
+                    arriving.is_whole.set(kind == Frame::HeadOnly);
                     let stream = Stream::new(&shared, id, payload, &arriving);
                     shared.requests.borrow_mut().insert(id, arriving);
                     let (client, service) = (Rc::clone(&client), Rc::clone(&service));

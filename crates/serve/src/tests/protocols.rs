@@ -5,14 +5,19 @@ use std::rc::Rc;
 
 use onrush_config::Plan;
 use onrush_engine::{Input, Stream};
+use onrush_http::encoding::Coding;
 use onrush_http::forwarded::Scheme;
 use onrush_tls::Transport;
 
 use crate::client::{Client, Origin};
+use crate::compress::decode::decode;
 use crate::downstream::framed::{self, Frame, frame, parse};
 use crate::harness::{Site, Step, on_every_driver, on_simulated_core, send, send_bytes};
 use crate::record::End;
 use crate::service::Service;
+
+/// Of "open sesame".
+const HASH: &str = "$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8";
 
 /// A response as its client sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,8 +64,8 @@ impl Asking {
 
     /// Asks for `target`, with nothing behind its head.
     async fn ask(&self, id: u32, start: &str) {
-        let head = frame(Frame::Head, id, start.as_bytes());
-        self.send(&[head, frame(Frame::End, id, b"")]).await;
+        self.send(&[frame(Frame::HeadOnly, id, start.as_bytes())])
+            .await;
     }
 
     /// The response with this number, when all of it has come.
@@ -95,7 +100,7 @@ impl Response {
                 let status = lines.next().expect("a status");
                 self.interim.push(status.parse().expect("a number"));
             }
-            Frame::Head => {
+            Frame::Head | Frame::HeadOnly => {
                 assert_eq!(self.status, 0, "a second head");
                 let status = lines.next().expect("a status");
                 self.status = status.parse().expect("a number");
@@ -328,4 +333,117 @@ fn failures_of_servers_and_clients_are_told_by_request() {
             assert_eq!(seen.len(), 4, "{seen:?}");
         });
     }
+}
+
+#[test]
+fn what_is_encoded_is_encoded_for_another_protocol_too() {
+    on_every_driver(|site| async move {
+        let folder = std::env::temp_dir().join(format!("onrush-coded-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let text = "all work and no play ".repeat(20_000);
+        std::fs::write(folder.join("large.txt"), &text).expect("a file");
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}",
+            text.len()
+        );
+        let chunked = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n\
+             {:x}\r\n{text}\r\n0\r\nX-Sum: 7\r\n\r\n",
+            text.len()
+        );
+        let script = [Step::Read, send(&answer), Step::Read, send(&chunked)];
+        let upstream = site.upstream(&[&script]).address;
+        let config = format!(
+            "compress = true\n\
+             [[route]]\npath = \"/files/\"\nfiles = {{ root = \"{}\" }}\n\
+             [[route]]\npath = \"/fixed\"\nrespond = {{ status = 200, body = \"{text}\" }}\n\
+             [[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"{upstream}\"]\n",
+            folder.display()
+        );
+        let (_, service) = site.serve_worker(&plan(&config));
+        let mut client = Asking::connect(&site, &service).await;
+        let asked = ["/files/large.txt", "/fixed", "/", "/"];
+        for (id, path) in (1..).zip(asked) {
+            let head = format!("{}accept-encoding:gzip\n", get(path));
+            client.ask(id, &head).await;
+            let response = client.response(id).await;
+            assert_eq!(response.field("content-encoding"), Some("gzip"), "{path}");
+            assert!(response.is_whole && response.body.len() < text.len() / 10);
+            let decoded = decode(Coding::Gzip, &response.body);
+            assert!(decoded == text.as_bytes(), "{path}");
+            let is_last = id as usize == asked.len();
+            assert_eq!(response.trailers.len(), usize::from(is_last), "{path}");
+        }
+        std::fs::remove_dir_all(&folder).ok();
+    });
+}
+
+#[test]
+fn what_a_route_asks_of_its_requests_it_asks_of_another_protocol_too() {
+    on_every_driver(|site| async move {
+        let ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let script = [Step::Read, send(ok), Step::Again];
+        let [app, copies, piped] = [(); 3].map(|()| site.upstream(&[&script]));
+        let config = format!(
+            "[[route]]\npath = \"/staff\"\nrespond = {{ status = 200, body = \"in\" }}\n\
+             basic_auth = {{ realm = \"staff\", users = {{ ali = \"{HASH}\" }} }}\n\
+             [[route]]\npath = \"/rare\"\nrespond = {{ status = 200 }}\n\
+             rate_limit = {{ key = \"route\", requests = \"1/h\", burst = 0 }}\n\
+             [[route]]\npath = \"/synthetic\"\nsynthetic = true\n\
+             [[route]]\npath = \"/piped\"\nforward = \"piped\"\n\
+             [[route]]\nforward = \"app\"\nmirror = {{ to = \"copies\", share = \"100%\" }}\n\
+             request_headers = {{ set = {{ X-Id = \"{{request_id}}\" }} }}\n\
+             [upstream.app]\nservers = [\"{}\"]\nsticky = {{ cookie = \"seat\" }}\n\
+             [upstream.copies]\nservers = [\"{}\"]\n\
+             [upstream.piped]\nservers = [\"{}\"]\npipeline = 4\n",
+            app.address, copies.address, piped.address
+        );
+        let (_, service) = site.serve_worker(&plan(&config));
+        let mut client = Asking::connect(&site, &service).await;
+        let login = format!(
+            "{}authorization:Basic YWxpOm9wZW4gc2VzYW1l\n",
+            get("/staff")
+        );
+        client.ask(1, &login).await;
+        client.ask(2, &get("/staff")).await;
+        assert_eq!(client.response(1).await.text(), "in");
+        assert_eq!(client.response(2).await.status, 401);
+        client.ask(3, &get("/rare")).await;
+        client.ask(4, &get("/rare")).await;
+        assert_eq!(client.response(3).await.status, 200);
+        let refused = client.response(4).await;
+        assert_eq!(refused.status, 429);
+        assert!(refused.field("retry-after").is_some());
+        client.ask(5, &get("/")).await;
+        let response = client.response(5).await;
+        let cookie = response.field("set-cookie").expect("a cookie").to_owned();
+        assert!(cookie.starts_with("seat="), "{cookie}");
+        let named = cookie.split(';').next().expect("its value");
+        client
+            .ask(6, &format!("{}cookie:{named}\n", get("/")))
+            .await;
+        assert_eq!(client.response(6).await.field("set-cookie"), None);
+        site.until("copies", || copies.requests().concat().len() == 2)
+            .await;
+        assert!(app.requests().concat()[0].contains("X-Id: "));
+        for id in 10..16 {
+            client.ask(id, &get("/piped")).await;
+        }
+        for id in 10..16 {
+            assert_eq!(client.response(id).await.status, 200);
+        }
+        assert_eq!(piped.requests().concat().len(), 6);
+        assert!(piped.connections() < 6, "they share connections");
+        // Its body is read before it is answered.
+        let head = "POST\n/synthetic?B=10\nexample.com\n";
+        client.send(&[frame(Frame::Head, 7, head.as_bytes())]).await;
+        client.send(&[frame(Frame::Data, 7, b"01234")]).await;
+        client.ask(8, &get("/synthetic")).await;
+        assert_eq!(client.response(8).await.status, 200);
+        assert!(!client.responses.contains_key(&7));
+        client
+            .send(&[frame(Frame::Data, 7, b"56789"), frame(Frame::End, 7, b"")])
+            .await;
+        assert_eq!(client.response(7).await.status, 200);
+    });
 }
