@@ -16,19 +16,16 @@ use onrush_config::Plan;
 use onrush_config::plan::{self, Networks, RateKey};
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
-use onrush_tls::Transport;
 
 use crate::admit::Admission;
 use crate::admit::concurrency::{Concurrency, Entrance, Ticket};
 use crate::admit::key::{Key, Keys};
 use crate::admit::rate::{Rate, Rates};
-use crate::asker::Asker;
-use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::reply::Reply;
+use crate::request_context::{RequestContext, Source};
 use crate::respond::refuse::refuse;
 use crate::route::values;
-use crate::worker::Worker;
 use login::{Login, Step};
 use verify::{Pending, Verifier};
 
@@ -168,21 +165,14 @@ impl Access {
     pub(crate) fn let_in(
         &self,
         head: &RequestHead<'_, '_>,
-        worker: &Worker,
-        client: &Client,
-        stream: &Transport,
+        source: Source<'_>,
         exchange: &mut Exchange,
     ) -> Result<(), Halt<'_>> {
+        let worker = source.worker;
         let checked = exchange.take_verified();
         // Whose password has been checked meanwhile has passed, and been counted, before.
         if checked.is_none() {
-            let asker = Asker {
-                worker,
-                client,
-                stream,
-                exchange,
-            };
-            let ticket = self.enter(head, asker).map_err(Halt::Deny)?;
+            let ticket = self.enter(head, source.of(exchange)).map_err(Halt::Deny)?;
             exchange.hold(ticket, worker);
         }
         let Some(login) = &self.login else {
@@ -203,15 +193,15 @@ impl Access {
     fn enter(
         &self,
         head: &RequestHead<'_, '_>,
-        asker: Asker<'_>,
+        context: RequestContext<'_>,
     ) -> Result<Option<Ticket>, Denial<'static>> {
         let asks_where = !self.deny.is_empty() || !self.allow.is_empty();
-        if asks_where && !self.lets_in(asker.address(head.headers)) {
+        if asks_where && !self.lets_in(context.address(head.headers)) {
             return Err(Denial::Network);
         }
         match &self.limit {
             None => Ok(None),
-            Some(limit) => limit.enter(head, asker),
+            Some(limit) => limit.enter(head, context),
         }
     }
 
@@ -238,9 +228,9 @@ impl Limit {
     fn enter(
         &self,
         head: &RequestHead<'_, '_>,
-        asker: Asker<'_>,
+        context: RequestContext<'_>,
     ) -> Result<Option<Ticket>, Denial<'static>> {
-        let key = self.key(head, asker);
+        let key = self.key(head, context);
         // Those at a time first: a ticket can be given back, and what counts for the rate cannot.
         let ticket = match &self.concurrent {
             None => None,
@@ -251,19 +241,19 @@ impl Limit {
         };
         if let Some((rates, rate)) = &self.rate
             && let Admission::Refuse { retry_after } =
-                rates.admit(key, *rate, asker.worker.core.now())
+                rates.admit(key, *rate, context.worker.core.now())
         {
             return Err(Denial::Limit { retry_after });
         }
         Ok(ticket)
     }
 
-    fn key(&self, head: &RequestHead<'_, '_>, asker: Asker<'_>) -> Key {
+    fn key(&self, head: &RequestHead<'_, '_>, context: RequestContext<'_>) -> Key {
         match &self.by {
             RateKey::Address => {
                 // All who come by a Unix socket count together.
                 let nowhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-                let address = asker.address(head.headers).unwrap_or(nowhere);
+                let address = context.address(head.headers).unwrap_or(nowhere);
                 self.keys.address(self.number, address)
             }
             RateKey::Header(name) => {

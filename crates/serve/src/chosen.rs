@@ -7,12 +7,9 @@ use std::rc::Rc;
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, Method};
-use onrush_tls::Transport;
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
-use crate::asker::Asker;
-use crate::client::Client;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
 use crate::exchange::Exchange;
@@ -22,6 +19,7 @@ use crate::proxy::forward::request::{Forward, Way};
 use crate::proxy::hash_key::hash_key;
 use crate::proxy::{Group, mirror, rewrite};
 use crate::reply::{self, Persistence, Reply};
+use crate::request_context::{RequestContext, Source};
 use crate::respond::file::{Files, Pieces};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
@@ -31,7 +29,6 @@ use crate::settings::Treatment;
 use crate::site::Site;
 use crate::site::target::{Answer, Target};
 use crate::variables::{Facts, SERVER_TO_COME};
-use crate::worker::Worker;
 
 enum Chosen<'w, 'b> {
     /// An answer of our own.
@@ -72,44 +69,24 @@ pub(crate) enum Answered {
     Pending(Pending),
 }
 
-/// Where a request comes from.
-pub(crate) struct From<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) client: &'a Client,
-    /// The client's connection.
-    pub(crate) stream: &'a Transport,
-    /// Whether no request of this client has been forwarded yet.
-    pub(crate) is_first: &'a mut bool,
-}
-
 /// Answers the request with this head, as far as that needs no waiting. A request that is forwarded leaves its head where
-/// it is until a server has answered: it may have to be sent again.
+/// it is until a server has answered: it may have to be sent again. `is_first` says whether no request of its client has
+/// been forwarded yet.
 ///
 /// # Errors
 /// When the core is out of buffers.
 #[inline]
 pub(crate) fn answer(
-    head: &RequestHead<'_, '_>,
-    arrived: Arrived<'_>,
-    from: From<'_>,
+    (head, arrived): (&RequestHead<'_, '_>, Arrived<'_>),
+    (source, is_first): (Source<'_>, &mut bool),
     site: &Site,
     exchange: &mut Exchange,
     to: reply::To<'_>,
 ) -> Result<Answered, Error> {
-    let From {
-        worker,
-        client,
-        stream,
-        is_first,
-    } = from;
     exchange.start(&site.settings);
-    let chosen = choose(head, site, worker, client, stream, exchange)?;
-    let asker = Asker {
-        worker,
-        client,
-        stream,
-        exchange,
-    };
+    let chosen = choose(head, site, source, exchange)?;
+    let context = source.of(exchange);
+    let worker = source.worker;
     match chosen {
         Chosen::Own(own) => {
             let mut reply = Reply::new(worker, exchange, head.method, to);
@@ -121,7 +98,7 @@ pub(crate) fn answer(
                     false => Persistence::AsAsked,
                 },
             );
-            match own.answer(head, asker, &mut reply)? {
+            match own.answer(head, context, &mut reply)? {
                 None => reply.end().map(|()| Answered::Whole),
                 Some(rest) => Ok(Answered::Begun(rest)),
             }
@@ -131,13 +108,13 @@ pub(crate) fn answer(
             let way = Way {
                 group: Rc::clone(group),
                 is_first: mem::replace(is_first, false),
-                key: hash_key(group, head, asker),
+                key: hash_key(group, head, context),
             };
             if let Some(mirror) = target.mirror {
                 let group = &site.groups[mirror.upstream];
-                mirror::duplicate((mirror, group), head, arrived, asker);
+                mirror::duplicate((mirror, group), head, arrived, context);
             }
-            Forward::new(asker, way, head, arrived).map(Answered::Forwarded)
+            Forward::new(context, way, head, arrived).map(Answered::Forwarded)
         }
     }
 }
@@ -151,14 +128,14 @@ impl Own<'_, '_> {
     fn answer(
         self,
         head: &RequestHead<'_, '_>,
-        asker: Asker<'_>,
+        context: RequestContext<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<Option<Rest>, Error> {
         match self {
             Own::Fixed(fixed) => fixed.form(head).answer(reply)?,
             Own::Refuse(status, reason) => refuse(status, reason, &[], reply)?,
             Own::Deny(denial) => denial.answer(reply)?,
-            Own::Redirect(redirect) => redirect.answer(head, asker, reply)?,
+            Own::Redirect(redirect) => redirect.answer(head, context, reply)?,
             Own::Files(files, path) => {
                 let pieces = files.answer(head, &path, reply)?;
                 return Ok(pieces.map(Rest::File));
@@ -192,9 +169,7 @@ impl Rest {
 fn choose<'w, 'b>(
     head: &RequestHead<'_, 'b>,
     site: &'w Site,
-    worker: &'w Worker,
-    client: &Client,
-    stream: &Transport,
+    source: Source<'_>,
     exchange: &mut Exchange,
 ) -> Result<Chosen<'w, 'b>, Error> {
     if head.method == Method::Connect {
@@ -208,14 +183,9 @@ fn choose<'w, 'b>(
         Ok(path) => path,
         Err(bad) => return Ok(Chosen::Own(Own::Refuse(400, bad.reason()))),
     };
-    let asker = Asker {
-        worker,
-        client,
-        stream,
-        exchange,
-    };
-    let whence = || asker.whence(head.headers);
-    let Some(index) = site.routes.choose(head, &path, whence) else {
+    let context = source.of(exchange);
+    let origin = || context.origin(head.headers);
+    let Some(index) = site.routes.choose(head, &path, origin) else {
         return Ok(Chosen::Own(Own::Refuse(404, "no route matches")));
     };
     let route = site.routes.route(index);
@@ -223,14 +193,14 @@ fn choose<'w, 'b>(
     let target = &route.target;
     let treatment = &site.settings.treatments[index];
     if let Answer::Forward(split) = &target.answer {
-        exchange.forward_to(split.choose(|| worker.chance.bits()));
+        exchange.forward_to(split.choose(|| source.worker.chance.bits()));
     }
-    if treatment.keeps && !keep(treatment, head, (worker, client, stream), exchange) {
+    if treatment.keeps && !keep(treatment, head, source, exchange) {
         let reason = "its answer would have too large a head";
         return Ok(Chosen::Own(Own::Refuse(431, reason)));
     }
     if let Some(access) = &target.access {
-        match access.let_in(head, worker, client, stream, exchange) {
+        match access.let_in(head, source, exchange) {
             Ok(()) => {}
             Err(Halt::Deny(denial)) => return Ok(Chosen::Own(Own::Deny(denial))),
             Err(Halt::Verify(pending)) => return Ok(Chosen::Verify(pending)),
@@ -241,13 +211,8 @@ fn choose<'w, 'b>(
         Answer::Synthetic => Chosen::Own(Own::Synthetic),
         Answer::Redirect(redirect) => Chosen::Own(Own::Redirect(redirect)),
         Answer::Forward(_) => {
-            let asker = Asker {
-                worker,
-                client,
-                stream,
-                exchange,
-            };
-            match rewrite::objection(head, &treatment.rules, asker)? {
+            let context = source.of(exchange);
+            match rewrite::objection(head, &treatment.rules, context)? {
                 None => Chosen::Forward(target, &site.groups[exchange.group()]),
                 Some(refusal) => Chosen::Own(Own::Refuse(refusal.status, refusal.reason)),
             }
@@ -263,23 +228,18 @@ fn choose<'w, 'b>(
 fn keep(
     treatment: &Treatment,
     head: &RequestHead<'_, '_>,
-    (worker, client, stream): (&Worker, &Client, &Transport),
+    source: Source<'_>,
     exchange: &mut Exchange,
 ) -> bool {
-    exchange.number(worker);
+    exchange.number(source.worker);
     let Some(edits) = &treatment.answer_edits else {
         return true;
     };
     let mut lines = exchange.take_lines();
     lines.clear();
-    let asker = Asker {
-        worker,
-        client,
-        stream,
-        exchange,
-    };
+    let context = source.of(exchange);
     let facts = Facts {
-        about: &asker,
+        about: &context,
         head,
         server: SERVER_TO_COME,
     };

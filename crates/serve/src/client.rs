@@ -27,6 +27,14 @@ pub(crate) enum Origin {
     Nowhere,
 }
 
+/// Where a request comes from, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientOrigin {
+    /// The client's address, if it has one.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) scheme: Scheme,
+}
+
 impl Client {
     pub(crate) fn new(scheme: Scheme, origin: Origin) -> Self {
         Self {

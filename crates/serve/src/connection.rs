@@ -1,5 +1,6 @@
 //! One client from accept to goodbye.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use onrush_engine::{Error, Input, Kind};
@@ -7,7 +8,7 @@ use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal};
 use onrush_tls::Transport;
 
 use crate::access::verify::{Outcome, Pending};
-use crate::chosen::{Answered, From, Rest, answer};
+use crate::chosen::{Answered, Rest, answer};
 use crate::client::Client;
 use crate::downstream::http1::{Http1, NOT_YET, Request};
 use crate::downstream::{Downstream, Side};
@@ -19,6 +20,7 @@ use crate::proxy::forward::request::Forward;
 use crate::record::End;
 use crate::reply::Persistence;
 use crate::reply::http1::Ending;
+use crate::request_context::Source;
 use crate::respond::refuse::refuse;
 use crate::service::Service;
 use crate::site::Site;
@@ -204,13 +206,13 @@ impl Connection {
             }
             exchange.keep_connection_fields(head.headers, worker);
         }
-        let from = From {
+        let source = Source {
             worker,
             client,
             stream,
-            is_first,
+            origin: &OnceCell::new(),
         };
-        match answer(&head, arrived, from, site, exchange, to)? {
+        match answer((&head, arrived), (source, is_first), site, exchange, to)? {
             Answered::Whole => exchange.finish(End::Complete),
             Answered::Begun(rest) => {
                 side.take_head();
@@ -352,6 +354,7 @@ impl Connection {
             client: &self.client,
             exchange: &mut self.exchange,
             side: Side::Http1(&mut self.side),
+            origin: OnceCell::new(),
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod framed;
 pub(crate) mod http1;
 pub(crate) mod request_body;
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,11 +15,11 @@ use onrush_http::request::RequestHead;
 use onrush_http::{HeaderSlots, Method};
 use onrush_tls::Transport;
 
-use crate::asker::Asker;
-use crate::client::Client;
+use crate::client::{Client, ClientOrigin};
 use crate::exchange::Exchange;
 use crate::hangup::unless_hung_up;
 use crate::reply::{Persistence, Reply};
+use crate::request_context::{RequestContext, Source};
 use crate::worker::Worker;
 use http1::Http1;
 use request_body::{Arrived, RequestBody};
@@ -29,6 +30,8 @@ pub(crate) struct Downstream<'c> {
     pub(crate) client: &'c Client,
     pub(crate) exchange: &'c mut Exchange,
     pub(crate) side: Side<'c>,
+    /// Where the request comes from, once somebody has asked.
+    pub(crate) origin: OnceCell<ClientOrigin>,
 }
 
 /// One for each protocol.
@@ -40,13 +43,14 @@ pub(crate) enum Side<'c> {
 
 impl Downstream<'_> {
     /// Who asks, and which way the request goes.
-    pub(crate) fn asker(&self) -> Asker<'_> {
-        Asker {
+    pub(crate) fn context(&self) -> RequestContext<'_> {
+        let source = Source {
             worker: self.worker,
             client: self.client,
             stream: self.stream(),
-            exchange: self.exchange,
-        }
+            origin: &self.origin,
+        };
+        source.of(self.exchange)
     }
 
     /// The client's connection.

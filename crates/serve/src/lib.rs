@@ -22,7 +22,6 @@ mod encryption;
 mod listen;
 mod tls;
 
-mod asker;
 mod chosen;
 mod client;
 mod connection;
@@ -35,6 +34,7 @@ mod path;
 mod portion;
 mod rendered;
 mod reply;
+mod request_context;
 mod route;
 
 mod access;

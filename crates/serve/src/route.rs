@@ -2,20 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use onrush_config::plan::{self, Host, PathMatch, ValueMatch, When};
 use onrush_http::forwarded::Scheme;
 use onrush_http::request::RequestHead;
 use onrush_http::{Header, query};
 
-/// Where a request comes from, and how.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Whence {
-    /// The client's address, if it has one.
-    pub(crate) address: Option<IpAddr>,
-    pub(crate) scheme: Scheme,
-}
+use crate::client::ClientOrigin;
 
 /// The conditions of a route and what stands behind them.
 #[derive(Debug)]
@@ -82,14 +75,14 @@ impl<T> Routes<T> {
         self.routes.iter()
     }
 
-    /// The first route that matches, by its index. `path` is the one of `head` normalized; `whence` is only called when
+    /// The first route that matches, by its index. `path` is the one of `head` normalized; `origin` is only called when
     /// a route asks.
     #[inline]
     pub(crate) fn choose(
         &self,
         head: &RequestHead<'_, '_>,
         path: &[u8],
-        whence: impl Fn() -> Whence,
+        origin: impl Fn() -> ClientOrigin,
     ) -> Option<usize> {
         let beginning = beginning(path);
         let host = match self.knows_hosts {
@@ -104,7 +97,7 @@ impl<T> Routes<T> {
                 .take_while(|candidate| (candidate.route as usize) < end)
                 .filter(|candidate| beginning & candidate.mask == candidate.beginning)
                 .map(|candidate| candidate.route as usize)
-                .find(|&route| holds(&self.routes[route].when, head, host, path, &whence));
+                .find(|&route| holds(&self.routes[route].when, head, host, path, &origin));
             end = found.unwrap_or(end);
         };
         match &self.hosts {
@@ -217,12 +210,12 @@ fn holds(
     head: &RequestHead<'_, '_>,
     host: &str,
     path: &[u8],
-    whence: impl Fn() -> Whence,
+    origin: impl Fn() -> ClientOrigin,
 ) -> bool {
     let host = host.as_bytes();
     (when.hosts.is_empty() || when.hosts.iter().any(|known| known.matches(host)))
         && when.path.matches(path)
-        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, whence))
+        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, origin))
 }
 
 #[inline]
@@ -237,7 +230,7 @@ fn has_no_rare_conditions(when: &When) -> bool {
 fn rare_conditions_hold(
     when: &When,
     head: &RequestHead<'_, '_>,
-    whence: impl Fn() -> Whence,
+    origin: impl Fn() -> ClientOrigin,
 ) -> bool {
     let is_method = |method: &String| method == head.method_text;
     (when.methods.is_empty() || when.methods.iter().any(is_method))
@@ -250,12 +243,12 @@ fn rare_conditions_hold(
             .iter()
             .all(|(name, wanted)| is_found(wanted, parameters(head.query, name)))
         && when.from.as_ref().is_none_or(|networks| {
-            let address = whence().address;
+            let address = origin().address;
             address.is_some_and(|address| networks.contain(address))
         })
         && when
             .scheme
-            .is_none_or(|scheme| is_scheme(scheme, whence().scheme))
+            .is_none_or(|scheme| is_scheme(scheme, origin().scheme))
 }
 
 fn is_scheme(wanted: plan::Scheme, scheme: Scheme) -> bool {
@@ -303,6 +296,7 @@ mod tests {
     use onrush_config::plan::{Network, Networks};
     use onrush_config::value::parse_path;
     use onrush_http::{HeaderSlots, Limits, Parsed, request};
+    use std::net::IpAddr;
 
     #[test]
     fn a_host_loses_its_port_and_its_last_dot_and_nothing_else() {
@@ -354,7 +348,7 @@ mod tests {
             panic!("{request:?} is no request");
         };
         let path = crate::path::normalize(head.path).expect("a path that means something");
-        routes.choose(&head, &path, || Whence {
+        routes.choose(&head, &path, || ClientOrigin {
             address: Some(IpAddr::from([192, 0, 2, 1])),
             scheme: Scheme::Https,
         })

@@ -7,7 +7,7 @@
 //! A request is a head (method, path and host, a line each, and its fields), data, and its end. So is a response, which may
 //! have interim heads before and trailers behind its data.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use onrush_tls::Transport;
 
 use super::request_body::{Arrived, RequestBody};
 use super::{Downstream, Side};
-use crate::chosen::{Answered, From, answer};
+use crate::chosen::{Answered, answer};
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::output::Output;
@@ -32,6 +32,7 @@ use crate::proxy::forward;
 use crate::record::End;
 use crate::reply;
 use crate::reply::framed::Reply;
+use crate::request_context::Source;
 use crate::service::Service;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -352,21 +353,23 @@ async fn run(mut stream: Stream, client: Rc<Client>, service: Rc<Service>) {
     let outcome = loop {
         stream.begin();
         let mut slots = HeaderSlots::new();
-        let from = From {
+        let source = Source {
             worker,
             client: &client,
             stream: stream.transport(),
-            is_first: &mut false,
+            origin: &OnceCell::new(),
         };
         let to = reply::To::Framed(stream.reply());
         let head = stream.head(&mut slots);
-        let answered = answer(&head, stream.arrived(), from, &site, &mut exchange, to);
+        let from = (source, &mut false);
+        let answered = answer((&head, stream.arrived()), from, &site, &mut exchange, to);
         let side = Side::Framed(&mut stream);
         let downstream = Downstream {
             worker,
             client: &client,
             exchange: &mut exchange,
             side,
+            origin: OnceCell::new(),
         };
         break match answered {
             Ok(Answered::Whole) => Ok(()),

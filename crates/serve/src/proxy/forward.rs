@@ -257,7 +257,7 @@ fn queue_again(
 ) -> Result<Queued, Error> {
     let mut slots = HeaderSlots::new();
     let head = client.head(&mut slots);
-    queue_request(&head, client.arrived(), stream, server, client.asker())
+    queue_request(&head, client.arrived(), stream, server, client.context())
 }
 
 /// Whom a connection to a server is made for, where servers want to know.
@@ -267,7 +267,7 @@ fn origin(group: &Group, client: &Downstream<'_>) -> Origin<'static> {
     }
     let mut slots = HeaderSlots::new();
     let head = client.head(&mut slots);
-    client.asker().origin(head.headers)
+    client.context().introduction(head.headers)
 }
 
 /// Both directions at once: a server may answer before it has read the whole request.

@@ -6,18 +6,22 @@ use onrush_http::{cookie, header_is};
 
 use super::balance::hash;
 use super::group::Group;
-use crate::asker::Asker;
+use crate::request_context::RequestContext;
 
 /// That of the request with this `head`.
 #[inline]
-pub(crate) fn hash_key(group: &Group, head: &RequestHead<'_, '_>, asker: Asker<'_>) -> u64 {
+pub(crate) fn hash_key(
+    group: &Group,
+    head: &RequestHead<'_, '_>,
+    context: RequestContext<'_>,
+) -> u64 {
     match &group.plan.balance {
-        Balance::Hash(by) => key(by, head, asker),
+        Balance::Hash(by) => key(by, head, context),
         _ => 0,
     }
 }
 
-fn key(by: &HashKey, head: &RequestHead<'_, '_>, asker: Asker<'_>) -> u64 {
+fn key(by: &HashKey, head: &RequestHead<'_, '_>, context: RequestContext<'_>) -> u64 {
     let field = |name: &str| {
         let header = head
             .headers
@@ -26,7 +30,7 @@ fn key(by: &HashKey, head: &RequestHead<'_, '_>, asker: Asker<'_>) -> u64 {
         header.map_or(b"".as_slice(), |header| header.value)
     };
     match by {
-        HashKey::Address => asker.address(head.headers).map_or(0, hash::address_key),
+        HashKey::Address => context.address(head.headers).map_or(0, hash::address_key),
         HashKey::Path => hash::key(head.path.as_bytes()),
         HashKey::Header(name) => hash::key(field(name)),
         HashKey::Cookie(name) => hash::key(cookie::find(head.headers, name).unwrap_or_default()),

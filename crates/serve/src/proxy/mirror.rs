@@ -20,9 +20,9 @@ use super::failure::Failure;
 use super::group::{FOREVER, Group, Reservation};
 use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
-use crate::asker::Asker;
 use crate::downstream::request_body::Arrived;
 use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
+use crate::request_context::RequestContext;
 use crate::worker::Worker;
 
 /// A copy on its way. It counts among those of its core until it is dropped.
@@ -42,14 +42,14 @@ pub(crate) fn duplicate(
     (mirror, group): (Mirror, &Rc<Group>),
     head: &RequestHead<'_, '_>,
     arrived: Arrived<'_>,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
 ) {
-    let worker = asker.worker;
+    let worker = context.worker;
     // What asks for a tunnel would get one, and nobody to talk to.
     if upgrade::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
         return;
     }
-    let keeps = |name: &[u8]| asker.exchange.request_keeps(name);
+    let keeps = |name: &[u8]| context.exchange.request_keeps(name);
     let Some(body) = arrived.whole(&worker.core, &worker.limits, &keeps) else {
         return;
     };
@@ -58,7 +58,7 @@ pub(crate) fn duplicate(
         let what = format_args!("{name} got no copy: {MIRRORED_MAX} are under way");
         return worker.log.failure(&worker.core, what);
     }
-    let key = hash_key(group, head, asker);
+    let key = hash_key(group, head, context);
     let reservation = match group.reserve(key, &[], worker.core.now()) {
         Ok(reservation) => reservation,
         Err(unavailable) => {
@@ -71,7 +71,7 @@ pub(crate) fn duplicate(
     let Ok(mut buffer) = worker.core.buffer() else {
         return;
     };
-    rewrite::request(head, &reservation.server().authority, asker, &mut buffer);
+    rewrite::request(head, &reservation.server().authority, context, &mut buffer);
     worker.mirrored.set(worker.mirrored.get() + 1);
     let duplicate = Duplicate {
         worker: worker.myself(),
@@ -80,7 +80,7 @@ pub(crate) fn duplicate(
         key,
         request: [&buffer[..], &body[..]].concat().into(),
         method: head.method,
-        origin: asker.origin(head.headers),
+        origin: context.introduction(head.headers),
     };
     worker.spawn_aside(duplicate.run());
 }

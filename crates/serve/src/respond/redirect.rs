@@ -5,9 +5,9 @@ use onrush_engine::Error;
 use onrush_http::request::RequestHead;
 
 use super::refuse::refuse;
-use crate::asker::Asker;
 use crate::location::{Location, Nowhere};
 use crate::reply::Reply;
+use crate::request_context::RequestContext;
 use crate::variables::Facts;
 
 /// A configured redirect.
@@ -29,11 +29,11 @@ impl Redirect {
     pub(crate) fn answer(
         &self,
         head: &RequestHead<'_, '_>,
-        asker: Asker<'_>,
+        context: RequestContext<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Error> {
         let facts = Facts {
-            about: &asker,
+            about: &context,
             head,
             server: b"",
         };

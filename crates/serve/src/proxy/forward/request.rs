@@ -12,7 +12,6 @@ use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, Method};
 use onrush_tls::Transport;
 
-use crate::asker::Asker;
 use crate::compress::Wish;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
@@ -20,6 +19,7 @@ use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
 use crate::proxy::{rewrite, upgrade};
+use crate::request_context::RequestContext;
 
 /// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
 ///
@@ -78,12 +78,12 @@ impl Forward {
     /// # Errors
     /// When the core is out of buffers.
     pub(crate) fn new(
-        asker: Asker<'_>,
+        context: RequestContext<'_>,
         way: Way,
         head: &RequestHead<'_, '_>,
         arrived: Arrived<'_>,
     ) -> Result<Self, Error> {
-        let worker = asker.worker;
+        let worker = context.worker;
         let group = &way.group;
         let now = worker.core.now();
         let mut forward = Self {
@@ -91,7 +91,7 @@ impl Forward {
             lease: None,
             key: way.key,
             sticks_to: group.sticks_to(head),
-            until: match asker.settings().timeouts.request {
+            until: match context.settings().timeouts.request {
                 Some(timeout) => now + timeout,
                 None => FOREVER,
             },
@@ -103,11 +103,11 @@ impl Forward {
             method: head.method,
             framing: head.framing,
             scheme: match group.plan.sticky {
-                Some(_) => asker.scheme(head.headers),
+                Some(_) => context.scheme(head.headers),
                 None => Scheme::Http,
             },
             expects_continue: head.expect_continue,
-            wish: asker
+            wish: context
                 .exchange
                 .offer()
                 .map_or(Wish::default(), |offer| Wish::of(head, offer)),
@@ -123,7 +123,7 @@ impl Forward {
                 .or_else(|| group.reserve_first(head.method, way.key, now).ok())
         {
             forward.purpose = reservation.purpose();
-            forward.lease = forward.send_at_once(&reservation, group, head, arrived, asker)?;
+            forward.lease = forward.send_at_once(&reservation, group, head, arrived, context)?;
             forward.reservation = Some(reservation);
         }
         Ok(forward)
@@ -136,17 +136,18 @@ impl Forward {
         group: &Rc<Group>,
         head: &RequestHead<'_, '_>,
         arrived: Arrived<'_>,
-        asker: Asker<'_>,
+        context: RequestContext<'_>,
     ) -> Result<Option<Lease>, Error> {
         let server = reservation.server();
         let to = (group, reservation.index());
-        let write = |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, asker, out);
-        let shared = Lease::pipelined(to, head, self.until, asker.worker, write)?;
+        let write =
+            |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, context, out);
+        let shared = Lease::pipelined(to, head, self.until, context.worker, write)?;
         if shared.is_some() || !self.may_reuse(group) {
             return Ok(shared);
         }
         Lease::idle(server, |transport| {
-            queue_request(head, arrived, transport, server, asker)
+            queue_request(head, arrived, transport, server, context)
         })
     }
 
@@ -218,12 +219,12 @@ pub(super) fn queue_request(
     arrived: Arrived<'_>,
     stream: &Transport,
     server: &Server,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
 ) -> Result<Queued, Error> {
-    let worker = asker.worker;
+    let worker = context.worker;
     let mut buffer = worker.core.buffer()?;
-    rewrite::request(head, &server.authority, asker, &mut buffer);
-    let keeps = |name: &[u8]| asker.exchange.request_keeps(name);
+    rewrite::request(head, &server.authority, context, &mut buffer);
+    let keeps = |name: &[u8]| context.exchange.request_keeps(name);
     // A malformed body is left to the upload, which knows how to say so.
     let queued = match arrived.put_whole(&mut buffer, &worker.limits, &keeps) {
         Some(bytes) => Queued::Whole {

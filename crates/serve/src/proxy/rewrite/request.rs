@@ -8,12 +8,12 @@ use onrush_http::write::HeadWriter;
 use onrush_http::{Framing, Header, Refusal, Version, header_is};
 
 use super::passing::{fields, is_named};
-use crate::asker::Asker;
 use crate::limits::HOPS_MAX;
 use crate::path;
 use crate::proxy::host::HOST_BYTES_MAX;
 use crate::proxy::rules::{PathRule, Rules, is_untrue};
 use crate::proxy::upgrade;
+use crate::request_context::RequestContext;
 use crate::variables::Facts;
 
 /// How Via names us, whichever of us it is (RFC 9110 7.6.3).
@@ -36,13 +36,13 @@ fn via(version: Version) -> &'static [u8] {
 pub(crate) fn objection(
     head: &RequestHead<'_, '_>,
     rules: &Rules,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
 ) -> Result<Option<Refusal>, onrush_engine::Error> {
     if via_count(head.headers, PSEUDONYM) > HOPS_MAX {
         return Ok(Some(Refusal::new(508, "it has come by too often")));
     }
     let facts = Facts {
-        about: &asker,
+        about: &context,
         head,
         server: b"",
     };
@@ -50,7 +50,7 @@ pub(crate) fn objection(
         let reason = "what its route makes of it as Host is no host";
         return Ok(Some(Refusal::new(400, reason)));
     }
-    let fits = request_fits(head, rules, asker)?;
+    let fits = request_fits(head, rules, context)?;
     let reason = "no room is left for what is added to its head";
     Ok((!fits).then(|| Refusal::new(431, reason)))
 }
@@ -59,13 +59,13 @@ pub(crate) fn objection(
 fn request_fits(
     head: &RequestHead<'_, '_>,
     rules: &Rules,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
 ) -> Result<bool, onrush_engine::Error> {
     let host_bytes = head.authority.map_or(0, str::len);
     if head.bytes * rules.factor + 2 * host_bytes + rules.bytes_fixed <= BUFFER_BYTES {
         return Ok(true);
     }
-    request_fits_exactly(head, rules, asker)
+    request_fits_exactly(head, rules, context)
 }
 
 /// Tries it, with the longest Host that can come of it.
@@ -73,11 +73,11 @@ fn request_fits(
 fn request_fits_exactly(
     head: &RequestHead<'_, '_>,
     rules: &Rules,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
 ) -> Result<bool, onrush_engine::Error> {
     let authority = str::from_utf8(&[b'h'; HOST_BYTES_MAX]).expect("letters");
-    let mut buffer = asker.worker.core.buffer()?;
-    Ok(write_request(head, authority, rules, asker, buffer.spare()).is_some())
+    let mut buffer = context.worker.core.buffer()?;
+    Ok(write_request(head, authority, rules, context, buffer.spare()).is_some())
 }
 
 /// Writes the request's head for a server; `authority` is its Host when the request has none. That it fits has been
@@ -85,10 +85,10 @@ fn request_fits_exactly(
 pub(crate) fn request(
     head: &RequestHead<'_, '_>,
     authority: &str,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
     out: &mut Buffer,
 ) {
-    let bytes = write_request(head, authority, rules_of(asker), asker, out.spare());
+    let bytes = write_request(head, authority, rules_of(context), context, out.spare());
     out.fill(bytes.expect("its size was seen before"));
 }
 
@@ -96,18 +96,18 @@ pub(crate) fn request(
 pub(crate) fn request_if_it_fits(
     head: &RequestHead<'_, '_>,
     authority: &str,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
     out: &mut Buffer,
 ) -> bool {
-    let written = write_request(head, authority, rules_of(asker), asker, out.spare());
+    let written = write_request(head, authority, rules_of(context), context, out.spare());
     if let Some(bytes) = written {
         out.fill(bytes);
     }
     written.is_some()
 }
 
-fn rules_of(asker: Asker<'_>) -> &Rules {
-    let treatment = asker.treatment();
+fn rules_of(context: RequestContext<'_>) -> &Rules {
+    let treatment = context.treatment();
     &treatment
         .expect("a request is forwarded by its route")
         .rules
@@ -117,11 +117,11 @@ fn write_request(
     head: &RequestHead<'_, '_>,
     authority: &str,
     rules: &Rules,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
     out: &mut [u8],
 ) -> Option<usize> {
     let facts = Facts {
-        about: &asker,
+        about: &context,
         head,
         server: b"",
     };
@@ -136,7 +136,7 @@ fn write_request(
         .host
         .write(head.authority, authority, &facts, &mut writer);
     writer.raw(b"\r\n");
-    let is_trusted = asker.is_trusted();
+    let is_trusted = context.is_trusted();
     // HTTP/1.0 has no expectations, so what stands there was ignored; in HTTP/1.1 it would mean something (RFC 9110 10.1.1).
     let is_old = head.version == Version::Http10;
     let is_dropped = |name: &str| {
@@ -156,7 +156,7 @@ fn write_request(
         writer.chunked();
     }
     if rules.x_forwarded || rules.forwarded {
-        tell(head, rules, asker, is_trusted, &mut writer);
+        tell(head, rules, context, is_trusted, &mut writer);
     }
     writer.raw(via(head.version));
     if rules.edits_drop_ours {
@@ -211,17 +211,17 @@ fn write_path(rules: &Rules, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
 fn tell(
     head: &RequestHead<'_, '_>,
     rules: &Rules,
-    asker: Asker<'_>,
+    context: RequestContext<'_>,
     is_trusted: bool,
     writer: &mut HeadWriter<'_>,
 ) {
     let mut told = Told {
-        address: asker.peer(),
-        scheme: asker.client.scheme,
+        address: context.peer(),
+        scheme: context.client.scheme,
         host: head.authority,
     };
     let mut received: &[Header<'_>] = &[];
-    if is_trusted && let Some(client) = asker.told(head.headers) {
+    if is_trusted && let Some(client) = context.told(head.headers) {
         received = head.headers;
         told.scheme = client.scheme.unwrap_or(told.scheme);
         told.host = client.host.or(told.host);

@@ -1,5 +1,6 @@
 //! Who asks: the client of a request, with what trusted proxies say of it, and the request's way.
 
+use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use onrush_http::Header;
@@ -7,24 +8,49 @@ use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::Origin;
 use onrush_tls::{Info, Transport};
 
-use crate::client::Client;
+use crate::client::{Client, ClientOrigin};
 use crate::exchange::Exchange;
-use crate::route::Whence;
 use crate::settings::{Settings, Treatment};
 use crate::variables::About;
 use crate::worker::Worker;
 
+/// Where requests come from: one for each request.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) client: &'a Client,
+    /// The client's connection.
+    pub(crate) stream: &'a Transport,
+    /// What [`RequestContext::origin`] has found out.
+    pub(crate) origin: &'a OnceCell<ClientOrigin>,
+}
+
 /// Who asks, and which way the request goes.
 #[derive(Clone, Copy)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) client: &'a Client,
     /// The client's connection.
     pub(crate) stream: &'a Transport,
     pub(crate) exchange: &'a Exchange,
+    origin: &'a OnceCell<ClientOrigin>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Source<'a> {
+    /// With what is known of the request.
+    #[inline]
+    pub(crate) fn of(self, exchange: &'a Exchange) -> RequestContext<'a> {
+        RequestContext {
+            worker: self.worker,
+            client: self.client,
+            stream: self.stream,
+            exchange,
+            origin: self.origin,
+        }
+    }
+}
+
+impl<'a> RequestContext<'a> {
     pub(crate) fn settings(&self) -> &'a Settings {
         self.exchange.settings()
     }
@@ -40,20 +66,23 @@ impl<'a> Asker<'a> {
         self.client.is_trusted(&self.settings().trust, self.stream)
     }
 
-    /// Where the request comes from: what its connection says, or what trusted proxies do.
-    pub(crate) fn whence(&self, headers: &[Header<'_>]) -> Whence {
-        Whence {
-            address: self.address(headers),
-            scheme: self.scheme(headers),
-        }
+    /// Where the request comes from: what its connection says, or what trusted proxies do. It is found out once.
+    pub(crate) fn origin(&self, headers: &[Header<'_>]) -> ClientOrigin {
+        *self.origin.get_or_init(|| match self.told(headers) {
+            Some(told) => ClientOrigin {
+                address: Some(told.address),
+                scheme: told.scheme.unwrap_or(self.client.scheme),
+            },
+            None => ClientOrigin {
+                address: self.peer(),
+                scheme: self.client.scheme,
+            },
+        })
     }
 
     /// The client's address: the peer's, or what trusted proxies say.
     pub(crate) fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
-        match self.told(headers) {
-            Some(client) => Some(client.address),
-            None => self.peer(),
-        }
+        self.origin(headers).address
     }
 
     /// The client's port, where it is known: behind a proxy it is not.
@@ -63,7 +92,7 @@ impl<'a> Asker<'a> {
     }
 
     /// Whom a connection for this request is made for, in the words of the PROXY protocol.
-    pub(crate) fn origin(&self, headers: &[Header<'_>]) -> Origin<'static> {
+    pub(crate) fn introduction(&self, headers: &[Header<'_>]) -> Origin<'static> {
         let Some(address) = self.address(headers) else {
             return Origin::Unix {
                 source: b"",
@@ -79,9 +108,7 @@ impl<'a> Asker<'a> {
 
     /// The scheme of the client's request.
     pub(crate) fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
-        self.told(headers)
-            .and_then(|client| client.scheme)
-            .unwrap_or(self.client.scheme)
+        self.origin(headers).scheme
     }
 
     /// What a trusted proxy tells of its client.
@@ -101,17 +128,17 @@ impl<'a> Asker<'a> {
     }
 }
 
-impl About for Asker<'_> {
+impl About for RequestContext<'_> {
     fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
-        Asker::address(self, headers)
+        RequestContext::address(self, headers)
     }
 
     fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
-        Asker::port(self, headers)
+        RequestContext::port(self, headers)
     }
 
     fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
-        Asker::scheme(self, headers)
+        RequestContext::scheme(self, headers)
     }
 
     fn prefix(&self) -> &str {
