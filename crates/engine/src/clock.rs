@@ -10,33 +10,46 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A point on a core's monotonic clock, in nanoseconds since an unspecified origin.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Instant(u64);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Instant(
+    /// One more than the nanoseconds, so that an `Option` of it takes no more room: every idle connection has several.
+    NonZeroU64,
+);
 
 impl Instant {
     /// The instant `nanoseconds` after the clock's origin.
     pub const fn from_nanoseconds(nanoseconds: u64) -> Self {
-        Self(nanoseconds)
+        Self(NonZeroU64::MIN.saturating_add(nanoseconds))
     }
 
     /// Nanoseconds since the clock's origin.
     pub const fn nanoseconds(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Time from `earlier` to `self`; zero when `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanoseconds_since(earlier))
     }
 
     /// The instant so long before this one; at most the clock's origin.
     pub const fn before(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(duration.as_nanos() as u64))
+        Self::from_nanoseconds(
+            self.nanoseconds()
+                .saturating_sub(duration.as_nanos() as u64),
+        )
     }
 
     /// Nanoseconds from `earlier` to `self`; zero when `earlier` is later.
     pub const fn nanoseconds_since(self, earlier: Instant) -> u64 {
-        self.0.saturating_sub(earlier.0)
+        self.0.get().saturating_sub(earlier.0.get())
+    }
+}
+
+impl Default for Instant {
+    /// The clock's origin.
+    fn default() -> Self {
+        Self::from_nanoseconds(0)
     }
 }
 
@@ -61,7 +74,7 @@ impl Sub for Instant {
 /// Reads the monotonic clock (CLOCK_MONOTONIC, by vDSO: tens of nanoseconds).
 pub fn now() -> Instant {
     let time = clock_gettime(ClockId::Monotonic);
-    Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    Instant::from_nanoseconds(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// Seconds since 1970-01-01T00:00:00Z by the system's wall clock.
@@ -137,7 +150,7 @@ impl Clock {
     pub(crate) fn now(&self) -> Instant {
         match self {
             Clock::Real => now(),
-            Clock::Virtual(nanoseconds) => Instant(nanoseconds.get()),
+            Clock::Virtual(nanoseconds) => Instant::from_nanoseconds(nanoseconds.get()),
         }
     }
 

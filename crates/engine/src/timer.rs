@@ -4,6 +4,8 @@
 //! which its tick differs from the present, and moves down a level each time the wheel reaches its slot. After Varghese
 //! and Lauck, "Hashed and Hierarchical Timing Wheels", 1987.
 
+use std::num::NonZeroU32;
+
 use crate::clock::Instant;
 
 /// One tick is 2^14 ns (16 us): well below what a wake-up from sleep costs, so rounding to it is never noticed.
@@ -20,15 +22,58 @@ const NONE: u32 = u32::MAX;
 
 /// Names a timer until it has expired or was cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TimerId(u32);
+pub(crate) struct TimerId(
+    /// One more than the index of its node, so that an `Option` of it takes no more room.
+    NonZeroU32,
+);
 
+impl TimerId {
+    fn of(index: u32) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(index))
+    }
+
+    fn index(self) -> u32 {
+        self.0.get() - 1
+    }
+}
+
+/// Every idle connection has one, so it is small.
 struct Node<T> {
     token: T,
-    tick: u64,
-    level: u8,
-    slot: u8,
+    due: Due,
     previous: u32,
     next: u32,
+}
+
+/// When a timer expires, and the level of the wheel at which it lies until then. A tick has 50 bits, what is left of 64
+/// above [`TICK_SHIFT`].
+///
+/// ```text
+///   63    58        8       0
+///   [  0  |  tick   | level ]
+/// ```
+#[derive(Clone, Copy)]
+struct Due(u64);
+
+impl Due {
+    const LEVEL_BITS: u32 = 8;
+
+    fn new(tick: u64, level: usize) -> Self {
+        Self(tick << Self::LEVEL_BITS | level as u64)
+    }
+
+    fn tick(self) -> u64 {
+        self.0 >> Self::LEVEL_BITS
+    }
+
+    fn level(self) -> usize {
+        (self.0 as usize) & ((1 << Self::LEVEL_BITS) - 1)
+    }
+
+    /// The slot of its level in which it lies.
+    fn slot(self) -> usize {
+        (self.tick() >> (SLOT_BITS * self.level() as u32)) as usize % SLOTS
+    }
 }
 
 pub(crate) struct Wheel<T> {
@@ -63,9 +108,7 @@ impl<T: Copy> Wheel<T> {
         let tick = tick.clamp(self.elapsed + 1, self.elapsed + TICKS_MAX);
         let node = Node {
             token,
-            tick,
-            level: 0,
-            slot: 0,
+            due: Due::new(tick, 0),
             previous: NONE,
             next: NONE,
         };
@@ -80,13 +123,13 @@ impl<T: Copy> Wheel<T> {
         };
         self.count += 1;
         self.link(index);
-        TimerId(index)
+        TimerId::of(index)
     }
 
     /// Takes a timer out before it expires. The caller knows that it has not expired yet.
-    pub(crate) fn cancel(&mut self, TimerId(index): TimerId) {
-        self.unlink(index);
-        self.release(index);
+    pub(crate) fn cancel(&mut self, timer: TimerId) {
+        self.unlink(timer.index());
+        self.release(timer.index());
     }
 
     /// When the wheel wants to be looked at next: not later than its next timer, perhaps earlier.
@@ -119,7 +162,7 @@ impl<T: Copy> Wheel<T> {
         self.occupied[level] &= !(1 << slot);
         while index != NONE {
             let next = self.nodes[index as usize].next;
-            if self.nodes[index as usize].tick <= self.elapsed {
+            if self.nodes[index as usize].due.tick() <= self.elapsed {
                 expired.push(self.nodes[index as usize].token);
                 self.release(index);
             } else {
@@ -149,29 +192,29 @@ impl<T: Copy> Wheel<T> {
     }
 
     fn link(&mut self, index: u32) {
-        let tick = self.nodes[index as usize].tick;
+        let tick = self.nodes[index as usize].due.tick();
         let differing = (self.elapsed ^ tick) | (SLOTS as u64 - 1);
         let level = (((63 - differing.leading_zeros()) / SLOT_BITS) as usize).min(LEVELS - 1);
-        let slot = (tick >> (SLOT_BITS * level as u32)) as usize % SLOTS;
+        let due = Due::new(tick, level);
+        let slot = due.slot();
         let head = self.heads[level][slot];
         if head != NONE {
             self.nodes[head as usize].previous = index;
         }
         let node = &mut self.nodes[index as usize];
-        (node.level, node.slot, node.previous, node.next) = (level as u8, slot as u8, NONE, head);
+        (node.due, node.previous, node.next) = (due, NONE, head);
         self.heads[level][slot] = index;
         self.occupied[level] |= 1 << slot;
     }
 
     fn unlink(&mut self, index: u32) {
         let Node {
-            level,
-            slot,
+            due,
             previous,
             next,
             ..
         } = self.nodes[index as usize];
-        let (level, slot) = (level as usize, slot as usize);
+        let (level, slot) = (due.level(), due.slot());
         if next != NONE {
             self.nodes[next as usize].previous = previous;
         }
