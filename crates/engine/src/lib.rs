@@ -71,7 +71,7 @@ pub use listener::{Claim, Handshakes, Listener};
 pub use mailbox::NotPosted;
 pub use memory::Memory;
 pub use network_namespace::network_namespace_cookie;
-pub use outgoing::Part;
+pub use outgoing::{Part, Queue};
 pub use relay::Relay;
 pub use reply::{Promise, Reply};
 pub use rustix::io::Errno;

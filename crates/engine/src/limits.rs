@@ -24,6 +24,15 @@ pub(crate) const BLOCKS_FREE_MAX: usize = 1024;
 /// multishot receives end with ENOBUFS and have to be armed again; a power of two, as the kernel demands.
 pub(crate) const RING_BUFFERS: u16 = 256;
 
+/// Empty queues for parts that a thread keeps for reuse: what the sends of one turn need, which leave with its end.
+pub(crate) const QUEUES_FREE_MAX: usize = 256;
+
+/// Parts for which such a queue has room at most: what a send of an answer has, and a few. What had more is freed.
+pub(crate) const QUEUE_CAPACITY_KEPT: usize = 32;
+
+/// Free headers of sends of several parts that a ring keeps for reuse: as above.
+pub(crate) const MESSAGES_FREE_MAX: usize = 256;
+
 /// Entries of the submission queue. A full queue is submitted early, so this only sets how much is batched.
 pub(crate) const SUBMISSION_ENTRIES: u32 = 1024;
 

@@ -1,9 +1,11 @@
 //! Bytes a socket has still to send, in parts that are never copied together.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::buffer::Buffer;
+use crate::limits::{QUEUE_CAPACITY_KEPT, QUEUES_FREE_MAX};
 
 /// One contiguous run of bytes, owned until it is sent.
 #[derive(Debug)]
@@ -57,20 +59,53 @@ impl From<&'static [u8]> for Part {
     }
 }
 
-/// A queue whose first element needs no heap: nearly always it is the only one.
+/// A queue whose first element needs no heap: nearly always it is the only one. Memory for others is taken from a stock when
+/// there are any, and given back with the last of them: an idle connection has none.
 #[derive(Debug)]
-pub(crate) struct Queue<T> {
+pub struct Queue<T: Queued> {
     /// Invariant: `None` only when `rest` is empty.
     first: Option<T>,
-    /// Boxed: most sockets never have a second element, and every socket has three of these queues.
-    #[allow(
-        clippy::box_collection,
-        reason = "24 bytes less in every idle connection, three times"
-    )]
-    rest: Option<Box<VecDeque<T>>>,
+    /// Invariant: never without an element.
+    rest: Option<Rest<T>>,
 }
 
-impl<T> Default for Queue<T> {
+/// Boxed: every socket has several of these queues.
+type Rest<T> = Box<VecDeque<T>>;
+
+/// What stands in queues.
+pub trait Queued: Sized {
+    /// An empty queue of the stock, where there is a stock.
+    fn take_free() -> Option<Rest<Self>> {
+        None
+    }
+
+    /// Adds an empty queue to the stock.
+    fn put_free(_: Rest<Self>) {}
+}
+
+thread_local! {
+    static FREE: RefCell<Vec<Rest<Part>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Queued for Part {
+    #[inline]
+    fn take_free() -> Option<Rest<Part>> {
+        FREE.with_borrow_mut(Vec::pop)
+    }
+
+    #[inline]
+    fn put_free(rest: Rest<Part>) {
+        // At the end of a thread there may be no stock any more.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if free.len() < QUEUES_FREE_MAX && rest.capacity() <= QUEUE_CAPACITY_KEPT {
+                free.push(rest);
+            }
+        });
+    }
+}
+
+impl<T: Queued> Default for Queue<T> {
     fn default() -> Self {
         Self {
             first: None,
@@ -79,45 +114,77 @@ impl<T> Default for Queue<T> {
     }
 }
 
-impl<T> Queue<T> {
-    pub(crate) fn push(&mut self, item: T) {
+impl<T: Queued> Queue<T> {
+    /// Adds an element behind all others.
+    #[inline]
+    pub fn push(&mut self, item: T) {
         match self.first {
             None => self.first = Some(item),
-            Some(_) => self.rest.get_or_insert_default().push_back(item),
+            Some(_) => self.rest_mut().push_back(item),
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        let next = self.rest.as_mut().and_then(|rest| rest.pop_front());
+    /// Takes the first element.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        let next = match &mut self.rest {
+            None => None,
+            Some(_) => self.pop_rest(),
+        };
         std::mem::replace(&mut self.first, next)
     }
 
+    /// Adds an element before all others.
     pub(crate) fn push_front(&mut self, item: T) {
         if let Some(second) = self.first.replace(item) {
-            self.rest.get_or_insert_default().push_front(second);
+            self.rest_mut().push_front(second);
         }
     }
 
-    pub(crate) fn first_mut(&mut self) -> Option<&mut T> {
+    fn rest_mut(&mut self) -> &mut VecDeque<T> {
+        self.rest
+            .get_or_insert_with(|| T::take_free().unwrap_or_default())
+    }
+
+    fn pop_rest(&mut self) -> Option<T> {
+        let mut rest = self.rest.take()?;
+        let next = rest.pop_front();
+        match rest.is_empty() {
+            true => T::put_free(rest),
+            false => self.rest = Some(rest),
+        }
+        next
+    }
+
+    /// The first element.
+    pub fn first(&self) -> Option<&T> {
+        self.first.as_ref()
+    }
+
+    /// The first element, to change it.
+    pub fn first_mut(&mut self) -> Option<&mut T> {
         self.first.as_mut()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.as_ref().map_or(0, |rest| rest.len())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    /// All of them, the first one first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.first
             .iter()
             .chain(self.rest.iter().flat_map(|rest| rest.iter()))
     }
 
     /// Empties the queue and gives its memory back.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         *self = Self::default();
     }
 }
@@ -127,7 +194,7 @@ impl Queue<Part> {
     ///
     /// # Panics
     /// When fewer bytes are queued.
-    pub(crate) fn consume(&mut self, mut count: usize) {
+    pub fn consume(&mut self, mut count: usize) {
         while let Some(part) = self.first_mut() {
             let length = part.bytes().len();
             if count < length {
@@ -144,6 +211,20 @@ impl Queue<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_queue_has_no_memory_and_the_next_one_uses_what_it_had() {
+        let mut queue = Queue::default();
+        let parts = || (0..6).map(|_| Part::from(&b"part"[..]));
+        parts().for_each(|part| queue.push(part));
+        let rest: *const VecDeque<Part> = &**queue.rest.as_ref().unwrap();
+        queue.consume(6 * 4);
+        assert!(queue.is_empty() && queue.rest.is_none());
+        let mut other = Queue::default();
+        parts().for_each(|part| other.push(part));
+        assert!(std::ptr::eq(&**other.rest.as_ref().unwrap(), rest));
+        assert_eq!(other.len(), 6);
+    }
 
     #[test]
     fn a_short_send_leaves_exactly_the_rest() {

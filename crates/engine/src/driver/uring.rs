@@ -35,6 +35,7 @@ use crate::socket::Sockets;
 use crate::socket::key::Key;
 use crate::task::Tasks;
 
+use message::Message;
 use operation::{Operation, split, user_data};
 use outcome::{errno, outcome};
 use provided::Provided;
@@ -55,6 +56,12 @@ pub(crate) struct Ring {
     multishot: bool,
     /// When the ring was last entered.
     entered: Instant,
+    /// What no send is described by at the moment.
+    #[allow(
+        clippy::vec_box,
+        reason = "they go to sockets and come back as they are, and the kernel knows where they stand"
+    )]
+    messages: Vec<Box<Message>>,
     /// Completions of one turn, between reaping and acting.
     reaped: Vec<(u64, i32, u32)>,
 }
@@ -96,6 +103,7 @@ impl Ring {
             buffers,
             multishot: false,
             entered: Instant::default(),
+            messages: Vec::new(),
             reaped: Vec::with_capacity(COMPLETION_ENTRIES as usize),
         };
         ring.multishot = ring.bounds_multishot()?;

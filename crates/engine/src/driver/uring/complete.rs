@@ -11,7 +11,7 @@ use super::operation::Operation;
 use super::outcome::outcome;
 use crate::buffer::Pool;
 use crate::clock;
-use crate::limits::RECEIVED_MAX;
+use crate::limits::{MESSAGES_FREE_MAX, RECEIVED_MAX};
 use crate::socket::key::Key;
 use crate::socket::{Socket, Sockets};
 use crate::task::Tasks;
@@ -41,10 +41,8 @@ impl Ring {
                 socket.ring.armed &= cqueue::more(flags);
                 socket.ring.cancelling &= socket.ring.armed;
                 // SAFETY: a non-negative result of accept is a new descriptor that nobody else owns.
-                socket
-                    .ring
-                    .accepted
-                    .push(outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+                let accepted = outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+                socket.ring.accepted.get_or_insert_default().push(accepted);
                 tasks.wake_once(&mut socket.recv_waiter);
             }
             Operation::Send => self.complete_send(key, result, socket, tasks),
@@ -73,6 +71,11 @@ impl Ring {
 
     fn complete_send(&mut self, key: Key, result: i32, socket: &mut Socket, tasks: &Tasks) {
         socket.ring.sending = false;
+        if let Some(message) = socket.ring.message.take()
+            && self.messages.len() < MESSAGES_FREE_MAX
+        {
+            self.messages.push(message);
+        }
         socket.written = self.entered;
         match outcome(result) {
             Ok(count) => {

@@ -6,7 +6,11 @@ use rustix::io::Errno;
 
 use super::message::Message;
 use crate::buffer::Buffer;
-use crate::outgoing::Queue;
+use crate::outgoing::{Queue, Queued};
+
+impl Queued for Buffer {}
+
+impl Queued for Result<OwnedFd, Errno> {}
 
 /// What one socket has in flight, and what came back for it.
 #[derive(Default)]
@@ -32,10 +36,10 @@ pub(crate) struct InFlight {
     pub(crate) received: Queue<Buffer>,
     /// The peer has ended its side, or the receive failed.
     pub(crate) end: Option<Result<(), Errno>>,
-    /// Message header and vector of a send of several parts. Stays where it is while one is in flight.
+    /// Message header and vector of a send of several parts, while one is in flight: it stays where it is that long.
     pub(super) message: Option<Box<Message>>,
-    /// Accepted by a listener, not taken yet.
-    pub(crate) accepted: Queue<Result<OwnedFd, Errno>>,
+    /// Accepted by a listener, not taken yet. Boxed: what no connection has should cost none anything.
+    pub(crate) accepted: Option<Box<Queue<Result<OwnedFd, Errno>>>>,
 }
 
 impl InFlight {

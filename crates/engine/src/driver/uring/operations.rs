@@ -70,7 +70,8 @@ impl Operations for Ring {
         listener: Key,
         sockets: &mut Sockets,
     ) -> Option<Result<Key, Errno>> {
-        while let Some(accepted) = sockets[listener].ring.accepted.pop() {
+        let accepted = sockets[listener].ring.accepted.get_or_insert_default();
+        while let Some(accepted) = accepted.pop() {
             match accepted {
                 Ok(descriptor) => return Some(Ok(calls::adopt(descriptor, sockets))),
                 Err(

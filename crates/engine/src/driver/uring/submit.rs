@@ -104,7 +104,8 @@ impl Ring {
                 .build()
         } else {
             // Filled in where it stays: moving a box ends the right to use addresses within it.
-            let message = socket.ring.message.get_or_insert_with(Message::empty);
+            let free = || self.messages.pop().unwrap_or_else(Message::empty);
+            let message = socket.ring.message.get_or_insert_with(free);
             opcode::SendMsg::new(descriptor, message.fill(&socket.outgoing))
                 .flags(libc::MSG_NOSIGNAL as u32)
                 .build()
