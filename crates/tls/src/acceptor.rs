@@ -18,6 +18,7 @@ use crate::certificate::{self, Certified, Identity};
 use crate::decrypter;
 use crate::error::{Subject, Trouble};
 use crate::heard;
+use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
 use crate::stamps::Stamps;
 use crate::ticketer::Ticketer;
@@ -195,6 +196,7 @@ fn build(
     config.ignore_client_order = true;
     // The record layer behind the handshake is ours.
     config.enable_secret_extraction = true;
+    config.key_log = Arc::new(Listener);
     Ok(Built {
         config: Arc::new(config),
         trusted,

@@ -20,6 +20,7 @@ use crate::acceptor::Profile;
 use crate::certificate;
 use crate::cipher::Cipher;
 use crate::error::{HandshakeError, Subject, Trouble, both};
+use crate::key_log::Listener;
 use crate::limits::SESSIONS_MAX;
 use crate::stamps::Stamps;
 use crate::version::Version;
@@ -287,5 +288,6 @@ fn build(
     config.enable_early_data = false;
     // The record layer behind the handshake is ours.
     config.enable_secret_extraction = true;
+    config.key_log = Arc::new(Listener);
     Ok(config)
 }

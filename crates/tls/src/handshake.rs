@@ -99,7 +99,7 @@ async fn shake(
     } else {
         outbox.queue();
     }
-    let mut session = side.into_session(heard.name)?;
+    let mut session = side.into_session(heard)?;
     session.incoming = incoming.into_input(stream.core())?;
     Ok(session)
 }

@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::mem;
 
+use crate::secret::HeardSecrets;
+
 /// What has been heard in one handshake.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Heard {
@@ -16,6 +18,8 @@ pub(crate) struct Heard {
     pub(crate) refused: Option<Box<str>>,
     /// Whether the record in hand could not be opened.
     pub(crate) is_unopened: bool,
+    /// The traffic secrets of TLS 1.3, once rustls has them.
+    pub(crate) secrets: HeardSecrets,
 }
 
 thread_local! {

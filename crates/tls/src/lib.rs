@@ -10,10 +10,12 @@ mod transport;
 
 mod handshake;
 mod heard;
+mod key_log;
 mod session;
 
 mod alert;
 mod record;
+mod secret;
 
 mod acceptor;
 mod connector;

@@ -17,6 +17,16 @@ pub(crate) const RECORDS_PER_SEND: usize = 4;
 /// Records that one AES-GCM key may protect (RFC 8446 5.5 has 2^24.5 of full size).
 pub(crate) const GCM_RECORDS_MAX: u64 = 1 << 24;
 
+/// Bytes of a key: those of AES-256 and ChaCha20 (RFC 8446 B.4).
+pub(crate) const KEY_BYTES_MAX: usize = 32;
+
+/// Bytes of a traffic secret: a hash of SHA-384 (RFC 8446 7.1).
+pub(crate) const SECRET_BYTES_MAX: usize = 48;
+
+/// Expanded keys that a thread keeps: those of the 1,024 connections that were used last, 1.2 MiB, which is about what a
+/// CPU's second-level cache holds. Where more are busy, a request pays 0.3 us of some 5 for keys that are made again.
+pub(crate) const EXPANDED_KEYS_MAX: usize = 2048;
+
 /// Bytes of handshake messages that may arrive before they are complete: rustls refuses longer ones, and a chain of ten
 /// large certificates has half of it.
 pub(crate) const HANDSHAKE_BYTES_MAX: usize = 64 * 1024 + 4;

@@ -11,22 +11,20 @@
 //!   TLS 1.2, ChaCha|  t 3 3 length | data encrypted         | tag 16 |
 //! ```
 
+mod expanded;
+mod form;
+mod keys;
+
 use std::ops::Range;
 
-use aws_lc_rs::aead::{
-    AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce,
-    UnboundKey,
-};
-use rustls::crypto::cipher::{AeadKey, Iv};
+use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 
 use crate::alert::Alert;
-use crate::limits::{CIPHERTEXT_MAX, GCM_RECORDS_MAX, PLAINTEXT_MAX};
-
-const HEADER_BYTES: usize = 5;
-const TAG_BYTES: usize = 16;
-/// The part of a nonce that stands in the record (RFC 5288 3).
-const EXPLICIT_NONCE_BYTES: usize = 8;
+use crate::limits::{CIPHERTEXT_MAX, PLAINTEXT_MAX};
+use crate::secret::Secret;
+use form::{Form, HEADER_BYTES, TAG_BYTES};
+use keys::Keys;
 
 /// The type of records that belong to handshakes alone (RFC 8446 5, RFC 5246 7.1).
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -50,108 +48,6 @@ impl Content {
     }
 }
 
-/// How records look on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    /// The type is encrypted with the data, the nonce is known.
-    Tls13,
-    /// Half of the nonce stands in the record.
-    Tls12Explicit,
-    /// The nonce is known.
-    Tls12,
-}
-
-impl Form {
-    /// Bytes before the encrypted ones.
-    fn prefix(self) -> usize {
-        match self {
-            Form::Tls13 | Form::Tls12 => HEADER_BYTES,
-            Form::Tls12Explicit => HEADER_BYTES + EXPLICIT_NONCE_BYTES,
-        }
-    }
-
-    /// Bytes that may be encrypted in a record: the data, with TLS 1.3 also its type and the padding (RFC 8446 5.4).
-    fn inner_max(self) -> usize {
-        match self {
-            Form::Tls13 => PLAINTEXT_MAX + 1,
-            Form::Tls12 | Form::Tls12Explicit => PLAINTEXT_MAX,
-        }
-    }
-
-    /// Bytes behind the data.
-    fn suffix(self) -> usize {
-        match self {
-            Form::Tls13 => 1 + TAG_BYTES,
-            Form::Tls12 | Form::Tls12Explicit => TAG_BYTES,
-        }
-    }
-}
-
-/// The keys of one direction.
-struct Keys {
-    key: LessSafeKey,
-    iv: [u8; NONCE_LEN],
-    /// Records protected so far.
-    sequence: u64,
-    sequence_max: u64,
-    form: Form,
-}
-
-impl Keys {
-    fn new(version: ProtocolVersion, sequence: u64, secrets: &ConnectionTrafficSecrets) -> Keys {
-        let (algorithm, key, iv) = parts(secrets);
-        let is_gcm = *algorithm != CHACHA20_POLY1305;
-        let form = match (version, is_gcm) {
-            (ProtocolVersion::TLSv1_3, _) => Form::Tls13,
-            (_, true) => Form::Tls12Explicit,
-            (_, false) => Form::Tls12,
-        };
-        let unbound =
-            UnboundKey::new(algorithm, key.as_ref()).expect("a cipher's key has its length");
-        Keys {
-            key: LessSafeKey::new(unbound),
-            iv: iv
-                .as_ref()
-                .try_into()
-                .expect("all ciphers have nonces of 12 bytes"),
-            sequence,
-            sequence_max: if is_gcm { GCM_RECORDS_MAX } else { u64::MAX },
-            form,
-        }
-    }
-
-    /// RFC 8446 5.3, and RFC 7905 2 for TLS 1.2; where the nonce is ours to choose it is the same.
-    fn nonce(&self) -> [u8; NONCE_LEN] {
-        let mut nonce = self.iv;
-        for (byte, number) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
-            *byte ^= number;
-        }
-        nonce
-    }
-
-    /// What is authenticated and not encrypted (RFC 8446 5.2, RFC 5246 6.2.3.3): at most 13 bytes, and how many.
-    fn additional(&self, header: &[u8], data_bytes: usize) -> ([u8; 13], usize) {
-        let mut additional = [0; 13];
-        if self.form == Form::Tls13 {
-            additional[..HEADER_BYTES].copy_from_slice(header);
-            return (additional, HEADER_BYTES);
-        }
-        additional[..8].copy_from_slice(&self.sequence.to_be_bytes());
-        additional[8..11].copy_from_slice(&header[..3]);
-        additional[11..].copy_from_slice(&(data_bytes as u16).to_be_bytes());
-        (additional, 13)
-    }
-}
-
-fn parts(secrets: &ConnectionTrafficSecrets) -> (&'static Algorithm, &AeadKey, &Iv) {
-    match secrets {
-        ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&AES_128_GCM, key, iv),
-        ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (&AES_256_GCM, key, iv),
-        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (&CHACHA20_POLY1305, key, iv),
-        _ => unreachable!("rustls's aws-lc-rs provider has these three"),
-    }
-}
-
 /// Protects what is sent.
 pub(crate) struct Sealer(Keys);
 
@@ -171,12 +67,17 @@ impl Sealer {
 
     /// Whether its key has protected as much as it may.
     pub(crate) fn is_worn_out(&self) -> bool {
-        self.0.sequence >= self.0.sequence_max
+        self.0.are_worn_out()
+    }
+
+    /// Takes the keys that are made of `secret` from now on.
+    pub(crate) fn renew(&mut self, secret: &Secret) {
+        self.0.renew(secret);
     }
 
     #[cfg(test)]
     pub(crate) fn wear_out(&mut self) {
-        self.0.sequence_max = self.0.sequence;
+        self.0.wear_out();
     }
 
     /// Makes a record of `data` at the start of `out` and returns its length.
@@ -245,14 +146,16 @@ impl Sealer {
         } else {
             &[]
         };
-        cipher(
-            &keys.key,
-            Nonce::assume_unique_for_key(nonce),
-            Aad::from(&additional[..additional_bytes]),
-            body,
-            extra,
-            tail,
-        )
+        keys.with_cipher(|key| {
+            cipher(
+                key,
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(&additional[..additional_bytes]),
+                body,
+                extra,
+                tail,
+            )
+        })
         .expect("a record's parts have the lengths that were computed for them");
         keys.sequence += 1;
         bytes
@@ -277,6 +180,11 @@ impl Opener {
         secrets: &ConnectionTrafficSecrets,
     ) -> Opener {
         Opener(Keys::new(version, sequence, secrets))
+    }
+
+    /// Takes the keys that are made of `secret` from now on.
+    pub(crate) fn renew(&mut self, secret: &Secret) {
+        self.0.renew(secret);
     }
 
     /// The length of the record at the start of `bytes`, once its header is there.
@@ -320,14 +228,16 @@ impl Opener {
             nonce[4..].copy_from_slice(&record[HEADER_BYTES..start]);
         }
         let (head, tag) = record.split_at_mut(end);
-        keys.key
-            .open_in_place_separate_tag(
+        keys.with_cipher(|key| {
+            key.open_in_place_separate_tag(
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(&additional[..additional_bytes]),
                 tag,
                 &mut head[start..],
             )
-            .map_err(|_| Alert::BAD_RECORD_MAC)?;
+            .map(|_| ())
+        })
+        .map_err(|_| Alert::BAD_RECORD_MAC)?;
         keys.sequence += 1;
         if end - start > keys.form.inner_max() {
             return Err(Alert::RECORD_OVERFLOW);

@@ -3,30 +3,27 @@
 
 mod control;
 
-use std::collections::VecDeque;
-
-use onrush_engine::{Buffer, Core, Error, Input, Op, Part};
+use onrush_engine::{Buffer, Core, Error, Input, Op, Part, Queue};
 use rustls::client::ClientConnectionData;
 use rustls::kernel::KernelConnection;
-use rustls::server::ServerConnectionData;
 
 use crate::alert::Alert;
 use crate::info::{Info, Side};
 use crate::limits::{IDLE_RECORDS_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND, SCHEDULES_PER_TURN};
 use crate::record::{Content, Opener, Sealer};
+use crate::secret::Secrets;
 
-/// What rustls still does for a TLS 1.3 connection: the next keys, and what tickets mean.
-pub(crate) enum Keeper {
-    Server(KernelConnection<ServerConnectionData>),
-    Client(KernelConnection<ClientConnectionData>),
-}
+/// What rustls still does for a client with TLS 1.3: it knows what tickets mean.
+pub(crate) type Tickets = KernelConnection<ClientConnectionData>;
 
 /// A connection whose handshake is done.
 pub(crate) struct Session {
     sealer: Sealer,
     opener: Opener,
-    /// `None` with TLS 1.2, where neither keys nor tickets come behind the handshake.
-    keeper: Option<Box<Keeper>>,
+    /// What the keys of now were made of, for the next ones; `None` with TLS 1.2, where none come behind the handshake.
+    secrets: Option<Secrets>,
+    /// A client's, with TLS 1.3.
+    tickets: Option<Box<Tickets>>,
     side: Side,
     /// What was received: opened, being consumed, and not opened yet.
     ///
@@ -39,7 +36,7 @@ pub(crate) struct Session {
     behind: u32,
     /// The beginning of a handshake message whose rest is still to come.
     message: Vec<u8>,
-    outgoing: VecDeque<Part>,
+    outgoing: Queue<Part>,
     /// New keys of the peer since the last data of either direction.
     key_updates: u32,
     /// Records without data since the last data of either direction.
@@ -72,20 +69,22 @@ impl Session {
     pub(crate) fn new(
         sealer: Sealer,
         opener: Opener,
-        keeper: Option<Box<Keeper>>,
+        secrets: Option<Secrets>,
+        tickets: Option<Box<Tickets>>,
         info: Info,
         side: Side,
     ) -> Session {
         Session {
             sealer,
             opener,
-            keeper,
+            secrets,
+            tickets,
             side,
             incoming: Input::default(),
             ready: 0,
             behind: 0,
             message: Vec::new(),
-            outgoing: VecDeque::new(),
+            outgoing: Queue::default(),
             key_updates: 0,
             idle_records: 0,
             renegotiations: 0,
@@ -258,13 +257,13 @@ impl Session {
     /// Adds a part to what is sealed next.
     pub(crate) fn queue(&mut self, part: Part) {
         if !part.bytes().is_empty() {
-            self.outgoing.push_back(part);
+            self.outgoing.push(part);
         }
     }
 
     /// Drops what is queued.
     pub(crate) fn clear(&mut self) {
-        self.outgoing = VecDeque::new();
+        self.outgoing.clear();
     }
 
     /// Whether parts are queued that have not been sealed.
@@ -290,7 +289,7 @@ impl Session {
                 self.answer(core, &mut send)?;
             }
             if self.sealer.is_worn_out() {
-                if self.keeper.is_none() {
+                if self.secrets.is_none() {
                     return Err(Alert::CLOSE_NOTIFY.error(Op::Send));
                 }
                 send(self.update_keys(core)?);
@@ -302,7 +301,7 @@ impl Session {
 
     fn seal_record(&mut self, core: &Core) -> Result<Buffer, Error> {
         let mut record = core.buffer()?;
-        let first = self.outgoing[0].bytes();
+        let first = self.outgoing.first().map_or(&[][..], Part::bytes);
         let alone = self.outgoing.len() == 1 || first.len() >= PLAINTEXT_MAX;
         let (bytes, length) = if alone {
             let data = &first[..first.len().min(PLAINTEXT_MAX)];
@@ -318,23 +317,9 @@ impl Session {
             (bytes, length)
         };
         record.fill(length);
-        self.consume(bytes);
+        self.outgoing.consume(bytes);
         self.is_not_idle();
         Ok(record)
-    }
-
-    /// Drops the first `count` bytes of what is queued.
-    fn consume(&mut self, mut count: usize) {
-        while count > 0 {
-            let part = &mut self.outgoing[0];
-            let length = part.bytes().len();
-            if count < length {
-                part.consume(count);
-                return;
-            }
-            count -= length;
-            self.outgoing.pop_front();
-        }
     }
 }
 
@@ -347,9 +332,9 @@ impl Session {
 }
 
 /// Copies what fits one record to the start of `out`.
-fn gather(parts: &VecDeque<Part>, out: &mut [u8]) -> usize {
+fn gather(parts: &Queue<Part>, out: &mut [u8]) -> usize {
     let mut bytes = 0;
-    for part in parts {
+    for part in parts.iter() {
         let taken = part.bytes().len().min(PLAINTEXT_MAX - bytes);
         out[bytes..bytes + taken].copy_from_slice(&part.bytes()[..taken]);
         bytes += taken;

@@ -9,9 +9,10 @@ use rustls::{CommonState, ExtractedSecrets, ProtocolVersion};
 use super::incoming::Incoming;
 use super::outbox::Outbox;
 use crate::error::HandshakeError;
+use crate::heard::Heard;
 use crate::info::{self, Info};
 use crate::record::{Opener, Sealer};
-use crate::session::{Keeper, Session};
+use crate::session::Session;
 use crate::version::Version;
 
 /// The first byte of a handshake's record (RFC 8446 5.1).
@@ -86,36 +87,39 @@ impl Side {
         }
     }
 
-    /// Takes the keys over; the client asked for `name`.
-    pub(super) fn into_session(self, name: Option<Box<str>>) -> Result<Session, HandshakeError> {
-        let end = match self {
-            Side::Server(_) => info::Side::Server,
-            Side::Client(_) => info::Side::Client,
-        };
-        let (info, secrets, keeper) = match self {
+    /// Takes the keys over. What was `heard` has the name that the client asked for, and the secrets.
+    pub(super) fn into_session(self, heard: Heard) -> Result<Session, HandshakeError> {
+        let Heard { name, secrets, .. } = heard;
+        let (end, info, keys, secrets, tickets) = match self {
             Side::Server(connection) => {
-                let info = Info::new(&connection, name, info::Side::Server);
-                let (secrets, keeper) = connection
+                let end = info::Side::Server;
+                let info = Info::new(&connection, name, end);
+                let (keys, _) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(HandshakeError::Tls)?;
-                (info, secrets, Keeper::Server(keeper))
+                (end, info, keys, secrets.of_server(), None)
             }
             Side::Client(connection) => {
-                let info = Info::new(&connection, None, info::Side::Client);
-                let (secrets, keeper) = connection
+                let end = info::Side::Client;
+                let info = Info::new(&connection, None, end);
+                let (keys, tickets) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(HandshakeError::Tls)?;
-                (info, secrets, Keeper::Client(keeper))
+                (end, info, keys, secrets.of_client(), Some(tickets))
             }
         };
-        let ExtractedSecrets { tx, rx } = secrets;
-        let (version, keeper) = match info.version {
+        let ExtractedSecrets { tx, rx } = keys;
+        let (version, tickets) = match info.version {
             Version::Tls12 => (ProtocolVersion::TLSv1_2, None),
-            Version::Tls13 => (ProtocolVersion::TLSv1_3, Some(Box::new(keeper))),
+            Version::Tls13 => (ProtocolVersion::TLSv1_3, tickets.map(Box::new)),
         };
+        assert!(
+            secrets.is_some() == (info.version == Version::Tls13),
+            "rustls tells its listener the secrets of TLS 1.3, and no others"
+        );
         let sealer = Sealer::new(version, tx.0, &tx.1);
         let opener = Opener::new(version, rx.0, &rx.1);
-        Ok(Session::new(sealer, opener, keeper, info, end))
+        Ok(Session::new(sealer, opener, secrets, tickets, info, end))
     }
 }
 

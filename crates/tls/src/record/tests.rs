@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use ::aws_lc_rs::aead::NONCE_LEN;
 use proptest::prelude::*;
 use rustls::client::UnbufferedClientConnection;
+use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::server::UnbufferedServerConnection;
@@ -213,16 +215,16 @@ fn direction() -> (Sealer, Opener) {
 }
 
 /// A record of TLS 1.3 with whatever stands within: data, type and padding.
-fn seal_inner(sealer: &Sealer, inner: &[u8]) -> Vec<u8> {
+fn seal_inner(sealer: &mut Sealer, inner: &[u8]) -> Vec<u8> {
     let length = (inner.len() + TAG_BYTES) as u16;
     let [high, low] = length.to_be_bytes();
     let header = [23, 3, 3, high, low];
     let mut body = inner.to_vec();
     let nonce = Nonce::assume_unique_for_key(sealer.0.nonce());
+    let aad = Aad::from(header);
     sealer
         .0
-        .key
-        .seal_in_place_append_tag(nonce, Aad::from(header), &mut body)
+        .with_cipher(|key| key.seal_in_place_append_tag(nonce, aad, &mut body))
         .unwrap();
     [&header[..], &body].concat()
 }
@@ -238,9 +240,9 @@ fn data_type_and_padding_together_have_the_length_of_a_full_record_at_most() {
         (0, PLAINTEXT_MAX, Ok(0)),
         (0, PLAINTEXT_MAX + 200, Err(Alert::RECORD_OVERFLOW)),
     ] {
-        let (sealer, mut opener) = direction();
+        let (mut sealer, mut opener) = direction();
         let inner = [&bytes(data)[..], &[23], &vec![0; padding]].concat();
-        let mut record = seal_inner(&sealer, &inner);
+        let mut record = seal_inner(&mut sealer, &inner);
         let opened = opener.open(&mut record).map(|opened| opened.data.len());
         assert_eq!(opened, expected, "{data} bytes and {padding} of padding");
     }

@@ -1,13 +1,12 @@
 //! What the two sides say to each other besides data: alerts, tickets and new keys.
 
 use onrush_engine::{Buffer, Core, Error};
-use rustls::ProtocolVersion;
 
-use super::{Keeper, Session};
+use super::Session;
 use crate::alert::Alert;
 use crate::info::Side;
 use crate::limits::{KEY_UPDATES_MAX, MESSAGE_BYTES_MAX, RENEGOTIATIONS_MAX};
-use crate::record::{Content, Opener, Sealer};
+use crate::record::Content;
 
 /// Messages behind the handshake (RFC 8446 4).
 const NEW_SESSION_TICKET: u8 = 4;
@@ -31,7 +30,7 @@ impl Session {
         }
         // All others end the connection, but for the warnings of TLS 1.2 (RFC 5246 7.2) and one of TLS 1.3, which has no
         // levels (RFC 8446 6).
-        let is_warning = match self.keeper {
+        let is_warning = match self.secrets {
             None => level == 1,
             Some(_) => alert == Alert::USER_CANCELED,
         };
@@ -57,10 +56,12 @@ impl Session {
                 break;
             };
             rest = &rest[MESSAGE_HEADER_BYTES + bytes..];
-            match (self.keeper.as_deref_mut(), header[0]) {
-                (Some(Keeper::Client(keeper)), NEW_SESSION_TICKET) => {
+            match (&self.secrets, header[0]) {
+                (Some(_), NEW_SESSION_TICKET) => {
                     self.chores.schedules += 1;
-                    keeper
+                    let tickets = self.tickets.as_deref_mut();
+                    tickets
+                        .expect("only clients expect tickets")
                         .handle_new_session_ticket(body)
                         .map_err(|_| Alert::DECODE_ERROR)?;
                 }
@@ -78,7 +79,7 @@ impl Session {
 
     /// Whether a message of `kind` with a body of so many `bytes` may come, before its body has.
     fn expect(&self, kind: u8, bytes: usize) -> Result<(), Alert> {
-        let bytes_expected = match (&self.keeper, self.side, kind) {
+        let bytes_expected = match (&self.secrets, self.side, kind) {
             (Some(_), _, KEY_UPDATE) => 1..=1,
             (Some(_), Side::Client, NEW_SESSION_TICKET) => 0..=MESSAGE_BYTES_MAX,
             (None, Side::Client, HELLO_REQUEST) => 0..=0,
@@ -111,13 +112,10 @@ impl Session {
         if self.key_updates > KEY_UPDATES_MAX {
             return Err(Alert::UNEXPECTED_MESSAGE);
         }
-        let updated = match self.keeper.as_deref_mut().expect("the caller has looked") {
-            Keeper::Server(keeper) => keeper.update_rx_secret(),
-            Keeper::Client(keeper) => keeper.update_rx_secret(),
-        };
+        let secrets = self.secrets.as_mut().expect("the caller has looked");
+        secrets.peers.advance();
         self.chores.schedules += 1;
-        let (sequence, secrets) = updated.expect("TLS 1.3 always has next keys");
-        self.opener = Opener::new(ProtocolVersion::TLSv1_3, sequence, &secrets);
+        self.opener.renew(&secrets.peers);
         Ok(())
     }
 
@@ -158,16 +156,9 @@ impl Session {
     }
 
     pub(crate) fn take_new_keys(&mut self) {
-        let updated = match self
-            .keeper
-            .as_deref_mut()
-            .expect("only TLS 1.3 has new keys")
-        {
-            Keeper::Server(keeper) => keeper.update_tx_secret(),
-            Keeper::Client(keeper) => keeper.update_tx_secret(),
-        };
-        let (sequence, secrets) = updated.expect("TLS 1.3 always has next keys");
-        self.sealer = Sealer::new(ProtocolVersion::TLSv1_3, sequence, &secrets);
+        let secrets = self.secrets.as_mut().expect("only TLS 1.3 has new keys");
+        secrets.ours.advance();
+        self.sealer.renew(&secrets.ours);
     }
 
     /// The alert that ends our side: why, when something is wrong. `None` when it was said.

@@ -1,0 +1,47 @@
+//! How records look on the wire, as drawn in `record.rs`.
+
+use crate::limits::PLAINTEXT_MAX;
+
+/// Type, version and length.
+pub(super) const HEADER_BYTES: usize = 5;
+/// What authenticates a record.
+pub(super) const TAG_BYTES: usize = 16;
+/// The part of a nonce that stands in the record (RFC 5288 3).
+pub(super) const EXPLICIT_NONCE_BYTES: usize = 8;
+
+/// How records look on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// The type is encrypted with the data, the nonce is known.
+    Tls13,
+    /// Half of the nonce stands in the record.
+    Tls12Explicit,
+    /// The nonce is known.
+    Tls12,
+}
+
+impl Form {
+    /// Bytes before the encrypted ones.
+    pub(super) fn prefix(self) -> usize {
+        match self {
+            Form::Tls13 | Form::Tls12 => HEADER_BYTES,
+            Form::Tls12Explicit => HEADER_BYTES + EXPLICIT_NONCE_BYTES,
+        }
+    }
+
+    /// Bytes that may be encrypted in a record: the data, with TLS 1.3 also its type and the padding (RFC 8446 5.4).
+    pub(super) fn inner_max(self) -> usize {
+        match self {
+            Form::Tls13 => PLAINTEXT_MAX + 1,
+            Form::Tls12 | Form::Tls12Explicit => PLAINTEXT_MAX,
+        }
+    }
+
+    /// Bytes behind the data.
+    pub(super) fn suffix(self) -> usize {
+        match self {
+            Form::Tls13 => 1 + TAG_BYTES,
+            Form::Tls12 | Form::Tls12Explicit => TAG_BYTES,
+        }
+    }
+}

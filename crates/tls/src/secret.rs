@@ -1,0 +1,121 @@
+//! Traffic secrets of TLS 1.3 (RFC 8446 7): what the keys of one direction are made of, and those that follow them.
+//!
+//! rustls keeps them together with all that a connection of QUIC would need, 1 KB for each connection. It tells them as soon as
+//! it has them (`key_log.rs`), so that nothing of it has to stay behind the handshake.
+
+use std::fmt;
+use std::hint::black_box;
+
+use aws_lc_rs::hkdf::{HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
+
+use crate::limits::SECRET_BYTES_MAX;
+
+/// What the keys of one direction are made of.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret {
+    bytes: [u8; SECRET_BYTES_MAX],
+    length: u8,
+}
+
+/// Those of both directions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Secrets {
+    pub(crate) ours: Secret,
+    pub(crate) peers: Secret,
+}
+
+impl Secret {
+    /// The secret that stands in `bytes`: a hash of SHA-256 or SHA-384.
+    pub(crate) fn new(bytes: &[u8]) -> Secret {
+        let mut secret = Secret {
+            bytes: [0; SECRET_BYTES_MAX],
+            length: bytes.len() as u8,
+        };
+        secret.bytes[..bytes.len()].copy_from_slice(bytes);
+        secret
+    }
+
+    /// Becomes the one that follows (RFC 8446 7.2).
+    pub(crate) fn advance(&mut self) {
+        let mut next = [0; SECRET_BYTES_MAX];
+        self.expand(b"traffic upd", &mut next[..usize::from(self.length)]);
+        self.bytes = next;
+        wipe(&mut next);
+    }
+
+    /// Fills `key` and `iv` with those that belong to it (RFC 8446 7.3).
+    pub(crate) fn derive(&self, key: &mut [u8], iv: &mut [u8]) {
+        self.expand(b"key", key);
+        self.expand(b"iv", iv);
+    }
+
+    /// HKDF-Expand-Label without a context (RFC 8446 7.1).
+    fn expand(&self, label: &[u8], out: &mut [u8]) {
+        let algorithm = match self.length {
+            32 => HKDF_SHA256,
+            48 => HKDF_SHA384,
+            other => unreachable!("no hash of TLS 1.3 has {other} bytes"),
+        };
+        let secret = &self.bytes[..usize::from(self.length)];
+        let length = (out.len() as u16).to_be_bytes();
+        let label_bytes = [(b"tls13 ".len() + label.len()) as u8];
+        let info = [&length[..], &label_bytes, b"tls13 ", label, &[0]];
+        Prk::new_less_safe(algorithm, secret)
+            .expand(&info, Bytes(out.len()))
+            .and_then(|expanded| expanded.fill(out))
+            .expect("what is asked for is far below 255 hashes");
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        wipe(&mut self.bytes);
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Overwrites a secret that nobody needs any more.
+pub(crate) fn wipe(bytes: &mut [u8]) {
+    bytes.fill(0);
+    // Else the compiler would see that nobody reads the zeros.
+    black_box(bytes);
+}
+
+/// How many bytes are asked for.
+struct Bytes(usize);
+
+impl KeyType for Bytes {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+/// What has been heard of both directions in a handshake of TLS 1.3.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct HeardSecrets {
+    pub(crate) client: Option<Secret>,
+    pub(crate) server: Option<Secret>,
+}
+
+impl HeardSecrets {
+    /// As the server sees them; `None` before rustls has them, and with TLS 1.2, which has none.
+    pub(crate) fn of_server(self) -> Option<Secrets> {
+        Some(Secrets {
+            ours: self.server?,
+            peers: self.client?,
+        })
+    }
+
+    /// As the client sees them.
+    pub(crate) fn of_client(self) -> Option<Secrets> {
+        Some(Secrets {
+            ours: self.client?,
+            peers: self.server?,
+        })
+    }
+}
