@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::task::Poll;
+use std::task::{Poll, ready};
 
 use crate::buffer::Buffer;
 use crate::error::Error;
@@ -23,6 +23,19 @@ pub struct Relay {
     pipe: Option<Pipe>,
     /// Small portions to come until the flow is no longer taken for bulk.
     bulk: u8,
+    step: Step,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Step {
+    /// Bytes of the source.
+    #[default]
+    Take,
+    /// The other stream, to take so many bytes that are queued there.
+    Flush(u32),
+    /// The other stream, to take so many bytes that are in the pipe, or were.
+    Drain(u32),
 }
 
 impl Relay {
@@ -42,28 +55,40 @@ impl Relay {
     ///
     /// # Errors
     /// Those with [`crate::Op::Recv`] are the source's, those with [`crate::Op::Send`] the other's.
-    pub async fn transfer(&mut self, from: &Stream, to: &Stream) -> Result<u64, Error> {
-        if self.is_empty() && self.take(from).await? == 0 {
-            return Ok(0);
+    pub fn transfer(
+        &mut self,
+        from: &Stream,
+        to: &Stream,
+    ) -> impl Future<Output = Result<u64, Error>> {
+        poll_fn(move |_| self.poll_transfer(from, to))
+    }
+
+    /// [`Relay::transfer`] for those who wait for more than one thing at a time.
+    pub fn poll_transfer(&mut self, from: &Stream, to: &Stream) -> Poll<Result<u64, Error>> {
+        if self.step == Step::Take {
+            if self.is_empty() && ready!(self.poll_take(from))? == 0 {
+                return Poll::Ready(Ok(0));
+            }
+            self.step = self.give(to)?;
         }
-        self.give(to).await
+        let given = ready!(self.poll_given(to));
+        self.step = Step::Take;
+        Poll::Ready(given)
     }
 
     fn is_empty(&self) -> bool {
         self.input.is_empty() && self.pipe.as_ref().is_none_or(|pipe| pipe.held() == 0)
     }
 
-    fn take(&mut self, from: &Stream) -> impl Future<Output = Result<usize, Error>> {
-        poll_fn(move |_| {
-            let taken = self.poll_take(from);
-            if taken.is_pending() {
-                self.pipe = None;
-            }
-            taken
-        })
+    fn poll_take(&mut self, from: &Stream) -> Poll<Result<usize, Error>> {
+        let taken = self.poll_take_some(from);
+        if taken.is_pending() {
+            self.pipe = None;
+        }
+        taken
     }
 
-    fn poll_take(&mut self, from: &Stream) -> Poll<Result<usize, Error>> {
+    fn poll_take_some(&mut self, from: &Stream) -> Poll<Result<usize, Error>> {
         let inner = from.core().inner();
         if !inner.tasks.may_go_on() {
             return Poll::Pending;
@@ -97,26 +122,31 @@ impl Relay {
         taken
     }
 
-    async fn give(&mut self, to: &Stream) -> Result<u64, Error> {
-        if !self.input.is_empty() {
-            let buffer = self.take_buffer(to)?;
-            let count = buffer.len();
-            to.queue(buffer);
-            to.flush().await?;
-            return Ok(count as u64);
+    /// Hands the other stream what was taken; what has to be waited for then.
+    fn give(&mut self, to: &Stream) -> Result<Step, Error> {
+        if let Some(pipe) = self.pipe.as_ref().filter(|_| self.input.is_empty()) {
+            return Ok(Step::Drain(pipe.held() as u32));
         }
-        to.sent().await?;
-        let Some(pipe) = &mut self.pipe else {
-            return Ok(0);
-        };
-        let count = pipe.held();
-        poll_fn(|_| {
-            let inner = to.core().inner();
-            let state = &mut *inner.state.borrow_mut();
-            state.poll_splice_out(to.key(), pipe, inner.tasks.current())
-        })
-        .await?;
-        Ok(count as u64)
+        let buffer = self.take_buffer(to)?;
+        let count = buffer.len() as u32;
+        to.queue(buffer);
+        Ok(Step::Flush(count))
+    }
+
+    /// How many bytes the other stream has taken, once it has.
+    fn poll_given(&mut self, to: &Stream) -> Poll<Result<u64, Error>> {
+        let inner = to.core().inner();
+        match (self.step, &mut self.pipe) {
+            (Step::Flush(count), _) => to.poll_flush().map_ok(|()| count.into()),
+            (Step::Drain(count), Some(pipe)) => {
+                let task = inner.tasks.current();
+                let state = &mut *inner.state.borrow_mut();
+                ready!(state.poll_sent(to.key(), task))?;
+                let drained = state.poll_splice_out(to.key(), pipe, task);
+                drained.map_ok(|()| count.into())
+            }
+            (Step::Take, _) | (Step::Drain(_), None) => unreachable!("nothing was taken"),
+        }
     }
 
     /// What was received, in a buffer of its own; copied when it was parked.

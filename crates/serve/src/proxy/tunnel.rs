@@ -11,8 +11,8 @@
 
 use std::future::{Future, poll_fn};
 use std::mem;
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use onrush_engine::{Error, Input, Relay};
@@ -63,8 +63,8 @@ impl Tunnel {
         let from_client = mem::take(&mut client.input);
         let from_server = mem::take(&mut self.input);
         let mut lanes = [
-            pin!(carry(from_client, client_stream, server, idle_max)),
-            pin!(carry(from_server, server, client_stream, idle_max)),
+            Lane::new(from_client, client_stream, server),
+            Lane::new(from_server, server, client_stream),
         ];
         let mut ended = [false; 2];
         let outcome = poll_fn(|context| {
@@ -72,7 +72,7 @@ impl Tunnel {
                 if *ended {
                     continue;
                 }
-                match lane.as_mut().poll(context) {
+                match lane.poll(idle_max, context) {
                     Poll::Ready(Ok(())) => *ended = true,
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => {}
@@ -102,37 +102,86 @@ impl Tunnel {
     }
 }
 
-/// One direction, up to its end, which is passed on.
-async fn carry(
-    mut input: Input,
-    from: &Transport,
-    to: &Transport,
-    idle_max: Duration,
-) -> Result<(), Error> {
-    let plain = from.as_plain().zip(to.as_plain());
-    let mut relay = Relay::default();
-    if plain.is_some() {
-        relay = Relay::new(mem::take(&mut input));
-    }
-    loop {
-        // A byte in either direction keeps both ends: who only listens is not idle.
-        from.set_send_patience(idle_max);
-        to.set_send_patience(idle_max);
-        let bytes = match plain {
-            Some((from, to)) => relay.transfer(from, to).await?,
-            None => transfer(&mut input, from, to).await?,
+/// One direction, up to its end, which is passed on. Polled by hand: as two futures that wait within others, the directions
+/// were most of what an idle tunnel cost.
+struct Lane<'t> {
+    from: &'t Transport,
+    to: &'t Transport,
+    portions: Portions,
+    /// A portion is under way, and the time that both ends have for it runs.
+    is_under_way: bool,
+    /// The end of the source is on its way to the other end.
+    end: Option<End<'t>>,
+}
+
+type End<'t> = Pin<Box<dyn Future<Output = Result<(), Error>> + 't>>;
+
+/// How bytes get from one end to the other.
+enum Portions {
+    /// Both ends are plain.
+    Plain(Relay),
+    /// One of them speaks TLS: what was received, and how much is being sent.
+    Sealed(Input, usize),
+}
+
+impl<'t> Lane<'t> {
+    /// From one end to the other, beginning with `input`.
+    fn new(input: Input, from: &'t Transport, to: &'t Transport) -> Self {
+        let portions = match from.as_plain().zip(to.as_plain()) {
+            Some(_) => Portions::Plain(Relay::new(input)),
+            None => Portions::Sealed(input, 0),
         };
-        if bytes == 0 {
-            return to.shutdown().await;
+        Self {
+            from,
+            to,
+            portions,
+            is_under_way: false,
+            end: None,
+        }
+    }
+
+    fn poll(&mut self, idle_max: Duration, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        loop {
+            if let Some(end) = &mut self.end {
+                return end.as_mut().poll(context);
+            }
+            if !mem::replace(&mut self.is_under_way, true) {
+                // A byte in either direction keeps both ends: who only listens is not idle.
+                self.from.set_send_patience(idle_max);
+                self.to.set_send_patience(idle_max);
+            }
+            let bytes = ready!(self.poll_portion())?;
+            self.is_under_way = false;
+            if bytes == 0 {
+                self.end = Some(Box::pin(self.to.shutdown()));
+            }
+        }
+    }
+
+    /// One portion, from its arrival until the other end has taken it; 0 is the end.
+    fn poll_portion(&mut self) -> Poll<Result<u64, Error>> {
+        let ends = self.from.as_plain().zip(self.to.as_plain());
+        match &mut self.portions {
+            Portions::Plain(relay) => {
+                let (from, to) = ends.expect("they were plain when the tunnel began");
+                relay.poll_transfer(from, to)
+            }
+            Portions::Sealed(input, sending) => {
+                if *sending == 0 {
+                    if input.is_empty() && ready!(self.from.poll_recv(input))? == 0 {
+                        return Poll::Ready(Ok(0));
+                    }
+                    *sending = queue(input, self.to)?;
+                }
+                ready!(self.to.poll_flush())?;
+                Poll::Ready(Ok(mem::take(sending) as u64))
+            }
         }
     }
 }
 
-/// What [`Relay::transfer`] does, where one of the two speaks TLS.
-async fn transfer(input: &mut Input, from: &Transport, to: &Transport) -> Result<u64, Error> {
-    if input.is_empty() && from.recv(input).await? == 0 {
-        return Ok(0);
-    }
+/// Queues what was received; how many bytes that are.
+fn queue(input: &mut Input, to: &Transport) -> Result<usize, Error> {
     let buffer = match input.take() {
         Some(buffer) => buffer,
         // It has been put aside.
@@ -144,8 +193,7 @@ async fn transfer(input: &mut Input, from: &Transport, to: &Transport) -> Result
             buffer
         }
     };
-    let bytes = buffer.len() as u64;
+    let bytes = buffer.len();
     to.queue(buffer);
-    to.flush().await?;
     Ok(bytes)
 }
