@@ -71,7 +71,7 @@ async fn encrypted(
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
-        Ok(transport) => connection::serve(transport, Input::default(), client, service).await,
+        Ok(transport) => serve_apart(transport, Input::default(), client, service),
         Err(error) => {
             worker.meter.handshake_failed();
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
@@ -103,9 +103,15 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
     };
     let client = Client::new(scheme, origin);
     match &place.acceptor {
-        None => connection::serve(Transport::plain(stream), rest, client, service).await,
+        None => serve_apart(Transport::plain(stream), rest, client, service),
         Some(acceptor) => encrypted(stream, rest, Arc::clone(acceptor), client, service).await,
     }
+}
+
+/// Serves a connection in a task of its own: what came before its first request is given up with the present one.
+fn serve_apart(transport: Transport, received: Input, client: Client, service: Rc<Service>) {
+    let core = transport.core().clone();
+    core.spawn(connection::serve(transport, received, client, service));
 }
 
 /// What the header at the start of a connection says.
