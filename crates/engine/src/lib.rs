@@ -70,6 +70,7 @@ pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT, STALL_MIN};
 pub use listener::{Claim, Handshakes, Listener};
 pub use mailbox::NotPosted;
 pub use memory::Memory;
+pub use memory::counted::CountedMemory;
 pub use network_namespace::network_namespace_cookie;
 pub use outgoing::{Part, Queue};
 pub use relay::Relay;

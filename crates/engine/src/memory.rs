@@ -1,5 +1,7 @@
 //! Memory that the system refuses: the program says so and ends, instead of being aborted with a dump of itself.
 
+pub(crate) mod counted;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// The system's allocator. Where it has no memory left it writes one sentence to standard error and ends the process with

@@ -1,0 +1,214 @@
+//! What connections cost on which nothing happens: every byte that a server has allocated for them, as many as they are. A
+//! program of its own, whose allocator counts.
+//!
+//! Tables that double in size are counted whole, so connections are opened from one power of two to the next, less the few
+//! that others take.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use onrush_engine::{Address, Core, CountedMemory, Input, Io, Stream, choose};
+use onrush_serve::{Server, check};
+use onrush_tls::{ClientSetup, Connector, Transport, Verify};
+
+#[global_allocator]
+static MEMORY: CountedMemory = CountedMemory;
+
+/// Room in the tables for what is no connection: listeners, and the tasks that a core has anyway.
+const OTHERS: usize = 16;
+
+/// Until a server is at rest: its last answer is with its client before its task waits again.
+const LOOKS: u32 = 200;
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A kind of connections.
+struct Kind {
+    name: &'static str,
+    /// What stands in the server's file; `{behind}` is where a server is that agrees to tunnels.
+    routes: &'static str,
+    listen: &'static str,
+    is_encrypted: bool,
+    request: &'static str,
+    status: &'static str,
+    /// Sockets of the server for each of them.
+    sockets: usize,
+    bytes_max: usize,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "idle",
+        routes: "respond = { status = 200 }",
+        listen: "",
+        is_encrypted: false,
+        request: "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        status: "HTTP/1.1 200 ",
+        sockets: 1,
+        bytes_max: 800,
+    },
+    Kind {
+        name: "idle with TLS",
+        routes: "respond = { status = 200 }",
+        listen: "tls = \"self-signed\"",
+        is_encrypted: true,
+        request: "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        status: "HTTP/1.1 200 ",
+        sockets: 1,
+        bytes_max: 1500,
+    },
+    Kind {
+        name: "tunnel",
+        routes: "forward = \"http://{behind}\"",
+        listen: "",
+        is_encrypted: false,
+        request: "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+        status: "HTTP/1.1 101 ",
+        sockets: 2,
+        bytes_max: 1600,
+    },
+];
+
+#[test]
+fn an_idle_connection_costs_no_more_than_is_said() {
+    CountedMemory::leave_this_thread_out();
+    let behind = agreeing();
+    for io in [Io::Epoll, Io::IoUring] {
+        if let Err(reason) = choose(io) {
+            eprintln!("{io:?} is skipped: {reason}");
+            continue;
+        }
+        for kind in &KINDS {
+            let bytes = bytes_each(kind, io, behind);
+            println!("{}, {io:?}: {bytes} bytes of {}", kind.name, kind.bytes_max);
+            assert!(
+                bytes <= kind.bytes_max,
+                "{}, {io:?}: {bytes} bytes, not {}",
+                kind.name,
+                kind.bytes_max
+            );
+        }
+    }
+}
+
+/// What each of so many connections costs as fills the server's tables from half to full.
+fn bytes_each(kind: &'static Kind, io: Io, behind: SocketAddr) -> usize {
+    let server = started(kind, io, behind);
+    let Some(Address::Tcp(address)) = server.addresses().next().cloned() else {
+        panic!("it listens on TCP");
+    };
+    let (half, full) = (256 / kind.sockets, 512 / kind.sockets);
+    let bytes = on_a_core(move |core| async move {
+        let mut connections = Vec::new();
+        open(kind, &core, address, half - OTHERS, &mut connections).await;
+        let before = at_rest();
+        open(kind, &core, address, full - OTHERS, &mut connections).await;
+        (at_rest() - before) / (full - half)
+    });
+    server.stop();
+    bytes
+}
+
+fn started(kind: &Kind, io: Io, behind: SocketAddr) -> Server {
+    let io = match io {
+        Io::IoUring => "io_uring",
+        Io::Epoll | Io::Auto => "epoll",
+    };
+    let routes = kind.routes.replace("{behind}", &behind.to_string());
+    let text = format!(
+        "threads = 1\nio = \"{io}\"\ntimeouts = {{ drain = \"50ms\" }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n{}\n[[route]]\n{routes}\n",
+        kind.listen
+    );
+    let parsed = onrush_config::parse(&text, Path::new("onrush.toml"));
+    let plan = parsed.unwrap_or_else(|errors| panic!("{errors:?}")).plan;
+    // Its threads are counted, though this one starts them.
+    Server::start(check(plan).expect("it names no files")).expect("it can be served")
+}
+
+/// A server that agrees to every tunnel and says nothing in it.
+fn agreeing() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        CountedMemory::leave_this_thread_out();
+        let mut kept = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("descriptors are left");
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a head");
+                head.push(byte[0]);
+            }
+            let answer = b"HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+            stream.write_all(answer).expect("it is taken");
+            kept.push(stream);
+        }
+    });
+    address
+}
+
+/// Runs a client on a core of this thread.
+fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Core) -> F) -> T {
+    let core = Core::new(0, Io::Epoll).expect("every kernel has epoll");
+    let outcome: Rc<Cell<Option<T>>> = Rc::default();
+    let (told, future) = (Rc::clone(&outcome), client(core.clone()));
+    core.spawn(async move { told.set(Some(future.await)) });
+    core.run();
+    outcome.take().expect("it came to its end")
+}
+
+/// Opens connections until there are `count`, each of which has had an answer.
+async fn open(
+    kind: &Kind,
+    core: &Core,
+    address: SocketAddr,
+    count: usize,
+    connections: &mut Vec<Transport>,
+) {
+    let setup = ClientSetup {
+        verify: Verify::Nothing,
+        ..ClientSetup::default()
+    };
+    let (connector, _) = Connector::new(setup).expect("it needs no files");
+    let deadline = core.now_exact() + Duration::from_secs(60);
+    while connections.len() < count {
+        let stream = Stream::connect(core, &Address::Tcp(address), None).await;
+        let stream = stream.expect("it listens");
+        let transport = match kind.is_encrypted {
+            true => Transport::connect(stream, &connector, "localhost", deadline).await,
+            false => Ok(Transport::plain(stream)),
+        };
+        let transport = transport.expect("hands are shaken");
+        transport.queue(kind.request.as_bytes());
+        transport.flush().await.expect("it is taken");
+        let mut input = Input::default();
+        while !input.bytes().ends_with(b"\r\n\r\n") {
+            let received = transport.recv(&mut input).await.expect("it answers");
+            assert!(received > 0, "{}: no whole answer", kind.name);
+        }
+        assert!(input.bytes().starts_with(kind.status.as_bytes()));
+        connections.push(transport);
+    }
+}
+
+/// What is allocated, once that does not change any more.
+fn at_rest() -> usize {
+    let mut same = 0;
+    let mut allocated = CountedMemory::allocated();
+    for _ in 0..LOOKS {
+        thread::sleep(LOOK);
+        let now = CountedMemory::allocated();
+        same = if now == allocated { same + 1 } else { 0 };
+        allocated = now;
+        if same == 5 {
+            break;
+        }
+    }
+    allocated
+}
