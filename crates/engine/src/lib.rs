@@ -29,6 +29,7 @@ mod pipe;
 mod poison;
 mod relay;
 mod reply;
+mod reuseport;
 mod stream;
 mod tcp_info;
 

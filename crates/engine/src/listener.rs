@@ -3,10 +3,11 @@
 use std::fs;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -21,9 +22,12 @@ use crate::core::Core;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
 use crate::limits::{LISTEN_BACKLOG, UNSENT_MAX};
+use crate::reuseport::{Group, Place};
 use crate::socket::Socket;
+use crate::socket::filter::{Purpose, attach, instruction};
 use crate::socket::key::Key;
 use crate::socket::option::set_option;
+use crate::state::State;
 use crate::stream::Stream;
 
 /// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
@@ -37,6 +41,8 @@ pub struct Claim {
     socket: OwnedFd,
     /// A Unix socket's file, while it is ours.
     file: Mutex<Option<FileId>>,
+    /// The cores' listeners, where the kernel is to choose among them by CPU.
+    group: Option<Arc<Group>>,
 }
 
 /// Device and inode: what tells our file from one that somebody else has put in its place.
@@ -59,7 +65,26 @@ impl Claim {
             address,
             socket,
             file,
+            group: None,
         })
+    }
+
+    /// Has the kernel give each connection to the core whose CPU takes its first packet, from the moment when all listen;
+    /// core number `n` runs on `cpus[n]`, and each on another. Where a CPU without a core takes it, the kernel chooses by
+    /// hash. So that none starves, a core that has clearly more connections than another one hands it new ones. Of a Unix
+    /// socket nothing changes.
+    #[must_use]
+    pub fn by_cpu(mut self, cpus: &[usize]) -> Self {
+        if let Address::Tcp(_) = self.address {
+            self.group = Some(Group::new(cpus.to_vec()));
+        }
+        self
+    }
+
+    /// Why the kernel does not choose by CPU, where it was asked to and refuses: known when all cores listen. It chooses by
+    /// hash then.
+    pub fn by_cpu_refused(&self) -> Option<Errno> {
+        self.group.as_ref()?.refused()
     }
 
     /// The address with the port that was chosen.
@@ -183,6 +208,8 @@ fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
 pub struct Listener {
     core: Core,
     key: Key,
+    /// Among those of other cores, where the kernel chooses by CPU.
+    place: Option<Place>,
 }
 
 impl Listener {
@@ -192,10 +219,12 @@ impl Listener {
     /// # Errors
     /// As in socket(2), bind(2) and listen(2).
     pub fn new(core: &Core, claim: &Claim) -> Result<Self, Error> {
-        let key = register(core, claim).map_err(|errno| Error::os(Op::Listen, errno))?;
+        let registered = register(core, claim);
+        let (key, place) = registered.map_err(|errno| Error::os(Op::Listen, errno))?;
         Ok(Self {
             core: core.clone(),
             key,
+            place,
         })
     }
 
@@ -206,15 +235,36 @@ impl Listener {
     /// As in accept(2); after running out of descriptors the caller should pause before it tries again.
     /// [`crate::Kind::Full`] when somebody waits and as many connections are open as [may be](Core::bound_accepted).
     pub async fn accept(&self) -> Result<Stream, Error> {
-        let inner = self.core.inner();
-        let key = poll_fn(|_| {
-            inner
-                .state
-                .borrow_mut()
-                .poll_accept(self.key, inner.tasks.current())
-        })
-        .await?;
+        let key = match &self.place {
+            None => poll_fn(|_| self.poll_accept()).await?,
+            Some(place) => poll_fn(|context| self.poll_own(place, context)).await?,
+        };
         Ok(Stream::new(self.core.clone(), key))
+    }
+
+    fn poll_accept(&self) -> Poll<Result<Key, Error>> {
+        let inner = self.core.inner();
+        let mut state = inner.state.borrow_mut();
+        state.poll_accept(self.key, inner.tasks.current())
+    }
+
+    /// The next connection that this core is to serve: one that another core has handed over, or one that came here and is
+    /// not to be handed over.
+    fn poll_own(&self, place: &Place, context: &mut Context<'_>) -> Poll<Result<Key, Error>> {
+        let state = &self.core.inner().state;
+        let is_stopping = self.core.is_stopping();
+        if is_stopping {
+            place.close_desk();
+        }
+        loop {
+            if let Poll::Ready(connection) = place.poll_handed(context.waker()) {
+                return Poll::Ready(state.borrow_mut().adopt(connection));
+            }
+            let key = ready!(self.poll_accept())?;
+            if is_stopping || !place.hand_over(|| state.borrow_mut().hand_out(key)) {
+                return Poll::Ready(Ok(key));
+            }
+        }
     }
 
     /// Lets the kernel begin no more handshakes here, and returns how far away those are who have begun one.
@@ -252,75 +302,78 @@ pub enum Handshakes {
 }
 
 /// Makes the kernel drop what asks for a connection, and take what belongs to a handshake that has begun: a filter of the
-/// socket (SO_ATTACH_FILTER, socket(7)), which sees segments from their TCP header on.
+/// socket, which sees segments from their TCP header on.
 fn drop_syns(socket: &OwnedFd) -> Result<(), Errno> {
     const FLAGS_AT: u32 = 13;
     const SYN: u32 = 2;
-    let instruction = |code: u32, k, jt, jf| libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
+    let gives = |bytes| instruction(libc::BPF_RET | libc::BPF_K, bytes, (0, 0));
+    let load = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    let has_bits = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
     let mut program = [
-        instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, FLAGS_AT, 0, 0),
-        instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, SYN, 0, 1),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
-        instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0),
+        instruction(load, FLAGS_AT, (0, 0)),
+        instruction(has_bits, SYN, (0, 1)),
+        gives(0),
+        gives(u32::MAX),
     ];
-    let filter = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
-    // SAFETY: the kernel reads the program that `filter` describes, and both outlive the call; the descriptor is open.
-    let outcome = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const filter).cast(),
-            size_of::<libc::sock_fprog>() as libc::socklen_t,
-        )
-    };
-    if outcome == 0 {
-        return Ok(());
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+    attach(socket, Purpose::Packets, &mut program)
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         let state = &mut *self.core.inner().state.borrow_mut();
-        state.driver.forget_listener(&state.sockets[self.key]);
+        let socket = &state.sockets[self.key];
+        if let (Some(place), Some(descriptor)) = (self.place.take(), &socket.descriptor) {
+            place.leave(descriptor);
+        }
+        state.driver.forget(socket);
         state.close(self.key);
     }
 }
 
-fn register(core: &Core, claim: &Claim) -> Result<Key, Errno> {
+fn register(core: &Core, claim: &Claim) -> Result<(Key, Option<Place>), Errno> {
     let state = &mut *core.inner().state.borrow_mut();
     let key = state.sockets.insert(Socket::new(None));
-    let registered = listen_on(state, claim, key);
+    let registered = listen_on(state, claim, key, core.id());
     if registered.is_err() {
         state.sockets.remove(key);
     }
-    registered.map(|()| key)
+    registered.map(|place| (key, place))
 }
 
-fn listen_on(state: &mut crate::state::State, claim: &Claim, key: Key) -> Result<(), Errno> {
+fn listen_on(
+    state: &mut State,
+    claim: &Claim,
+    key: Key,
+    core: usize,
+) -> Result<Option<Place>, Errno> {
     state.sockets[key].interruptible = true;
     state.sockets[key].readable = true;
-    let open = || match &claim.address {
-        Address::Unix(_) => claim
+    let mut place = None;
+    let live = match &claim.group {
+        Some(_) => state.sockets.counted_live(),
+        None => Arc::default(),
+    };
+    let open = || match (&claim.address, &claim.group) {
+        (Address::Unix(_), _) => claim
             .socket
             .try_clone()
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE)),
-        Address::Tcp(_) => {
-            let socket = tcp_socket(&claim.address, Sharing::Cores)?;
-            listen(&socket, LISTEN_BACKLOG)?;
+        (Address::Tcp(_), None) => listening(&claim.address),
+        (Address::Tcp(_), Some(group)) => {
+            let (socket, joined) = group.join(core, live, || listening(&claim.address))?;
+            place = Some(joined);
             Ok(socket)
         }
     };
     state
         .driver
-        .listen(key, &claim.address, open, &mut state.sockets)
+        .listen(key, &claim.address, open, &mut state.sockets)?;
+    Ok(place)
+}
+
+/// A TCP socket of a core's own that listens on `address`.
+fn listening(address: &Address) -> Result<OwnedFd, Errno> {
+    let socket = tcp_socket(address, Sharing::Cores)?;
+    listen(&socket, LISTEN_BACKLOG)?;
+    Ok(socket)
 }

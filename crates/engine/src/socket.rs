@@ -1,11 +1,13 @@
 //! The core's table of sockets: what each is doing, who waits for it, and what the kernel still holds for it.
 
+pub(crate) mod filter;
 pub(crate) mod key;
 pub(crate) mod option;
 
 use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::io::{Errno, ioctl_fionbio};
@@ -169,6 +171,8 @@ pub(crate) struct Sockets {
     unused: u32,
     /// Bounds those that were accepted.
     pub(crate) allowance: Option<Arc<Allowance>>,
+    /// How many of those there are, where other cores want to know.
+    pub(crate) live: Option<Arc<AtomicUsize>>,
 }
 
 impl Sockets {
@@ -177,6 +181,7 @@ impl Sockets {
             slots: Vec::new(),
             unused: NONE,
             allowance: None,
+            live: None,
         }
     }
 
@@ -195,14 +200,25 @@ impl Sockets {
     pub(crate) fn remove(&mut self, key: Key) {
         let unused = self.unused;
         let slot = &mut self.slots[key.0 as usize];
-        if slot.is_accepted
-            && let Some(allowance) = &self.allowance
-        {
-            allowance.give_back();
+        if slot.is_accepted {
+            if let Some(allowance) = &self.allowance {
+                allowance.give_back();
+            }
+            if let Some(live) = &self.live {
+                // Only this core changes it, and it guards nothing.
+                live.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         *slot = Socket::new(None);
         slot.next_unused = unused;
         self.unused = key.0;
+    }
+
+    /// The number of accepted connections, which follows them from now on.
+    pub(crate) fn counted_live(&mut self) -> Arc<AtomicUsize> {
+        let accepted = self.slots.iter().filter(|socket| socket.is_accepted);
+        let count = || Arc::new(AtomicUsize::new(accepted.count()));
+        Arc::clone(self.live.get_or_insert_with(count))
     }
 
     /// Slots, unused ones among them: there are no more sockets than that.

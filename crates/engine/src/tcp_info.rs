@@ -1,6 +1,6 @@
 //! What the kernel knows about a TCP connection, as far as somebody wants to know it.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// Figures of a TCP connection since it was made.
@@ -19,6 +19,8 @@ pub struct TcpInfo {
 
 /// Bytes of `struct tcp_info` up to and with `tcpi_segs_out` (linux/tcp.h), which came with Linux 4.2.
 const INFO_BYTES: usize = 140;
+/// Where `tcpi_unacked` stands in it, which of a listener says how many wait in its queue.
+const UNACKNOWLEDGED_AT: usize = 24;
 /// Where `tcpi_rtt` (microseconds), `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_segs_out` stand in it.
 const ROUND_TRIP_AT: usize = 68;
 const RETRANSMITS_AT: usize = 100;
@@ -28,26 +30,8 @@ const SEGMENTS_OUT_AT: usize = 136;
 impl TcpInfo {
     /// `None` when it is no TCP socket.
     pub(crate) fn of(descriptor: &OwnedFd) -> Option<TcpInfo> {
-        let mut bytes = [0u8; INFO_BYTES];
-        let mut length = INFO_BYTES as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `bytes`, which is that long, and their number to `length`;
-        // both outlive the call.
-        let outcome = unsafe {
-            libc::getsockopt(
-                descriptor.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                bytes.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if outcome != 0 || (length as usize) < INFO_BYTES {
-            return None;
-        }
-        let number = |at: usize| {
-            let number = bytes[at..at + 4].try_into().expect("four bytes");
-            u32::from_ne_bytes(number)
-        };
+        let bytes = read(descriptor.as_raw_fd())?;
+        let number = |at| number(&bytes, at);
         let long = |at: usize| {
             let number = bytes[at..at + 8].try_into().expect("eight bytes");
             u64::from_ne_bytes(number)
@@ -59,6 +43,34 @@ impl TcpInfo {
             bytes_acknowledged: long(BYTES_ACKNOWLEDGED_AT),
         })
     }
+}
+
+/// How many connections wait to be accepted; 0 for what is no listener.
+pub(crate) fn waiting(listener: RawFd) -> usize {
+    let waiting = read(listener).map(|bytes| number(&bytes, UNACKNOWLEDGED_AT));
+    waiting.unwrap_or(0) as usize
+}
+
+fn read(descriptor: RawFd) -> Option<[u8; INFO_BYTES]> {
+    let mut bytes = [0u8; INFO_BYTES];
+    let mut length = INFO_BYTES as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `bytes`, which is that long, and their number to `length`; both
+    // outlive the call. It changes nothing of what the descriptor stands for.
+    let outcome = unsafe {
+        libc::getsockopt(
+            descriptor,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    (outcome == 0 && length as usize >= INFO_BYTES).then_some(bytes)
+}
+
+fn number(bytes: &[u8; INFO_BYTES], at: usize) -> u32 {
+    let number = bytes[at..at + 4].try_into().expect("four bytes");
+    u32::from_ne_bytes(number)
 }
 
 #[cfg(test)]
@@ -106,6 +118,18 @@ mod tests {
         client.write_all(b"abc").unwrap();
         assert_eq!(client.read(&mut [0; 9]).unwrap(), 0);
         assert_eq!(acknowledged(client), 1);
+    }
+
+    #[test]
+    fn those_who_wait_to_be_accepted_are_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let _clients: Vec<_> = (0..3).map(|_| TcpStream::connect(address)).collect();
+        assert_eq!(waiting(listener.as_raw_fd()), 3);
+        let _server = listener.accept().unwrap();
+        assert_eq!(waiting(listener.as_raw_fd()), 2);
+        let (socket, _peer) = UnixStream::pair().unwrap();
+        assert_eq!(waiting(socket.as_raw_fd()), 0);
     }
 
     #[test]

@@ -47,8 +47,8 @@ impl Operations for Driver {
     }
 
     #[inline]
-    fn forget_listener(&self, listener: &Socket) {
-        dispatch!(self, driver => driver.forget_listener(listener))
+    fn forget(&self, socket: &Socket) {
+        dispatch!(self, driver => driver.forget(socket))
     }
 
     #[inline]
@@ -84,6 +84,11 @@ impl Operations for Driver {
         sockets: &mut Sockets,
     ) -> Result<Key, Errno> {
         dispatch!(self, driver => driver.accept(listener, accepting, sockets))
+    }
+
+    #[inline]
+    fn adopt(&mut self, connection: OwnedFd, sockets: &mut Sockets) -> Result<Key, Errno> {
+        dispatch!(self, driver => driver.adopt(connection, sockets))
     }
 
     #[inline]

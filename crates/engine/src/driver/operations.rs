@@ -71,8 +71,8 @@ pub(crate) trait Operations {
         sockets: &mut Sockets,
     ) -> Result<(), Errno>;
 
-    /// A listener is going to be closed.
-    fn forget_listener(&self, listener: &Socket);
+    /// A listener is going to be closed, or a connection that was just accepted to become another core's.
+    fn forget(&self, socket: &Socket);
 
     /// A socket that is connecting to `address`. Where that takes a descriptor, `open` makes it and begins.
     fn connect(
@@ -96,6 +96,9 @@ pub(crate) trait Operations {
         accepting: Accepting,
         sockets: &mut Sockets,
     ) -> Result<Key, Errno>;
+
+    /// Makes a connection that was accepted with the same driver one of this core's sockets.
+    fn adopt(&mut self, connection: OwnedFd, sockets: &mut Sockets) -> Result<Key, Errno>;
 
     /// Whether somebody waits to be accepted, although nobody may be. If not, whoever comes wakes the listener's task.
     fn is_waited_for(&mut self, listener: Key, sockets: &mut Sockets) -> bool;

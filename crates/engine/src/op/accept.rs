@@ -1,6 +1,8 @@
 //! Accepting connections.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use rustix::io::Errno;
@@ -61,5 +63,25 @@ impl State {
         if let Some(allowance) = &self.sockets.allowance {
             allowance.take();
         }
+        if let Some(live) = &self.sockets.live {
+            // Only this core changes it, and it guards nothing.
+            live.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives up a connection that was just accepted, so that another core can [adopt](State::adopt) it.
+    pub(crate) fn hand_out(&mut self, key: Key) -> OwnedFd {
+        self.driver.forget(&self.sockets[key]);
+        let connection = self.sockets[key].descriptor.take();
+        self.sockets.remove(key);
+        connection.expect("only listeners of the kernel hand connections over")
+    }
+
+    /// Takes a connection that another core has accepted and handed out, as if this one had.
+    pub(crate) fn adopt(&mut self, connection: OwnedFd) -> Result<Key, Error> {
+        let key = self.driver.adopt(connection, &mut self.sockets);
+        let key = key.map_err(|errno| Error::os(Op::Accept, errno))?;
+        self.is_accepted(key);
+        Ok(key)
     }
 }

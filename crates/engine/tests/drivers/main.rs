@@ -13,6 +13,7 @@ mod files;
 mod hangups;
 mod mail;
 mod segments;
+mod sharing;
 mod stopping;
 mod streams;
 mod tunnels;

@@ -44,11 +44,11 @@ impl Operations for Epoll {
         Ok(())
     }
 
-    /// Takes a listener back. Closing it does so only where it is the last descriptor of its socket (epoll(7), question
-    /// 6): a Unix listener would go on taking wake-ups from those that other cores have.
-    fn forget_listener(&self, listener: &Socket) {
+    /// Takes it back. Closing it does so only where it is the last descriptor of its socket (epoll(7), question 6): a Unix
+    /// listener would go on taking wake-ups from those that other cores have.
+    fn forget(&self, socket: &Socket) {
         // It was registered, which is all that could be wrong.
-        let _ = rustix::event::epoll::delete(&self.epoll, listener.descriptor());
+        let _ = rustix::event::epoll::delete(&self.epoll, socket.descriptor());
     }
 
     fn connect(
@@ -83,7 +83,11 @@ impl Operations for Epoll {
         }
         let accepted = calls::accept(&sockets[listener], SocketFlags::NONBLOCK);
         sockets[listener].readable = accepted.as_ref().err() != Some(&Errno::AGAIN);
-        let key = calls::adopt(accepted?, sockets);
+        self.adopt(accepted?, sockets)
+    }
+
+    fn adopt(&mut self, connection: OwnedFd, sockets: &mut Sockets) -> Result<Key, Errno> {
+        let key = calls::adopt(connection, sockets);
         self.registered(key, sockets)
     }
 

@@ -42,7 +42,7 @@ impl Operations for Simulated {
         Ok(())
     }
 
-    fn forget_listener(&self, _: &Socket) {}
+    fn forget(&self, _: &Socket) {}
 
     fn connect(
         &mut self,
@@ -75,6 +75,11 @@ impl Operations for Simulated {
         }
         let waiting = self.backlog.get_mut(&listener.0);
         waiting.and_then(VecDeque::pop_front).ok_or(Errno::AGAIN)
+    }
+
+    /// Never: a simulated network has one core.
+    fn adopt(&mut self, _: OwnedFd, _: &mut Sockets) -> Result<Key, Errno> {
+        Err(Errno::NOTSUP)
     }
 
     fn is_waited_for(&mut self, listener: Key, _: &mut Sockets) -> bool {

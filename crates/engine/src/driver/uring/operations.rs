@@ -44,7 +44,7 @@ impl Operations for Ring {
         Ok(())
     }
 
-    fn forget_listener(&self, _: &Socket) {}
+    fn forget(&self, _: &Socket) {}
 
     fn connect(
         &mut self,
@@ -113,6 +113,10 @@ impl Operations for Ring {
             true => {}
         }
         Err(Errno::AGAIN)
+    }
+
+    fn adopt(&mut self, connection: OwnedFd, sockets: &mut Sockets) -> Result<Key, Errno> {
+        Ok(calls::adopt(connection, sockets))
     }
 
     fn is_waited_for(&mut self, listener: Key, sockets: &mut Sockets) -> bool {

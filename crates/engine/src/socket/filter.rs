@@ -1,0 +1,65 @@
+//! Programs of the classic packet filter that the kernel runs for a socket (socket(7), Linux's
+//! Documentation/networking/filter.rst).
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+
+/// What a program is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// Which packets the socket gets: it returns how many bytes of one are kept.
+    Packets,
+    /// Which listener of its address gets a connection: it returns an index.
+    Listener,
+}
+
+impl Purpose {
+    fn option(self) -> c_int {
+        match self {
+            Purpose::Packets => libc::SO_ATTACH_FILTER,
+            Purpose::Listener => libc::SO_ATTACH_REUSEPORT_CBPF,
+        }
+    }
+}
+
+/// One instruction; of a jump, how many instructions are left out when the condition holds and when it does not.
+pub(crate) fn instruction(code: u32, k: u32, jumps: (u8, u8)) -> libc::sock_filter {
+    libc::sock_filter {
+        // The codes have 16 bits (linux/bpf_common.h); libc has them as `u32`.
+        code: code as u16,
+        jt: jumps.0,
+        jf: jumps.1,
+        k,
+    }
+}
+
+/// Has the kernel run `program` for `socket`, in place of one for the same purpose.
+///
+/// # Errors
+/// `EINVAL` for a program that is none, `ENOMEM` when it is longer than `net.core.optmem_max` allows.
+pub(crate) fn attach(
+    socket: &OwnedFd,
+    purpose: Purpose,
+    program: &mut [libc::sock_filter],
+) -> Result<(), Errno> {
+    let filter = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| Errno::INVAL)?,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the kernel reads the program that `filter` describes, and both outlive the call; the descriptor is open.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            purpose.option(),
+            (&raw const filter).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if outcome == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+}

@@ -1,0 +1,207 @@
+//! Which core gets a connection where each has a listener on the same address: the one whose CPU took its first packet,
+//! unless that one has clearly more than others.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use onrush_engine::{
+    Address, Claim, Core, Cores, Handle, Handshakes, Input, Io, Kind, Listener, Setup, Stream, cpu,
+};
+
+/// Cores that tell each client by one byte who serves it.
+struct Served {
+    claim: Arc<Claim>,
+    cores: Cores<usize>,
+    /// By the numbers of the cores.
+    handles: Vec<Handle>,
+}
+
+impl Served {
+    /// A core on each of `cpus`, where the kernel is told that they are on `told`.
+    fn start(io: Io, cpus: &[usize], told: &[usize]) -> Self {
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let claim = Arc::new(claim.by_cpu(told));
+        let setup = Setup {
+            io,
+            cpus: cpus.iter().copied().map(Some).collect(),
+        };
+        let (ready, readiness) = std::sync::mpsc::channel();
+        let shared = Arc::clone(&claim);
+        let cores = onrush_engine::start(&setup, move |core| {
+            let listener = Listener::new(&core, &shared).unwrap();
+            ready.send((core.id(), core.handle())).unwrap();
+            let accepting = core.clone();
+            core.spawn(async move { accept_until_stopped(accepting, listener).await });
+            core.run()
+        })
+        .unwrap();
+        let mut handles: Vec<_> = readiness.iter().take(cpus.len()).collect();
+        handles.sort_by_key(|&(id, _)| id);
+        assert_eq!(claim.by_cpu_refused(), None);
+        Self {
+            claim,
+            cores,
+            handles: handles.into_iter().map(|(_, handle)| handle).collect(),
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        let Address::Tcp(address) = self.claim.address() else {
+            unreachable!("it was claimed so")
+        };
+        *address
+    }
+
+    fn stop(self) {
+        self.cores.stop(Duration::from_secs(10));
+        assert_eq!(self.cores.join().iter().sum::<usize>(), 0, "all tasks end");
+    }
+}
+
+async fn accept_until_stopped(core: Core, listener: Listener) {
+    loop {
+        match listener.accept().await {
+            Ok(stream) => core.spawn(tell(core.id() as u8, stream)),
+            Err(error) => {
+                assert_eq!(error.kind, Kind::Stopping);
+                break;
+            }
+        }
+    }
+    assert_eq!(listener.refuse_handshakes(), Handshakes::Near);
+    core.sleep(Duration::from_millis(10)).await;
+    while let Ok(stream) = listener.accept().await {
+        core.spawn(tell(core.id() as u8, stream));
+    }
+}
+
+async fn tell(id: u8, stream: Stream) {
+    let mut byte = stream.core().buffer().unwrap();
+    assert!(byte.put(&[id]));
+    stream.queue(byte);
+    // Of a client that is gone nothing is expected.
+    if stream.flush().await.is_ok() {
+        let _ = stream.recv_unless_stopping(&mut Input::default()).await;
+    }
+}
+
+/// So many connections of a thread on this CPU, and which core each one has.
+fn connect(address: SocketAddr, cpu: usize, count: usize) -> Vec<(TcpStream, u8)> {
+    let connect_one = move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let mut id = [0];
+        stream.read_exact(&mut id).unwrap();
+        (stream, id[0])
+    };
+    let client = thread::spawn(move || {
+        cpu::pin(cpu).unwrap();
+        (0..count).map(|_| connect_one()).collect()
+    });
+    client.join().unwrap()
+}
+
+fn served_by(clients: &[(TcpStream, u8)], id: u8) -> usize {
+    clients.iter().filter(|client| client.1 == id).count()
+}
+
+/// Runs `test` with two CPUs on every driver of the kernel; where there is one CPU, there is nothing to see.
+fn on_two_cpus(test: impl Fn(Io, usize, usize)) {
+    let &[one, two, ..] = &cpu::allowed()[..] else {
+        return eprintln!("skipped: this process may use one CPU");
+    };
+    for io in [Io::Epoll, Io::IoUring] {
+        if onrush_engine::choose(io).is_ok() {
+            test(io, one, two);
+        }
+    }
+}
+
+#[test]
+fn a_connection_goes_to_the_core_on_the_cpu_of_its_client() {
+    on_two_cpus(|io, one, two| {
+        let served = Served::start(io, &[one, two], &[one, two]);
+        // Each a few, in turn: neither core ever has clearly more.
+        let mut clients = Vec::new();
+        for _ in 0..10 {
+            for (id, cpu) in [(0, one), (1, two)] {
+                let few = connect(served.address(), cpu, 3);
+                assert_eq!(served_by(&few, id), 3, "{io:?}: CPU {cpu}");
+                clients.extend(few);
+            }
+        }
+        drop(clients);
+        served.stop();
+    });
+}
+
+#[test]
+fn the_core_is_found_by_what_was_said_of_its_cpu_and_not_by_its_number() {
+    on_two_cpus(|io, one, two| {
+        let served = Served::start(io, &[one, two], &[two, one]);
+        let clients = connect(served.address(), one, 3);
+        assert_eq!(served_by(&clients, 1), 3, "{io:?}");
+        let clients = connect(served.address(), two, 3);
+        assert_eq!(served_by(&clients, 0), 3, "{io:?}");
+        served.stop();
+    });
+}
+
+#[test]
+fn where_no_core_is_on_the_cpu_of_the_client_all_cores_get_some() {
+    on_two_cpus(|io, one, two| {
+        let served = Served::start(io, &[one, two], &[1022, 1023]);
+        let clients = connect(served.address(), one, 40);
+        for id in [0, 1] {
+            assert!(served_by(&clients, id) >= 10, "{io:?}");
+        }
+        drop(clients);
+        served.stop();
+    });
+}
+
+#[test]
+fn no_core_starves_when_all_connections_come_from_one_cpu() {
+    on_two_cpus(|io, one, two| {
+        for (count, least) in [(8, 2), (100, 35)] {
+            for (id, cpu) in [(1, one), (0, two)] {
+                let served = Served::start(io, &[one, two], &[one, two]);
+                let clients = connect(served.address(), cpu, count);
+                let other = served_by(&clients, id);
+                assert!(other >= least, "{io:?}: {other} of {count}");
+                assert!(other <= count / 2, "{io:?}: {other} of {count}");
+                drop(clients);
+                served.stop();
+            }
+        }
+    });
+}
+
+#[test]
+fn while_cores_leave_one_by_one_every_connection_is_served() {
+    on_two_cpus(|io, one, two| {
+        for first in [0, 1] {
+            let served = Served::start(io, &[one, two], &[one, two]);
+            let address = served.address();
+            // Both ask on, until the core that stays has served them often enough.
+            let clients = [one, two].map(|cpu| {
+                thread::spawn(move || {
+                    let mut left = 50;
+                    while left > 0 {
+                        left -= served_by(&connect(address, cpu, 1), 1 - first as u8);
+                    }
+                })
+            });
+            served.handles[first].stop(Duration::from_secs(10));
+            for client in clients {
+                client.join().unwrap();
+            }
+            served.stop();
+        }
+    });
+}
