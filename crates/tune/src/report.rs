@@ -4,7 +4,7 @@ mod changes;
 
 use std::fmt::Write;
 
-use crate::advise::{Action, Plan, Sharing, Target};
+use crate::advise::{Action, Plan, Role, Sharing, Target};
 use crate::apply::resets_queues;
 use crate::cpus::CpuSet;
 
@@ -46,6 +46,9 @@ pub fn text(plan: &Plan, columns: usize) -> String {
             line("  the application shares the CPUs that packets are steered to".to_owned())
         }
         Sharing::Everything => line("  the machine is too small to set CPUs aside".to_owned()),
+    }
+    if plan.request.role != Role::Client {
+        line(wrapped("connections    ", &plan.accept.to_string()));
     }
     line(String::new());
     match plan.actions.len() {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use machine::{Kind, Machine, RECORDED, recorded};
-use onrush_tune::advise::{self, Goal, Plan, Request, Role, Sharing, Spelling};
+use onrush_tune::advise::{self, By, Goal, Plan, Request, Role, Sharing, Spelling};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
 use onrush_tune::facts::{self, Facts};
@@ -110,6 +110,14 @@ fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
         both.placement.application_cpus.to_string(),
         "1-7,9-15,17-23,25-31"
     );
+    // The server shares all CPUs that packets are handed to, so that a connection belongs on the one that takes its own.
+    for plan in [one, both] {
+        assert_eq!(
+            plan.accept.to_string(),
+            "accept = \"hash\" (the server is on CPUs without packets, too: 1-31), as it is; accept = \"cpu\" (each CPU of \
+             the server takes packets), as planned"
+        );
+    }
 }
 
 #[test]
@@ -132,6 +140,11 @@ fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
     assert!(placed.steering_cpus.is_empty());
     assert_eq!(plan.placement.application_cpus.to_string(), "2-47");
     assert_eq!(plan.placement.system_cpus.to_string(), "0-1");
+    let accept = plan.accept.planned.to_string();
+    assert_eq!(
+        accept,
+        "accept = \"hash\" (packets have CPUs of their own: 48-63)"
+    );
     assert_eq!(layout(&plan)[0], "48 | ");
     assert_eq!(layout(&plan)[16], "48 | ", "two queues on each");
     assert!(
@@ -254,6 +267,9 @@ fn small_machines_use_all_their_queues() {
         let plan = plan(&machine.with("eth0", Kind::Virtio, -1, 4, 0));
         assert_eq!(layout(&plan), expected);
         assert_eq!(plan.placement.sharing, Sharing::Everything);
+        let shares_each = plan.placement.application_cpus == plan.placement.interfaces[0].irq_cpus;
+        let expected = if shares_each { By::Cpu } else { By::Hash };
+        assert_eq!(plan.accept.planned.accept, expected);
     }
     // Fewer queues than cores: two cores are set aside, never one for several queues.
     let two = plan(&Machine::new(1, 6, 1).with("eth0", Kind::Ena, 0, 4, 0));

@@ -11,6 +11,7 @@ mod offload;
 mod placement;
 mod seats;
 
+mod accept;
 mod advice;
 mod driver;
 mod files;
@@ -25,6 +26,7 @@ mod counted;
 
 use serde::Serialize;
 
+pub use accept::{Accept, By, Fit};
 pub use action::{Action, Note, Revert};
 pub use placement::{InterfacePlacement, Placement, QueuePlacement, Sharing, place};
 pub use request::{Goal, Queues, Request, Role};
@@ -43,6 +45,8 @@ pub struct Plan {
     /// CPUs by part.
     #[serde(flatten)]
     pub placement: Placement,
+    /// How connections of `onrush serve` should get to its cores.
+    pub accept: Accept,
     /// Changes, in the order in which they are safe.
     pub actions: Vec<Action>,
     /// What is worth knowing and is not changed.
@@ -78,6 +82,7 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     }
     Ok(Plan {
         request: request.clone(),
+        accept: accept::advise(facts, &interfaces, &placement),
         placement,
         actions,
         notes,

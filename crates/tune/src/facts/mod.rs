@@ -3,6 +3,7 @@
 //! What cannot be read is absent rather than wrong, and [`Facts::troubles`] says why. Only without any CPU there are no
 //! facts.
 
+pub mod arrival;
 pub mod cgroup;
 pub mod daemon;
 pub mod ethtool;

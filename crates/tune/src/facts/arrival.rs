@@ -1,0 +1,72 @@
+//! Which CPUs take received packets: those that the interrupts of receive queues go to, or those that a queue's packets are
+//! handed to (packet steering).
+
+use super::interface::{self, Interface, ReceiveQueue};
+use super::interrupt::{self, Purpose};
+use super::topology;
+use crate::cpus::CpuSet;
+use crate::tree::Tree;
+
+/// Which CPUs take packets of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// CPUs that run. On the loopback interface a packet is taken where its sender runs.
+    pub online: CpuSet,
+    /// CPUs that take packets of the network, or why that is not known.
+    pub network: Result<CpuSet, String>,
+}
+
+/// Reads what says it, and nothing else.
+pub fn read(tree: &Tree) -> Arrival {
+    let interfaces = interface::read(tree, &interrupt::read(tree));
+    Arrival {
+        online: topology::read(tree, None).online,
+        network: of(&interfaces),
+    }
+}
+
+/// The CPUs that take packets of these interfaces, as far as they are up; the loopback is none of them.
+pub fn of(interfaces: &[Interface]) -> Result<CpuSet, String> {
+    let mut all = CpuSet::new();
+    for interface in interfaces.iter().filter(|interface| interface.is_up()) {
+        all = all.union(&of_one(interface)?);
+    }
+    match all.is_empty() {
+        true => Err("no interface is up that takes packets".to_owned()),
+        false => Ok(all),
+    }
+}
+
+fn of_one(interface: &Interface) -> Result<CpuSet, String> {
+    let name = &interface.name;
+    let mut all = CpuSet::new();
+    // What stands on others (a bond, a VLAN) gets its packets where they do.
+    if !interface.is_device && !interface.lower.is_empty() {
+        return Ok(all);
+    }
+    if interface.irqs_unclear.is_some() || interface.receive.is_empty() {
+        return Err(format!("it is not known which CPUs take packets of {name}"));
+    }
+    for queue in &interface.receive {
+        match of_queue(interface, queue) {
+            Some(cpus) => all = all.union(&cpus),
+            None => return Err(format!("it is not known which CPUs take packets of {name}")),
+        }
+    }
+    Ok(all)
+}
+
+fn of_queue(interface: &Interface, queue: &ReceiveQueue) -> Option<CpuSet> {
+    let steering = queue.steering.as_deref().and_then(CpuSet::parse_mask);
+    if let Some(steering) = steering.filter(|cpus| !cpus.is_empty()) {
+        return Some(steering);
+    }
+    let mut all = CpuSet::new();
+    for irq in interface.irqs_of(queue.index) {
+        if matches!(irq.purpose, Purpose::Both | Purpose::Receive) {
+            let effective = irq.effective.as_ref().filter(|cpus| !cpus.is_empty());
+            all = all.union(effective.or(irq.affinity.as_ref())?);
+        }
+    }
+    (!all.is_empty()).then_some(all)
+}
