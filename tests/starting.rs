@@ -62,6 +62,42 @@ fn the_start_says_what_is_served_where_on_which_cores_and_how() {
 }
 
 #[test]
+fn the_start_says_how_connections_get_to_cores() {
+    let said = |arguments: &[&str]| {
+        let serve = Serve::start(&[&["--respond", "200"], arguments].concat());
+        let mut lines = serve.greeting.lines();
+        let line = lines.find(|line| line.starts_with("  connections to cores "));
+        line.map(str::to_owned)
+    };
+    // With one core, or on a Unix socket, there is nothing to choose.
+    assert_eq!(said(&["--threads", "1", "--accept", "hash"]), None);
+    let shared = "  connections to cores by hash (auto: cores share CPU 0)";
+    let two = ["--cpus", "0", "--threads", "2"];
+    assert_eq!(said(&two).as_deref(), Some(shared));
+    let asked = "  connections to cores by hash (as asked)";
+    let hash = said(&[&two[..], &["--accept", "hash"]].concat());
+    assert_eq!(hash.as_deref(), Some(asked));
+    let refused = refused(&[&["--respond", "200", "--accept", "cpu"], &two[..]].concat());
+    assert!(
+        refused.contains("connections cannot go to cores by CPU: cores share CPU 0; give each core a CPU of its own"),
+        "{refused}"
+    );
+    // A core on each CPU that this process may use.
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        let asked = "  connections to cores by CPU (as asked)";
+        assert_eq!(said(&["--accept", "cpu"]).as_deref(), Some(asked));
+        let auto = said(&[]).expect("there are several cores");
+        // By hash where this process may use some of the CPUs only.
+        let expected = [
+            "  connections to cores by CPU (auto: each CPU that takes packets has a core, ",
+            "  connections to cores by hash (auto: CPU ",
+        ];
+        let is_one = expected.iter().any(|part| auto.starts_with(part));
+        assert!(is_one, "{auto}");
+    }
+}
+
+#[test]
 fn an_address_in_use_is_refused() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("bound").to_string();

@@ -12,10 +12,12 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
 use onrush_config::limits::TEXT_MAX;
-use onrush_config::plan::{Io, Listen, OneLiner, Plan};
+use onrush_config::plan::{Accept, Io, Listen, OneLiner, Plan};
 use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
 use onrush_config::{Diagnostic, Findings};
-use onrush_serve::{Checked, Server, Unusable};
+use onrush_serve::{Arrival, Checked, Server, Unusable};
+use onrush_tune::facts::arrival;
+use onrush_tune::tree::Tree;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
 use crate::terminal::{Out, say};
@@ -68,6 +70,9 @@ pub(crate) struct Args {
     /// How to talk to the kernel [default: auto]
     #[arg(long, value_enum, value_name = "DRIVER")]
     io: Option<IoArg>,
+    /// Which core gets a connection: by the CPU that takes its packets, or by hash [default: auto]
+    #[arg(long, value_enum, value_name = "HOW")]
+    accept: Option<AcceptArg>,
 }
 
 /// Lines of the log that wait for whoever reads it: some hundred KiB.
@@ -80,6 +85,14 @@ pub(crate) enum IoArg {
     Epoll,
     #[value(name = "io_uring", alias = "io-uring", alias = "uring")]
     IoUring,
+}
+
+/// Which core gets a connection, as it is written on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum AcceptArg {
+    Auto,
+    Cpu,
+    Hash,
 }
 
 /// Serves until SIGINT, SIGTERM or SIGQUIT.
@@ -111,7 +124,8 @@ fn serve(args: Args, mut log: NonBlocking) -> anyhow::Result<()> {
     // Before the cores start, so that a signal cannot fall between.
     let mut signals = Signals::new().context("cannot wait for signals")?;
     let what = describe(&plan);
-    let server = Server::start(checked(plan, written.as_ref())?)?;
+    let checked = checked(plan, written.as_ref())?;
+    let server = Server::start(checked.arriving(arrival()))?;
     announce(&server, &what);
     let name = signals.wait_for_end();
     let said = format!(
@@ -157,6 +171,13 @@ fn plan(args: &Args, written: Option<&Written>) -> anyhow::Result<Plan> {
             IoArg::Auto => Io::Auto,
             IoArg::Epoll => Io::Epoll,
             IoArg::IoUring => Io::IoUring,
+        };
+    }
+    if let Some(accept) = args.accept {
+        plan.accept = match accept {
+            AcceptArg::Auto => Accept::Auto,
+            AcceptArg::Cpu => Accept::Cpu,
+            AcceptArg::Hash => Accept::Hash,
         };
     }
     Ok(plan)
@@ -314,6 +335,16 @@ fn first_repeated<T: Display + PartialEq>(list: impl Iterator<Item = T> + Clone)
         .filter(|text| !text.ends_with(":0"))
 }
 
+/// Which CPUs of this machine take packets, as far as /sys and /proc say.
+fn arrival() -> Option<Arrival> {
+    let tree = Tree::open(Path::new("/")).ok()?;
+    let found = arrival::read(&tree);
+    Some(Arrival {
+        online: found.online.iter().collect(),
+        network: found.network.map(|cpus| cpus.iter().collect()),
+    })
+}
+
 fn announce(server: &Server, what: &str) {
     let mut out = Out::standard();
     let addresses: Vec<String> = server
@@ -333,10 +364,12 @@ fn announce(server: &Server, what: &str) {
     } else {
         format!("on CPU {}", cpus.join(","))
     };
+    let accepting = server.accepting();
+    let accepting = accepting.map_or(String::new(), |accepting| format!("\n  {accepting}"));
     // Who cannot read it can still be served. A full disk under a log is an exit code at the end.
     let _ = writeln!(
         out,
-        "onrush serves {what}\n  listening on {}\n  {cores} {}, {placed}\n  driver {}\n  {}",
+        "onrush serves {what}\n  listening on {}\n  {cores} {}, {placed}{accepting}\n  driver {}\n  {}",
         addresses.join(", "),
         if cores == 1 { "core" } else { "cores" },
         server.driver(),

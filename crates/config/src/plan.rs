@@ -47,6 +47,8 @@ pub struct Plan {
     pub cpus: Option<Vec<usize>>,
     /// The driver to use.
     pub io: Io,
+    /// Which core gets a connection.
+    pub accept: Accept,
     /// Where to accept connections; never empty, no address twice (but for port 0, which is a new
     /// one each time).
     pub listen: Vec<Listen>,
@@ -111,6 +113,28 @@ impl fmt::Display for Io {
             Io::Auto => "auto",
             Io::Epoll => "epoll",
             Io::IoUring => "io_uring",
+        })
+    }
+}
+
+/// Which core gets a new connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accept {
+    /// By CPU where each CPU that takes packets has a core of its own, and each core such a CPU; otherwise by hash.
+    #[default]
+    Auto,
+    /// The one on the CPU that takes its first packet, or fail to start.
+    Cpu,
+    /// Any, by a hash of addresses and ports.
+    Hash,
+}
+
+impl fmt::Display for Accept {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Accept::Auto => "auto",
+            Accept::Cpu => "cpu",
+            Accept::Hash => "hash",
         })
     }
 }
@@ -228,6 +252,7 @@ impl Plan {
             threads: Threads::default(),
             cpus: None,
             io: Io::default(),
+            accept: Accept::default(),
             listen: if listen.is_empty() {
                 vec![Listen::default()]
             } else {

@@ -35,6 +35,7 @@ const FILE: Keys = Keys {
         "threads",
         "cpus",
         "io",
+        "accept",
         "listen",
         "route",
         "upstream",
@@ -80,6 +81,7 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
             .unwrap_or_default(),
         cpus: file.read_number("cpus", CPUS, findings),
         io: file.read("io", IO, findings).unwrap_or_default(),
+        accept: file.read("accept", ACCEPT, findings).unwrap_or_default(),
         listen,
         routes,
         upstreams: groups.into_upstreams(),
@@ -119,6 +121,11 @@ const CPUS: Kind<Vec<usize>> = Kind {
 const IO: Kind<crate::plan::Io> = Kind {
     expected: "\"auto\", \"epoll\" or \"io_uring\"",
     parse: value::parse_io,
+};
+
+const ACCEPT: Kind<crate::plan::Accept> = Kind {
+    expected: "\"auto\", \"cpu\" or \"hash\"",
+    parse: value::parse_accept,
 };
 
 fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Forwarded> {

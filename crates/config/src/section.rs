@@ -48,7 +48,7 @@ pub(crate) struct Kind<T> {
 
 /// Keys of the file itself that are often written too far down: in TOML, what follows a [section]
 /// belongs to it.
-const TOP: [&str; 3] = ["threads", "cpus", "io"];
+const TOP: [&str; 4] = ["threads", "cpus", "io", "accept"];
 
 impl<'file, 'text> Section<'file, 'text> {
     /// Reports the keys that are not known.

@@ -13,7 +13,7 @@ mod template;
 
 use crate::diagnostic::fit;
 use crate::limits;
-use crate::plan::{Certificate, Io, Rate, Threads, Tls};
+use crate::plan::{Accept, Certificate, Io, Rate, Threads, Tls};
 
 pub(crate) use condition::{
     is_host_name, is_number, parse_method, parse_search, parse_value_match,
@@ -279,6 +279,16 @@ pub fn parse_io(text: &str) -> Result<Io, Invalid> {
     choose("driver", text, &known)
 }
 
+/// Which core gets a connection: `auto`, `cpu` or `hash`.
+pub fn parse_accept(text: &str) -> Result<Accept, Invalid> {
+    let known = [
+        ("auto", Accept::Auto),
+        ("cpu", Accept::Cpu),
+        ("hash", Accept::Hash),
+    ];
+    choose("way to accept", text, &known)
+}
+
 /// The one of `known` with this name; `what` is what they are.
 pub(crate) fn choose<T: Clone>(what: &str, text: &str, known: &[(&str, T)]) -> Result<T, Invalid> {
     match known.iter().find(|(name, _)| *name == text) {
@@ -506,6 +516,22 @@ mod tests {
                 (
                     "many",
                     "error: \"many\" is not a number of threads: expected auto, or 1 to 1024",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn ways_to_accept_have_names() {
+        check(
+            parse_accept,
+            &[
+                ("auto", "Auto"),
+                ("cpu", "Cpu"),
+                ("hash", "Hash"),
+                (
+                    "cpus",
+                    "error: unknown way to accept \"cpus\"; nearest: \"cpu\"",
                 ),
             ],
         );

@@ -9,6 +9,7 @@ use onrush_config::Plan;
 use onrush_config::plan::{Action, BasicAuth, Route};
 use onrush_engine::{Errno, Error, Kind, Root, cpu, descriptors};
 
+use crate::accept::Arrival;
 use crate::access::Users;
 use crate::cores::cores;
 use crate::descriptors::Shares;
@@ -33,9 +34,17 @@ impl std::error::Error for Unusable {}
 pub struct Checked {
     pub(crate) plan: Plan,
     pub(crate) found: Found,
+    pub(crate) arrival: Option<Arrival>,
 }
 
 impl Checked {
+    /// With what is known of the CPUs that take packets. Without it the kernel chooses cores by hash, unless the plan says
+    /// by CPU.
+    #[must_use]
+    pub fn arriving(self, arrival: Option<Arrival>) -> Self {
+        Self { arrival, ..self }
+    }
+
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -59,7 +68,11 @@ impl Checked {
 /// When a server could not start with them.
 pub fn check(plan: Plan) -> Result<Checked, Unusable> {
     let found = read(&plan)?;
-    Ok(Checked { plan, found })
+    Ok(Checked {
+        plan,
+        found,
+        arrival: None,
+    })
 }
 
 /// What the files of a plan say.

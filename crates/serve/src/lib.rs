@@ -4,6 +4,7 @@
 //! `connection.rs`, the front page of this crate.
 #![forbid(unsafe_code)]
 
+mod accept;
 mod check;
 mod cores;
 mod generation;
@@ -64,6 +65,7 @@ mod harness;
 #[cfg(test)]
 mod tests;
 
+pub use accept::{Accepting, Arrival};
 pub use check::{Checked, Unusable, check};
 pub use descriptors::Shares;
 pub use meter::Totals;

@@ -15,6 +15,7 @@ use onrush_engine::{
 };
 use onrush_tls::Watch;
 
+use crate::accept::{self, Accepting, By};
 use crate::check::Checked;
 use crate::cores::placement;
 use crate::crowd::Crowd;
@@ -46,6 +47,7 @@ pub struct Server {
     cores: Cores<Totals>,
     choice: Choice,
     cpus: Vec<Option<usize>>,
+    accepting: Option<Accepting>,
     shares: Shares,
     /// Keeps names of servers resolved, when there are any.
     _resolver: Option<Resolver>,
@@ -58,10 +60,16 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
     pub fn start(checked: Checked) -> Result<Server, StartError> {
-        let Checked { plan, found } = checked;
+        let Checked {
+            plan,
+            found,
+            arrival,
+        } = checked;
         let limit = descriptors::raise();
         let choice = choose(io(plan.io)).map_err(StartError::Driver)?;
         let cpus = placement(&plan).map_err(StartError::Cpus)?;
+        let accepting = accept::choose(plan.accept, &cpus, &plan.listen, arrival.as_ref())
+            .map_err(StartError::Accept)?;
         // A server that could not accept anybody would be half a start.
         let needed = needed(&plan, cpus.len());
         if let Some(limit) = limit.filter(|&limit| limit < needed) {
@@ -73,7 +81,7 @@ impl Server {
         let plan = &resources.plan;
         let resolver = Resolver::start(&plan.upstreams, &resources.all_endpoints)
             .map_err(StartError::Resolver)?;
-        let claims = claim(plan)?;
+        let claims = claim(plan, accepting.as_ref(), &cpus)?;
         let setup = Setup {
             io: choice.io,
             cpus,
@@ -103,7 +111,7 @@ impl Server {
             }
         })
         .map_err(StartError::Core)?;
-        let mut server = Server {
+        let server = Server {
             _watch: resources.encryption.watch(),
             claims,
             resources,
@@ -111,19 +119,40 @@ impl Server {
             cores,
             choice,
             cpus: setup.cpus,
+            accepting,
             shares,
             _resolver: resolver,
         };
-        for outcome in readiness.iter().take(server.cpus.len()) {
+        server.once_ready(&readiness)
+    }
+
+    /// The server when all cores listen; by then the kernel may have refused to choose among them by CPU.
+    fn once_ready(
+        mut self,
+        readiness: &mpsc::Receiver<Result<Promise<Order>, StartError>>,
+    ) -> Result<Server, StartError> {
+        for outcome in readiness.iter().take(self.cpus.len()) {
             match outcome {
-                Ok(order) => server.orders.push(order),
+                Ok(order) => self.orders.push(order),
                 Err(error) => {
-                    server.cores.stop(Duration::ZERO);
+                    self.cores.stop(Duration::ZERO);
                     return Err(error);
                 }
             }
         }
-        Ok(server)
+        let Some(errno) = self.claims.iter().find_map(Claim::by_cpu_refused) else {
+            return Ok(self);
+        };
+        match Accepting::refused(self.resources.plan.accept, errno) {
+            Ok(by_hash) => {
+                self.accepting = Some(by_hash);
+                Ok(self)
+            }
+            Err(why) => {
+                self.cores.stop(Duration::ZERO);
+                Err(StartError::Accept(why))
+            }
+        }
     }
 
     /// Where it listens, with the ports that were chosen.
@@ -148,6 +177,11 @@ impl Server {
     /// The CPU of each core; `None` for cores that are not pinned.
     pub fn cpus(&self) -> &[Option<usize>] {
         &self.cpus
+    }
+
+    /// How connections get to cores, and why; `None` where there is nothing to choose.
+    pub fn accepting(&self) -> Option<&Accepting> {
+        self.accepting.as_ref()
     }
 
     /// What the limit on open files has room for.
@@ -177,13 +211,23 @@ fn io(io: PlanIo) -> Io {
     }
 }
 
-fn claim(plan: &Plan) -> Result<Arc<Vec<Claim>>, StartError> {
+fn claim(
+    plan: &Plan,
+    accepting: Option<&Accepting>,
+    cpus: &[Option<usize>],
+) -> Result<Arc<Vec<Claim>>, StartError> {
+    let is_by_cpu = accepting.is_some_and(|accepting| accepting.by == By::Cpu);
+    let cpus: Vec<usize> = cpus.iter().copied().flatten().collect();
     let claims = plan.listen.iter().map(|listen| {
         let address = match &listen.address {
             PlanAddress::Tcp(address) => Address::Tcp(*address),
             PlanAddress::Unix(path) => Address::Unix(path.clone()),
         };
-        claim_patiently(&address).map_err(|error| StartError::Listen(address, error))
+        match claim_patiently(&address) {
+            Ok(claim) if is_by_cpu => Ok(claim.by_cpu(&cpus)),
+            Ok(claim) => Ok(claim),
+            Err(error) => Err(StartError::Listen(address, error)),
+        }
     });
     claims.collect::<Result<_, _>>().map(Arc::new)
 }
@@ -221,7 +265,7 @@ pub(crate) fn prepare(
     for (place, claim) in claims.iter().enumerate() {
         let listener = Listener::new(core, claim)
             .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
-        worker.spawn_aside(accept(listener, place, Rc::clone(&service)));
+        worker.spawn_aside(accept_all(listener, place, Rc::clone(&service)));
     }
     // On one core whoever has no room makes it.
     if core.id() > 0 {
@@ -240,7 +284,7 @@ pub(crate) fn prepare(
     Ok(service)
 }
 
-async fn accept(listener: Listener, place: usize, service: Rc<Service>) {
+async fn accept_all(listener: Listener, place: usize, service: Rc<Service>) {
     accept_until_stopping(&listener, place, &service).await;
     accept_last(&listener, place, &service).await;
 }

@@ -14,6 +14,8 @@ pub enum StartError {
     Driver(String),
     /// CPUs were asked for that this process may not use.
     Cpus(String),
+    /// Connections cannot go to cores by CPU, which was asked for.
+    Accept(String),
     /// An address cannot be listened on.
     Listen(Address, Error),
     /// There is no thread to check passwords with.
@@ -37,6 +39,10 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Driver(why) | StartError::Cpus(why) => f.write_str(why),
+            StartError::Accept(why) => write!(
+                f,
+                "connections cannot go to cores by CPU: {why}; give each core a CPU of its own (--cpus), or say accept = \"auto\""
+            ),
             StartError::Listen(address, error) => {
                 write!(f, "cannot listen on {address}: ")?;
                 match why_not_listening(address, error) {

@@ -153,6 +153,10 @@ fn what_is_fixed_at_the_start_is_refused_and_nothing_changes() {
             text.replace("threads = 1", "threads = 1\nio = \"epoll\""),
             "io",
         ),
+        (
+            text.replace("threads = 1", "threads = 1\naccept = \"hash\""),
+            "accept",
+        ),
     ] {
         let other = other.replace("one", "two");
         match server.apply(checked(&other)) {

@@ -17,6 +17,7 @@ const FULL: &str = r#"
 threads = 2
 cpus = "0,2-3"
 io = "epoll"
+accept = "hash"
 
 [[listen]]
 address = "0.0.0.0:8080"
@@ -65,6 +66,7 @@ fn a_full_file_means_what_it_says() {
     assert_eq!(plan.threads, Threads::Count(2.try_into().expect("not 0")));
     assert_eq!(plan.cpus, Some(vec![0, 2, 3]));
     assert_eq!(plan.io, Io::Epoll);
+    assert_eq!(plan.accept, Accept::Hash);
     let addresses: Vec<String> = plan
         .listen
         .iter()
@@ -245,13 +247,21 @@ const BAD: &Sentences = &[
         &["1:6: io in the file is true or false: expected \"auto\", \"epoll\" or \"io_uring\""],
     ),
     (
+        "accept = \"cpus\"",
+        &["1:10: unknown way to accept \"cpus\"; nearest: \"cpu\""],
+    ),
+    (
+        "accept = 1",
+        &["1:10: accept in the file is a number: expected \"auto\", \"cpu\" or \"hash\""],
+    ),
+    (
         "thread = 1",
         &["1:1: unknown key \"thread\" in the file; nearest: \"threads\""],
     ),
     (
         "port = 80",
         &[
-            "1:1: unknown key \"port\" in the file; expected one of: threads, cpus, io, listen, route, upstream, timeouts, forwarded, compress",
+            "1:1: unknown key \"port\" in the file; expected one of: threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress",
         ],
     ),
     (

@@ -109,7 +109,7 @@ impl Server {
     /// # Errors
     /// See [`ApplyError`]; nothing has changed then.
     pub fn apply(&mut self, checked: Checked) -> Result<Applied, ApplyError> {
-        let Checked { plan, found } = checked;
+        let Checked { plan, found, .. } = checked;
         if let Some(what) = fixed(&self.resources.plan, &plan) {
             return Err(ApplyError::Fixed(what));
         }
@@ -165,6 +165,7 @@ fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
         (before.threads != plan.threads, "threads"),
         (before.cpus != plan.cpus, "cpus"),
         (before.io != plan.io, "io"),
+        (before.accept != plan.accept, "accept"),
     ]
     .into_iter()
     .find_map(|(differs, what)| differs.then_some(what))

@@ -1,0 +1,266 @@
+//! Which core gets a new connection: the one on the CPU that takes its packets, where that spreads them, or any by a hash
+//! of addresses and ports. Pure.
+
+use std::fmt;
+
+use onrush_config::plan::{Accept, Address, Listen};
+use onrush_engine::Errno;
+
+/// Which CPUs take packets, as somebody has found who knows the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// CPUs that run: programs of this machine may ask from any of them.
+    pub online: Vec<usize>,
+    /// CPUs that take the packets of the network, or why that is not known.
+    pub network: Result<Vec<usize>, String>,
+}
+
+/// How connections get to cores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum By {
+    Cpu,
+    Hash,
+}
+
+/// How connections get to cores, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Accepting {
+    pub(crate) by: By,
+    why: String,
+}
+
+impl fmt::Display for Accepting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self.by {
+            By::Cpu => "CPU",
+            By::Hash => "hash",
+        };
+        write!(f, "connections to cores by {by} ({})", self.why)
+    }
+}
+
+impl Accepting {
+    /// The kernel refuses what was to have it choose by CPU.
+    ///
+    /// # Errors
+    /// A sentence, when that is what was asked for.
+    pub(crate) fn refused(wish: Accept, errno: Errno) -> Result<Self, String> {
+        let why = format!("the kernel refuses to look at CPUs: {errno}");
+        match wish {
+            Accept::Cpu => Err(why),
+            Accept::Auto | Accept::Hash => Ok(Self::by_hash(&why)),
+        }
+    }
+
+    fn by_hash(why: &str) -> Self {
+        Self {
+            by: By::Hash,
+            why: format!("auto: {why}"),
+        }
+    }
+
+    fn asked(by: By) -> Self {
+        Self {
+            by,
+            why: "as asked".into(),
+        }
+    }
+}
+
+/// How connections get to cores that are on these `cpus`; `None` where there is nothing to choose: with one core, or where
+/// all listen on Unix sockets, whose queue cores share.
+///
+/// # Errors
+/// A sentence, when what was asked for cannot be.
+pub(crate) fn choose(
+    wish: Accept,
+    cpus: &[Option<usize>],
+    listen: &[Listen],
+    arrival: Option<&Arrival>,
+) -> Result<Option<Accepting>, String> {
+    let is_tcp = |listen: &Listen| matches!(listen.address, Address::Tcp(_));
+    if cpus.len() == 1 || !listen.iter().any(is_tcp) {
+        return Ok(None);
+    }
+    let own = own_cpus(cpus);
+    let chosen = match (wish, own) {
+        (Accept::Hash, _) => Accepting::asked(By::Hash),
+        (Accept::Cpu, Err(why)) => return Err(why),
+        (Accept::Cpu, Ok(_)) => Accepting::asked(By::Cpu),
+        (Accept::Auto, Err(why)) => Accepting::by_hash(&why),
+        (Accept::Auto, Ok(own)) => match why_not(&own, listen, arrival) {
+            Some(why) => Accepting::by_hash(&why),
+            None => Accepting {
+                by: By::Cpu,
+                why: "auto: each CPU that takes packets has a core, and each core such a CPU"
+                    .into(),
+            },
+        },
+    };
+    Ok(Some(chosen))
+}
+
+/// The CPU of each core, where each has one that no other has.
+fn own_cpus(cpus: &[Option<usize>]) -> Result<Vec<usize>, String> {
+    let pinned: Option<Vec<usize>> = cpus.iter().copied().collect();
+    let Some(pinned) = pinned else {
+        return Err("the cores are not pinned".into());
+    };
+    let shared = |(at, cpu): (usize, &usize)| pinned[..at].contains(cpu).then_some(*cpu);
+    match pinned.iter().enumerate().find_map(shared) {
+        Some(cpu) => Err(format!("cores share CPU {cpu}")),
+        None => Ok(pinned),
+    }
+}
+
+/// Why cores on these CPUs are not reached evenly by the CPU that takes a packet.
+fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&Arrival>) -> Option<String> {
+    let Some(arrival) = arrival else {
+        return Some("nobody has found out which CPUs take packets".into());
+    };
+    let is_local = |listen: &Listen| match &listen.address {
+        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Address::Unix(_) => true,
+    };
+    // On the loopback interface a packet is taken where its sender runs.
+    let taking = match (listen.iter().all(is_local), &arrival.network) {
+        (true, _) => &arrival.online,
+        (false, Ok(cpus)) => cpus,
+        (false, Err(why)) => return Some(why.clone()),
+    };
+    let without = |cpus: &[usize], others: &[usize]| {
+        let mut cpus = cpus.iter().copied();
+        cpus.find(|cpu| !others.contains(cpu))
+    };
+    if let Some(cpu) = without(taking, own) {
+        return Some(format!("CPU {cpu} takes packets and has no core"));
+    }
+    let cpu = without(own, taking)?;
+    Some(format!("CPU {cpu} has a core and takes no packets"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening(addresses: &[&str]) -> Vec<Listen> {
+        let listen = |text: &&str| onrush_config::address::parse_listen(text).expect("an address");
+        addresses.iter().map(listen).collect()
+    }
+
+    fn said(wish: Accept, cpus: &[Option<usize>], addresses: &[&str], arrival: &Arrival) -> String {
+        match choose(wish, cpus, &listening(addresses), Some(arrival)) {
+            Ok(None) => "nothing".into(),
+            Ok(Some(accepting)) => accepting.to_string(),
+            Err(why) => format!("error: {why}"),
+        }
+    }
+
+    #[test]
+    fn by_cpu_only_where_cores_and_cpus_with_packets_are_the_same() {
+        let arrival = |network: Result<&[usize], &str>| Arrival {
+            online: vec![0, 1],
+            network: network.map(<[usize]>::to_vec).map_err(str::to_owned),
+        };
+        let both = arrival(Ok(&[0, 1]));
+        let two = [Some(0), Some(1)];
+        let (local, all) = (&["127.0.0.1:80"][..], &[":80"][..]);
+        let by_cpu = "connections to cores by CPU (auto: each CPU that takes packets has a core, and each core such a CPU)";
+        let by_hash = |why: &str| format!("connections to cores by hash (auto: {why})");
+        for (cpus, addresses, arrival, expected) in [
+            (&two[..], local, &both, by_cpu.to_owned()),
+            (&two, all, &both, by_cpu.to_owned()),
+            (&two, &["[::1]:80", "unix:/a"], &both, by_cpu.to_owned()),
+            (&[Some(1), Some(0)], all, &both, by_cpu.to_owned()),
+            (&[Some(0)], all, &both, "nothing".to_owned()),
+            (&two, &["unix:/a"], &both, "nothing".to_owned()),
+            (
+                &[None, None],
+                all,
+                &both,
+                by_hash("the cores are not pinned"),
+            ),
+            (
+                &[Some(0), Some(0)],
+                all,
+                &both,
+                by_hash("cores share CPU 0"),
+            ),
+            (
+                &two,
+                all,
+                &arrival(Ok(&[0, 1, 2])),
+                by_hash("CPU 2 takes packets and has no core"),
+            ),
+            (
+                &two,
+                all,
+                &arrival(Ok(&[0])),
+                by_hash("CPU 1 has a core and takes no packets"),
+            ),
+            (&two, all, &arrival(Err("veth0 …")), by_hash("veth0 …")),
+            // Of the loopback that is known.
+            (&two, local, &arrival(Err("veth0 …")), by_cpu.to_owned()),
+            (
+                &[Some(1), Some(2)],
+                local,
+                &both,
+                by_hash("CPU 0 takes packets and has no core"),
+            ),
+        ] {
+            let said = said(Accept::Auto, cpus, addresses, arrival);
+            assert_eq!(said, expected, "{cpus:?} {addresses:?} {arrival:?}");
+        }
+        let unknown = choose(Accept::Auto, &two, &listening(all), None).expect("no wish");
+        let unknown = unknown.expect("two cores").to_string();
+        assert_eq!(
+            unknown,
+            by_hash("nobody has found out which CPUs take packets")
+        );
+    }
+
+    #[test]
+    fn what_is_asked_for_is_done_or_refused() {
+        let arrival = Arrival {
+            online: vec![0, 1, 2, 3],
+            network: Ok(vec![3]),
+        };
+        let two = [Some(0), Some(1)];
+        for (wish, cpus, expected) in [
+            (
+                Accept::Cpu,
+                &two[..],
+                "connections to cores by CPU (as asked)",
+            ),
+            (
+                Accept::Cpu,
+                &[None, None],
+                "error: the cores are not pinned",
+            ),
+            (Accept::Cpu, &[Some(1), Some(1)], "error: cores share CPU 1"),
+            (
+                Accept::Hash,
+                &two,
+                "connections to cores by hash (as asked)",
+            ),
+            (
+                Accept::Hash,
+                &[None, None],
+                "connections to cores by hash (as asked)",
+            ),
+        ] {
+            assert_eq!(said(wish, cpus, &[":80"], &arrival), expected);
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_refuses_means_the_hash_unless_cpu_was_asked_for() {
+        let refused = |wish| Accepting::refused(wish, Errno::NOPROTOOPT);
+        assert_eq!(refused(Accept::Auto).map(|chosen| chosen.by), Ok(By::Hash));
+        let why = refused(Accept::Cpu).expect_err("it was asked for");
+        assert!(
+            why.starts_with("the kernel refuses to look at CPUs: "),
+            "{why}"
+        );
+    }
+}
