@@ -117,6 +117,14 @@ pub(crate) const UNEVEN_FROM: usize = 4;
 /// hardly ever reach it: of 100 connections on two cores by chance, one time in 20 by one or two.
 pub(crate) const UNEVEN_SHARE: usize = 2;
 
+/// How long a core has to have clearly more connections before it hands one over: two slices of Linux's scheduler. Two
+/// threads that begin at the same time were out of step by up to 20 connections without it.
+pub(crate) const UNEVEN_FOR: Duration = Duration::from_millis(5);
+
+/// For how long connections are handed over at once after such a wait, which holds up accepting: half a percent of the time
+/// at most.
+pub(crate) const UNEVEN_SETTLED: Duration = Duration::from_secs(1);
+
 /// Connections that one listener may take from its queue before anybody looks at the bound on them. An accept that stays
 /// armed takes all that wait, which is a burst of this size at most where nobody means harm; with less left they are
 /// accepted one by one.

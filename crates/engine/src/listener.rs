@@ -1,5 +1,6 @@
 //! Listening sockets: the claim on an address, made once, and each core's own listener on it.
 
+use std::cell::Cell;
 use std::fs;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -21,10 +22,10 @@ use crate::address::Address;
 use crate::core::Core;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
-use crate::limits::{LISTEN_BACKLOG, UNSENT_MAX};
-use crate::reuseport::{Group, Place};
+use crate::limits::{LISTEN_BACKLOG, UNEVEN_FOR, UNSENT_MAX};
+use crate::reuseport::{Group, Outcome, Place};
 use crate::socket::Socket;
-use crate::socket::filter::{Purpose, attach, instruction};
+use crate::socket::filter::drop_syns;
 use crate::socket::key::Key;
 use crate::socket::option::set_option;
 use crate::state::State;
@@ -210,6 +211,8 @@ pub struct Listener {
     key: Key,
     /// Among those of other cores, where the kernel chooses by CPU.
     place: Option<Place>,
+    /// Accepted, and to be served here or by another core.
+    undecided: Cell<Option<Key>>,
 }
 
 impl Listener {
@@ -225,6 +228,7 @@ impl Listener {
             core: core.clone(),
             key,
             place,
+            undecided: Cell::new(None),
         })
     }
 
@@ -235,11 +239,17 @@ impl Listener {
     /// As in accept(2); after running out of descriptors the caller should pause before it tries again.
     /// [`crate::Kind::Full`] when somebody waits and as many connections are open as [may be](Core::bound_accepted).
     pub async fn accept(&self) -> Result<Stream, Error> {
-        let key = match &self.place {
-            None => poll_fn(|_| self.poll_accept()).await?,
-            Some(place) => poll_fn(|context| self.poll_own(place, context)).await?,
+        let Some(place) = &self.place else {
+            let key = poll_fn(|_| self.poll_accept()).await?;
+            return Ok(Stream::new(self.core.clone(), key));
         };
-        Ok(Stream::new(self.core.clone(), key))
+        loop {
+            if let Some(key) = poll_fn(|context| self.poll_own(place, context)).await? {
+                return Ok(Stream::new(self.core.clone(), key));
+            }
+            self.core.sleep_unless_stopping(UNEVEN_FOR).await;
+            place.settle(self.core.now());
+        }
     }
 
     fn poll_accept(&self) -> Poll<Result<Key, Error>> {
@@ -249,20 +259,37 @@ impl Listener {
     }
 
     /// The next connection that this core is to serve: one that another core has handed over, or one that came here and is
-    /// not to be handed over.
-    fn poll_own(&self, place: &Place, context: &mut Context<'_>) -> Poll<Result<Key, Error>> {
+    /// not to be handed over. `None` when it is too early to say of the one that came last.
+    fn poll_own(
+        &self,
+        place: &Place,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Key>, Error>> {
         let state = &self.core.inner().state;
         let is_stopping = self.core.is_stopping();
         if is_stopping {
             place.close_desk();
         }
         loop {
-            if let Poll::Ready(connection) = place.poll_handed(context.waker()) {
-                return Poll::Ready(state.borrow_mut().adopt(connection));
+            let key = match self.undecided.take() {
+                Some(key) => key,
+                None => {
+                    if let Poll::Ready(connection) = place.poll_handed(context.waker()) {
+                        return Poll::Ready(state.borrow_mut().adopt(connection).map(Some));
+                    }
+                    ready!(self.poll_accept())?
+                }
+            };
+            if is_stopping {
+                return Poll::Ready(Ok(Some(key)));
             }
-            let key = ready!(self.poll_accept())?;
-            if is_stopping || !place.hand_over(|| state.borrow_mut().hand_out(key)) {
-                return Poll::Ready(Ok(key));
+            match place.decide(self.core.now(), || state.borrow_mut().hand_out(key)) {
+                Outcome::Kept => return Poll::Ready(Ok(Some(key))),
+                Outcome::HandedOver => {}
+                Outcome::Undecided => {
+                    self.undecided.set(Some(key));
+                    return Poll::Ready(Ok(None));
+                }
             }
         }
     }
@@ -301,26 +328,12 @@ pub enum Handshakes {
     Far,
 }
 
-/// Makes the kernel drop what asks for a connection, and take what belongs to a handshake that has begun: a filter of the
-/// socket, which sees segments from their TCP header on.
-fn drop_syns(socket: &OwnedFd) -> Result<(), Errno> {
-    const FLAGS_AT: u32 = 13;
-    const SYN: u32 = 2;
-    let gives = |bytes| instruction(libc::BPF_RET | libc::BPF_K, bytes, (0, 0));
-    let load = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
-    let has_bits = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    let mut program = [
-        instruction(load, FLAGS_AT, (0, 0)),
-        instruction(has_bits, SYN, (0, 1)),
-        gives(0),
-        gives(u32::MAX),
-    ];
-    attach(socket, Purpose::Packets, &mut program)
-}
-
 impl Drop for Listener {
     fn drop(&mut self) {
         let state = &mut *self.core.inner().state.borrow_mut();
+        if let Some(undecided) = self.undecided.take() {
+            state.close(undecided);
+        }
         let socket = &state.sockets[self.key];
         if let (Some(place), Some(descriptor)) = (self.place.take(), &socket.descriptor) {
             place.leave(descriptor);

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   SYN, on the CPU that takes it ──> program: index of that CPU's listener ──> its core accepts
-//!                                              no such CPU: by hash                 │ clearly more than another core
+//!                                              no such CPU: by hash                 │ clearly more than another core,
+//!                                                                                   │ for a while
 //!                                                                                   └────> the other one's desk
 //! ```
 //! The kernel knows listeners by the order in which they began to listen, and when one closes it moves the last one to its
@@ -21,7 +22,8 @@ use std::task::{Poll, Waker};
 
 use rustix::io::Errno;
 
-use crate::limits::{UNEVEN_FROM, UNEVEN_SHARE};
+use crate::clock::Instant;
+use crate::limits::{UNEVEN_FROM, UNEVEN_SETTLED, UNEVEN_SHARE};
 use crate::socket::filter::{Purpose, attach};
 use crate::tcp_info;
 
@@ -70,6 +72,27 @@ pub(crate) struct Place {
     member: Arc<Member>,
     /// Whom to compare with next.
     next: Cell<usize>,
+    /// Until when connections are handed over at once, since some were after a wait.
+    settled_until: Cell<Instant>,
+}
+
+/// What becomes of a connection that a core has accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// It stays.
+    Kept,
+    /// Another core has it.
+    HandedOver,
+    /// It may be handed over when the core still has clearly more after a while: clients that open connections at the same
+    /// time on several CPUs are not in step, and each loses by a connection that is not on its own.
+    Undecided,
+}
+
+/// The connections of another core, beside those of this one.
+enum Weighed<'group> {
+    Even,
+    /// The other one has clearly fewer.
+    More(&'group Member),
 }
 
 impl Group {
@@ -120,6 +143,7 @@ impl Group {
             group: Arc::clone(self),
             member,
             next: Cell::new(core + 1),
+            settled_until: Cell::new(Instant::default()),
         };
         Ok((socket, place))
     }
@@ -154,24 +178,45 @@ impl Place {
         let _ = attach(socket, Purpose::Listener, &mut program::by_hash());
     }
 
-    /// Hands the connection that this core has just accepted to another one which has clearly fewer; whether it has.
+    /// Decides about the connection that this core has just accepted: it goes to another core that has clearly fewer, where
     /// `hand_out` gives it up here. One other is looked at, the next of them each time, so that the price of accepting does
     /// not grow with the number of cores.
-    pub(crate) fn hand_over(&self, hand_out: impl FnOnce() -> OwnedFd) -> bool {
+    pub(crate) fn decide(&self, now: Instant, hand_out: impl FnOnce() -> OwnedFd) -> Outcome {
         let own = self.member.live.load(Ordering::Relaxed);
+        match self.weigh(own) {
+            Weighed::Even => Outcome::Kept,
+            Weighed::More(other) if now < self.settled_until.get() => {
+                match other.take(own, hand_out) {
+                    true => Outcome::HandedOver,
+                    false => Outcome::Kept,
+                }
+            }
+            Weighed::More(other) if other.is_far_behind(own) => Outcome::Undecided,
+            Weighed::More(_) => Outcome::Kept,
+        }
+    }
+
+    /// The core has waited with a connection that was [undecided](Outcome::Undecided): the next ones are decided at once.
+    pub(crate) fn settle(&self, now: Instant) {
+        self.next.set(self.next.get().wrapping_sub(1));
+        self.settled_until.set(now + UNEVEN_SETTLED);
+    }
+
+    fn weigh(&self, own: usize) -> Weighed<'_> {
         let Some(members) = self.group.complete.get() else {
-            return false;
+            return Weighed::Even;
         };
         if !is_uneven(own, 0) {
-            return false;
+            return Weighed::Even;
         }
         let other = &members[self.next.get() % members.len()];
-        self.next.set((self.next.get() + 1) % members.len());
-        // Looked at without its lock first: nearly always that is all.
-        if Arc::ptr_eq(other, &self.member) || !is_uneven(own, other.live.load(Ordering::Relaxed)) {
-            return false;
+        self.next.set(self.next.get().wrapping_add(1));
+        // Looked at without its lock: nearly always that is all.
+        let is_uneven = is_uneven(own, other.live.load(Ordering::Relaxed));
+        match is_uneven && !Arc::ptr_eq(other, &self.member) {
+            true => Weighed::More(other),
+            false => Weighed::Even,
         }
-        other.take(own, hand_out)
     }
 }
 
@@ -193,15 +238,10 @@ impl Member {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection of a core that has `own`, unless it has nearly as many itself, counted with those that it has not
-    /// come to yet: its core may have had no CPU since they came.
+    /// Takes a connection of a core that has `own`, if it has clearly fewer itself.
     fn take(&self, own: usize, hand_out: impl FnOnce() -> OwnedFd) -> bool {
         let mut desk = self.desk();
-        let Some(listener) = desk.listener else {
-            return false;
-        };
-        let live = self.live.load(Ordering::Relaxed);
-        if !is_uneven(own, live + desk.handed.len() + tcp_info::waiting(listener)) {
+        if !desk.takes(own, self.live.load(Ordering::Relaxed)) {
             return false;
         }
         desk.handed.push_back(hand_out());
@@ -209,6 +249,21 @@ impl Member {
         drop(desk);
         waker.into_iter().for_each(Waker::wake);
         true
+    }
+
+    /// Whether it has clearly fewer than `own`.
+    fn is_far_behind(&self, own: usize) -> bool {
+        self.desk().takes(own, self.live.load(Ordering::Relaxed))
+    }
+}
+
+impl Desk {
+    /// Whether a core with `live` connections takes one of a core with `own`. Those that it has not come to yet count: it may
+    /// have had no CPU since they came.
+    fn takes(&self, own: usize, live: usize) -> bool {
+        let here = |listener| live + self.handed.len() + tcp_info::waiting(listener);
+        self.listener
+            .is_some_and(|listener| is_uneven(own, here(listener)))
     }
 }
 

@@ -24,6 +24,26 @@ impl Purpose {
     }
 }
 
+/// Makes the kernel drop what asks for a connection, and take what belongs to a handshake that has begun. The program sees
+/// segments from their TCP header on.
+///
+/// # Errors
+/// As for [`attach`].
+pub(crate) fn drop_syns(socket: &OwnedFd) -> Result<(), Errno> {
+    const FLAGS_AT: u32 = 13;
+    const SYN: u32 = 2;
+    let gives = |bytes| instruction(libc::BPF_RET | libc::BPF_K, bytes, (0, 0));
+    let load = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    let has_bits = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+    let mut program = [
+        instruction(load, FLAGS_AT, (0, 0)),
+        instruction(has_bits, SYN, (0, 1)),
+        gives(0),
+        gives(u32::MAX),
+    ];
+    attach(socket, Purpose::Packets, &mut program)
+}
+
 /// One instruction; of a jump, how many instructions are left out when the condition holds and when it does not.
 pub(crate) fn instruction(code: u32, k: u32, jumps: (u8, u8)) -> libc::sock_filter {
     libc::sock_filter {
