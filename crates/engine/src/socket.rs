@@ -171,7 +171,8 @@ pub(crate) struct Sockets {
     unused: u32,
     /// Bounds those that were accepted.
     pub(crate) allowance: Option<Arc<Allowance>>,
-    /// How many of those there are, where other cores want to know.
+    /// How many of those there are, where other cores want to know; with those that the kernel has accepted by itself and
+    /// nobody has taken.
     pub(crate) live: Option<Arc<AtomicUsize>>,
 }
 
@@ -198,17 +199,14 @@ impl Sockets {
 
     /// Frees the slot and closes the descriptor.
     pub(crate) fn remove(&mut self, key: Key) {
-        let unused = self.unused;
-        let slot = &mut self.slots[key.0 as usize];
-        if slot.is_accepted {
+        if self[key].is_accepted {
             if let Some(allowance) = &self.allowance {
                 allowance.give_back();
             }
-            if let Some(live) = &self.live {
-                // Only this core changes it, and it guards nothing.
-                live.fetch_sub(1, Ordering::Relaxed);
-            }
+            self.live_ends();
         }
+        let unused = self.unused;
+        let slot = &mut self.slots[key.0 as usize];
         *slot = Socket::new(None);
         slot.next_unused = unused;
         self.unused = key.0;
@@ -219,6 +217,22 @@ impl Sockets {
         let accepted = self.slots.iter().filter(|socket| socket.is_accepted);
         let count = || Arc::new(AtomicUsize::new(accepted.count()));
         Arc::clone(self.live.get_or_insert_with(count))
+    }
+
+    /// A connection was accepted.
+    pub(crate) fn live_begins(&self) {
+        if let Some(live) = &self.live {
+            // Only this core changes it, and it guards nothing.
+            live.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// One that was is not there any more.
+    pub(crate) fn live_ends(&self) {
+        if let Some(live) = &self.live {
+            // As above.
+            live.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Slots, unused ones among them: there are no more sockets than that.

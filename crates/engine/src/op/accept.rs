@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use rustix::io::Errno;
@@ -63,10 +62,7 @@ impl State {
         if let Some(allowance) = &self.sockets.allowance {
             allowance.take();
         }
-        if let Some(live) = &self.sockets.live {
-            // Only this core changes it, and it guards nothing.
-            live.fetch_add(1, Ordering::Relaxed);
-        }
+        self.sockets.live_begins();
     }
 
     /// Gives up a connection that was just accepted, so that another core can [adopt](State::adopt) it.

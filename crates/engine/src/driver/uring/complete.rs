@@ -44,6 +44,9 @@ impl Ring {
                 let accepted = outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
                 socket.ring.accepted.get_or_insert_default().push(accepted);
                 tasks.wake_once(&mut socket.recv_waiter);
+                if result >= 0 {
+                    sockets.live_begins();
+                }
             }
             Operation::Send => self.complete_send(key, result, socket, tasks),
             Operation::PollWritable => {

@@ -73,7 +73,11 @@ impl Operations for Ring {
         let accepted = sockets[listener].ring.accepted.get_or_insert_default();
         while let Some(accepted) = accepted.pop() {
             match accepted {
-                Ok(descriptor) => return Some(Ok(calls::adopt(descriptor, sockets))),
+                Ok(descriptor) => {
+                    // It was counted when the kernel accepted it, and is from now on as a socket.
+                    sockets.live_ends();
+                    return Some(Ok(calls::adopt(descriptor, sockets)));
+                }
                 Err(
                     Errno::INTR
                     | Errno::CONNABORTED
