@@ -30,6 +30,7 @@ mod poison;
 mod relay;
 mod reply;
 mod reuseport;
+mod splice;
 mod stream;
 mod tcp_info;
 
@@ -77,6 +78,7 @@ pub use outgoing::{Part, Queue};
 pub use relay::Relay;
 pub use reply::{Promise, Reply};
 pub use rustix::io::Errno;
+pub use splice::Splice;
 pub use standard_output::was_output_closed;
 pub use stream::Stream;
 pub use tcp_info::TcpInfo;

@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
-use crate::limits::{PIPES_FREE_MAX, PIPES_MAX, SPLICE_BYTES};
+use crate::limits::{PIPES_FREE_MAX, PIPES_MAX, PIPES_WIDE, SPLICE_BYTES, SPLICE_BYTES_NARROW};
 
 /// A core's stock of pipes.
 pub(crate) struct Pipes {
@@ -48,6 +48,14 @@ impl Pipes {
         })
     }
 
+    /// Bytes that a pipe may take in at a time.
+    fn portion(&self) -> usize {
+        match self.in_use.get() {
+            ..=PIPES_WIDE => SPLICE_BYTES,
+            _ => SPLICE_BYTES_NARROW,
+        }
+    }
+
     fn put(&self, ends: Option<Ends>) {
         self.in_use.set(self.in_use.get() - 1);
         let mut free = self.free.borrow_mut();
@@ -60,6 +68,8 @@ impl Pipes {
 impl Ends {
     fn new() -> Result<Self, Errno> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // A user may have so many pages in pipes (pipe(7), pipe-user-pages-soft); past that it stays as it is made.
+        let _ = fcntl_setpipe_size(&write, SPLICE_BYTES);
         Ok(Self { read, write })
     }
 }
@@ -78,11 +88,12 @@ impl Pipe {
         self.held
     }
 
-    /// Takes in what has arrived at a socket: zero bytes at its end. The pipe must be empty, so that "again" speaks of
-    /// the socket.
-    pub(crate) fn fill(&mut self, from: &OwnedFd) -> Result<usize, Errno> {
+    /// Takes in what has arrived at a socket, `max` bytes at most: zero bytes at its end. The pipe must be empty, so that
+    /// "again" speaks of the socket.
+    pub(crate) fn fill(&mut self, from: &OwnedFd, max: u64) -> Result<usize, Errno> {
         debug_assert_eq!(self.held, 0);
-        let count = splice(from, None, &self.ends().write, None, SPLICE_BYTES, FLAGS)?;
+        let max = max.min(self.pipes.portion() as u64) as usize;
+        let count = splice(from, None, &self.ends().write, None, max, FLAGS)?;
         self.held = count;
         Ok(count)
     }
@@ -127,7 +138,7 @@ mod tests {
         assert_eq!(descriptor(&pipe), first);
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
         std::io::Write::write_all(&mut &near, b"left").unwrap();
-        assert_eq!(pipe.fill(&far.into()).unwrap(), 4);
+        assert_eq!(pipe.fill(&far.into(), 100).unwrap(), 4);
         drop(pipe);
         assert_eq!(pipes.in_use.get(), 0);
         assert!(pipes.free.borrow().is_empty());

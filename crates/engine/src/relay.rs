@@ -103,7 +103,7 @@ impl Relay {
         let spliced = self
             .pipe
             .as_mut()
-            .map(|pipe| state.poll_splice_in(from.key(), pipe, task));
+            .map(|pipe| state.poll_splice_in(from.key(), pipe, u64::MAX, task));
         let taken = match spliced {
             // The end; or an urgent byte before the end, which a splice takes for it. A receive knows.
             Some(Poll::Ready(Ok(0))) | None => {

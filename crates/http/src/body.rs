@@ -229,6 +229,18 @@ impl BodyReader {
         }
     }
 
+    /// Takes `count` bytes of the body for passed that nobody has looked at.
+    ///
+    /// # Panics
+    /// When it is not known that so many are [left](BodyReader::left).
+    pub fn pass_unseen(&mut self, count: u64) {
+        let left = self.left().and_then(|left| left.checked_sub(count));
+        self.state = match left.expect("no more passes than is known to be left") {
+            0 => State::Complete,
+            left => State::ExpectLength(left),
+        };
+    }
+
     /// The connection has ended here: fine for a body that is complete or ends with the connection, a truncated
     /// message otherwise (RFC 9112 8).
     pub fn end_of_input(&self) -> Result<(), Refusal> {
@@ -376,4 +388,26 @@ impl BodyReader {
 #[inline]
 fn take(left: u64, there: usize) -> usize {
     usize::try_from(left).map_or(there, |left| left.min(there))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_pass_unseen_count_as_those_that_were_looked_at() {
+        let mut body = BodyReader::new(Framing::Length(10));
+        assert_eq!(body.skip(b"123", &Limits::DEFAULT), Ok(3));
+        body.pass_unseen(5);
+        assert_eq!(body.left(), Some(2));
+        body.pass_unseen(2);
+        assert!(body.is_complete());
+        body.pass_unseen(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "no more passes")]
+    fn of_a_body_in_chunks_nothing_passes_unseen() {
+        BodyReader::new(Framing::Chunked).pass_unseen(1);
+    }
 }

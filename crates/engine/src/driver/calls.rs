@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
@@ -159,12 +160,12 @@ pub(super) fn send_file(socket: &mut Socket, file: &File, stretch: Stretch) -> R
 }
 
 /// Unlike a receive, a short one says nothing: a pipe has room for so many packets, not for so many bytes.
-pub(super) fn fill(socket: &mut Socket, pipe: &mut Pipe) -> Result<usize, Errno> {
+pub(super) fn fill(socket: &mut Socket, pipe: &mut Pipe, max: u64) -> Result<usize, Errno> {
     if !socket.readable {
         return Err(Errno::AGAIN);
     }
     loop {
-        match pipe.fill(socket.descriptor()) {
+        match pipe.fill(socket.descriptor(), max) {
             Err(Errno::INTR) => {}
             filled => {
                 socket.readable = filled != Err(Errno::AGAIN);
@@ -206,6 +207,12 @@ pub(super) fn unblocked<T>(
 pub(super) fn has_arrived(socket: &Socket) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(socket.descriptor(), &mut [0u8; 1][..], flags).err() != Some(Errno::AGAIN)
+}
+
+/// Whether urgent bytes wait.
+pub(super) fn is_urgent(socket: &Socket) -> bool {
+    let mut descriptors = [PollFd::new(socket.descriptor(), PollFlags::PRI)];
+    poll(&mut descriptors, Some(&Timespec::default())) == Ok(1)
 }
 
 /// Ends our side: the peer sees the end of the stream after what was sent.

@@ -160,9 +160,10 @@ impl Operations for Driver {
         &mut self,
         key: Key,
         pipe: &mut Pipe,
+        max: u64,
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
-        dispatch!(self, driver => driver.splice_in(key, pipe, sockets))
+        dispatch!(self, driver => driver.splice_in(key, pipe, max, sockets))
     }
 
     #[inline]

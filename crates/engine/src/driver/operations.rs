@@ -147,11 +147,12 @@ pub(crate) trait Operations {
     /// received; then this stops the receiving, and is true soon.
     fn can_splice(&mut self, key: Key, socket: &mut Socket) -> bool;
 
-    /// Fills an empty pipe with some of what arrives.
+    /// Fills an empty pipe with some of what arrives, `max` bytes at most.
     fn splice_in(
         &mut self,
         key: Key,
         pipe: &mut Pipe,
+        max: u64,
         sockets: &mut Sockets,
     ) -> Result<usize, Errno>;
 

@@ -20,14 +20,21 @@ impl State {
         self.driver.can_splice(key, &mut self.sockets[key])
     }
 
-    /// Fills an empty pipe with some of what arrives; `Ok(0)` is the end of the stream, or an urgent byte before it.
+    /// Whether they can now, without an end to a receive that is under way.
+    pub(crate) fn can_splice_now(&mut self, key: Key) -> bool {
+        !self.sockets[key].ring.armed && self.can_splice(key)
+    }
+
+    /// Fills an empty pipe with some of what arrives, `max` bytes at most; `Ok(0)` is the end of the stream, or an urgent
+    /// byte before it.
     pub(crate) fn poll_splice_in(
         &mut self,
         key: Key,
         pipe: &mut Pipe,
+        max: u64,
         task: TaskId,
     ) -> Poll<Result<usize, Error>> {
-        match self.driver.splice_in(key, pipe, &mut self.sockets) {
+        match self.driver.splice_in(key, pipe, max, &mut self.sockets) {
             Err(Errno::AGAIN) => self.wait_for_bytes(key, task),
             filled => Poll::Ready(filled.map_err(|errno| Error::os(Op::Recv, errno))),
         }

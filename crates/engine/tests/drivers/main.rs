@@ -14,6 +14,7 @@ mod hangups;
 mod mail;
 mod segments;
 mod sharing;
+mod splices;
 mod stopping;
 mod streams;
 mod tunnels;

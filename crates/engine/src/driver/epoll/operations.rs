@@ -165,9 +165,10 @@ impl Operations for Epoll {
         &mut self,
         key: Key,
         pipe: &mut Pipe,
+        max: u64,
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
-        calls::fill(&mut sockets[key], pipe)
+        calls::fill(&mut sockets[key], pipe, max)
     }
 
     fn splice_out(
@@ -221,7 +222,8 @@ impl Operations for Epoll {
     fn watch_end(&mut self, _: Key, _: &mut Socket) {}
 
     fn is_spent(&self, socket: &Socket) -> bool {
-        socket.ended != Ended::No || socket.readable
+        // Bytes that passed by a pipe, or were dropped, may have been the last: only a call tells.
+        socket.ended != Ended::No || socket.readable && calls::has_arrived(socket)
     }
 
     fn end(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Errno> {

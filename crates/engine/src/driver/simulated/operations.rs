@@ -169,7 +169,7 @@ impl Operations for Simulated {
         false
     }
 
-    fn splice_in(&mut self, _: Key, _: &mut Pipe, _: &mut Sockets) -> Result<usize, Errno> {
+    fn splice_in(&mut self, _: Key, _: &mut Pipe, _: u64, _: &mut Sockets) -> Result<usize, Errno> {
         unreachable!("it cannot splice")
     }
 

@@ -58,7 +58,8 @@ impl Ring {
                 socket.ring.polling_readable = false;
                 socket.readable = true;
                 let urgent = i32::from(libc::POLLPRI);
-                socket.urgent |= outcome(result).is_ok_and(|events| events & urgent != 0);
+                let has_hint = outcome(result).is_ok_and(|events| events & urgent != 0);
+                socket.ring.is_perhaps_urgent |= has_hint;
                 tasks.wake_once(&mut socket.recv_waiter);
             }
             Operation::PollHangup => {

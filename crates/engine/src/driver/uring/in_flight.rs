@@ -31,6 +31,9 @@ pub(crate) struct InFlight {
     pub(crate) polling: bool,
     /// A wait for readability is in flight.
     pub(crate) polling_readable: bool,
+    /// A wait for readability has ended with a word of urgent bytes. Such words come with all bytes where they wake the
+    /// wait (`sock_def_readable` of Linux), so it is only worth a look.
+    pub(crate) is_perhaps_urgent: bool,
     /// A multishot wait for the end of both directions is in flight.
     pub(crate) polling_hangup: bool,
     pub(crate) received: Queue<Buffer>,

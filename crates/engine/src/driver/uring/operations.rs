@@ -265,6 +265,9 @@ impl Operations for Ring {
     }
 
     fn can_splice(&mut self, key: Key, socket: &mut Socket) -> bool {
+        if std::mem::take(&mut socket.ring.is_perhaps_urgent) {
+            socket.urgent |= calls::is_urgent(socket);
+        }
         if socket.urgent {
             return false;
         }
@@ -277,6 +280,7 @@ impl Operations for Ring {
         &mut self,
         key: Key,
         pipe: &mut Pipe,
+        max: u64,
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
         let socket = &mut sockets[key];
@@ -284,7 +288,7 @@ impl Operations for Ring {
             return Err(Errno::AGAIN);
         }
         socket.readable = true;
-        let filled = calls::unblocked(socket, |socket| calls::fill(socket, pipe));
+        let filled = calls::unblocked(socket, |socket| calls::fill(socket, pipe, max));
         if filled == Err(Errno::AGAIN) {
             self.poll_readable(key, socket);
         }
