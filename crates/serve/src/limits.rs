@@ -6,6 +6,9 @@ use std::time::Duration;
 /// a client that pipelines without reading costs no more than that.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
 
+/// What must be left of a body for it to go through a pipe: so many bytes take two calls that way and eight through buffers.
+pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
+
 /// How long a connection that is closed early is still read, so that the answer is not lost to a reset (RFC 9112 9.6).
 /// nginx's lingering_timeout is 5 s; what matters is one round trip.
 pub(crate) const LINGER: Duration = Duration::from_secs(2);

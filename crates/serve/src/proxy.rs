@@ -12,6 +12,7 @@ mod progress;
 mod relay;
 pub(crate) mod rewrite;
 pub(crate) mod rules;
+mod splice;
 mod tunnel;
 mod upgrade;
 mod upload;

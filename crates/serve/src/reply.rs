@@ -12,7 +12,7 @@ pub(crate) mod http1;
 
 use std::time::Duration;
 
-use onrush_engine::{Error, File, Input, Part};
+use onrush_engine::{Error, File, Input, Part, Stream};
 use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, Method};
 use onrush_tls::Transport;
@@ -216,6 +216,15 @@ impl<'a> Reply<'a> {
             To::Http1(to) => to.parts(),
             #[cfg(test)]
             To::Framed(_) => unreachable!("it has frames of its own"),
+        }
+    }
+
+    /// The client's connection itself, where bytes that are framed already leave on it as they are.
+    pub(crate) fn as_plain(&self) -> Option<&'a Stream> {
+        match &self.to {
+            To::Http1(to) => to.stream().as_plain(),
+            #[cfg(test)]
+            To::Framed(_) => None,
         }
     }
 

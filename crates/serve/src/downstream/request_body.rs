@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use onrush_engine::{Buffer, Core, Error, Input, Instant};
+use onrush_engine::{Buffer, Core, Error, Input, Instant, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::{Limits, Refusal};
 use onrush_tls::Transport;
@@ -62,7 +62,7 @@ pub(crate) enum RequestBody<'a> {
     Framed(framed::Body<'a>),
 }
 
-impl RequestBody<'_> {
+impl<'a> RequestBody<'a> {
     /// Whether bytes of it have arrived that nobody has taken.
     pub(crate) fn has_arrived(&self) -> bool {
         match self {
@@ -87,6 +87,24 @@ impl RequestBody<'_> {
             RequestBody::Http1 { reader, .. } => reader.left(),
             #[cfg(test)]
             RequestBody::Framed(body) => body.left(),
+        }
+    }
+
+    /// The client's connection itself, where the body is on it as it goes on.
+    pub(crate) fn as_plain(&self) -> Option<&'a Stream> {
+        match self {
+            RequestBody::Http1 { stream, .. } => stream.as_plain(),
+            #[cfg(test)]
+            RequestBody::Framed(_) => None,
+        }
+    }
+
+    /// So many bytes have passed without a look at them, where [`RequestBody::as_plain`].
+    pub(crate) fn pass_unseen(&mut self, count: u64) {
+        match self {
+            RequestBody::Http1 { reader, .. } => reader.pass_unseen(count),
+            #[cfg(test)]
+            RequestBody::Framed(_) => unreachable!("it has frames"),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The answer's way: from the server to the client.
 
+use std::time::Duration;
+
 use onrush_engine::{Error, Input};
 use onrush_http::response::{self, ResponseHead};
 use onrush_http::{Framing, HeaderSlots, Parsed};
@@ -11,6 +13,7 @@ use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
 use super::rewrite::{self, Onward};
 use super::rules::GROWTH_MAX;
+use super::splice::Ends;
 use super::upgrade;
 use crate::hop::ConnectionFields;
 use crate::limits::INTERIM_ANSWERS_MAX;
@@ -78,6 +81,14 @@ impl<'a> Download<'a> {
                 break;
             }
             self.flush().await.map_err(Failure::Client)?;
+            let (from, to) = (|| self.server?.as_plain(), || self.reply.as_plain());
+            if let Some(ends) = Ends::new(relay.verbatim_left(), from, to) {
+                // Boxed: only long bodies need room for it.
+                Box::pin(self.splice(ends, &mut relay)).await?;
+                if relay.is_complete() {
+                    break;
+                }
+            }
             self.set_body_deadline();
             let received = self.receive().await?;
             body_received(received, &mut relay)?;
@@ -181,14 +192,18 @@ impl<'a> Download<'a> {
 
     /// Sends what is written to the client. Its error is the client's.
     pub(super) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
+        self.reply.flush(self.client_patience())
+    }
+
+    /// How long the client may take for each of the bytes that it is sent.
+    pub(super) fn client_patience(&self) -> Duration {
         let timeouts = self.attempt.timeouts();
-        let wait = if self.attempt.progress.is_request_sent() {
+        if self.attempt.progress.is_request_sent() {
             timeouts.client_send
         } else {
             // The upload may be waiting for the client at the same time; a connection has one deadline.
             timeouts.client_send.max(timeouts.client_body)
-        };
-        self.reply.flush(wait)
+        }
     }
 }
 

@@ -99,6 +99,21 @@ impl Relay {
         self.ended
     }
 
+    /// How many bytes are still to pass, where they pass as they are and their number is known.
+    #[inline]
+    pub(crate) fn verbatim_left(&self) -> Option<u64> {
+        match self.mode {
+            Mode::Verbatim => self.body.left(),
+            Mode::Payload | Mode::Encode(_) => None,
+        }
+    }
+
+    /// So many bytes of the body have passed without a look at them.
+    pub(crate) fn pass_unseen(&mut self, count: u64) {
+        self.body.pass_unseen(count);
+        self.ended |= self.body.is_complete();
+    }
+
     /// Moves what has arrived of the body from `input` to `reply`; of its trailers those that `keeps` says.
     pub(crate) fn advance(
         &mut self,

@@ -1,9 +1,11 @@
 //! The request body's way: from the client to the server.
 
+use onrush_engine::Instant;
 use onrush_tls::Transport;
 
 use super::attempt::Attempt;
 use super::failure::Failure;
+use super::splice::Ends;
 use crate::downstream::request_body::RequestBody;
 use crate::output::Output;
 
@@ -26,13 +28,11 @@ impl Upload<'_> {
     /// Sends the head that is queued already and the whole body behind it.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
         let Attempt {
-            forward,
             exchange,
             worker,
             progress,
             ..
         } = self.attempt;
-        let (core, timeouts) = (&worker.core, self.attempt.timeouts());
         let keeps = |name: &[u8]| exchange.request_keeps(name);
         let mut output = Output::default();
         loop {
@@ -44,23 +44,20 @@ impl Upload<'_> {
                 .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal.into())))?
                 .map_err(|error| Stopped::ByClient(Failure::Client(error)))?;
             progress.body_left(self.body.left());
-            let wait = if self.body.is_complete() {
-                timeouts.upstream_first_byte
-            } else {
-                timeouts.upstream_body
-            };
-            self.server.set_deadline(Some(forward.deadline(core, wait)));
+            self.set_server_deadline();
             output
                 .flush(self.server)
                 .await
                 .map_err(|_| Stopped::ByServer)?;
+            let (from, to) = (|| self.body.as_plain(), || self.server.as_plain());
+            if let Some(ends) = Ends::new(self.body.left(), from, to) {
+                // Boxed: only long bodies need room for it.
+                Box::pin(self.splice(ends)).await?;
+            }
             if self.body.is_complete() {
                 return Ok(());
             }
-            let deadline = forward.deadline(core, timeouts.client_body);
-            // The server waits as long as the client may.
-            let wait = timeouts.client_body + timeouts.upstream_body;
-            self.server.set_deadline(Some(forward.deadline(core, wait)));
+            let deadline = self.deadlines_of_wait();
             match self.body.receive(deadline).await {
                 Ok(0) => {
                     return Err(Stopped::ByClient(Failure::BadRequest(
@@ -71,5 +68,30 @@ impl Upload<'_> {
                 Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),
             }
         }
+    }
+
+    /// For the wait until the server has taken what has come.
+    pub(super) fn set_server_deadline(&self) {
+        let timeouts = self.attempt.timeouts();
+        let wait = if self.body.is_complete() {
+            timeouts.upstream_first_byte
+        } else {
+            timeouts.upstream_body
+        };
+        let deadline = self
+            .attempt
+            .forward
+            .deadline(&self.attempt.worker.core, wait);
+        self.server.set_deadline(Some(deadline));
+    }
+
+    /// For the wait for more of the body: the client's deadline; the server's is set.
+    pub(super) fn deadlines_of_wait(&self) -> Instant {
+        let (forward, core) = (self.attempt.forward, &self.attempt.worker.core);
+        let timeouts = self.attempt.timeouts();
+        // The server waits as long as the client may.
+        let wait = timeouts.client_body + timeouts.upstream_body;
+        self.server.set_deadline(Some(forward.deadline(core, wait)));
+        forward.deadline(core, timeouts.client_body)
     }
 }
