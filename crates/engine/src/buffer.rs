@@ -1,21 +1,28 @@
-//! Buffers of one size, owned by a core's pool and attached to a connection only while bytes are in flight.
+//! Buffers of a core's pool, attached to a connection only while bytes are in flight: nearly all of one size, and wide ones
+//! for bulk.
 
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::rc::Rc;
 
 use crate::error::{Error, Kind, Op};
-use crate::limits::{BUFFER_BYTES, BUFFERS_FREE_MAX, BUFFERS_MAX};
+use crate::limits::{
+    BUFFER_BYTES, BUFFERS_FREE_MAX, BUFFERS_MAX, WIDE_BUFFER_BYTES, WIDE_BUFFERS_MAX,
+};
 use crate::poison;
 
 /// A core's stock of buffers. Last in, first out: the one returned last is still in the cache.
 pub struct Pool {
     /// Invariant: marked by `poison`.
     free: RefCell<Vec<Memory>>,
-    /// Buffers outside `free`: held by tasks or lent to the kernel. Invariant: `in_use <= BUFFERS_MAX`.
+    /// Wide ones: with those in use [`WIDE_BUFFERS_MAX`] at most.
+    wide_free: RefCell<Vec<Memory>>,
+    wide_in_use: Cell<usize>,
+    /// Buffers of either size outside `free`: held by tasks or lent to the kernel. Invariant: `in_use <= BUFFERS_MAX`.
     in_use: Cell<usize>,
 }
 
@@ -23,6 +30,8 @@ impl Pool {
     pub(crate) fn new() -> Rc<Self> {
         Rc::new(Self {
             free: RefCell::new(Vec::new()),
+            wide_free: RefCell::new(Vec::new()),
+            wide_in_use: Cell::new(0),
             in_use: Cell::new(0),
         })
     }
@@ -63,11 +72,28 @@ impl Pool {
         self.in_use.set(self.in_use.get() + 1);
         let recycled = self.free.borrow_mut().pop();
         let Some(memory) = recycled else {
-            return Some(Memory::new());
+            return Some(Memory::new(Width::Usual));
         };
         // SAFETY: it lay in `free`, where all of it is marked and nobody's.
-        unsafe { poison::take_out(memory.0, BUFFER_BYTES) };
+        unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
         Some(memory)
+    }
+
+    /// An empty wide buffer, for bulk; `None` when the core has as many in use as it may.
+    pub(crate) fn take_wide(self: &Rc<Self>) -> Option<Buffer> {
+        if self.wide_in_use.get() >= WIDE_BUFFERS_MAX || self.is_exhausted() {
+            return None;
+        }
+        Some(self.take_wide_anyway())
+    }
+
+    /// An empty wide buffer for bytes that came out of one and fit no other, however many are in use.
+    pub(crate) fn take_wide_anyway(self: &Rc<Self>) -> Buffer {
+        let recycled = self.wide_free.borrow_mut().pop();
+        let memory = recycled.unwrap_or_else(|| Memory::new(Width::Wide));
+        self.wide_in_use.set(self.wide_in_use.get() + 1);
+        self.in_use.set(self.in_use.get() + 1);
+        self.adopt(memory)
     }
 
     /// Makes a handle of memory taken with `take_memory`.
@@ -82,10 +108,18 @@ impl Pool {
 
     pub(crate) fn put_memory(&self, memory: Memory) {
         self.in_use.set(self.in_use.get() - 1);
+        if memory.width() == Width::Wide {
+            self.wide_in_use.set(self.wide_in_use.get() - 1);
+            let mut free = self.wide_free.borrow_mut();
+            if free.len() + self.wide_in_use.get() < WIDE_BUFFERS_MAX {
+                free.push(memory);
+            }
+            return;
+        }
         let mut free = self.free.borrow_mut();
         if free.len() < BUFFERS_FREE_MAX {
             // SAFETY: it is ours, and its last user has given it up.
-            unsafe { poison::put_in(memory.0, BUFFER_BYTES) };
+            unsafe { poison::put_in(memory.start(), BUFFER_BYTES) };
             free.push(memory);
         }
     }
@@ -95,27 +129,83 @@ impl Drop for Pool {
     fn drop(&mut self) {
         for memory in self.free.get_mut() {
             // SAFETY: as in `take_memory`; what it is freed for is another's business.
-            unsafe { poison::take_out(memory.0, BUFFER_BYTES) };
+            unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
         }
     }
 }
 
-/// [`BUFFER_BYTES`] bytes. A `Box` would promise, each time it is moved, that nobody else knows their address; the kernel
+/// How many bytes a buffer has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Width {
+    /// [`BUFFER_BYTES`].
+    Usual,
+    /// [`WIDE_BUFFER_BYTES`].
+    Wide,
+}
+
+impl Width {
+    const fn layout(self) -> Layout {
+        let bytes = match self {
+            Width::Usual => BUFFER_BYTES,
+            Width::Wide => WIDE_BUFFER_BYTES,
+        };
+        // As malloc aligns; it leaves the low bits of addresses to us.
+        match Layout::from_size_align(bytes, 16) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!(),
+        }
+    }
+}
+
+/// The bytes of a buffer. A `Box` would promise, each time it is moved, that nobody else knows their address; the kernel
 /// does as long as it reads or writes them.
 pub(crate) struct Memory(
-    /// From a box of a slice of [`BUFFER_BYTES`] bytes, which is this one's alone.
+    /// Allocated with the layout of its width, and this one's alone. The lowest bit of the address is set for a wide one, so
+    /// that sockets, which have room for several buffers each, need none for their widths.
     NonNull<u8>,
 );
 
+const WIDE_BIT: usize = 1;
+
 impl Memory {
-    fn new() -> Self {
-        let bytes = Box::into_raw(vec![0_u8; BUFFER_BYTES].into_boxed_slice());
-        Self(NonNull::new(bytes.cast()).expect("a box is somewhere"))
+    fn new(width: Width) -> Self {
+        // SAFETY: neither layout is of size zero.
+        let bytes = unsafe { alloc_zeroed(width.layout()) };
+        let Some(bytes) = NonNull::new(bytes) else {
+            handle_alloc_error(width.layout());
+        };
+        Self(match width {
+            Width::Usual => bytes,
+            Width::Wide => bytes.map_addr(|address| address | WIDE_BIT),
+        })
+    }
+
+    #[inline]
+    fn width(&self) -> Width {
+        match self.0.addr().get() & WIDE_BIT {
+            0 => Width::Usual,
+            _ => Width::Wide,
+        }
+    }
+
+    #[inline]
+    fn start(&self) -> NonNull<u8> {
+        let address = self.address();
+        NonNull::new(address).expect("memory is somewhere else than at zero")
     }
 
     /// Where it is, for the kernel. It stays there, wherever its handle goes.
+    #[inline]
     pub(crate) fn address(&self) -> *mut u8 {
-        self.0.as_ptr()
+        self.0.as_ptr().map_addr(|address| address & !WIDE_BIT)
+    }
+
+    #[inline]
+    fn bytes(&self) -> usize {
+        match self.width() {
+            Width::Usual => BUFFER_BYTES,
+            Width::Wide => WIDE_BUFFER_BYTES,
+        }
     }
 }
 
@@ -126,7 +216,7 @@ impl Deref for Memory {
     fn deref(&self) -> &[u8] {
         // SAFETY: the bytes are initialised and live as long as `self`; while the kernel writes to them, their handle is
         // with the ring, which does not look at them.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr(), BUFFER_BYTES) }
+        unsafe { std::slice::from_raw_parts(self.address(), self.bytes()) }
     }
 }
 
@@ -135,15 +225,14 @@ impl DerefMut for Memory {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed by nobody else. What the kernel reads stands in a queue of parts, and is
         // not written to.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr(), BUFFER_BYTES) }
+        unsafe { std::slice::from_raw_parts_mut(self.address(), self.bytes()) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let bytes = ptr::slice_from_raw_parts_mut(self.0.as_ptr(), BUFFER_BYTES);
-        // SAFETY: it came out of a box of this size, and this is its only end.
-        drop(unsafe { Box::from_raw(bytes) });
+        // SAFETY: it was allocated with this layout, and this is its only end.
+        unsafe { dealloc(self.address(), self.width().layout()) };
     }
 }
 
@@ -155,16 +244,16 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// [`BUFFER_BYTES`] of memory and the part of it that is filled. Returns to its pool when dropped.
+/// Memory of one of the sizes, and the part of it that is filled. Returns to its pool when dropped.
 ///
 /// ```text
-///   0        start          end           BUFFER_BYTES
+///   0        start          end                   size
 ///   | consumed | filled (Deref) | spare          |
 /// ```
 pub struct Buffer {
     /// Taken out only while being dropped.
     memory: ManuallyDrop<Memory>,
-    /// Invariant: `start <= end <= BUFFER_BYTES`.
+    /// Invariant: `start <= end <= memory.len()`.
     start: u32,
     end: u32,
     pool: Rc<Pool>,
@@ -183,7 +272,7 @@ impl Buffer {
 
     /// Bytes that still fit.
     pub fn room(&self) -> usize {
-        BUFFER_BYTES - self.end as usize
+        self.memory.bytes() - self.end as usize
     }
 
     /// Declares the first `count` bytes of the spare part filled.

@@ -27,6 +27,7 @@ use crate::driver::operations::Operations;
 use crate::driver::simulated::Simulated;
 use crate::driver::simulation::Simulation;
 use crate::error::{Error, Op};
+use crate::limits::BUFFER_BYTES;
 use crate::mailbox::Mailbox;
 use crate::notifier::{Notifier, Place};
 use crate::pipe::Pipes;
@@ -211,6 +212,18 @@ impl Core {
     /// [`Kind::NoBuffers`](crate::Kind::NoBuffers) when the core's bound is reached.
     pub fn buffer(&self) -> Result<Buffer, Error> {
         self.0.pool.take()
+    }
+
+    /// An empty buffer for `bytes` bytes, as far as there is one: a wide one, where they do not fit another.
+    ///
+    /// # Errors
+    /// As [`Core::buffer`].
+    pub fn buffer_for(&self, bytes: u64) -> Result<Buffer, Error> {
+        let wide = match bytes > BUFFER_BYTES as u64 {
+            true => self.0.pool.take_wide(),
+            false => None,
+        };
+        wide.map_or_else(|| self.buffer(), Ok)
     }
 
     /// The core's buffers.

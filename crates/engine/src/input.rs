@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::buffer::{Buffer, Pool};
 use crate::error::Error;
+use crate::limits::BUFFER_BYTES;
 
 /// Received bytes, in order.
 ///
@@ -92,15 +93,31 @@ impl Input {
         Ok(buffer)
     }
 
+    /// As [`Input::buffer_with_room`], where more than a buffer of the usual size may be about to arrive.
+    pub(crate) fn buffer_for_bulk(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
+        if self.buffer.is_none()
+            && let Some(mut buffer) = pool.take_wide()
+        {
+            let parked = mem::take(&mut self.parked);
+            let fits = buffer.put(&parked);
+            assert!(fits, "parked bytes came out of a buffer that is no wider");
+            self.buffer = Some(buffer);
+        }
+        self.buffer_with_room(pool)
+    }
+
     /// A buffer with what is left over at its front.
     pub(crate) fn compact_buffer(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
         if let Some(buffer) = &mut self.buffer {
             buffer.compact();
         } else {
-            let mut buffer = pool.take()?;
+            let mut buffer = match self.parked.len() {
+                ..=BUFFER_BYTES => pool.take()?,
+                _ => pool.take_wide_anyway(),
+            };
             let parked = mem::take(&mut self.parked);
             let fits = buffer.put(&parked);
-            assert!(fits, "parked bytes came out of a buffer of the same size");
+            assert!(fits, "parked bytes came out of a buffer that is no wider");
             self.buffer = Some(buffer);
         }
         Ok(self.buffer.as_mut().expect("set above"))
@@ -151,7 +168,7 @@ impl From<Buffer> for Input {
 mod tests {
     use super::*;
     use crate::core::Core;
-    use crate::limits::BUFFER_BYTES;
+    use crate::limits::WIDE_BUFFERS_MAX;
 
     #[test]
     fn a_parked_input_holds_no_buffer_and_loses_no_byte() {
@@ -192,6 +209,26 @@ mod tests {
         let taken = input.take().unwrap();
         assert_eq!((taken.as_ptr(), taken[0]), (address, 7));
         assert!(taken.ends_with(b"\x01ab"));
+    }
+
+    #[test]
+    fn what_came_into_a_wide_buffer_is_parked_and_found_again() {
+        let pool = Pool::new();
+        let mut input = Input::default();
+        let bytes: Vec<u8> = (0..3 * BUFFER_BYTES).map(|index| index as u8).collect();
+        let buffer = input.buffer_for_bulk(&pool).unwrap();
+        assert!(buffer.put(&bytes), "it is wide");
+        input.park();
+        assert_eq!(pool.in_use(), 0);
+        let others: Vec<Buffer> = (0..WIDE_BUFFERS_MAX)
+            .map(|_| pool.take_wide().unwrap())
+            .collect();
+        assert!(pool.take_wide().is_none(), "that is the bound");
+        assert!(input.buffer_with_room(&pool).unwrap().put(b"behind"));
+        assert!(input.bytes().strip_prefix(&bytes[..]) == Some(b"behind"));
+        drop(others);
+        input = Input::default();
+        assert!(input.buffer_for_bulk(&pool).unwrap().room() > BUFFER_BYTES);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub use driver_counters::driver_counters;
 pub use error::{Error, Kind, Op, alert_name};
 pub use file::{File, FileKind, Metadata, Root};
 pub use input::Input;
-pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT, STALL_MIN};
+pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT, STALL_MIN, WIDE_BUFFER_BYTES};
 pub use listener::{Claim, Handshakes, Listener};
 pub use mailbox::NotPosted;
 pub use memory::Memory;

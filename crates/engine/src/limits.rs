@@ -7,6 +7,14 @@ use std::time::Duration;
 /// 16 KiB hold what TLS adds to the largest record (at most 5 + 256, RFC 8446 5.2), which is so decrypted in place.
 pub const BUFFER_BYTES: usize = 16 * 1024 + 512;
 
+/// Size of a wide buffer, into which sockets are received from that carry bulk: of 1 MiB a quarter of the calls, and an answer
+/// of 30 KB in one. What a segment of the loopback holds, which is what large ones arrive in.
+pub const WIDE_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Wide buffers one core may have in use at a time: 8 MiB. More than take turns on a core, and no more than this is
+/// held of it by readers that have stalled; past that bulk is received into buffers as everything else is.
+pub(crate) const WIDE_BUFFERS_MAX: usize = 128;
+
 /// Buffers one core may have in use at a time: 1 GiB. Past that a connection is refused service instead of the machine
 /// its memory. An idle or stalled connection holds none, so this is bounded by what is really in flight.
 pub(crate) const BUFFERS_MAX: usize = 64 * 1024;
@@ -53,6 +61,9 @@ pub(crate) const MULTISHOT_BYTES: u32 = BUFFER_BYTES as u32;
 /// Received buffers that wait in a socket before its multishot receive is cancelled: back-pressure for a peer that sends
 /// little by little, each time a buffer.
 pub(crate) const RECEIVED_MAX: usize = 4;
+
+/// A receive of so many bytes says that a socket carries bulk: they do not fit a buffer with anything else.
+pub(crate) const BULK_BYTES_MIN: usize = BUFFER_BYTES;
 
 /// Short receives in a row after which a socket that has received bulk counts as one of small messages again. A body that
 /// arrives as fast as it is taken has short receives, too.

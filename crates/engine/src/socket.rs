@@ -16,7 +16,7 @@ use crate::allowance::Allowance;
 use crate::clock::Instant;
 use crate::driver::simulated::peer::Peer;
 use crate::driver::uring::in_flight::InFlight;
-use crate::limits::BULK_ENDS_AFTER;
+use crate::limits::{BULK_BYTES_MIN, BULK_ENDS_AFTER};
 use crate::outgoing::{Part, Queue};
 use crate::task::id::TaskId;
 use crate::timer::TimerId;
@@ -57,6 +57,8 @@ pub(crate) struct Socket {
     /// Urgent bytes have come, as to hardly any socket: a receive ends before one although more has arrived, and a splice
     /// gets no further (tcp(7)).
     pub(crate) urgent: bool,
+    /// Short receives to come until the socket counts as one of small messages again.
+    pub(crate) bulk: u8,
     /// The deadline passed and no operation has reported it yet.
     pub(crate) timed_out: bool,
     /// Whether the task in `recv_waiter` wants to be woken when the core stops.
@@ -97,6 +99,7 @@ impl Socket {
             writable: false,
             ended: Ended::No,
             urgent: false,
+            bulk: 0,
             timed_out: false,
             interruptible: false,
             is_unwanted: false,
@@ -124,12 +127,12 @@ impl Socket {
         self.ring.sending || self.deferred != Deferred::AtRest
     }
 
-    /// Learns from a receive what a ring's socket is used for; one that filled its buffer has left it readable.
-    pub(crate) fn note_length(&mut self) {
-        self.ring.bulk = if self.readable {
-            BULK_ENDS_AFTER
-        } else {
-            self.ring.bulk.saturating_sub(1)
+    /// Learns from a receive of `count` bytes what the socket is used for.
+    #[inline]
+    pub(crate) fn note_length(&mut self, count: usize) {
+        self.bulk = match count {
+            BULK_BYTES_MIN.. => BULK_ENDS_AFTER,
+            _ => self.bulk.saturating_sub(1),
         };
     }
 

@@ -228,15 +228,19 @@ impl Transport {
     /// Queues what one send takes of a file.
     fn queue_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
         debug_assert!(length > 0);
+        let length = length.min((RECORDS_PER_SEND * PLAINTEXT_MAX) as u64);
         let mut bytes = 0;
-        for _ in 0..RECORDS_PER_SEND {
-            let mut buffer = self.core().buffer()?;
-            let wanted = (length - bytes).min(PLAINTEXT_MAX as u64) as usize;
+        while bytes < length {
+            let left = length - bytes;
+            let mut buffer = self.core().buffer_for(left)?;
+            // Full records: what is left over would make a short one.
+            let room = buffer.room() / PLAINTEXT_MAX * PLAINTEXT_MAX;
+            let wanted = left.min(room as u64) as usize;
             let count = file.read(offset + bytes, &mut buffer.spare()[..wanted])?;
             buffer.fill(count);
             self.queue(buffer);
             bytes += count as u64;
-            if count == 0 || bytes == length {
+            if count == 0 {
                 break;
             }
         }

@@ -3,6 +3,7 @@
 use super::Core;
 use crate::error::Error;
 use crate::input::Input;
+use crate::limits::BUFFER_BYTES;
 
 impl Input {
     /// Appends as many of `bytes` as there is room for and says how many.
@@ -13,6 +14,11 @@ impl Input {
         if bytes.is_empty() {
             return Ok(0);
         }
-        Ok(self.compact_buffer(&core.inner().pool)?.put_some(bytes))
+        let pool = &core.inner().pool;
+        let buffer = match bytes.len() {
+            ..=BUFFER_BYTES => self.compact_buffer(pool)?,
+            _ => self.buffer_for_bulk(pool)?,
+        };
+        Ok(buffer.put_some(bytes))
     }
 }

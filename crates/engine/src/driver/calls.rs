@@ -54,7 +54,10 @@ pub(super) fn receive(
     input: &mut Input,
     pool: &Rc<Pool>,
 ) -> Result<usize, Error> {
-    let buffer = input.buffer_with_room(pool)?;
+    let buffer = match socket.bulk {
+        0 => input.buffer_with_room(pool)?,
+        _ => input.buffer_for_bulk(pool)?,
+    };
     let room = buffer.room();
     loop {
         // DONTWAIT: a ring's sockets are blocking.
@@ -65,6 +68,7 @@ pub(super) fn receive(
                 // together with theirs.
                 socket.readable = count == room || socket.ended != Ended::No || socket.urgent;
                 buffer.fill(count);
+                socket.note_length(buffer.len());
                 return Ok(count);
             }
             Err(Errno::INTR) => {}

@@ -2,8 +2,9 @@
 //!
 //! A multishot receive is armed once for many messages, and it has no bound of its own: one run of it takes 33 buffers
 //! from a socket that has bytes for them, before the first completion is seen. Since Linux 6.17 it can be given a number
-//! of bytes after which it ends, and is what sockets with small messages get. Bulk, and everything on older kernels, is
-//! received one buffer at a time, when somebody asks for it.
+//! of bytes after which it ends, and is what sockets with small messages get; on older kernels they are received one
+//! buffer at a time. Bulk is received by calls, into wide buffers, when somebody asks for it and a poll has said that it is
+//! there.
 //!
 //! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.

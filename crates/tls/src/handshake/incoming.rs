@@ -1,6 +1,6 @@
 //! What the peer has sent of a handshake.
 
-use onrush_engine::{BUFFER_BYTES, Core, Input, Stream};
+use onrush_engine::{BUFFER_BYTES, Core, Input, Stream, WIDE_BUFFER_BYTES};
 
 use crate::error::HandshakeError;
 use crate::limits::{EARLY_RECORD_BYTES_MAX, HANDSHAKE_BYTES_MAX};
@@ -87,13 +87,13 @@ impl Incoming {
     }
 
     pub(super) async fn receive(&mut self, stream: &Stream) -> Result<usize, HandshakeError> {
-        if self.input.bytes().len() == BUFFER_BYTES {
+        if self.input.bytes().len() >= BUFFER_BYTES {
             self.spill();
         }
         let count = stream.recv(&mut self.input).await?;
         if !self.long.is_empty() {
             self.spill();
-            if self.long.len() > HANDSHAKE_BYTES_MAX + BUFFER_BYTES {
+            if self.long.len() > HANDSHAKE_BYTES_MAX + WIDE_BUFFER_BYTES {
                 return Err(HandshakeError::TooLong);
             }
         }

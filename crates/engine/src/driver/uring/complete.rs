@@ -125,7 +125,7 @@ impl Ring {
             (Ok(count), Some(mut buffer)) => {
                 buffer.fill(count as usize);
                 socket.readable = buffer.room() == 0;
-                socket.note_length();
+                socket.note_length(buffer.len());
                 socket.ring.received.push(buffer);
                 if socket.ring.received.len() >= RECEIVED_MAX {
                     self.cancel_recv(key, socket);

@@ -21,8 +21,6 @@ pub(crate) struct InFlight {
     pub(crate) armed: bool,
     /// The accept that is armed stays so.
     pub(crate) accepts_many: bool,
-    /// Short receives to come until the socket counts as one of small messages again.
-    pub(crate) bulk: u8,
     /// The armed receive has been asked to end.
     pub(crate) cancelling: bool,
     /// A send is in flight; the parts at the front of `outgoing` belong to the kernel.

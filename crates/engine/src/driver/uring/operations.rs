@@ -163,18 +163,19 @@ impl Operations for Ring {
             Some(Err(errno)) => return Err(Error::os(Op::Recv, errno)),
             None => {}
         }
-        if socket.ring.armed {
-            return Err(Error::os(Op::Recv, Errno::AGAIN));
-        }
         // Behind a full buffer stands more: it is there already, and no turn of the core has to be waited for.
-        if socket.readable {
+        if socket.readable && !socket.ring.armed {
             let received = calls::receive(socket, input, pool);
-            socket.note_length();
             if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
                 return received;
             }
         }
-        self.arm_recv(key, socket, pool)?;
+        match socket.bulk {
+            _ if socket.ring.armed || socket.ring.polling_readable => {}
+            0 => self.arm_recv(key, socket, pool)?,
+            // What comes next fills more than a provided buffer: one call for all of it costs less than its parts.
+            _ => self.poll_readable(key, socket),
+        }
         Err(Error::os(Op::Recv, Errno::AGAIN))
     }
 

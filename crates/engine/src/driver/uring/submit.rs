@@ -38,7 +38,7 @@ impl Ring {
             return Err(Error::new(Op::Buffer, Kind::NoBuffers));
         }
         let descriptor = target(socket);
-        let entry = if self.multishot && socket.ring.bulk == 0 {
+        let entry = if self.multishot {
             recv_multishot(descriptor)
         } else {
             recv_once(descriptor)
