@@ -111,8 +111,12 @@ pub(crate) const DEFERRED_BYTES_MAX: usize = 4096;
 /// of a millisecond.
 pub(crate) const DEFERRED_SENDS_MAX: usize = 64;
 
-/// Bytes one sendfile call may move, so that one fast reader cannot hold a core for long.
-pub(crate) const SENDFILE_BYTES: usize = 512 * 1024;
+/// Bytes one sendfile call may move, so that one fast reader cannot hold a core for long: 0.2 ms.
+pub(crate) const SENDFILE_BYTES: usize = 1024 * 1024;
+
+/// Bytes of a file that count like one operation of those a task may finish in a row: after a whole call of sendfile the
+/// others have their turn.
+pub(crate) const FILE_BYTES_PER_OPERATION: u64 = 16 * 1024;
 
 /// Up to this much of a file waits for nothing and leaves in one packet with its head (MSG_MORE): what fits the largest
 /// segment there is. It saves 1.0 to 1.5 us of 7 for 9 to 40 KB on loopback. The head of a longer file goes ahead: the
@@ -120,13 +124,27 @@ pub(crate) const SENDFILE_BYTES: usize = 512 * 1024;
 /// 22 us instead of 12.
 pub(crate) const FILE_JOINED_MAX: u64 = 64 * 1024;
 
-/// Bytes that wait in the kernel until a client lets it send them (TCP_NOTSENT_LOWAT), give or take a segment. Left to
-/// itself the kernel takes what it believes a round trip might need, up to the 4 MiB of tcp_wmem: 10,000 clients that asked
-/// for a large file and read it byte by byte filled all the memory that Linux grants TCP, 2.2 GiB on a machine of 24, from
-/// where on it was luck who else was served. With this they hold 0.4 GiB. More costs memory, less would let a fast link run
-/// dry between two turns of the core; 16 KiB is also what HTTP/2 servers choose, whose streams must not wait behind each
-/// other.
-pub(crate) const UNSENT_MAX: u32 = 16 * 1024;
+/// Bytes that wait in the kernel until a client lets it send them (TCP_NOTSENT_LOWAT), give or take a segment, before it
+/// has shown how fast it takes them. Left to itself the kernel takes what it believes a round trip might need, up to the
+/// 4 MiB of tcp_wmem: 10,000 clients that asked for a large file and read it byte by byte filled all the memory that Linux
+/// grants TCP, 2.2 GiB on a machine of 24, from where on it was luck who else was served. With this they hold 0.4 GiB. Less
+/// would let a fast link run dry between two turns of the core; 16 KiB is also what HTTP/2 servers choose, whose streams
+/// must not wait behind each other.
+pub(crate) const UNSENT_MIN: u32 = 16 * 1024;
+
+/// Bytes that wait there for a client that takes them quickly. Each refill is a wake-up and a call, and with this there are
+/// two for a file of 1 MiB.
+pub(crate) const UNSENT_MAX: u32 = 512 * 1024;
+
+/// What a client takes in this time may wait for it: a refill every second is no work.
+pub(crate) const UNSENT_TIME: Duration = Duration::from_secs(1);
+
+/// How long a client is measured at least: bytes leave in bursts, and the next ones wait for a turn.
+pub(crate) const UNSENT_MEASURED_MIN: Duration = Duration::from_millis(25);
+
+/// What may wait beyond [`UNSENT_MIN`] for all clients of a core, 64 MiB: what those hold at most that were quick and then
+/// stalled, 129 of them.
+pub(crate) const UNSENT_EXTRA_MAX: u64 = 64 * 1024 * 1024;
 
 /// Accept queue asked of the kernel, which lowers it to net.core.somaxconn.
 pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
@@ -154,7 +172,7 @@ pub(crate) const UNEVEN_SETTLED: Duration = Duration::from_secs(1);
 pub(crate) const MULTISHOT_ACCEPTS: usize = 1024;
 
 /// Of the tasks that have paused, those that go on between two looks at the kernel. Each does up to 0.3 ms of work before
-/// it pauses again (32 KiB compressed, half a MiB sent from a file), and everybody else waits for all of them.
+/// it pauses again (32 KiB compressed, a MiB sent from a file), and everybody else waits for all of them.
 pub(crate) const PAUSED_PER_TURN: usize = 4;
 
 /// Tasks run between two looks at the kernel, so that a task that is always ready cannot starve the sockets.

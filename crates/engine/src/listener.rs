@@ -22,7 +22,7 @@ use crate::address::Address;
 use crate::core::Core;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
-use crate::limits::{LISTEN_BACKLOG, UNEVEN_FOR, UNSENT_MAX};
+use crate::limits::{LISTEN_BACKLOG, UNEVEN_FOR, UNSENT_MIN};
 use crate::reuseport::{Group, Outcome, Place};
 use crate::socket::Socket;
 use crate::socket::filter::drop_syns;
@@ -163,7 +163,7 @@ fn tcp_socket(address: &Address, sharing: Sharing) -> Result<OwnedFd, Errno> {
         &socket,
         libc::IPPROTO_TCP,
         libc::TCP_NOTSENT_LOWAT,
-        UNSENT_MAX.cast_signed(),
+        UNSENT_MIN.cast_signed(),
     )?;
     bind(&socket, address)?;
     Ok(socket)

@@ -3,6 +3,7 @@
 pub(crate) mod filter;
 pub(crate) mod key;
 pub(crate) mod option;
+pub(crate) mod unsent;
 
 use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;
@@ -22,6 +23,7 @@ use crate::task::id::TaskId;
 use crate::timer::TimerId;
 
 use key::Key;
+use unsent::{Extra, Unsent};
 
 /// How much of a connection is over, as far as the kernel has said so.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -84,6 +86,8 @@ pub(crate) struct Socket {
     /// When the kernel was handed what was sent last; the clock's origin before the first send, while one is under way,
     /// and where nobody wants to know.
     pub(crate) written: Instant,
+    /// Of a client that does not take bulk at once.
+    pub(crate) unsent: Option<Box<Unsent>>,
     /// How a send failed that nobody waited for; the next call says so.
     pub(crate) send_failed: Option<Errno>,
     pub(crate) ring: InFlight,
@@ -115,6 +119,7 @@ impl Socket {
             deferred: Deferred::AtRest,
             is_accepted: false,
             written: Instant::default(),
+            unsent: None,
             send_failed: None,
             ring: InFlight::default(),
             simulated: None,
@@ -136,8 +141,17 @@ impl Socket {
         };
     }
 
+    /// The peer has taken `count` bytes.
+    #[inline]
+    pub(crate) fn note_taken(&mut self, count: u64, now: Instant) {
+        if let Some(unsent) = &mut self.unsent {
+            unsent.note_taken(count);
+        }
+        self.renew_deadline(now);
+    }
+
     /// Some bytes were sent.
-    pub(crate) fn renew_deadline(&mut self, now: Instant) {
+    fn renew_deadline(&mut self, now: Instant) {
         if self.patience > 0 {
             self.deadline = Some(now + Duration::from_millis(self.patience.into()));
         }
@@ -166,6 +180,12 @@ pub(crate) fn set_calls(descriptor: &OwnedFd, calls: Calls) -> Result<(), Errno>
     ioctl_fionbio(descriptor, calls == Calls::Fail)
 }
 
+/// Says how much may wait in the kernel until the peer lets it send. For Unix sockets there is no such bound.
+fn set_unsent(descriptor: &OwnedFd, bytes: u32) {
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
+    let _ = option::set_option(descriptor, level, option, bytes.cast_signed());
+}
+
 const NONE: u32 = u32::MAX;
 
 /// All sockets of a core.
@@ -177,6 +197,8 @@ pub(crate) struct Sockets {
     /// How many of those there are, where other cores want to know; with those that the kernel has accepted by itself and
     /// nobody has taken.
     pub(crate) live: Option<Arc<AtomicUsize>>,
+    /// What may wait for them.
+    pub(crate) extra: Extra,
 }
 
 impl Sockets {
@@ -186,6 +208,7 @@ impl Sockets {
             unused: NONE,
             allowance: None,
             live: None,
+            extra: Extra::default(),
         }
     }
 
@@ -210,6 +233,9 @@ impl Sockets {
         }
         let unused = self.unused;
         let slot = &mut self.slots[key.0 as usize];
+        if let Some(unsent) = &slot.unsent {
+            unsent.give_back(&mut self.extra);
+        }
         *slot = Socket::new(None);
         slot.next_unused = unused;
         self.unused = key.0;
@@ -235,6 +261,22 @@ impl Sockets {
         if let Some(live) = &self.live {
             // As above.
             live.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A send to a client has to wait: the bound on what waits for it in the kernel follows.
+    pub(crate) fn note_wait(&mut self, key: Key, now: Instant) {
+        let socket = &mut self.slots[key.0 as usize];
+        match &mut socket.unsent {
+            Some(unsent) => {
+                if let Some(bound) = unsent.bound_due(now, &mut self.extra) {
+                    set_unsent(socket.descriptor(), bound);
+                }
+            }
+            None if socket.is_accepted && socket.simulated.is_none() => {
+                socket.unsent = Some(Box::new(Unsent::new(now)));
+            }
+            None => {}
         }
     }
 

@@ -14,6 +14,7 @@ use crate::driver::operations::{Follows, Operations, Stretch};
 use crate::error::Error;
 use crate::file::File;
 use crate::input::Input;
+use crate::limits::FILE_BYTES_PER_OPERATION;
 use crate::outgoing::Part;
 use crate::socket::key::Key;
 use crate::tcp_info::TcpInfo;
@@ -293,13 +294,15 @@ impl Stream {
         .await?;
         self.sent().await?;
         let stretch = Stretch { offset, length };
-        poll_fn(|_| {
+        let sent = poll_fn(|_| {
             inner
                 .state
                 .borrow_mut()
                 .poll_send_file(self.key, file, stretch, inner.tasks.current())
         })
-        .await
+        .await?;
+        inner.tasks.charge((sent / FILE_BYTES_PER_OPERATION) as u32);
+        Ok(sent)
     }
 
     /// Sends what is queued, waits until the kernel has all of it and ends our side of the connection.

@@ -105,7 +105,7 @@ pub(super) fn flush(socket: &mut Socket, follows: Follows, now: Instant) -> Resu
         ) {
             Ok(count) => {
                 socket.outgoing.consume(count);
-                socket.renew_deadline(now);
+                socket.note_taken(count as u64, now);
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => socket.writable = false,
@@ -185,7 +185,7 @@ pub(super) fn drain(socket: &mut Socket, pipe: &mut Pipe, now: Instant) -> Resul
             return Err(Errno::AGAIN);
         }
         match pipe.drain(socket.descriptor()) {
-            Ok(_) => socket.renew_deadline(now),
+            Ok(count) => socket.note_taken(count as u64, now),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => socket.writable = false,
             Err(errno) => return Err(errno),

@@ -83,7 +83,10 @@ impl State {
         }
         let sent = self.driver.send(key, follows, &mut self.sockets, self.now);
         self.sockets[key].deferred = match is_again(&sent) {
-            true => Deferred::Blocked,
+            true => {
+                self.sockets.note_wait(key, self.now);
+                Deferred::Blocked
+            }
             false => Deferred::AtRest,
         };
         sent

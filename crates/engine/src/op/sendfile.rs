@@ -21,6 +21,10 @@ impl State {
         let sent = self
             .driver
             .send_file(key, file, stretch, &mut self.sockets, &self.pool);
+        match sent {
+            Ok(count) => self.sockets[key].note_taken(count, self.now),
+            Err(_) => self.sockets.note_wait(key, self.now),
+        }
         self.finish_send(key, sent, Op::SendFile, task)
     }
 }

@@ -51,6 +51,9 @@ impl State {
             .driver
             .splice_out(key, pipe, &mut self.sockets, self.now)
             .map_err(|errno| Error::os(Op::Send, errno));
+        if drained.is_err() {
+            self.sockets.note_wait(key, self.now);
+        }
         self.finish_send(key, drained, Op::Send, task)
     }
 }

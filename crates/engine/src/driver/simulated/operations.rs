@@ -122,7 +122,7 @@ impl Operations for Simulated {
                 Ok(count) => {
                     sockets[key].outgoing.push_front(part);
                     sockets[key].outgoing.consume(count);
-                    sockets[key].renew_deadline(now);
+                    sockets[key].note_taken(count as u64, now);
                 }
                 Err(errno) => {
                     if errno == Errno::AGAIN {

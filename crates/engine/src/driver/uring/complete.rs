@@ -48,7 +48,13 @@ impl Ring {
                     sockets.live_begins();
                 }
             }
-            Operation::Send => self.complete_send(key, result, socket, tasks),
+            Operation::Send => {
+                self.complete_send(key, result, socket, tasks);
+                if sockets[key].ring.sending {
+                    // The peer has not taken all of it.
+                    sockets.note_wait(key, clock::now());
+                }
+            }
             Operation::PollWritable => {
                 socket.ring.polling = false;
                 socket.writable = true;
@@ -85,7 +91,7 @@ impl Ring {
             Ok(count) => {
                 socket.outgoing.consume(count as usize);
                 if !socket.outgoing.is_empty() {
-                    socket.renew_deadline(clock::now());
+                    socket.note_taken(count as u64, clock::now());
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}

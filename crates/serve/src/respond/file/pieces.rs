@@ -142,7 +142,8 @@ async fn send_range(
                 return Err(error);
             }
         }
-        if offset < range.end {
+        // What a plain connection is sent of a file counts as work by itself.
+        if offset < range.end && reply.as_plain().is_none() {
             reply.worker.core.pause().await;
         }
     }
