@@ -118,6 +118,9 @@ pub(crate) const SENDFILE_BYTES: usize = 1024 * 1024;
 /// others have their turn.
 pub(crate) const FILE_BYTES_PER_OPERATION: u64 = 16 * 1024;
 
+/// Bytes that one receive may drop, for the same reason.
+pub(crate) const DROP_BYTES: u64 = 1024 * 1024;
+
 /// Up to this much of a file waits for nothing and leaves in one packet with its head (MSG_MORE): what fits the largest
 /// segment there is. It saves 1.0 to 1.5 us of 7 for 9 to 40 KB on loopback. The head of a longer file goes ahead: the
 /// packet does not matter then, and with BBR, which paces what it has not measured yet, a joined burst of 100 KB took

@@ -88,6 +88,8 @@ pub(crate) struct Socket {
     pub(crate) written: Instant,
     /// Of a client that does not take bulk at once.
     pub(crate) unsent: Option<Box<Unsent>>,
+    /// Whether the kernel can be told to drop what arrives: over TCP, and where we have connected.
+    pub(crate) drops: bool,
     /// How a send failed that nobody waited for; the next call says so.
     pub(crate) send_failed: Option<Errno>,
     pub(crate) ring: InFlight,
@@ -120,6 +122,7 @@ impl Socket {
             is_accepted: false,
             written: Instant::default(),
             unsent: None,
+            drops: false,
             send_failed: None,
             ring: InFlight::default(),
             simulated: None,

@@ -14,7 +14,7 @@ use crate::driver::operations::{Follows, Operations, Stretch};
 use crate::error::Error;
 use crate::file::File;
 use crate::input::Input;
-use crate::limits::FILE_BYTES_PER_OPERATION;
+use crate::limits::{BYTES_PER_OPERATION, FILE_BYTES_PER_OPERATION};
 use crate::outgoing::Part;
 use crate::socket::key::Key;
 use crate::tcp_info::TcpInfo;
@@ -103,6 +103,26 @@ impl Stream {
     /// When `input` is full: the caller consumes or gives up before.
     pub fn recv(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
         poll_fn(move |_| self.poll_recv(input))
+    }
+
+    /// [`Stream::recv`] for those to whom the next `max` bytes mean nothing but their number: where the kernel can drop them
+    /// they are not put into `input`, which must be empty. What arrives is dropped or put there as a whole.
+    ///
+    /// # Errors
+    /// As [`Stream::recv`].
+    pub fn poll_recv_or_drop(&self, input: &mut Input, max: u64) -> Poll<Result<usize, Error>> {
+        debug_assert!(input.is_empty());
+        let inner = self.core.inner();
+        if !inner.tasks.may_go_on() {
+            return Poll::Pending;
+        }
+        let task = inner.tasks.current();
+        let state = &mut *inner.state.borrow_mut();
+        let received = state.poll_recv_or_drop(self.key, input, max, task);
+        if let Poll::Ready(Ok(count)) = received {
+            inner.tasks.charge((count / BYTES_PER_OPERATION) as u32);
+        }
+        received
     }
 
     /// [`Stream::recv`] for those who wait for more than one thing at a time; the task that asks is the one that is

@@ -12,7 +12,7 @@ use onrush_tls::Transport;
 use crate::core_run::CoreRun;
 use crate::core_run::recorder::Received;
 use crate::failure::Lost;
-use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
+use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DROPPED_MIN};
 use crate::protocol::request::Last;
 use crate::protocol::response::{Stage, Step};
 use crate::work::Work;
@@ -163,7 +163,11 @@ fn receive(
                 Step::Refused(reason) => return Err(Lost::Refused(reason)),
                 Step::Partial(_) => {}
             }
-            match stream.recv(input).await {
+            let unseen = match incoming.unseen() {
+                left @ DROPPED_MIN.. => left,
+                _ => 0,
+            };
+            match poll_fn(|_| stream.poll_recv_or_drop(input, unseen)).await {
                 Ok(0) => {
                     *now = core_run.received(stream, 0);
                     return match incoming.end() {
@@ -172,7 +176,12 @@ fn receive(
                         None => Err(Lost::Ended),
                     };
                 }
-                Ok(count) => *now = core_run.received(stream, count),
+                Ok(count) => {
+                    *now = core_run.received(stream, count);
+                    if input.is_empty() {
+                        incoming.pass_unseen(count as u64);
+                    }
+                }
                 Err(error) if has_begun => return Err(Lost::Broken(error)),
                 Err(error) => return Err(Lost::Failed(error)),
             }

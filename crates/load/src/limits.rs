@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// What must be left of a body that nobody looks into for the kernel to drop it (plain TCP): with less, a receive into a
+/// buffer brings it with what is left of the turn's work.
+pub(crate) const DROPPED_MIN: u64 = 16 * 1024;
+
 /// Most connections of one run: fs.nr_open's default, the most descriptors a process can be given.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
 

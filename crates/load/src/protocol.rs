@@ -161,6 +161,25 @@ impl Incoming<'_> {
         }
     }
 
+    /// How many bytes follow of which nothing but their number matters; 0 where that is not known.
+    #[inline]
+    pub(crate) fn unseen(&self) -> u64 {
+        match self {
+            Incoming::Http1(incoming) => incoming.unseen(),
+            #[cfg(test)]
+            Incoming::Lines(_) => 0,
+        }
+    }
+
+    /// So many of these have come, and were dropped.
+    pub(crate) fn pass_unseen(&mut self, count: u64) {
+        match self {
+            Incoming::Http1(incoming) => incoming.pass_unseen(count),
+            #[cfg(test)]
+            Incoming::Lines(_) => unreachable!("there are none"),
+        }
+    }
+
     /// The peer has ended the connection: the response, where that completes it.
     pub(crate) fn end(&self) -> Option<Response> {
         match self {

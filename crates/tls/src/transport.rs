@@ -134,6 +134,15 @@ impl Transport {
         poll_fn(move |_| self.poll_recv(input))
     }
 
+    /// See [`Stream::poll_recv_or_drop`]. With TLS nothing is dropped, since all of it has to be opened.
+    #[inline]
+    pub fn poll_recv_or_drop(&self, input: &mut Input, max: u64) -> Poll<Result<usize, Error>> {
+        match &self.tls {
+            None if max > 0 => self.stream.poll_recv_or_drop(input, max),
+            None | Some(_) => self.poll_recv(input),
+        }
+    }
+
     /// See [`Stream::poll_recv`].
     pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         self.poll_recv_by(Stream::poll_recv, input)

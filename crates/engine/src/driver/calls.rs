@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::input::Input;
-use crate::limits::{FILE_JOINED_MAX, PARTS_PER_SEND, SENDFILE_BYTES};
+use crate::limits::{DROP_BYTES, FILE_JOINED_MAX, PARTS_PER_SEND, SENDFILE_BYTES};
 use crate::outgoing::{Part, Queue};
 use crate::pipe::Pipe;
 use crate::socket::key::Key;
@@ -161,6 +161,39 @@ pub(super) fn send_file(socket: &mut Socket, file: &File, stretch: Stretch) -> R
             }
         }
     }
+}
+
+/// Drops what is there, `max` bytes at most (tcp(7), MSG_TRUNC).
+pub(super) fn drop_arrived(socket: &mut Socket, max: u64) -> Result<usize, Errno> {
+    if !socket.readable {
+        return Err(Errno::AGAIN);
+    }
+    let max = max.min(DROP_BYTES) as usize;
+    loop {
+        match recv_nothing(socket.descriptor(), max) {
+            Err(Errno::INTR) => {}
+            Ok(count) => {
+                // As in `receive`.
+                socket.readable = count == max || socket.ended != Ended::No || socket.urgent;
+                return Ok(count);
+            }
+            Err(errno) => {
+                socket.readable = errno != Errno::AGAIN;
+                return Err(errno);
+            }
+        }
+    }
+}
+
+/// Receives up to `max` bytes of a TCP socket into no memory.
+fn recv_nothing(descriptor: &OwnedFd, max: usize) -> Result<usize, Errno> {
+    // DONTWAIT: a ring's sockets are blocking.
+    let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    // SAFETY: with MSG_TRUNC a TCP socket writes no byte to the memory, and the callers have no others; one that did would
+    // fail at address zero.
+    let count = unsafe { libc::recv(descriptor.as_raw_fd(), std::ptr::null_mut(), max, flags) };
+    usize::try_from(count)
+        .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
 /// Unlike a receive, a short one says nothing: a pipe has room for so many packets, not for so many bytes.

@@ -156,6 +156,11 @@ impl Operations for Driver {
     }
 
     #[inline]
+    fn drop_arrived(&mut self, key: Key, max: u64, sockets: &mut Sockets) -> Result<usize, Errno> {
+        dispatch!(self, driver => driver.drop_arrived(key, max, sockets))
+    }
+
+    #[inline]
     fn splice_in(
         &mut self,
         key: Key,

@@ -147,6 +147,9 @@ pub(crate) trait Operations {
     /// received; then this stops the receiving, and is true soon.
     fn can_splice(&mut self, key: Key, socket: &mut Socket) -> bool;
 
+    /// Drops what has arrived at a TCP socket, `max` bytes at most, and says how many; `Ok(0)` is the end of the stream.
+    fn drop_arrived(&mut self, key: Key, max: u64, sockets: &mut Sockets) -> Result<usize, Errno>;
+
     /// Fills an empty pipe with some of what arrives, `max` bytes at most.
     fn splice_in(
         &mut self,

@@ -29,8 +29,11 @@ impl State {
             start(&descriptor, address).map_err(|errno| Error::os(Op::Connect, errno))?;
             Ok(descriptor)
         };
-        self.driver
-            .connect(source, address, open, &mut self.sockets)
+        let key = self
+            .driver
+            .connect(source, address, open, &mut self.sockets)?;
+        self.sockets[key].drops = matches!(address, Address::Tcp(_));
+        Ok(key)
     }
 
     pub(crate) fn poll_connect(&mut self, key: Key, task: TaskId) -> Poll<Result<(), Error>> {

@@ -25,6 +25,24 @@ impl State {
         }
     }
 
+    /// [`State::poll_recv`] into an empty `input`, of bytes of which the next `max` are of no interest: these may be dropped
+    /// instead, which saves their copy.
+    pub(crate) fn poll_recv_or_drop(
+        &mut self,
+        key: Key,
+        input: &mut Input,
+        max: u64,
+        task: TaskId,
+    ) -> Poll<Result<usize, Error>> {
+        if !self.sockets[key].drops || !self.can_splice_now(key) {
+            return self.poll_recv(key, input, task);
+        }
+        match self.driver.drop_arrived(key, max, &mut self.sockets) {
+            Err(Errno::AGAIN) => self.wait_for_bytes(key, task),
+            dropped => Poll::Ready(dropped.map_err(|errno| Error::os(Op::Recv, errno))),
+        }
+    }
+
     /// Waits for bytes, the deadline, or the end of the core. It is ready only with an error.
     pub(crate) fn wait_for_bytes(&mut self, key: Key, task: TaskId) -> Poll<Result<usize, Error>> {
         let socket = &mut self.sockets[key];

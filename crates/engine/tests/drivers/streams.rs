@@ -1,6 +1,7 @@
 //! Bytes from one end to the other, and tasks that take turns.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -160,6 +161,34 @@ fn a_part_longer_than_lengths_of_the_kernel_is_sent_like_any_other() {
         let mut taken = 0;
         while taken < 100_000 {
             taken += client.recv(&mut Input::default()).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn bytes_that_mean_nothing_are_dropped_or_received_and_what_follows_them_is_received() {
+    const BEHIND: usize = 20_000;
+    on_every_driver(|core, listener, address| async move {
+        for count in [1, BUFFER_BYTES, 2_600_000] {
+            let client = Stream::connect(&core, &address, None).await.unwrap();
+            let server = listener.accept().await.unwrap();
+            let all = bytes(count + BEHIND);
+            let sent = all.clone();
+            core.spawn(async move {
+                send(&server, &sent).await.unwrap();
+                server.shutdown().await.unwrap();
+            });
+            let (mut input, mut left) = (Input::default(), count);
+            while left > 0 {
+                let received = poll_fn(|_| client.poll_recv_or_drop(&mut input, left as u64)).await;
+                let received = received.unwrap();
+                assert!(received > 0 && (!input.is_empty() || received <= left));
+                input.consume(input.bytes().len().min(left));
+                left = left.saturating_sub(received);
+            }
+            let mut behind = input.bytes().to_vec();
+            behind.extend(receive_all(&client).await.unwrap());
+            assert!(behind == all[count..], "behind {count} bytes");
         }
     });
 }

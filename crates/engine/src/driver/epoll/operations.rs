@@ -161,6 +161,10 @@ impl Operations for Epoll {
         !socket.urgent
     }
 
+    fn drop_arrived(&mut self, key: Key, max: u64, sockets: &mut Sockets) -> Result<usize, Errno> {
+        calls::drop_arrived(&mut sockets[key], max)
+    }
+
     fn splice_in(
         &mut self,
         key: Key,

@@ -169,6 +169,10 @@ impl Operations for Simulated {
         false
     }
 
+    fn drop_arrived(&mut self, _: Key, _: u64, _: &mut Sockets) -> Result<usize, Errno> {
+        unreachable!("it cannot splice")
+    }
+
     fn splice_in(&mut self, _: Key, _: &mut Pipe, _: u64, _: &mut Sockets) -> Result<usize, Errno> {
         unreachable!("it cannot splice")
     }

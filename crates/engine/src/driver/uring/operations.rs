@@ -277,6 +277,19 @@ impl Operations for Ring {
         !ring.armed && ring.received.is_empty() && ring.end.is_none()
     }
 
+    fn drop_arrived(&mut self, key: Key, max: u64, sockets: &mut Sockets) -> Result<usize, Errno> {
+        let socket = &mut sockets[key];
+        if socket.ring.polling_readable {
+            return Err(Errno::AGAIN);
+        }
+        socket.readable = true;
+        let dropped = calls::drop_arrived(socket, max);
+        if dropped == Err(Errno::AGAIN) {
+            self.poll_readable(key, socket);
+        }
+        dropped
+    }
+
     fn splice_in(
         &mut self,
         key: Key,

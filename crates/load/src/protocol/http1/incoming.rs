@@ -99,6 +99,23 @@ impl<'c> Incoming<'c> {
         }
     }
 
+    /// How many bytes of the body are still to come, where nobody looks into them.
+    #[inline]
+    pub(crate) fn unseen(&self) -> u64 {
+        match &self.state {
+            State::ExpectBody(body) if body.search.is_none() => body.reader.left().unwrap_or(0),
+            State::ExpectHead | State::ExpectBody(_) => 0,
+        }
+    }
+
+    /// So many of them have come, and were dropped.
+    pub(crate) fn pass_unseen(&mut self, count: u64) {
+        let State::ExpectBody(body) = &mut self.state else {
+            unreachable!("a head is looked at");
+        };
+        body.reader.pass_unseen(count);
+    }
+
     /// The response, where the end of the connection completes it.
     pub(crate) fn end(&self) -> Option<Response> {
         let State::ExpectBody(body) = &self.state else {
