@@ -81,12 +81,12 @@ pub(crate) const LOG_LINES_PER_SECOND: u32 = 10;
 /// How often pools look for connections that have been idle too long.
 pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
 
-/// Files up to this size are kept in memory, ready to be sent in one call with their head: half a buffer, so that a
-/// few pipelined answers still share one. Above, sendfile(2) costs less than the copies it saves.
-pub(crate) const FILE_HELD_MAX: usize = 8 * 1024;
+/// Files up to this size are kept in memory, ready to be sent in one call with their head: what fits one buffer with any
+/// head of a file, which has 300 bytes. Above, sendfile(2) costs less than the copies it saves.
+pub(crate) const FILE_HELD_MAX: usize = 16 * 1024;
 
 /// Files a core remembers for each route that serves files: more than the hot part of most sites; with the next bound
-/// at most 32 MiB of content, and about 1 KiB each for heads and names. A route that encodes keeps up to three more forms
+/// at most 64 MiB of content, and about 1 KiB each for heads and names. A route that encodes keeps up to three more forms
 /// of each, all shorter.
 pub(crate) const FILES_MAX: usize = 4096;
 
