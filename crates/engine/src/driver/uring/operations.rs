@@ -278,16 +278,7 @@ impl Operations for Ring {
     }
 
     fn drop_arrived(&mut self, key: Key, max: u64, sockets: &mut Sockets) -> Result<usize, Errno> {
-        let socket = &mut sockets[key];
-        if socket.ring.polling_readable {
-            return Err(Errno::AGAIN);
-        }
-        socket.readable = true;
-        let dropped = calls::drop_arrived(socket, max);
-        if dropped == Err(Errno::AGAIN) {
-            self.poll_readable(key, socket);
-        }
-        dropped
+        self.once_readable(key, sockets, |socket| calls::drop_arrived(socket, max))
     }
 
     fn splice_in(
@@ -297,16 +288,9 @@ impl Operations for Ring {
         max: u64,
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
-        let socket = &mut sockets[key];
-        if socket.ring.polling_readable {
-            return Err(Errno::AGAIN);
-        }
-        socket.readable = true;
-        let filled = calls::unblocked(socket, |socket| calls::fill(socket, pipe, max));
-        if filled == Err(Errno::AGAIN) {
-            self.poll_readable(key, socket);
-        }
-        filled
+        self.once_readable(key, sockets, |socket| {
+            calls::unblocked(socket, |socket| calls::fill(socket, pipe, max))
+        })
     }
 
     fn splice_out(

@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
+use rustix::io::Errno;
 
 use super::Ring;
 use super::message::Message;
@@ -13,8 +14,8 @@ use crate::buffer::Pool;
 use crate::clock::Instant;
 use crate::error::{Error, Kind, Op};
 use crate::limits::{BUFFER_BYTES, MULTISHOT_BYTES, SEND_BYTES_MAX};
-use crate::socket::Socket;
 use crate::socket::key::Key;
+use crate::socket::{Socket, Sockets};
 
 /// How many connections an accept takes until it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +81,25 @@ impl Ring {
         self.push(entry.user_data(user_data(Operation::PollReadable, key)));
         socket.ring.polling_readable = true;
         socket.ring.operations += 1;
+    }
+
+    /// What comes of a call that takes bytes from a socket. Where there were none, a poll says when there are.
+    pub(crate) fn once_readable(
+        &mut self,
+        key: Key,
+        sockets: &mut Sockets,
+        call: impl FnOnce(&mut Socket) -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        let socket = &mut sockets[key];
+        if socket.ring.polling_readable {
+            return Err(Errno::AGAIN);
+        }
+        socket.readable = true;
+        let outcome = call(socket);
+        if outcome == Err(Errno::AGAIN) {
+            self.poll_readable(key, socket);
+        }
+        outcome
     }
 
     /// Waits for the end of both directions, as often as the kernel has something to say about it: a half-close, too,
