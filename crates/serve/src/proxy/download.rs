@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onrush_engine::{Error, Input};
+use onrush_engine::{Error, Input, Splice};
 use onrush_http::response::{self, ResponseHead};
 use onrush_http::{Framing, HeaderSlots, Parsed};
 use onrush_tls::Transport;
@@ -204,6 +204,30 @@ impl<'a> Download<'a> {
             // The upload may be waiting for the client at the same time; a connection has one deadline.
             timeouts.client_send.max(timeouts.client_body)
         }
+    }
+}
+
+impl Download<'_> {
+    /// Passes what is left of the answer's body to the client, or returns where more of it has to be received.
+    pub(super) async fn splice(
+        &mut self,
+        ends: Ends<'_>,
+        relay: &mut Relay,
+    ) -> Result<(), Failure> {
+        let mut splice = Splice::default();
+        while let Some(left @ 1..) = relay.verbatim_left() {
+            self.set_body_deadline();
+            let taken = self.reply.unless_hung_up(splice.take(ends.from, left));
+            let taken = match taken.await.map_err(Failure::Client)? {
+                Ok(0) => break,
+                Ok(taken) => taken,
+                Err(error) => return body_received(Err(error), relay),
+            };
+            ends.to.set_send_patience(self.client_patience());
+            splice.give(ends.to).await.map_err(Failure::Client)?;
+            relay.pass_unseen(taken);
+        }
+        Ok(())
     }
 }
 

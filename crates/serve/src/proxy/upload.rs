@@ -1,6 +1,6 @@
 //! The request body's way: from the client to the server.
 
-use onrush_engine::Instant;
+use onrush_engine::{Instant, Splice};
 use onrush_tls::Transport;
 
 use super::attempt::Attempt;
@@ -93,5 +93,26 @@ impl Upload<'_> {
         let wait = timeouts.client_body + timeouts.upstream_body;
         self.server.set_deadline(Some(forward.deadline(core, wait)));
         forward.deadline(core, timeouts.client_body)
+    }
+}
+
+impl Upload<'_> {
+    /// Passes what is left of the request's body to the server, or returns where more of it has to be received.
+    pub(super) async fn splice(&mut self, ends: Ends<'_>) -> Result<(), Stopped> {
+        let mut splice = Splice::default();
+        while let Some(left @ 1..) = self.body.left() {
+            ends.from.set_deadline(Some(self.deadlines_of_wait()));
+            let taken = match splice.take(ends.from, left).await {
+                Ok(0) => break,
+                Ok(taken) => taken,
+                Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),
+            };
+            self.attempt.progress.body_comes();
+            self.body.pass_unseen(taken);
+            self.set_server_deadline();
+            splice.give(ends.to).await.map_err(|_| Stopped::ByServer)?;
+            self.attempt.progress.body_left(self.body.left());
+        }
+        Ok(())
     }
 }
