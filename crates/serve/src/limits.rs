@@ -316,7 +316,7 @@ pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const ANSWER_LINES_BYTES_MAX: usize = 4 * 1024;
 
 /// The longest place that a redirect leads to: the longest target, and a host before it. With the rest of the head it
-/// fits [`HEAD_BYTES_MAX`](crate::respond::HEAD_BYTES_MAX).
+/// fits the room for heads of our own (`reply/http1.rs`).
 pub(crate) const LOCATION_BYTES_MAX: usize = 10 * 1024;
 
 /// Memory for parts of requests that a core keeps for later ones: what a few hundred requests at a time need. Each has

@@ -68,7 +68,7 @@ pub(crate) struct Way {
     pub(crate) group: Rc<Group>,
     /// Whether it is the first request of its client.
     pub(crate) is_first: bool,
-    /// [`hash::key`](super::balance::hash::key) of what the group chooses by.
+    /// [`hash::key`](crate::proxy::balance::hash::key) of what the group chooses by.
     pub(crate) key: u64,
 }
 
