@@ -13,8 +13,10 @@ use crate::limits::{PIPES_FREE_MAX, PIPES_MAX, PIPES_WIDE, SPLICE_BYTES, SPLICE_
 pub(crate) struct Pipes {
     /// Invariant: all of them are empty.
     free: RefCell<Vec<Ends>>,
-    /// Pipes outside `free`. Invariant: `in_use <= PIPES_MAX`.
+    /// Pipes outside `free`.
     in_use: Cell<usize>,
+    /// Most pipes there may be, free ones among them. Invariant: at most [`PIPES_MAX`].
+    max: Cell<usize>,
 }
 
 struct Ends {
@@ -27,12 +29,18 @@ impl Pipes {
         Rc::new(Self {
             free: RefCell::new(Vec::new()),
             in_use: Cell::new(0),
+            max: Cell::new(PIPES_MAX),
         })
+    }
+
+    /// There may be so many, and [`PIPES_MAX`] at most. Said before there are any.
+    pub(crate) fn bound(&self, max: usize) {
+        self.max.set(max.min(PIPES_MAX));
     }
 
     /// An empty pipe; `None` when the core's bound is reached or there are no descriptors for it.
     pub(crate) fn take(self: &Rc<Self>) -> Option<Pipe> {
-        if self.in_use.get() >= PIPES_MAX {
+        if self.in_use.get() >= self.max.get() {
             return None;
         }
         let recycled = self.free.borrow_mut().pop();
@@ -147,7 +155,12 @@ mod tests {
     #[test]
     fn at_the_bound_there_is_no_pipe() {
         let pipes = Pipes::new();
-        pipes.in_use.set(PIPES_MAX);
+        pipes.bound(1);
+        let pipe = pipes.take().unwrap();
         assert!(pipes.take().is_none());
+        drop(pipe);
+        assert!(pipes.take().is_some(), "a free one counts");
+        pipes.bound(usize::MAX);
+        assert_eq!(pipes.max.get(), PIPES_MAX);
     }
 }

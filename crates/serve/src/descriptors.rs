@@ -6,7 +6,9 @@ use std::fmt;
 use onrush_config::Plan;
 use onrush_config::plan::Action;
 
-use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, KEPT_SHARE};
+use crate::limits::{
+    DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, KEPT_SHARE, PIPES_PER_CORE_MAX, PIPES_SHARE,
+};
 use crate::resolve;
 
 /// How the descriptors of a process are shared out.
@@ -22,6 +24,8 @@ pub struct Shares {
     pub(crate) kept_per_core: usize,
     /// Parts of that: one for each route that serves files, and one for all pools.
     pub(crate) keepers: usize,
+    /// Pipes that one core may have, of two descriptors each.
+    pub(crate) pipes_per_core: usize,
 }
 
 impl Shares {
@@ -30,14 +34,16 @@ impl Shares {
         limit: None,
         clients: usize::MAX,
         per_client: 1,
+        pipes_per_core: usize::MAX,
         kept_per_core: usize::MAX,
         keepers: 1,
     };
 
     /// What `limit` has room for with `plan` on so many cores.
     ///
-    /// Of what is left beside the server itself a fifth is for what is kept while nobody uses it (connections to servers,
-    /// open files), or more where connections to servers are to be ready. The rest is divided by what one client may
+    /// Of what is left beside the server itself a twentieth is for pipes, where requests are forwarded. Of the rest a fifth is
+    /// for what is kept while nobody uses it (connections to servers, open files), or more where connections to servers are
+    /// to be ready. What is left then is divided by what one client may
     /// need at a time: its connection; one to a server where any route forwards, and one more where any mirrors; a file
     /// where any route serves them.
     pub(crate) fn new(limit: Option<u64>, plan: &Plan, cores: usize) -> Self {
@@ -53,12 +59,18 @@ impl Shares {
         let file_routes = count_file_routes(plan);
         let keepers = file_routes + usize::from(!plan.upstreams.is_empty());
         let left = limit.saturating_sub(of_server(plan, cores));
+        let pipes = match plan.upstreams.is_empty() {
+            true => 0,
+            false => (left / PIPES_SHARE / 2 / cores.max(1) as u64).min(PIPES_PER_CORE_MAX),
+        };
+        let left = left - pipes * 2 * cores as u64;
         let kept = match keepers {
             0 => 0,
             _ => (left / KEPT_SHARE).max(of_ready(plan, cores).min(left / 2)),
         };
         Self {
             limit: Some(limit),
+            pipes_per_core: pipes as usize,
             clients: ((left - kept) / per_client).max(1) as usize,
             per_client,
             kept_per_core: kept as usize / cores.max(1),
@@ -153,7 +165,7 @@ mod tests {
     fn all_needed(shares: Shares, plan: &Plan, cores: usize) -> u64 {
         of_server(plan, cores)
             + shares.clients as u64 * shares.per_client
-            + (shares.kept_per_core * cores) as u64
+            + ((shares.kept_per_core + 2 * shares.pipes_per_core) * cores) as u64
     }
 
     #[test]
@@ -177,6 +189,8 @@ mod tests {
         assert_eq!((answering.per_client, forwarding.per_client), (1, 2));
         assert!(answering.clients > 2 * forwarding.clients, "{forwarding:?}");
         assert!(forwarding.kept() > 0);
+        assert_eq!(answering.pipes_per_core, 0);
+        assert!((1..=25).contains(&forwarding.pipes_per_core));
     }
 
     #[test]

@@ -43,6 +43,12 @@ pub(crate) const STOP_LOOK: Duration = Duration::from_millis(10);
 /// open files. Each saves a connect or an open, none is needed.
 pub(crate) const KEPT_SHARE: u64 = 5;
 
+/// The part of the descriptors that is for pipes, one in so many: each saves a long body a copy, none is needed.
+pub(crate) const PIPES_SHARE: u64 = 20;
+
+/// Pipes of one core that long bodies and tunnels have a use for: more than that stall at a time on few machines.
+pub(crate) const PIPES_PER_CORE_MAX: u64 = 256;
+
 /// How often a listener without room looks for some, which other cores may have made.
 pub(crate) const CROWD_LOOK: Duration = Duration::from_millis(5);
 

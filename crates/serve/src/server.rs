@@ -261,6 +261,7 @@ pub(crate) fn prepare(
     let worker = &service.worker;
     if crowd.shares.limit.is_some() {
         core.bound_accepted(Arc::clone(&crowd.allowance));
+        core.bound_pipes(crowd.shares.pipes_per_core);
     }
     for (place, claim) in claims.iter().enumerate() {
         let listener = Listener::new(core, claim)

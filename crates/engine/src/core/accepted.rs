@@ -14,6 +14,12 @@ impl Core {
         self.inner().state.borrow_mut().sockets.allowance = Some(allowance);
     }
 
+    /// Bounds the pipes of this core, of two descriptors each, by which bytes pass from one stream to another without entering
+    /// our memory. Where there is none, they are copied. Said before there are any.
+    pub fn bound_pipes(&self, max: usize) {
+        self.inner().pipes.bound(max);
+    }
+
     /// Ends waits in [`Stream::recv_unless_stopping`](crate::Stream::recv_unless_stopping) on `count` accepted connections,
     /// those whose deadlines come first: of equal timeouts the ones that have waited longest. Returns how many there were.
     pub fn end_idle(&self, count: usize) -> usize {

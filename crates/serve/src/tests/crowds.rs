@@ -20,6 +20,7 @@ fn fixed() -> Plan {
 /// Room for so many clients, and for one idle connection to a server.
 fn room_for(clients: usize) -> Shares {
     Shares {
+        pipes_per_core: 0,
         limit: Some(64),
         clients,
         per_client: 2,
