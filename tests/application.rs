@@ -13,7 +13,7 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// Answers every request with its name and the head that it got. Who asks for WebSocket gets back what he says.
+    /// Responds to every request with its name and the head that it got. Who asks for WebSocket gets back what he says.
     pub(crate) fn start(name: &'static str) -> Application {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
@@ -27,7 +27,7 @@ impl Application {
     }
 }
 
-/// An application that takes its time: it answers only what it is asked for at `/now`.
+/// An application that takes its time: it responds only to what it is asked for at `/now`.
 pub(crate) struct Holding {
     pub(crate) address: String,
     held: Receiver<TcpStream>,
@@ -43,20 +43,20 @@ impl Holding {
             for stream in listener.incoming().flatten() {
                 let hold = hold.clone();
                 // As above.
-                thread::spawn(move || answer_now(stream, &hold));
+                thread::spawn(move || respond_now(stream, &hold));
             }
         });
         Holding { address, held }
     }
 
-    /// The connection of the next request that waits for its answer.
+    /// The connection of the next request that waits for its response.
     pub(crate) fn next(&self) -> TcpStream {
         let held = self.held.recv_timeout(PATIENCE);
         held.expect("a request that is not answered")
     }
 }
 
-fn answer_now(mut stream: TcpStream, hold: &Sender<TcpStream>) -> io::Result<()> {
+fn respond_now(mut stream: TcpStream, hold: &Sender<TcpStream>) -> io::Result<()> {
     let mut received = Vec::new();
     while let Some(head) = receive_head(&mut stream, &mut received)? {
         if !head.starts_with("GET /now ") {
@@ -76,8 +76,8 @@ fn converse(mut stream: TcpStream, name: &str) -> io::Result<()> {
             return echo_frames(stream, &head, received);
         }
         let length = name.len() + 1 + head.len();
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}\n{head}");
-        stream.write_all(answer.as_bytes())?;
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}\n{head}");
+        stream.write_all(response.as_bytes())?;
     }
     Ok(())
 }
@@ -146,6 +146,18 @@ fn echo_frames(mut stream: TcpStream, head: &str, received: Vec<u8>) -> io::Resu
 
 /// A conversation over WebSocket at `path`, from the handshake to the close.
 pub(crate) fn say_hello<S: Read + Write + End>(client: &mut Client<S>, path: &str) {
+    greet(client, path);
+    say(client);
+    say(client);
+    echoed(client, CLOSE_MASKED, CLOSE);
+    client.0.end();
+    let mut rest = Vec::new();
+    client.0.read_to_end(&mut rest).expect("an orderly end");
+    assert_eq!(rest, b"");
+}
+
+/// The handshake of WebSocket at `path`.
+pub(crate) fn greet<S: Read + Write>(client: &mut Client<S>, path: &str) {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n"
     );
@@ -162,18 +174,16 @@ pub(crate) fn say_hello<S: Read + Write + End>(client: &mut Client<S>, path: &st
     ] {
         assert!(has_field(&head, name, value), "{name}: {value} in {head}");
     }
-    for (frame, answer) in [
-        (HELLO_MASKED, HELLO),
-        (HELLO_MASKED, HELLO),
-        (CLOSE_MASKED, CLOSE),
-    ] {
-        stream.write_all(frame).expect("it is taken");
-        let mut echo = vec![0; answer.len()];
-        stream.read_exact(&mut echo).expect("it comes");
-        assert_eq!(echo, answer);
-    }
-    client.0.end();
-    let mut rest = Vec::new();
-    client.0.read_to_end(&mut rest).expect("an orderly end");
-    assert_eq!(rest, b"");
+}
+
+/// A frame, which comes back.
+pub(crate) fn say<S: Read + Write>(client: &mut Client<S>) {
+    echoed(client, HELLO_MASKED, HELLO);
+}
+
+fn echoed<S: Read + Write>(client: &mut Client<S>, frame: &[u8], expected: &[u8]) {
+    client.0.write_all(frame).expect("it is taken");
+    let mut echo = vec![0; expected.len()];
+    client.0.read_exact(&mut echo).expect("it comes");
+    assert_eq!(echo, expected);
 }

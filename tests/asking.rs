@@ -27,7 +27,7 @@ struct Got {
     body: Vec<u8>,
 }
 
-/// A server that answers everything with 200 and a cookie, and remembers it.
+/// A server that responds to everything with 200 and a cookie, and remembers it.
 struct Recorder {
     url: String,
     got: Receiver<Got>,
@@ -264,7 +264,7 @@ fn recordings_and_logs_are_sent_in_their_order_and_what_is_left_out_is_said() {
 }
 
 #[test]
-fn answers_other_than_expected_are_errors() {
+fn responses_other_than_expected_are_errors() {
     let serve = Serve::start(&["--respond", "200:hello world"]);
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("result.json");

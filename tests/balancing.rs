@@ -65,7 +65,7 @@ struct Load {
 }
 
 impl Load {
-    /// Waits for its end: how many answers had each of these statuses. No request may have gone without an answer.
+    /// Waits for its end: how many responses had each of these statuses. No request may have gone without a response.
     fn finish<const N: usize>(self, statuses: [&str; N]) -> [u64; N] {
         let finished = self.program.finish();
         let text = fs::read_to_string(self.directory.path().join("result.json"));
@@ -84,7 +84,7 @@ fn addresses(servers: &[Serve; 3]) -> [&str; 3] {
     servers.each_ref().map(|server| server.address.as_str())
 }
 
-/// Starts so many requests at three servers, the second of which is killed then; how many had an answer of the others, and
+/// Starts so many requests at three servers, the second of which is killed then; how many had a response of the others, and
 /// how many a failure.
 fn kill_one(method: &str, requests: u64, group: &str, io: &str) -> [u64; 2] {
     let servers = three_servers();
@@ -123,7 +123,7 @@ fn a_server_that_is_killed_under_load_costs_no_request_with_every_default() {
 }
 
 #[test]
-fn nor_when_answers_count_as_failures_or_nothing_does() {
+fn nor_when_responses_count_as_failures_or_nothing_does() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
         for group in ["eject = { failures = 3 }", "eject = false"] {
@@ -272,10 +272,10 @@ fn failures_of_servers_are_counted_by_kind() {
     for io in drivers() {
         for (server, status, kind) in &cases {
             let balancer = Balancer::start(&[server], "retries = 0", io);
-            let answer = balancer.serve.connect().exchange(GET);
+            let response = balancer.serve.connect().exchange(GET);
             let line = format!("HTTP/1.1 {status} ");
-            assert!(answer.starts_with(&line), "{kind}: {answer}");
-            assert_eq!(answer.contains("half"), *status == "200", "{answer}");
+            assert!(response.starts_with(&line), "{kind}: {response}");
+            assert_eq!(response.contains("half"), *status == "200", "{response}");
             let totals = balancer.serve.stop();
             let counted = format!("; 1 failed upstream ({kind})");
             assert!(totals.line.contains(&counted), "{totals:?}");
@@ -297,18 +297,18 @@ fn a_name_is_resolved_and_one_that_is_not_is_a_server_that_is_down() {
         .wait_for("nobody.invalid:80 of app");
     assert!(log.contains("down until that changes"), "{log}");
     for _ in 0..3 {
-        let answer = balancer.serve.connect().exchange(GET);
-        assert!(answer.ends_with("hello"), "{answer}");
+        let response = balancer.serve.connect().exchange(GET);
+        assert!(response.ends_with("hello"), "{response}");
     }
     balancer.serve.stop();
     let backup = format!("{{ address = {:?}, backup = true }}", server.address);
     let balancer = Balancer::start(&["nobody.invalid:80", &backup], "retries = 0", "auto");
-    let answer = balancer.serve.connect().exchange(GET);
-    assert!(answer.ends_with("hello"), "{answer}");
+    let response = balancer.serve.connect().exchange(GET);
+    assert!(response.ends_with("hello"), "{response}");
     balancer.serve.stop();
     let balancer = Balancer::start(&["nobody.invalid:80"], "", "auto");
-    let answer = balancer.serve.connect().exchange(GET);
-    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let response = balancer.serve.connect().exchange(GET);
+    assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
     let totals = balancer.serve.stop();
     assert!(totals.line.contains("(1 no server)"), "{totals:?}");
 }
@@ -321,11 +321,11 @@ fn a_server_behind_a_name_is_logged_with_its_address() {
     let named = format!("localhost:{port}");
     // The name may have an address where nobody listens.
     let balancer = Balancer::start(&[&named], "eject = false", "auto");
-    let answer = balancer.serve.connect().exchange(GET);
-    assert!(answer.ends_with("hello"), "{answer}");
+    let response = balancer.serve.connect().exchange(GET);
+    assert!(response.ends_with("hello"), "{response}");
     server.stop();
-    let answer = balancer.serve.connect().exchange(GET);
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    let response = balancer.serve.connect().exchange(GET);
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
     let log = balancer.serve.program.err.wait_for("the client got 502");
     let both = format!("server {named} (127.0.0.1:{port}): ");
     let other = format!("server {named} ([::1]:{port}): ");

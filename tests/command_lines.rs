@@ -67,14 +67,18 @@ fn the_same_command_line_makes_wrk_and_us_print_the_same_text() {
             let finished = run(&[arguments, &[url.as_str()]].concat());
             assert_eq!(finished.code, Some(0), "{arguments:?}: {finished:?}");
             let text = finished.out;
-            let answers = number_before(&text, " requests in ");
+            let responses = number_before(&text, " requests in ");
             let totals = serve.stop();
             let served = totals.requests();
             assert!(
-                answers > 0 && (answers..=answers + CONNECTIONS).contains(&served),
-                "{answers} and {served} of {arguments:?}: {text}"
+                responses > 0 && (responses..=responses + CONNECTIONS).contains(&served),
+                "{responses} and {served} of {arguments:?}: {text}"
             );
-            let refusals = if respond.starts_with('2') { 0 } else { answers };
+            let refusals = if respond.starts_with('2') {
+                0
+            } else {
+                responses
+            };
             assert_eq!(number_behind(&text, "3xx responses: "), refusals, "{text}");
             assert_eq!(totals.connections(), CONNECTIONS + probes, "{text}");
             texts.push(text.replace(&url, "URL"));
@@ -113,13 +117,13 @@ fn wrk2_prints_its_spectrum_of_both_latencies() {
     let finished = load_as("wrk2", &["-R500", "-t2", "-c10", "-d1s", "-U", &url]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let text = finished.out;
-    let answers = number_before(&text, " requests in ");
+    let responses = number_before(&text, " requests in ");
     let served = serve.stop().requests();
     assert!(
-        (answers..=answers + CONNECTIONS).contains(&served),
+        (responses..=responses + CONNECTIONS).contains(&served),
         "{text}"
     );
-    assert!(answers <= 500, "{text}");
+    assert!(responses <= 500, "{text}");
     let parts: Vec<&str> = text.split("  Detailed Percentile spectrum:\n").collect();
     assert_eq!(parts.len(), 3, "{text}");
     for part in &parts[1..] {
@@ -132,10 +136,10 @@ fn wrk2_prints_its_spectrum_of_both_latencies() {
             .collect();
         assert!(rows.iter().all(|row| row.len() == 4), "{part}");
         let last = rows.last().expect("there were answers");
-        let whole = ["1.000000", &answers.to_string(), "inf"];
+        let whole = ["1.000000", &responses.to_string(), "inf"];
         assert_eq!(last[1..], whole, "{part}");
         assert!(
-            part.contains(&format!("Total count    = {answers:>12}]\n")),
+            part.contains(&format!("Total count    = {responses:>12}]\n")),
             "{part}"
         );
     }

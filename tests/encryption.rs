@@ -151,9 +151,9 @@ fn openssl_resumes_its_sessions_and_gets_new_keys() {
 #[test]
 fn who_speaks_plain_http_is_told_so() {
     let serve = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
-    let answer = curl(&["-i", &serve.url("/")]).out;
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    assert!(answer.contains("this port speaks TLS"), "{answer}");
+    let response = curl(&["-i", &serve.url("/")]).out;
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert!(response.contains("this port speaks TLS"), "{response}");
     assert_eq!(serve.stop().requests(), 0);
 }
 
@@ -243,8 +243,8 @@ fn pass_on(mut client: TcpStream, mut server: TcpStream, header: &[u8]) -> io::R
     let mut piece = [0; 4096];
     let count = client.read(&mut piece)?;
     server.write_all(&[other, &piece[..count]].concat())?;
-    let (mut answers, mut asker) = (server.try_clone()?, client.try_clone()?);
-    thread::spawn(move || io::copy(&mut answers, &mut asker));
+    let (mut responses, mut asker) = (server.try_clone()?, client.try_clone()?);
+    thread::spawn(move || io::copy(&mut responses, &mut asker));
     io::copy(&mut client, &mut server).map(drop)
 }
 
@@ -272,13 +272,13 @@ fn the_client_of_a_balancer_is_known_behind_tls() {
             let url = format!("https://{}/", introduce(&serve.address, header));
             for (version, said) in [("1.2", "TLSv1.2"), ("1.3", "TLSv1.3")] {
                 // Twice, on one connection.
-                let answers = curl(&["-k", "--tls-max", version, &url, &url]).out;
+                let responses = curl(&["-k", "--tls-max", version, &url, &url]).out;
                 for part in [
                     "\r\nX-Forwarded-For: 192.0.2.7\r\n",
                     "\r\nX-Forwarded-Proto: https\r\n",
                     &format!("\r\nX-Client: 192.0.2.7:56324 https {said}\r\n"),
                 ] {
-                    assert_eq!(answers.matches(part).count(), 2, "{part} in {answers}");
+                    assert_eq!(responses.matches(part).count(), 2, "{part} in {responses}");
                 }
             }
         }

@@ -116,7 +116,7 @@ impl Example {
 }
 
 impl Running {
-    /// The answer of the first address to a request without a body, whole.
+    /// The response of the first address to a request without a body, whole.
     fn ask(&self, line: &str, fields: &[&str]) -> String {
         self.ask_at(0, line, fields)
     }
@@ -134,23 +134,23 @@ impl Running {
         Client(stream)
     }
 
-    /// Asks and looks for `status` and, in any case, all of `parts` in the answer.
+    /// Asks and looks for `status` and, in any case, all of `parts` in the response.
     fn shows(&self, line: &str, fields: &[&str], status: u16, parts: &[&str]) {
         has(&self.ask(line, fields), status, parts);
     }
 }
 
-/// That `answer` has this status and, in any case, all of `parts`.
-fn has(answer: &str, status: u16, parts: &[&str]) {
-    let lowercase = answer.to_lowercase();
+/// That `response` has this status and, in any case, all of `parts`.
+fn has(response: &str, status: u16, parts: &[&str]) {
+    let lowercase = response.to_lowercase();
     assert!(
-        answer.starts_with(&format!("HTTP/1.1 {status} ")),
-        "{answer}"
+        response.starts_with(&format!("HTTP/1.1 {status} ")),
+        "{response}"
     );
     for part in parts {
         assert!(
             lowercase.contains(&part.to_lowercase()),
-            "{part:?} in {answer}"
+            "{part:?} in {response}"
         );
     }
 }
@@ -206,8 +206,8 @@ fn one_application() {
     example.shows("GET /static/logo.svg", &[], 200, &["<svg/>"]);
     example.shows("GET /reports/1", &[], 200, &["\r\n\r\nreports\n"]);
     let mut neighbour = Client::connect(&socket.path().join("socket"));
-    let answer = neighbour.exchange(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-    has(&answer, 200, &["\r\n\r\napp\n"]);
+    let response = neighbour.exchange(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    has(&response, 200, &["\r\n\r\napp\n"]);
 }
 
 #[test]
@@ -227,19 +227,19 @@ fn a_canary() {
         example.shows("GET /checkout/pay", &[], 200, &of_old);
     }
     // Without any of the new one in so many the sun would have gone out before (0.95 to the power of 600).
-    let answers: Vec<_> = (0..600).map(|_| example.ask("GET /", &[])).collect();
+    let responses: Vec<_> = (0..600).map(|_| example.ask("GET /", &[])).collect();
     let count = |part| {
-        answers
+        responses
             .iter()
-            .filter(|answer| answer.contains(part))
+            .filter(|response| response.contains(part))
             .count()
     };
     let (olds, news) = (
         count("\r\n\r\nold version\n"),
         count("\r\n\r\nnew version\n"),
     );
-    assert_eq!(olds + news, answers.len());
-    assert!(news > 0 && olds > news, "{news} of {}", answers.len());
+    assert_eq!(olds + news, responses.len());
+    assert!(news > 0 && olds > news, "{news} of {}", responses.len());
 }
 
 #[test]
@@ -321,8 +321,8 @@ fn behind_another_balancer() {
         &[],
     );
     // A client stays with its server.
-    let server = |answer: &str| {
-        answer
+    let server = |response: &str| {
+        response
             .split("\r\n\r\n")
             .nth(1)
             .map(|body| body[..3].to_owned())
@@ -388,9 +388,9 @@ fn rate_limits() {
     example.shows("GET /search?q=a", &[], 200, &[]);
     // Each key has a limit of its own.
     let request = "GET /api/ HTTP/1.1\r\nHost: h\r\nX-Api-Key: one\r\n\r\n".repeat(1000);
-    let answers = example.client(0).exchange(request.as_bytes());
+    let responses = example.client(0).exchange(request.as_bytes());
     has(
-        &answers,
+        &responses,
         200,
         &["HTTP/1.1 429 Too Many Requests", retry_after],
     );
@@ -413,22 +413,22 @@ fn an_api_gateway() {
         200,
         &["\r\n\r\nusers\nGET /7?x HTTP/1.1\r\n"],
     );
-    let answer = example.ask("GET /orders/1", &["X-Debug: 1"]);
+    let response = example.ask("GET /orders/1", &["X-Debug: 1"]);
     has(
-        &answer,
+        &response,
         200,
         &["\r\n\r\norders\nGET /v2/orders/1 HTTP/1.1\r\n"],
     );
-    assert!(!answer.contains("X-Debug"), "{answer}");
+    assert!(!response.contains("X-Debug"), "{response}");
     // The same number for the client and for the service.
-    let ids: Vec<_> = answer
+    let ids: Vec<_> = response
         .split("X-Request-Id: ")
         .skip(1)
         .map(|rest| &rest[..32])
         .collect();
     assert!(
         matches!(ids[..], [client, service] if client == service),
-        "{answer}"
+        "{response}"
     );
     // The loopback is none of its networks.
     example.shows("POST /orders/1", &["Content-Length: 0"], 403, &[]);

@@ -15,8 +15,8 @@ use crate::program::{Finished, Program, Serve, drivers, onrush, until};
 /// What the server does with request `number`, from 0.
 #[derive(Clone, Copy)]
 enum Fault {
-    Answer,
-    /// It answers 5 ms later.
+    Respond,
+    /// It responds 5 ms later.
     Slow,
     /// It has read it, and closes without a word.
     Close,
@@ -36,13 +36,13 @@ fn server(fault: fn(u64) -> Fault) -> String {
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let (seen, listener) = (Arc::clone(&seen), Arc::clone(&listener));
-            std::thread::spawn(move || answer(stream, &seen, &listener, fault));
+            std::thread::spawn(move || respond(stream, &seen, &listener, fault));
         }
     });
     url
 }
 
-fn answer(
+fn respond(
     mut stream: TcpStream,
     seen: &AtomicU64,
     listener: &TcpListener,
@@ -52,12 +52,12 @@ fn answer(
     while let Ok(1..) = stream.read(&mut request) {
         let fault = fault(seen.fetch_add(1, Ordering::Relaxed));
         match fault {
-            Fault::Answer | Fault::Slow => {
+            Fault::Respond | Fault::Slow => {
                 if matches!(fault, Fault::Slow) {
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-                if stream.write_all(answer).is_err() {
+                let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                if stream.write_all(response).is_err() {
                     return;
                 }
             }
@@ -102,7 +102,7 @@ fn a_server_that_drops_what_it_has_read_has_errors_of_their_own_kind() {
     for io in drivers() {
         let url = server(|number| match number % 4 {
             3 => Fault::Close,
-            _ => Fault::Answer,
+            _ => Fault::Respond,
         });
         let words = ["-n", "400", "-c", "4", "--io", io];
         let (finished, result) = load(&url, &words);
@@ -116,7 +116,7 @@ fn a_server_that_drops_what_it_has_read_has_errors_of_their_own_kind() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_invalid_and_fails_conditions_on_errors() {
+fn a_server_that_never_responds_is_invalid_and_fails_conditions_on_errors() {
     for io in drivers() {
         let url = server(|_| Fault::Silence);
         let words = ["-d", "500ms", "-c", "2", "--io", io];
@@ -134,7 +134,7 @@ fn requests_that_hang_to_the_end_bound_the_percentiles() {
         // Of 400 requests 100 hang, each on a connection of its own.
         let url = server(|number| match number % 4 {
             3 => Fault::Silence,
-            _ => Fault::Answer,
+            _ => Fault::Respond,
         });
         let words = [
             "-R",
@@ -163,7 +163,7 @@ fn requests_that_hang_to_the_end_bound_the_percentiles() {
 fn a_server_that_dies_makes_the_run_invalid_and_no_rate_is_of_the_time_behind() {
     for io in drivers() {
         let url = server(|number| match number {
-            ..500 => Fault::Answer,
+            ..500 => Fault::Respond,
             _ => Fault::Die,
         });
         let (finished, result) = load(&url, &["-d", "3s", "-c", "4", "--io", io]);

@@ -84,10 +84,10 @@ fn a_server_that_refuses_is_a_502_and_a_line_in_the_log() {
     let address = nobody.local_addr().expect("bound").to_string();
     drop(nobody);
     let serve = Serve::start(&["--forward", &address]);
-    let answer = curl(&["-i", &serve.url("/")]).out;
+    let response = curl(&["-i", &serve.url("/")]).out;
     assert!(
-        answer.starts_with("HTTP/1.1 502 Bad Gateway\r\n"),
-        "{answer}"
+        response.starts_with("HTTP/1.1 502 Bad Gateway\r\n"),
+        "{response}"
     );
     let log = serve.program.err.wait_for("the client got 502");
     assert!(log.contains(&address) && log.contains("refused"), "{log}");
@@ -107,11 +107,11 @@ fn a_group_shares_its_requests_by_weight() {
     fs::write(&path, text).expect("it is ours");
     let serve = Serve::start(&["--config", &path.display().to_string()]);
     let url = serve.url("/");
-    let answers = curl(&[url.as_str(); 8]).out;
+    let responses = curl(&[url.as_str(); 8]).out;
     assert_eq!(
         (
-            answers.matches("one").count(),
-            answers.matches("two").count()
+            responses.matches("one").count(),
+            responses.matches("two").count()
         ),
         (2, 6)
     );
@@ -132,7 +132,7 @@ fn clients_that_vanish_leave_nothing_behind() {
         for _ in 0..3 {
             let mut clients: Vec<_> = (0..50).map(|_| proxy.connect()).collect();
             for (number, client) in clients.iter_mut().enumerate() {
-                // Within a head, within a body, and before and within an answer that is too large for the way.
+                // Within a head, within a body, and before and within a response that is too large for the way.
                 client.send(match number % 4 {
                     0 => b"GET /large.bin HTTP/1.1\r\nHo",
                     1 => b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",

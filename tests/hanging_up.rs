@@ -49,8 +49,8 @@ impl Chain {
     fn ask(&self, path: &str) -> Client<TcpStream> {
         let mut client = self.proxy.connect();
         client.send((get("/here") + &get(path)).as_bytes());
-        let answer = client.receive().expect("an answer");
-        assert!(answer.ends_with("\r\n\r\nhere"), "{answer}");
+        let response = client.receive().expect("an answer");
+        assert!(response.ends_with("\r\n\r\nhere"), "{response}");
         client
     }
 
@@ -95,8 +95,8 @@ fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() 
         let (mut server, path) = chain.accept();
         assert_eq!(path, "/stays", "{io}");
         server.send(OK);
-        let answer = stays.receive().expect("an answer");
-        assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+        let response = stays.receive().expect("an answer");
+        assert!(response.ends_with("\r\n\r\nhello"), "{response}");
         drop(stays);
         let totals = chain.proxy.stop();
         assert_eq!(
@@ -125,8 +125,8 @@ fn a_client_that_only_ends_its_side_is_answered() {
         assert_eq!(asked(&mut server), "/queued");
         server.send(OK);
         for client in [&mut working, &mut queued] {
-            let answer = client.receive().expect("an answer");
-            assert!(answer.ends_with("\r\n\r\nhello"), "{io}: {answer}");
+            let response = client.receive().expect("an answer");
+            assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         let totals = chain.proxy.stop();
         assert_eq!(

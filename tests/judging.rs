@@ -165,7 +165,7 @@ fn results_of_generators_that_ran_together_add_up() {
             "{key}"
         );
     }
-    // Answers may still have been on their way when the time was over.
+    // Responses may still have been on their way when the time was over.
     let of_sum = |key: &str| sum[key].as_u64().expect("a count");
     let answered = of_sum("requests");
     let served = serve.stop().requests();
@@ -253,7 +253,7 @@ fn a_trial_that_is_too_short_for_its_condition_is_refused() {
     );
 }
 
-/// A server that takes connections and answers nothing; its URL.
+/// A server that takes connections and never responds; its URL.
 fn silent() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
@@ -261,7 +261,7 @@ fn silent() -> (TcpListener, String) {
 }
 
 #[test]
-fn what_nobody_answers_ends_a_run_by_its_waits() {
+fn what_nobody_responds_to_ends_a_run_by_its_waits() {
     for pace in [
         &["-c", "100"][..],
         &["-c", "2", "-R", "1000"],

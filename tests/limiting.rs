@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use crate::application::Holding;
 use crate::program::{Client, Serve, drivers, until};
 
-/// The answer to a request that is not held.
+/// The response to a request that is not held.
 fn now(serve: &Serve) -> String {
     let request = b"GET /now HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     serve.connect().exchange(request)
@@ -25,21 +25,21 @@ fn hold(
 }
 
 fn is_refused(serve: &Serve) {
-    let answer = now(serve);
-    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
-    let wait = answer.split("\r\nRetry-After: ").nth(1).expect("when");
+    let response = now(serve);
+    assert!(response.starts_with("HTTP/1.1 429 "), "{response}");
+    let wait = response.split("\r\nRetry-After: ").nth(1).expect("when");
     let wait = wait.split("\r\n").next().expect("split gives one");
-    assert!(wait.parse::<u32>().is_ok_and(|wait| wait > 0), "{answer}");
+    assert!(wait.parse::<u32>().is_ok_and(|wait| wait > 0), "{response}");
 }
 
 /// Waits until a place is free: it may be given back a moment after the client has heard of it.
 fn is_let_in(serve: &Serve) {
     until("a place", || {
-        let answer = now(serve);
-        let is_refused = answer.starts_with("HTTP/1.1 429 ");
+        let response = now(serve);
+        let is_refused = response.starts_with("HTTP/1.1 429 ");
         assert!(
-            is_refused || answer.starts_with("HTTP/1.1 200 "),
-            "{answer}"
+            is_refused || response.starts_with("HTTP/1.1 200 "),
+            "{response}"
         );
         (!is_refused).then_some(())
     });
@@ -70,8 +70,8 @@ fn a_place_is_given_back_however_its_request_ends() {
         its_server
             .write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
             .expect("it is taken");
-        let answer = one.receive().expect("an answer");
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        let response = one.receive().expect("an answer");
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
         is_let_in(&serve);
         let (mut one, its_server) = hold();
         is_refused(&serve);
@@ -87,10 +87,10 @@ fn a_place_is_given_back_however_its_request_ends() {
         let (mut other, others_server) = hold();
         is_refused(&serve);
 
-        // Its server fails, before its answer and within it.
+        // Its server fails, before its response and within it.
         drop(its_server);
-        let answer = one.receive().expect("an answer");
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        let response = one.receive().expect("an answer");
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
         is_let_in(&serve);
         let (_one, _its_server) = hold();
         is_refused(&serve);

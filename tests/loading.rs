@@ -126,7 +126,7 @@ fn a_load_through_onrush_to_nginx_loses_nothing() {
 }
 
 #[test]
-fn a_server_that_keeps_ending_its_connections_costs_no_answer() {
+fn a_server_that_keeps_ending_its_connections_costs_no_response() {
     let nginx = Peer::nginx_keeping(7);
     for io in drivers() {
         let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
@@ -181,7 +181,7 @@ fn a_load_over_unix_sockets_loses_nothing() {
 }
 
 #[test]
-fn answers_that_are_errors_are_counted_by_their_status() {
+fn responses_that_are_errors_are_counted_by_their_status() {
     let serve = Serve::start(&["--respond", "503:no"]);
     let (code, result) = load(&serve.url("/"), &["-n", "10"]);
     assert_eq!(number(&result["statuses"], "503"), 10);
@@ -189,7 +189,7 @@ fn answers_that_are_errors_are_counted_by_their_status() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error_and_a_run_of_nothing_else_is_invalid() {
+fn what_is_no_response_is_an_error_and_a_run_of_nothing_else_is_invalid() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     std::thread::spawn(move || {

@@ -18,7 +18,7 @@ const CLIENTS: usize = 60;
 /// Longer than the timeouts below.
 const STOP: Duration = Duration::from_secs(3);
 
-/// Two servers that answer all of [`CLIENTS`] when they are told to: their addresses, how many requests they have, and what
+/// Two servers that respond to all of [`CLIENTS`] when they are told to: their addresses, how many requests they have, and what
 /// tells them.
 fn servers() -> ([String; 2], Arc<AtomicUsize>, Arc<Barrier>) {
     let requests = Arc::new(AtomicUsize::new(0));
@@ -30,7 +30,7 @@ fn servers() -> ([String; 2], Arc<AtomicUsize>, Arc<Barrier>) {
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let (requests, told) = (Arc::clone(&counted), Arc::clone(&telling));
-                thread::spawn(move || answer(stream, &requests, &told));
+                thread::spawn(move || respond(stream, &requests, &told));
             }
         });
         address
@@ -39,7 +39,7 @@ fn servers() -> ([String; 2], Arc<AtomicUsize>, Arc<Barrier>) {
 }
 
 /// The first [`CLIENTS`] requests wait until the server is told, those behind them do not.
-fn answer(mut stream: TcpStream, requests: &AtomicUsize, told: &Barrier) {
+fn respond(mut stream: TcpStream, requests: &AtomicUsize, told: &Barrier) {
     let mut received = Vec::new();
     let mut piece = [0; 4096];
     while let Ok(1..) = stream
@@ -53,8 +53,8 @@ fn answer(mut stream: TcpStream, requests: &AtomicUsize, told: &Barrier) {
         if requests.fetch_add(1, Ordering::Relaxed) < CLIENTS {
             told.wait();
         }
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-        if stream.write_all(answer).is_err() {
+        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+        if stream.write_all(response).is_err() {
             return;
         }
     }
@@ -90,8 +90,8 @@ fn a_proxy_that_was_stopped_delivers_what_has_come_and_blames_nobody() {
         thread::sleep(STOP);
         serve.program.signal(Signal::CONT);
         for client in clients.iter_mut().chain([&mut slow]) {
-            let answer = client.receive().expect("an answer");
-            assert!(answer.starts_with("HTTP/1.1 200 "), "{io}: {answer}");
+            let response = client.receive().expect("an answer");
+            assert!(response.starts_with("HTTP/1.1 200 "), "{io}: {response}");
         }
         drop((clients, slow));
         let totals = serve.stop();

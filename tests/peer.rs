@@ -101,7 +101,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// nginx, which answers with method, target and body length, and logs what it was asked for.
+    /// nginx, which responds with method, target and body length, and logs what it was asked for.
     pub(crate) fn nginx() -> Peer {
         Peer::nginx_keeping(1_000_000)
     }
@@ -158,7 +158,7 @@ http {{
         Peer::started(program, directory)
     }
 
-    /// HAProxy in front of `server`; it answers /own itself.
+    /// HAProxy in front of `server`; it responds to /own itself.
     pub(crate) fn haproxy(server: &str) -> Peer {
         let directory = tempfile::tempdir().expect("a directory");
         let at = directory.path().display();

@@ -319,6 +319,15 @@ impl Serve {
         Client(stream)
     }
 
+    /// The body of what it responds with to a client of its own.
+    pub(crate) fn body(&self) -> String {
+        let mut client = self.connect();
+        client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        let response = client.receive().expect("an answer");
+        let body = response.split("\r\n\r\n").nth(1);
+        body.expect("a body").to_owned()
+    }
+
     /// How many files it has open, but for pipes: each core keeps some of those for the next long bodies.
     pub(crate) fn descriptors(&self) -> usize {
         let files = std::fs::read_dir(format!("/proc/{}/fd", self.program.pid()));
@@ -429,35 +438,35 @@ impl<S: Read + Write + End + Debug> Client<S> {
         String::from_utf8_lossy(&all).into_owned()
     }
 
-    /// One answer with a Content-Length; `None` when the connection ends before its first byte.
+    /// One response with a Content-Length; `None` when the connection ends before its first byte.
     ///
     /// # Panics
     /// When the connection ends within it.
     pub(crate) fn receive(&mut self) -> Option<String> {
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let mut needed = None;
-        while needed.is_none_or(|needed| answer.len() < needed) {
-            // Byte by byte: what stands behind the answer is not ours to take.
+        while needed.is_none_or(|needed| response.len() < needed) {
+            // Byte by byte: what stands behind the response is not ours to take.
             let mut byte = [0];
             match self.0.read(&mut byte) {
-                Ok(1..) => answer.push(byte[0]),
-                ended if answer.is_empty() => {
+                Ok(1..) => response.push(byte[0]),
+                ended if response.is_empty() => {
                     let timed_out = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
                     let is_late = ended.is_err_and(|error| timed_out.contains(&error.kind()));
                     assert!(!is_late, "no answer came");
                     return None;
                 }
-                ended => panic!("{ended:?} within {}", answer.escape_ascii()),
+                ended => panic!("{ended:?} within {}", response.escape_ascii()),
             }
-            if needed.is_none() && answer.ends_with(b"\r\n\r\n") {
-                let head = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+            if needed.is_none() && response.ends_with(b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&response).to_ascii_lowercase();
                 let length = head
                     .lines()
                     .find_map(|line| line.strip_prefix("content-length: "))
                     .map_or(0, |digits| digits.parse().expect("a number"));
-                needed = Some(answer.len() + length);
+                needed = Some(response.len() + length);
             }
         }
-        Some(String::from_utf8_lossy(&answer).into_owned())
+        Some(String::from_utf8_lossy(&response).into_owned())
     }
 }

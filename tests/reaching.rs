@@ -1,5 +1,5 @@
 //! How `onrush load` reaches its server: from which addresses, to which place, with which introduction and which TLS.
-//! The server tells by its answers what it saw.
+//! The server tells by its responses what it saw.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Requests made to be read in two ways: none gets two answers, and none gets a second request past the first.
+//! Requests made to be read in two ways: none gets two responses, and none gets a second request past the first.
 
 use crate::peer::Peer;
 use crate::program::{Serve, drivers};
@@ -95,33 +95,33 @@ fn bytes(attempt: &str) -> String {
         .replace("{second}", SECOND)
 }
 
-/// How many answers there are, 1xx not counted.
-fn answers(received: &str) -> usize {
+/// How many responses there are, 1xx not counted.
+fn responses(received: &str) -> usize {
     received.matches("HTTP/1.1 ").count() - received.matches("HTTP/1.1 1").count()
 }
 
 #[test]
-fn no_attempt_gets_two_answers_from_a_server() {
+fn no_attempt_gets_two_responses_from_a_server() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         for attempt in ATTEMPTS {
             let received = serve.connect().exchange(bytes(attempt).as_bytes());
-            assert_eq!(answers(&received), 1, "{attempt:?}: {received}");
+            assert_eq!(responses(&received), 1, "{attempt:?}: {received}");
         }
         assert_eq!(serve.stop().requests(), ATTEMPTS.len() as u64);
     }
 }
 
 #[test]
-fn no_attempt_gets_two_answers_through_a_proxy_nor_a_second_request_to_nginx() {
+fn no_attempt_gets_two_responses_through_a_proxy_nor_a_second_request_to_nginx() {
     let nginx = Peer::nginx();
     let serve = Serve::start(&["--forward", &nginx.server()]);
     let mut well = 0;
     for attempt in ATTEMPTS {
         let received = serve.connect().exchange(bytes(attempt).as_bytes());
-        assert_eq!(answers(&received), 1, "{attempt:?}: {received}");
+        assert_eq!(responses(&received), 1, "{attempt:?}: {received}");
         well += u64::from(received.starts_with("HTTP/1.1 200 "));
-        // What may be left on the connection to nginx must not answer somebody else.
+        // What may be left on the connection to nginx must not be a response to somebody else.
         let next = serve
             .connect()
             .exchange(b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n");

@@ -531,7 +531,7 @@ fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
         assert!(
             client
                 .receive()
-                .is_some_and(|answer| answer.ends_with("\r\n\r\nhello"))
+                .is_some_and(|response| response.ends_with("\r\n\r\nhello"))
         );
     }
 }
@@ -563,8 +563,11 @@ fn a_proxy_with_few_descriptors_serves_many_clients_one_after_the_other() {
         let mut clients: Vec<_> = (0..200).map(ask).collect();
         // Nobody goes away before all are served.
         for client in &mut clients {
-            let answer = client.receive().expect("an answer");
-            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{io}: {answer}");
+            let response = client.receive().expect("an answer");
+            assert!(
+                response.starts_with("HTTP/1.1 200 OK\r\n"),
+                "{io}: {response}"
+            );
         }
         drop(clients);
         proxy.program.signal(Signal::TERM);
@@ -587,8 +590,11 @@ fn clients_that_do_nothing_give_way_where_descriptors_are_few() {
         // The first of them hold all the room there is and say nothing.
         let last = clients.last_mut().expect("a hundred");
         last.send(ASK);
-        let answer = last.receive().expect("an answer");
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{io}: {answer}");
+        let response = last.receive().expect("an answer");
+        assert!(
+            response.starts_with("HTTP/1.1 200 OK\r\n"),
+            "{io}: {response}"
+        );
         drop(clients);
         serve.program.err.wait_for("clients are accepted again");
         serve.stop();
@@ -612,7 +618,7 @@ fn a_server_out_of_descriptors_says_so_and_goes_on_when_there_are_some_again() {
         assert!(
             client
                 .receive()
-                .is_some_and(|answer| answer.ends_with("\r\n\r\nhello")),
+                .is_some_and(|response| response.ends_with("\r\n\r\nhello")),
             "{io}"
         );
         drop(client);
@@ -643,8 +649,8 @@ fn a_server_whose_output_nobody_reads_serves_on() {
     drop(child.stderr.take());
     for _ in 0..3 {
         // Each failure is a line in the log, which goes nowhere.
-        let answer = crate::peer::curl(&["-i", &format!("http://{address}/")]).out;
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        let response = crate::peer::curl(&["-i", &format!("http://{address}/")]).out;
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
     }
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");

@@ -3,21 +3,22 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Client, Serve, Totals, drivers, until};
+use crate::program::{Client, Serve, Totals, drivers, onrush, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// A client that pauses no longer than this between an answer and its next request is told of the end by an answer; half
+/// A client that pauses no longer than this between a response and its next request is told of the end by a response; half
 /// of what the server waits for.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Asks again and again on one connection until an answer says that it is the last, and returns how many came. Panics
+/// Asks again and again on one connection until a response says that it is the last, and returns how many came. Panics
 /// when one is cut or does not come.
 fn ask_until_the_end(serve: &Serve, answered: &AtomicU64) -> u64 {
     let mut client = serve.connect();
@@ -25,22 +26,22 @@ fn ask_until_the_end(serve: &Serve, answered: &AtomicU64) -> u64 {
     loop {
         let asked = Instant::now();
         let is_sent = client.0.write_all(GET).is_ok();
-        let Some(answer) = client.receive().filter(|_| is_sent) else {
+        let Some(response) = client.receive().filter(|_| is_sent) else {
             // On a busy machine this thread may have had to wait for its turn.
             assert!(asked.elapsed() > PAUSE_MAX, "a request got no answer");
             return count;
         };
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-        assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+        assert!(response.ends_with("\r\n\r\nhello"), "{response}");
         count += 1;
         answered.fetch_add(1, Ordering::Relaxed);
-        if answer.contains("\r\nConnection: close\r\n") {
+        if response.contains("\r\nConnection: close\r\n") {
             return count;
         }
     }
 }
 
-/// Stops `serve` while clients ask, and returns its totals and how many answers they got.
+/// Stops `serve` while clients ask, and returns its totals and how many responses they got.
 fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
     let answered = AtomicU64::new(0);
     let counted = thread::scope(|scope| {
@@ -62,7 +63,7 @@ fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
 }
 
 #[test]
-fn a_server_that_stops_under_load_loses_no_answer() {
+fn a_server_that_stops_under_load_loses_no_response() {
     for io in drivers() {
         for signal in [Signal::INT, Signal::TERM, Signal::QUIT] {
             let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
@@ -78,7 +79,7 @@ fn a_server_that_stops_under_load_loses_no_answer() {
 }
 
 #[test]
-fn a_proxy_that_stops_under_load_loses_no_answer() {
+fn a_proxy_that_stops_under_load_loses_no_response() {
     for io in drivers() {
         let server = Serve::start(&["--respond", "200:hello"]);
         let proxy = Serve::start(&["--forward", &server.url("/"), "--io", io]);
@@ -113,8 +114,8 @@ fn whoever_has_connected_before_the_stop_is_answered() {
         serve.program.signal(Signal::TERM);
         serve.program.signal(Signal::CONT);
         for client in &mut clients {
-            let answer = client.receive().expect("an answer");
-            assert!(answer.ends_with("\r\n\r\nhello"), "{io}: {answer}");
+            let response = client.receive().expect("an answer");
+            assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         drop(clients);
         let totals = Totals::of(&serve.program.finish());
@@ -144,8 +145,8 @@ fn requests_of_idle_connections_that_came_while_the_server_was_frozen_are_answer
         serve.program.signal(Signal::TERM);
         serve.program.signal(Signal::CONT);
         for client in &mut clients {
-            let answer = client.receive().expect("an answer");
-            assert!(answer.ends_with("\r\n\r\nhello"), "{io}: {answer}");
+            let response = client.receive().expect("an answer");
+            assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         drop(clients);
         let totals = Totals::of(&serve.program.finish());
@@ -169,30 +170,31 @@ fn while_a_server_finishes_its_unix_socket_is_free_for_the_next_one() {
     server
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst")
         .expect("it is waited for");
-    let answer = client.receive().expect("an answer");
-    assert!(answer.ends_with("\r\n\r\nfirst"), "{answer}");
+    let response = client.receive().expect("an answer");
+    assert!(response.ends_with("\r\n\r\nfirst"), "{response}");
     drop(client);
     assert_eq!(first.program.finish().code, Some(0));
-    let answer = Client::<UnixStream>::connect(&path).exchange(GET);
-    assert!(answer.ends_with("\r\n\r\nsecond"), "{answer}");
+    let response = Client::<UnixStream>::connect(&path).exchange(GET);
+    assert!(response.ends_with("\r\n\r\nsecond"), "{response}");
     second.stop();
 }
 
 #[test]
 fn signals_that_other_servers_know_end_nothing() {
     let serve = Serve::start(&["--respond", "200:hello"]);
-    for (signal, name) in [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::USR1, "SIGUSR1"),
-        (Signal::USR2, "SIGUSR2"),
+    for (signal, words) in [
+        (Signal::HUP, "SIGHUP: nothing was done"),
+        (
+            Signal::USR1,
+            "SIGUSR1: nothing was done; there is no access log",
+        ),
     ] {
         serve.program.signal(signal);
-        let log = serve.program.err.wait_for(name);
-        assert!(log.contains("has no meaning here"), "{log}");
-        let answer = serve.connect().exchange(GET);
-        assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+        serve.program.err.wait_for(words);
+        let response = serve.connect().exchange(GET);
+        assert!(response.ends_with("\r\n\r\nhello"), "{response}");
     }
-    assert_eq!(serve.stop().requests(), 3);
+    assert_eq!(serve.stop().requests(), 2);
 }
 
 #[test]
@@ -234,9 +236,9 @@ fn a_request_in_flight_is_answered_before_the_end() {
     server
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
         .expect("it is waited for");
-    let answer = client.receive().expect("an answer");
-    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
-    assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+    let response = client.receive().expect("an answer");
+    assert!(response.ends_with("\r\n\r\nhello"), "{response}");
+    assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
     drop(client);
     let finished = serve.program.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -318,10 +320,37 @@ fn a_log_that_nobody_reads_holds_up_no_request_and_no_stop() {
         for _ in 0..50 {
             let mut client = serve.connect();
             client.0.write_all(GET).expect("it is read");
-            let answer = client.receive().expect("an answer");
-            assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+            let response = client.receive().expect("an answer");
+            assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
         }
         let finished = serve.stop();
         assert_eq!(finished.requests(), 50);
     }
+}
+
+#[test]
+fn a_server_whose_output_is_full_hears_signals_and_ends_by_the_second_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("socket");
+    let (_reader, mut writer) = std::io::pipe().expect("a pipe");
+    // As much as a pipe takes (pipe(7)).
+    writer.write_all(&[0; 64 * 1024]).expect("it is empty");
+    let listen = format!("unix:{}", socket.display());
+    let mut command = onrush(&["serve", "--respond", "200:hello", "--listen", &listen]);
+    let mut server = command
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut client = until("a server", || UnixStream::connect(&socket).ok().map(Client));
+    client.send(GET);
+    assert!(client.receive().expect("an answer").ends_with("hello"));
+    drop(client);
+    for _ in 0..2 {
+        kill_process(Pid::from_child(&server), Signal::TERM).expect("it is ours");
+        // Whoever comes now finds nobody: the first one has been heard.
+        until("the end of the socket", || (!socket.exists()).then_some(()));
+    }
+    let status = until("its end", || server.try_wait().expect("it is ours"));
+    assert_eq!(status.code(), Some(1));
 }

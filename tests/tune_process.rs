@@ -23,10 +23,17 @@ impl Running {
         kill_process(number, signal).expect("it is ours");
     }
 
-    fn state(&self) -> String {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.number())).unwrap_or_default();
-        let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
-        behind.chars().take(1).collect()
+    /// Whether each of its threads stands still: a signal stops one after the other.
+    fn is_stopped(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.number())).expect("it is ours");
+        let mut stats = threads.map(|thread| {
+            let thread = thread.expect("a thread").path();
+            fs::read_to_string(thread.join("stat")).unwrap_or_default()
+        });
+        stats.all(|stat| {
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, state)| state.starts_with('T'))
+        })
     }
 }
 
@@ -62,7 +69,7 @@ fn a_stopped_server_with_unread_requests_is_named() {
     });
     let mut client = client.expect("connected");
     server.signal(Signal::STOP);
-    wait_until("it does not stop", || server.state() == "T");
+    wait_until("it does not stop", || server.is_stopped());
     client
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         .expect("sent");

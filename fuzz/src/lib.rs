@@ -1,8 +1,10 @@
-//! What the targets call: the checks that the http and tls crates' own tests use, on bytes the fuzzer thinks of. Inputs
+//! What the targets call: the checks that the http, tls and convert crates' own tests use, on bytes the fuzzer thinks of. Inputs
 //! that once failed are kept in `crashes/<target>/` and read again by those tests.
 
 #[path = "../../crates/http/tests/support/mod.rs"]
 mod support;
+#[path = "../../crates/convert/tests/support/checks.rs"]
+mod convert_checks;
 #[path = "../../crates/tls/tests/support/mod.rs"]
 mod tls_support;
 
@@ -49,4 +51,14 @@ pub fn tls_handshake(input: &[u8]) {
 /// Whatever is changed on the way of a TLS connection, nothing is received that was not sent.
 pub fn tls_tampering(input: &[u8]) {
     tls_support::tampering(input);
+}
+
+/// Any text becomes a configuration of Onrush, or a sentence with its place.
+pub fn convert_nginx(input: &[u8]) {
+    convert_checks::nginx_any(input);
+}
+
+/// The same of HAProxy's language.
+pub fn convert_haproxy(input: &[u8]) {
+    convert_checks::haproxy_any(input);
 }

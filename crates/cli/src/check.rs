@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use onrush_config::Plan;
 use onrush_serve::Checked;
 
-use crate::serve::{Written, checked};
+use crate::serve::{Written, checked, on_standard_error};
 use crate::terminal::{Out, say};
 
 /// Every error and warning is printed with its place.
@@ -46,8 +46,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// The plan of a file that can be used; warnings are said.
 fn check(file: &Path) -> anyhow::Result<Checked> {
     let written = Written::read(file)?;
-    let plan = written.plan()?;
-    checked(plan, Some(&written))
+    let plan = written.plan(on_standard_error)?;
+    checked(plan, Some(&written), on_standard_error)
 }
 
 fn summary(plan: &Plan) -> String {

@@ -3,6 +3,8 @@
 
 mod bench;
 mod check;
+mod convert;
+mod ctl;
 mod load;
 mod serve;
 mod terminal;
@@ -36,6 +38,10 @@ enum Verb {
     Serve(serve::Args),
     /// Say whether a configuration can be used, and what is wrong with it
     Check(check::Args),
+    /// Turn a configuration of nginx or HAProxy into one of ours
+    Convert(convert::Args),
+    /// Look into a server that runs, and change it
+    Ctl(ctl::Args),
     /// Generate load and tell the truth about it
     Load(Box<load::Args>),
     /// Run a whole experiment and write a report
@@ -61,6 +67,8 @@ fn main() -> ExitCode {
     terminal::ended(match arguments.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Check(args) => check::run(&args),
+        Verb::Convert(args) => convert::run(&args),
+        Verb::Ctl(args) => ctl::run(&args),
         Verb::Load(args) => load::run(*args),
         Verb::Bench(args) => bench::run(args),
         Verb::Tune(args) => tune::run(args),

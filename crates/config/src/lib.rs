@@ -9,6 +9,9 @@
 
 pub mod plan;
 
+pub mod changes;
+pub mod masked;
+
 mod read;
 mod section;
 mod written;

@@ -69,7 +69,7 @@ pub const THREADS_MAX: usize = CPU_COUNT_MAX;
 /// wish.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
-/// Bytes of all header fields of one configured answer: its head has to fit one buffer of 16 KiB beside our own fields,
+/// Bytes of all header fields of one configured response: its head has to fit one buffer of 16 KiB beside our own fields,
 /// and clients refuse heads much larger than 8 KiB.
 pub const RESPOND_HEADERS_BYTES_MAX: usize = 8 * 1024;
 
@@ -93,10 +93,33 @@ pub const CLIENT_SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// Linux sends a lost SYN again after 1 s and 3 s: five seconds survive losing it twice.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Bytes of a request's head, which is also what nothing is said about: it and what is added to it have to fit a buffer of
+/// 16 KiB.
+pub const REQUEST_HEAD_MAX: usize = 15 * 1024;
+
+/// Shorter than this a bound on heads would refuse what browsers send by themselves.
+pub const REQUEST_HEAD_MIN: usize = 256;
+
+/// Fields of a request's head: there is room for so many on the stack.
+pub const REQUEST_FIELDS_MAX: usize = 100;
+
+/// Bytes of a request's target: more than RFC 9110, section 4.1, asks for, and a redirect made of it fits a buffer.
+pub const REQUEST_TARGET_MAX: usize = 8 * 1024;
+
+/// Bytes of a list of methods or fields that other sites' scripts may use: it stands in responses, whose heads clients bound.
+pub const CORS_LIST_BYTES_MAX: usize = 1024;
+
+/// Connections of clients that can be a bound: what counts them by address has 24 bits, and no system has so many descriptors.
+pub const CLIENT_CONNECTIONS_MAX: u32 = (1 << 24) - 1;
+
+/// Bytes of a request's body when nothing is said: uploads of people and backups of machines in parts fit; what a
+/// client sends without an end does not.
+pub const REQUEST_BODY_MAX_DEFAULT: u64 = 1 << 30;
+
 /// What nginx and the usual HAProxy settings grant an application to think.
 pub const UPSTREAM_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Between two parts of an answer; as long as its beginning may take, for applications that stream.
+/// Between two parts of a response; as long as its beginning may take, for applications that stream.
 pub const UPSTREAM_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Less than the 60 to 75 s after which common servers close an idle connection, so that we close
@@ -138,7 +161,7 @@ pub const RETRY_BUDGET_MAX: u32 = 100;
 /// thousand balancers still ask it only five hundred times a second. HAProxy's default, too.
 pub const HEALTH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// For one health check: what takes a healthy server longer than a second is no answer to wait for.
+/// For one health check: what takes a healthy server longer than a second is no response to wait for.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Checks in a row that bring a server back: one may be luck.
@@ -157,7 +180,7 @@ pub const HEALTH_JITTER: u8 = 10;
 /// With half the interval checks are as good as spread evenly.
 pub const HEALTH_JITTER_MAX: u32 = 50;
 
-/// Statuses of a healthy server: a redirect, to a login say, is an answer of an application that works.
+/// Statuses of a healthy server: a redirect, to a login say, is a response of an application that works.
 pub const HEALTH_STATUS: (u16, u16) = (200, 399);
 
 /// Failures in a row that take a server out: by chance, at one failure in ten, once in 100,000
@@ -183,7 +206,7 @@ pub const EJECT_LATENCY_MIN: u32 = 110;
 /// A hundred times slower than the others is what a timeout is for.
 pub const EJECT_LATENCY_MAX: u32 = 10_000;
 
-/// Requests on one connection at a time: their answers have to wait for each other.
+/// Requests on one connection at a time: their responses have to wait for each other.
 pub const PIPELINE_MAX: u32 = 1024;
 
 /// Connections to one server with a request in flight, of all cores together: the ports towards it.
@@ -196,7 +219,7 @@ pub const COOKIE_NAME_MAX: usize = 256;
 /// Browsers keep no cookie longer than this (400 days).
 pub const COOKIE_AGE_MAX: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
-/// Requests in a second, minute or hour: far more than a machine answers, and products with
+/// Requests in a second, minute or hour: far more than a machine responds to, and products with
 /// microseconds of an hour fit 64 bits.
 pub const RATE_MAX: u32 = 100_000_000;
 

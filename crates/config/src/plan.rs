@@ -3,35 +3,55 @@
 //!
 //! It says nothing of how: no sockets, no engine. A connection may hold a snapshot of it.
 
+mod access_log;
+mod admin;
+mod clients;
 mod coding;
+mod cors;
 mod edits;
+mod error_pages;
 mod health;
 mod listen;
+mod pattern;
+mod request_limits;
+mod rewrite;
 mod route;
 mod template;
+mod timeouts;
 mod upstream;
 
 mod file;
+mod files;
 mod network;
 
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::limits;
 
+pub use access_log::{AccessLog, LogField, LogFormat, LogPiece, LogSelect, LogTarget};
+pub use admin::Admin;
+pub use clients::Clients;
 pub use coding::Coding;
-pub use edits::{AnswersEdited, Edits, FieldEdits, PathEdit};
+pub use cors::Cors;
+pub use edits::{Edits, FieldEdits, PathEdit, ResponsesEdited};
+pub use error_pages::{ErrorPage, ErrorPages, PageContent};
 pub use file::FilePath;
+pub use files::Files;
 pub use health::{Check, Eject, EjectOn, Health};
 pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
 pub use network::{Network, Networks};
+pub use pattern::Pattern;
+pub use request_limits::RequestLimits;
+pub(crate) use rewrite::RewritePiece;
+pub use rewrite::{Rewrite, TargetPart};
 pub use route::{
-    Access, Action, BasicAuth, Compress, Host, Mirror, PathMatch, Pattern, Rate, RateKey,
-    RateLimit, Route, Scheme, ValueMatch, When,
+    Access, Action, BasicAuth, Compress, Host, Mirror, PathMatch, Rate, RateKey, RateLimit, Route,
+    Scheme, ValueMatch, When,
 };
 pub use template::{Piece, Template, Variable};
+pub use timeouts::Timeouts;
 pub use upstream::{
     Balance, HashKey, ProxyVersion, Retries, RetryOn, Reuse, Server, ServerAddress, Sticky,
     Upstream, UpstreamTls, Verify,
@@ -52,15 +72,27 @@ pub struct Plan {
     /// Where to accept connections; never empty, no address twice (but for port 0, which is a new
     /// one each time).
     pub listen: Vec<Listen>,
-    /// What to answer; the first match in this order. Never empty. A request that none matches is
+    /// How to respond; the first match in this order. Never empty. A request that none matches is
     /// answered 404.
     pub routes: Vec<Route>,
     /// The groups of servers that [`Action::Forward`] points into by index.
     pub upstreams: Vec<Upstream>,
     /// What is said to servers about clients, and who is believed about them.
     pub forwarded: Forwarded,
+    /// Bytes of the body of a request that no route matches; none for no limit.
+    pub request_body_max: Option<u64>,
+    /// What such a request is told.
+    pub error_pages: ErrorPages,
+    /// How large the heads of requests may be.
+    pub request_limits: RequestLimits,
+    /// How many connections clients may have.
+    pub clients: Clients,
     /// How long to wait for whom.
     pub timeouts: Timeouts,
+    /// How the running server is looked into and changed.
+    pub admin: Admin,
+    /// What is written of each request.
+    pub access_log: Option<AccessLog>,
 }
 
 /// What is said to servers about clients, and who is believed about them.
@@ -139,60 +171,6 @@ impl fmt::Display for Accept {
     }
 }
 
-/// How long to wait for whom; the defaults and their reasons are in [`limits`]. All are between
-/// [`limits::TIMEOUT_MIN`] and [`limits::TIMEOUT_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// For a request's complete head, from its first byte (for the first request: from accept).
-    pub client_head: Duration,
-    /// For more of a request's body, from the last of it.
-    pub client_body: Duration,
-    /// For the first byte of the next request on a connection kept open.
-    pub client_idle: Duration,
-    /// For the client to take more of an answer, from the last it took.
-    pub client_send: Duration,
-    /// For a server to accept a connection.
-    pub connect: Duration,
-    /// For the first byte of a server's answer, from the last byte of the request.
-    pub upstream_first_byte: Duration,
-    /// For more of a server's answer, from the last of it, and for the server to take more of a
-    /// request.
-    pub upstream_body: Duration,
-    /// How long an unused connection to a server is kept.
-    pub upstream_idle: Duration,
-    /// For a TLS handshake, and the header of the PROXY protocol.
-    pub tls_handshake: Duration,
-    /// For a server to have room for a request.
-    pub queue: Duration,
-    /// For a whole forwarded request, from its head to the last byte of its answer; none for no
-    /// such bound.
-    pub request: Option<Duration>,
-    /// For more bytes in a tunnel, in either direction.
-    pub tunnel_idle: Duration,
-    /// For requests in flight to finish, once asked to stop.
-    pub drain: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Timeouts {
-        Timeouts {
-            client_head: limits::CLIENT_HEAD_TIMEOUT,
-            client_body: limits::CLIENT_BODY_TIMEOUT,
-            client_idle: limits::CLIENT_IDLE_TIMEOUT,
-            client_send: limits::CLIENT_SEND_TIMEOUT,
-            connect: limits::CONNECT_TIMEOUT,
-            upstream_first_byte: limits::UPSTREAM_FIRST_BYTE_TIMEOUT,
-            upstream_body: limits::UPSTREAM_BODY_TIMEOUT,
-            upstream_idle: limits::UPSTREAM_IDLE_TIMEOUT,
-            tls_handshake: limits::TLS_HANDSHAKE_TIMEOUT,
-            queue: limits::QUEUE_TIMEOUT,
-            request: None,
-            tunnel_idle: limits::TUNNEL_IDLE_TIMEOUT,
-            drain: limits::DRAIN_TIMEOUT,
-        }
-    }
-}
-
 /// What one line of the command line can serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OneLiner {
@@ -214,6 +192,23 @@ pub enum OneLiner {
 }
 
 impl Plan {
+    /// The files that are read once, when the plan is put in force: of users, and of error pages.
+    pub fn files_read(&self) -> impl Iterator<Item = &FilePath> {
+        let logins = self
+            .routes
+            .iter()
+            .filter_map(|route| route.access.basic_auth.as_ref());
+        let of_routes = self.routes.iter().map(|route| &route.error_pages);
+        let pages = of_routes
+            .chain([&self.error_pages])
+            .flat_map(|pages| &pages.pages);
+        let pages = pages.filter_map(|page| match &page.content {
+            Some(PageContent::File { file, .. }) => Some(file),
+            Some(PageContent::Body { .. }) | None => None,
+        });
+        logins.filter_map(|login| login.file.as_ref()).chain(pages)
+    }
+
     /// The plan of a command line without a file: every request is answered by `what`, on `listen`
     /// or, when that is empty, on [`limits::LISTEN_DEFAULT`]. The rest is at its defaults; set the
     /// fields that other flags say.
@@ -224,12 +219,7 @@ impl Plan {
     pub fn one_liner(what: OneLiner, listen: Vec<Listen>) -> Plan {
         let mut upstreams = Vec::new();
         let action = match what {
-            OneLiner::Files(root) => Action::Files {
-                root: root.into(),
-                index: limits::index_default(),
-                hidden: false,
-                precompressed: Vec::new(),
-            },
+            OneLiner::Files(root) => Action::Files(Files::beneath(root)),
             OneLiner::Respond { status, body } => Action::Respond {
                 status,
                 body,
@@ -261,7 +251,13 @@ impl Plan {
             routes: vec![Route::to(action)],
             upstreams,
             forwarded: Forwarded::default(),
+            request_body_max: Some(limits::REQUEST_BODY_MAX_DEFAULT),
+            error_pages: ErrorPages::default(),
+            request_limits: RequestLimits::default(),
+            clients: Clients::default(),
             timeouts: Timeouts::default(),
+            admin: Admin::Default,
+            access_log: None,
         }
     }
 }

@@ -2,17 +2,26 @@
 //! checked, and combinations that contradict themselves. Goes on after an error, to find the others.
 
 mod access;
-mod answer;
+mod access_log;
+mod admin;
 mod balance;
+mod clients;
 mod compress;
 mod condition;
+mod cors;
+mod defaults;
 mod ejection;
+mod error_pages;
 mod fields;
+mod files;
 mod group;
 mod health;
 mod listen;
 mod reach;
+mod request_limits;
+mod response;
 mod retries;
+mod rewrite;
 mod route;
 mod server;
 mod status;
@@ -24,6 +33,7 @@ mod kinds;
 use toml::Spanned;
 use toml::de::DeTable;
 
+use self::defaults::Defaults;
 use self::kinds::read_networks;
 use crate::diagnostic::Findings;
 use crate::plan::{Forwarded, Listen, Plan, Scheme, Threads};
@@ -42,8 +52,16 @@ const FILE: Keys = Keys {
         "timeouts",
         "forwarded",
         "compress",
+        "admin",
+        "log",
+        "request_body_max",
+        "error_pages",
+        "clients",
+        "request_head_max",
+        "request_fields_max",
+        "request_target_max",
     ],
-    later: &["log", "admin", "reload"],
+    later: &["reload"],
 };
 
 /// The plan of a file, which is only worth something when `findings` has no errors; none when the
@@ -63,17 +81,11 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
     }
     let file = Section::open("the file", 0..0, root.get_ref(), FILE, findings);
     let mut groups = group::read_groups(&file, findings);
-    let compress = compress::read_default(&file, findings);
+    let defaults = Defaults::read(&file, findings);
     let listen = listen::read_listen(&file, findings);
     let forwarded = read_forwarded(&file, findings).unwrap_or_default();
     let spoken = schemes(&file, &listen, &forwarded);
-    let routes = route::read_routes(
-        &file,
-        compress.as_ref(),
-        spoken.as_deref(),
-        &mut groups,
-        findings,
-    );
+    let routes = route::read_routes(&file, &defaults, spoken.as_deref(), &mut groups, findings);
     groups.warn_of_unused(&routes, findings);
     let plan = Plan {
         threads: file
@@ -86,7 +98,13 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
         routes,
         upstreams: groups.into_upstreams(),
         forwarded,
-        timeouts: timeouts::read_timeouts(&file, findings),
+        request_body_max: defaults.request_body_max,
+        request_limits: request_limits::read_request_limits(&file, findings),
+        clients: clients::read_clients(&file, findings),
+        error_pages: defaults.error_pages,
+        timeouts: defaults.timeouts,
+        admin: admin::read_admin(&file, findings).unwrap_or_default(),
+        access_log: access_log::read_access_log(&file, findings),
     };
     warn_of_shared_cpus(&file, &plan, findings);
     Some(plan)

@@ -88,6 +88,25 @@ impl<'file, 'text> Section<'file, 'text> {
         Some(Section::open(name, value.span(), table, keys, findings))
     }
 
+    /// The table `value` with whatever keys, or a finding.
+    pub(crate) fn of_any_keys(
+        name: &str,
+        value: &'file Spanned<DeValue<'text>>,
+        expected: &str,
+        findings: &mut Findings<'_>,
+    ) -> Option<Section<'file, 'text>> {
+        let Some(table) = value.get_ref().as_table() else {
+            report_kind(name, value, expected, findings);
+            return None;
+        };
+        Some(Section {
+            name: name.to_owned(),
+            span: value.span(),
+            table,
+            keys: Keys::new(&[]),
+        })
+    }
+
     /// What is wrong with a key that this table cannot have, and what may have been meant.
     fn why_not(&self, key: &str) -> String {
         let name = &self.name;

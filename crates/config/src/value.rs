@@ -7,6 +7,7 @@ use std::time::Duration;
 
 mod condition;
 mod field;
+mod log_format;
 mod network;
 mod password;
 mod template;
@@ -16,10 +17,11 @@ use crate::limits;
 use crate::plan::{Accept, Certificate, Io, Rate, Threads, Tls};
 
 pub(crate) use condition::{
-    is_host_name, is_number, parse_method, parse_search, parse_value_match,
+    is_host_name, is_number, parse_method, parse_pattern, parse_search, parse_value_match,
 };
 pub use condition::{parse_host, parse_path};
 pub(crate) use field::{check_field, check_field_value, check_header, is_token, parse_field_name};
+pub use log_format::parse_log_format;
 pub use network::parse_network;
 pub use password::check_password_hash;
 pub use template::parse_template;
@@ -85,6 +87,19 @@ pub fn parse_size(text: &str) -> Result<u64, Invalid> {
         &suffixes,
         "a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
     )
+}
+
+/// A limit on the bodies of requests: a [size](parse_size), or `off` for none. `0` is refused: some take it for no limit.
+pub(crate) fn parse_request_body_max(text: &str) -> Result<Option<u64>, Invalid> {
+    match text {
+        "off" => Ok(None),
+        _ => match parse_size(text)? {
+            0 => Err(Invalid::new(
+                "request_body_max 0 could mean no limit or no body: expected \"off\" for no limit, or 1 and more bytes",
+            )),
+            max => Ok(Some(max)),
+        },
+    }
 }
 
 /// A number of things: a whole number, or one with `k` or `m` for thousands and millions, `100`,
@@ -164,7 +179,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<Rate, Invalid> {
     })
 }
 
-/// Statuses that answers may have, both ends included: `200`, `200-299` or `2xx`.
+/// Statuses that responses may have, both ends included: `200`, `200-299` or `2xx`.
 pub(crate) fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
     let invalid = || {
         Invalid::new(format!(
@@ -330,7 +345,7 @@ pub fn parse_tls(text: &str) -> Result<Tls, Invalid> {
     }
 }
 
-/// A fixed answer, `STATUS` or `STATUS:BODY`: a status from 200 to 599 and the body as it stands.
+/// A fixed response, `STATUS` or `STATUS:BODY`: a status from 200 to 599 and the body as it stands.
 pub fn parse_respond(text: &str) -> Result<(u16, Vec<u8>), Invalid> {
     let (status, body) = text.split_once(':').unwrap_or((text, ""));
     let Some((number, "")) = split_number(status) else {
@@ -343,7 +358,7 @@ pub fn parse_respond(text: &str) -> Result<(u16, Vec<u8>), Invalid> {
     Ok((status, body.as_bytes().to_vec()))
 }
 
-/// The status, when it may be that of a final answer.
+/// The status, when it may be that of a final response.
 pub(crate) fn check_status(status: i128) -> Result<u16, Invalid> {
     match u16::try_from(status) {
         Ok(status) if (200..600).contains(&status) => Ok(status),
@@ -667,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_answers_have_a_final_status_and_a_body_where_allowed() {
+    fn fixed_responses_have_a_final_status_and_a_body_where_allowed() {
         check(
             parse_respond,
             &[
@@ -693,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_fixed_answers_cannot_break_the_framing() {
+    fn headers_of_fixed_responses_cannot_break_the_framing() {
         let check = |name: &str, value: &str| outcome(check_header(name, value));
         assert_eq!(check("Content-Type", "text/plain"), "()");
         assert_eq!(check("a b", ""), "error: \"a b\" is not a header name");

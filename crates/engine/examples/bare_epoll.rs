@@ -1,4 +1,4 @@
-//! The floor: an epoll loop that answers a constant to whatever arrives, without parsing, tasks or timers.
+//! The floor: an epoll loop that responds with a constant to whatever arrives, without parsing, tasks or timers.
 //!
 //! `bare_epoll 127.0.0.1:8080` serves on one thread until it is killed. It is the yardstick for what a kernel-socket
 //! server must cost; it is not a server: it takes every receive for exactly one request.
@@ -14,7 +14,8 @@ use rustix::net::{
     send, socket_with,
 };
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: bare\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
+const RESPONSE: &[u8] =
+    b"HTTP/1.1 200 OK\r\nServer: bare\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
     Content-Type: text/plain\r\nContent-Length: 0\r\n\r\n";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 continue;
             };
             match recv(connection, &mut buffer[..], RecvFlags::empty()) {
-                Ok((_, 1..)) if send(connection, ANSWER, SendFlags::NOSIGNAL).is_ok() => {}
+                Ok((_, 1..)) if send(connection, RESPONSE, SendFlags::NOSIGNAL).is_ok() => {}
                 Err(Errno::AGAIN) => {}
                 Ok(_) | Err(_) => connections[number] = None,
             }

@@ -88,6 +88,29 @@ pub fn unix_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
 }
 
+/// What the calling thread has had of its CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadTime {
+    /// How long it has run.
+    pub ran: Duration,
+    /// How long it was ready to run and waited for a CPU (/proc/thread-self/schedstat); `None` where the kernel does not say.
+    pub waited: Option<Duration>,
+}
+
+/// What the calling thread has had of its CPUs so far.
+pub fn thread_time() -> ThreadTime {
+    let ran = clock_gettime(ClockId::ThreadCPUTime);
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let waited = schedstat.ok().and_then(|text| {
+        let waited = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+        Some(Duration::from_nanos(waited))
+    });
+    ThreadTime {
+        ran: Duration::new(ran.tv_sec as u64, ran.tv_nsec as u32),
+        waited,
+    }
+}
+
 /// What the kernel has been told of how right the wall clock is, by the program that keeps it so (NTP, PTP).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Discipline {

@@ -1,6 +1,7 @@
 //! One core: a thread pinned to a CPU, its tasks, its sockets, its driver, its timers.
 
 mod accepted;
+mod attached;
 mod behind;
 pub(crate) mod handle;
 mod input;
@@ -10,9 +11,10 @@ mod stall;
 pub(crate) mod stopped;
 mod turn;
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::Poll;
@@ -60,8 +62,8 @@ pub(crate) struct Inner {
     stalled: Cell<Duration>,
     behind: Cell<Behind>,
     stalls: RefCell<Stalls>,
-    /// See [`Core::poll_busily`].
-    polls: Cell<bool>,
+    /// See [`Core::busy_poll`].
+    busy_polls: Cell<bool>,
     /// See [`Core::take_worked`].
     worked: Cell<Duration>,
     /// Whether the look at the kernel before this turn gave it something to do.
@@ -71,6 +73,8 @@ pub(crate) struct Inner {
     notifier: Arc<Notifier>,
     /// When the mail that has come is delivered, on a simulated core.
     mail_due: Cell<Option<Instant>>,
+    /// See [`Core::attach`].
+    attached: RefCell<Option<Weak<dyn Any>>>,
     _place: Place,
 }
 
@@ -126,12 +130,13 @@ impl Core {
             stalled: Cell::new(Duration::ZERO),
             behind: Cell::new(Behind::Nothing),
             stalls: RefCell::default(),
-            polls: Cell::new(false),
+            busy_polls: Cell::new(false),
             worked: Cell::new(Duration::ZERO),
             has_work: Cell::new(false),
             shared,
             notifier,
             mail_due: Cell::new(None),
+            attached: RefCell::new(None),
             _place: place,
         })))
     }
@@ -146,7 +151,7 @@ impl Core {
         Handle(Arc::clone(&self.0.shared))
     }
 
-    /// Adds a task. It starts when the present one pauses.
+    /// Adds a task. It starts when the present one yields.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         self.0.tasks.spawn(Box::pin(future));
     }
@@ -186,11 +191,11 @@ impl Core {
 
     /// From now on the core asks the kernel again and again instead of waiting: nothing that happens has to wake its
     /// thread first, and timers end on time. It takes the whole CPU. A simulated core has no thread to wake.
-    pub fn poll_busily(&self) {
-        self.0.polls.set(!self.is_simulated());
+    pub fn busy_poll(&self) {
+        self.0.busy_polls.set(!self.is_simulated());
     }
 
-    /// How long the core had something to do since this was last asked, where it polls busily and its thread's time on
+    /// How long the core had something to do since this was last asked, where it busy-polls and its thread's time on
     /// a CPU says nothing.
     pub fn take_worked(&self) -> Duration {
         self.0.worked.take()
@@ -252,15 +257,15 @@ impl Core {
         InBlock::new(future, &self.0.blocks)
     }
 
-    /// Lets the other ready tasks and the kernel have their turn, and those that have paused before.
-    pub async fn pause(&self) {
-        let mut paused = false;
+    /// Lets the other ready tasks and the kernel have their turn, and those that have yielded before.
+    pub async fn yield_now(&self) {
+        let mut yielded = false;
         poll_fn(|_| {
-            if paused {
+            if yielded {
                 return Poll::Ready(());
             }
-            paused = true;
-            self.0.tasks.pause();
+            yielded = true;
+            self.0.tasks.yield_now();
             Poll::Pending
         })
         .await

@@ -9,6 +9,7 @@ use crate::core::handle::Handle;
 use crate::cpu;
 use crate::driver::choice::Io;
 use crate::error::{Error, Kind, Op};
+use crate::socket::unsent::Extra;
 
 /// What the threads of [`start`] run on.
 #[derive(Clone, Debug)]
@@ -38,12 +39,17 @@ where
 {
     let (report, reports) = std::sync::mpsc::channel();
     let mut threads = Vec::new();
+    let cores = setup.cpus.len();
     for (id, &cpu) in setup.cpus.iter().enumerate() {
         let (main, own_report, io) = (main.clone(), report.clone(), setup.io);
         let run = move || {
             let core = pinned_core(id, io, cpu);
+            if let Ok(core) = &core {
+                core.inner().state.borrow_mut().sockets.extra = Extra::of_core(cores);
+            }
             // The receiver lives until all cores have reported.
-            let _ = own_report.send(core.as_ref().map(Core::handle).map_err(|&error| error));
+            let made = core.as_ref().map(Core::handle).map_err(|&error| error);
+            let _ = own_report.send((id, made));
             drop(own_report);
             // Whoever called `start` has got the error and joins nobody.
             core.ok().map(main)
@@ -57,18 +63,22 @@ where
                 let errno =
                     rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
                 // As a core would that cannot be made; those before it are stopped below.
-                let _ = report.send(Err(Error::os(Op::Start, errno)));
+                let _ = report.send((id, Err(Error::os(Op::Start, errno))));
                 break;
             }
         }
     }
     drop(report);
-    let outcomes: Vec<Result<Handle, Error>> = reports.iter().collect();
+    let mut outcomes: Vec<(usize, Result<Handle, Error>)> = reports.iter().collect();
+    outcomes.sort_unstable_by_key(|&(id, _)| id);
     let handles: Vec<Handle> = outcomes
         .iter()
-        .filter_map(|outcome| outcome.clone().ok())
+        .filter_map(|(_, outcome)| outcome.clone().ok())
         .collect();
-    if let Some(error) = outcomes.iter().find_map(|outcome| outcome.as_ref().err()) {
+    if let Some(error) = outcomes
+        .iter()
+        .find_map(|(_, outcome)| outcome.as_ref().err())
+    {
         handles
             .iter()
             .for_each(|handle| handle.stop(Duration::ZERO));
@@ -91,7 +101,7 @@ impl<T> Cores<T> {
         self.handles.iter().for_each(|handle| handle.stop(drain));
     }
 
-    /// What stops the cores from another thread.
+    /// The cores as other threads see them, in their order.
     pub fn handles(&self) -> Vec<Handle> {
         self.handles.clone()
     }

@@ -3,7 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, RawMode, ResolveFlags, Stat, fstat, open, openat2, stat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RawMode, ResolveFlags, Stat, fstat, open, openat2, stat,
+    statat,
+};
 use rustix::io::{Errno, pread};
 
 use crate::error::{Error, Kind, Op};
@@ -50,6 +53,61 @@ impl Root {
         &self.path
     }
 
+    /// What lies in the directory at `path`, in no order: files and directories, symbolic links as what they lead to
+    /// beneath the root, and no more than `max` of those whose names are `wanted`.
+    ///
+    /// # Errors
+    /// As in [`Root::open_beneath`], and those of getdents64(2).
+    pub fn list_beneath(
+        &self,
+        path: &[u8],
+        max: usize,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Directory, Error> {
+        let os = |errno| Error::os(Op::Open, errno);
+        let mut directory = Dir::new(self.open_beneath(path)?.descriptor).map_err(os)?;
+        let mut found = Directory::default();
+        while let Some(entry) = directory.read() {
+            let entry = entry.map_err(os)?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") || !wanted(name.to_bytes()) {
+                continue;
+            }
+            if found.entries.len() == max {
+                found.is_cut = true;
+                break;
+            }
+            let parent = directory.fd().map_err(os)?;
+            let stat = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+                    self.stat_beneath(&[path, b"/", name.to_bytes()].concat())
+                }
+                stat => stat,
+            };
+            // What has gone meanwhile, or leads nowhere, is not there.
+            let metadata = stat.as_ref().map(Metadata::of);
+            if let Ok(metadata) = metadata
+                && metadata.kind != FileKind::Other
+            {
+                found.entries.push((name.to_bytes().to_vec(), metadata));
+            }
+        }
+        Ok(found)
+    }
+
+    fn stat_beneath(&self, path: &[u8]) -> Result<Stat, Errno> {
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        fstat(openat2(
+            &self.directory,
+            path,
+            flags,
+            Mode::empty(),
+            resolve,
+        )?)
+    }
+
     /// Opens what lies at `path` for reading. `..` and symbolic links are followed only while they stay beneath the
     /// root (openat2(2), RESOLVE_BENEATH); magic links such as those of /proc never.
     ///
@@ -70,6 +128,15 @@ impl Root {
         }
         Err(Error::os(Op::Open, Errno::AGAIN))
     }
+}
+
+/// What lies in a directory.
+#[derive(Debug, Default)]
+pub struct Directory {
+    /// Names, and what is known of what they name.
+    pub entries: Vec<(Vec<u8>, Metadata)>,
+    /// There is more than was asked for.
+    pub is_cut: bool,
 }
 
 /// What kind of thing was opened.
@@ -132,6 +199,16 @@ impl File {
             descriptor,
             metadata: Metadata::of(&stat),
         })
+    }
+
+    /// Opens what lies at `path` for reading, wherever symbolic links lead: for a path that no client has a say in.
+    ///
+    /// # Errors
+    /// `ENOENT`, `EACCES` and so on, of operation [`Op::Open`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = open(path, flags, Mode::empty());
+        File::of(opened.map_err(|errno| Error::os(Op::Open, errno))?)
     }
 
     /// What was known of the file when it was opened.

@@ -38,6 +38,7 @@ mod driver;
 mod op;
 mod socket;
 
+mod claim;
 pub mod clock;
 mod timer;
 
@@ -53,6 +54,7 @@ pub use address::{Address, Source};
 pub use allowance::Allowance;
 pub use block::InBlock;
 pub use buffer::{Buffer, Pool};
+pub use claim::{Claim, ClaimSockets};
 pub use clock::Instant;
 pub use core::Core;
 pub use core::handle::Handle;
@@ -66,10 +68,10 @@ pub use driver::choice::{Choice, Io, choose};
 pub use driver::simulation::Simulation;
 pub use driver_counters::driver_counters;
 pub use error::{Error, Kind, Op, alert_name};
-pub use file::{File, FileKind, Metadata, Root};
+pub use file::{Directory, File, FileKind, Metadata, Root};
 pub use input::Input;
 pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT, STALL_MIN, WIDE_BUFFER_BYTES};
-pub use listener::{Claim, Handshakes, Listener};
+pub use listener::{Handshakes, Listener};
 pub use mailbox::NotPosted;
 pub use memory::Memory;
 pub use memory::counted::CountedMemory;

@@ -33,9 +33,11 @@ impl Pipes {
         })
     }
 
-    /// There may be so many, and [`PIPES_MAX`] at most. Said before there are any.
+    /// There may be so many from now on, and [`PIPES_MAX`] at most. Those in use stay.
     pub(crate) fn bound(&self, max: usize) {
         self.max.set(max.min(PIPES_MAX));
+        let free = self.max.get().saturating_sub(self.in_use.get());
+        self.free.borrow_mut().truncate(free);
     }
 
     /// An empty pipe; `None` when the core's bound is reached or there are no descriptors for it.
@@ -67,7 +69,8 @@ impl Pipes {
     fn put(&self, ends: Option<Ends>) {
         self.in_use.set(self.in_use.get() - 1);
         let mut free = self.free.borrow_mut();
-        if free.len() < PIPES_FREE_MAX {
+        let has_room = self.in_use.get() + free.len() < self.max.get();
+        if has_room && free.len() < PIPES_FREE_MAX {
             free.extend(ends);
         }
     }

@@ -22,6 +22,7 @@ use std::task::{Poll, Waker};
 
 use rustix::io::Errno;
 
+use crate::allowance::Handed;
 use crate::clock::Instant;
 use crate::limits::{UNEVEN_FROM, UNEVEN_SETTLED, UNEVEN_SHARE};
 use crate::socket::filter::{Purpose, attach};
@@ -61,7 +62,7 @@ struct Desk {
     listener: Option<RawFd>,
     /// Connections that its core is to serve. No more than there are descriptors, and with those in the queue fewer than
     /// the core has that hands one over.
-    handed: VecDeque<OwnedFd>,
+    handed: VecDeque<Handed>,
     /// Its task, when it waits.
     waker: Option<Waker>,
 }
@@ -86,6 +87,16 @@ pub(crate) enum Outcome {
     /// It may be handed over when the core still has clearly more after a while: clients that open connections at the same
     /// time on several CPUs are not in step, and each loses by a connection that is not on its own.
     Undecided,
+}
+
+/// How many more connections than another core a core may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tolerance {
+    /// What clients who come to each core's CPU bring about by chance.
+    Some,
+    /// One: a core has had clearly more for a while, so clients come by its CPU only, and it is the handing over that
+    /// makes them even.
+    One,
 }
 
 /// The connections of another core, beside those of this one.
@@ -156,7 +167,7 @@ impl Group {
 
 impl Place {
     /// A connection that another core has handed over; wakes `waker` when there is one.
-    pub(crate) fn poll_handed(&self, waker: &Waker) -> Poll<OwnedFd> {
+    pub(crate) fn poll_handed(&self, waker: &Waker) -> Poll<Handed> {
         let mut desk = self.member.desk();
         match desk.handed.pop_front() {
             Some(connection) => Poll::Ready(connection),
@@ -181,11 +192,15 @@ impl Place {
     /// Decides about the connection that this core has just accepted: it goes to another core that has clearly fewer, where
     /// `hand_out` gives it up here. One other is looked at, the next of them each time, so that the price of accepting does
     /// not grow with the number of cores.
-    pub(crate) fn decide(&self, now: Instant, hand_out: impl FnOnce() -> OwnedFd) -> Outcome {
+    pub(crate) fn decide(&self, now: Instant, hand_out: impl FnOnce() -> Handed) -> Outcome {
         let own = self.member.live.load(Ordering::Relaxed);
-        match self.weigh(own) {
+        let tolerance = match now < self.settled_until.get() {
+            true => Tolerance::One,
+            false => Tolerance::Some,
+        };
+        match self.weigh(own, tolerance) {
             Weighed::Even => Outcome::Kept,
-            Weighed::More(other) if now < self.settled_until.get() => {
+            Weighed::More(other) if tolerance == Tolerance::One => {
                 match other.take(own, hand_out) {
                     true => Outcome::HandedOver,
                     false => Outcome::Kept,
@@ -202,21 +217,29 @@ impl Place {
         self.settled_until.set(now + UNEVEN_SETTLED);
     }
 
-    fn weigh(&self, own: usize) -> Weighed<'_> {
+    fn weigh(&self, own: usize, tolerance: Tolerance) -> Weighed<'_> {
         let Some(members) = self.group.complete.get() else {
             return Weighed::Even;
         };
-        if !is_uneven(own, 0) {
+        if !tolerance.is_exceeded(own, 0) {
             return Weighed::Even;
         }
-        let other = &members[self.next.get() % members.len()];
-        self.next.set(self.next.get().wrapping_add(1));
+        let mut other = self.turn_to_next(members);
+        if Arc::ptr_eq(other, &self.member) {
+            other = self.turn_to_next(members);
+        }
         // Looked at without its lock: nearly always that is all.
-        let is_uneven = is_uneven(own, other.live.load(Ordering::Relaxed));
+        let is_uneven = tolerance.is_exceeded(own, other.live.load(Ordering::Relaxed));
         match is_uneven && !Arc::ptr_eq(other, &self.member) {
             true => Weighed::More(other),
             false => Weighed::Even,
         }
+    }
+
+    fn turn_to_next<'group>(&self, members: &'group [Arc<Member>]) -> &'group Arc<Member> {
+        let next = self.next.get();
+        self.next.set(next.wrapping_add(1));
+        &members[next % members.len()]
     }
 }
 
@@ -238,10 +261,10 @@ impl Member {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection of a core that has `own`, if it has clearly fewer itself.
-    fn take(&self, own: usize, hand_out: impl FnOnce() -> OwnedFd) -> bool {
+    /// Takes a connection of a core that has `own`, if it has fewer itself by more than one.
+    fn take(&self, own: usize, hand_out: impl FnOnce() -> Handed) -> bool {
         let mut desk = self.desk();
-        if !desk.takes(own, self.live.load(Ordering::Relaxed)) {
+        if !desk.takes(own, self.live.load(Ordering::Relaxed), Tolerance::One) {
             return false;
         }
         desk.handed.push_back(hand_out());
@@ -253,21 +276,27 @@ impl Member {
 
     /// Whether it has clearly fewer than `own`.
     fn is_far_behind(&self, own: usize) -> bool {
-        self.desk().takes(own, self.live.load(Ordering::Relaxed))
+        self.desk()
+            .takes(own, self.live.load(Ordering::Relaxed), Tolerance::Some)
     }
 }
 
 impl Desk {
-    /// Whether a core with `live` connections takes one of a core with `own`. Those that it has not come to yet count: it may
+    /// Whether a core with `live` connections takes one of a core with `own`, of which it may have fewer. Those that it has not come to yet count: it may
     /// have had no CPU since they came.
-    fn takes(&self, own: usize, live: usize) -> bool {
+    fn takes(&self, own: usize, live: usize, tolerance: Tolerance) -> bool {
         let here = |listener| live + self.handed.len() + tcp_info::waiting(listener);
         self.listener
-            .is_some_and(|listener| is_uneven(own, here(listener)))
+            .is_some_and(|listener| tolerance.is_exceeded(own, here(listener)))
     }
 }
 
-/// Whether a core with `own` connections has clearly more than one with `other`.
-fn is_uneven(own: usize, other: usize) -> bool {
-    own > UNEVEN_FROM + other + other / UNEVEN_SHARE
+impl Tolerance {
+    /// Whether a core with `own` connections has more than one with `other` may have fewer.
+    fn is_exceeded(self, own: usize, other: usize) -> bool {
+        match self {
+            Tolerance::Some => own > UNEVEN_FROM + other + other / UNEVEN_SHARE,
+            Tolerance::One => own > other + 1,
+        }
+    }
 }

@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::sockopt::tcp_congestion;
 
 use crate::allowance::Allowance;
 use crate::clock::Instant;
 use crate::driver::simulated::peer::Peer;
 use crate::driver::uring::in_flight::InFlight;
-use crate::limits::{BULK_BYTES_MIN, BULK_ENDS_AFTER};
+use crate::limits::{BULK_BYTES_MIN, BULK_ENDS_AFTER, FILE_JOINED_PACED_MAX, UNSENT_EXTRA_USUAL};
 use crate::outgoing::{Part, Queue};
 use crate::task::id::TaskId;
 use crate::timer::TimerId;
@@ -147,10 +148,16 @@ impl Socket {
     /// The peer has taken `count` bytes.
     #[inline]
     pub(crate) fn note_taken(&mut self, count: u64, now: Instant) {
+        self.count_taken(count);
+        self.renew_deadline(now);
+    }
+
+    /// [`Socket::note_taken`] where nobody waits for the next bytes to be taken.
+    #[inline]
+    pub(crate) fn count_taken(&mut self, count: u64) {
         if let Some(unsent) = &mut self.unsent {
             unsent.note_taken(count);
         }
-        self.renew_deadline(now);
     }
 
     /// Some bytes were sent.
@@ -202,6 +209,8 @@ pub(crate) struct Sockets {
     pub(crate) live: Option<Arc<AtomicUsize>>,
     /// What may wait for them.
     pub(crate) extra: Extra,
+    /// How long a file may be that leaves with its head.
+    pub(crate) joined_max: u64,
 }
 
 impl Sockets {
@@ -211,7 +220,8 @@ impl Sockets {
             unused: NONE,
             allowance: None,
             live: None,
-            extra: Extra::default(),
+            extra: Extra::new(UNSENT_EXTRA_USUAL),
+            joined_max: u64::MAX,
         }
     }
 
@@ -280,6 +290,16 @@ impl Sockets {
                 socket.unsent = Some(Box::new(Unsent::new(now)));
             }
             None => {}
+        }
+    }
+
+    /// What connections inherit from this listener (tcp(7)): a congestion control that paces what it has not measured joins
+    /// less.
+    pub(crate) fn note_listener(&mut self, listener: Key) {
+        let descriptor = self[listener].descriptor.as_ref();
+        let congestion = descriptor.and_then(|descriptor| tcp_congestion(descriptor).ok());
+        if congestion.is_some_and(|name| name.starts_with("bbr")) {
+            self.joined_max = FILE_JOINED_PACED_MAX;
         }
     }
 

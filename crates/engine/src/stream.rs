@@ -1,11 +1,10 @@
 //! A connection, seen by the task that owns it.
 
+mod ends;
+
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
-
-use rustix::net::{getpeername, getsockname};
 
 use crate::address::{Address, Source};
 use crate::clock::Instant;
@@ -259,7 +258,7 @@ impl Stream {
 
     /// When the kernel was handed what was last flushed, on a core that was asked to [note that](Core::note_writes): with
     /// io_uring the start of the call that handed over everything of that turn, else of its own. `None` until it is known;
-    /// it is before any answer arrives.
+    /// it is before any response arrives.
     pub fn written(&self) -> Option<Instant> {
         let state = self.core.inner().state.borrow();
         let written = state.sockets[self.key].written;
@@ -306,10 +305,9 @@ impl Stream {
         debug_assert!(length > 0);
         let inner = self.core.inner();
         poll_fn(|_| {
-            inner
-                .state
-                .borrow_mut()
-                .poll_flush(self.key, Follows::File(length), &inner.tasks)
+            let mut state = inner.state.borrow_mut();
+            let follows = state.follows(length);
+            state.poll_flush(self.key, follows, &inner.tasks)
         })
         .await?;
         self.sent().await?;
@@ -344,28 +342,13 @@ impl Stream {
             .reset_at_close(self.key);
     }
 
-    /// The peer's TCP address; `None` for Unix sockets. Simulated sockets are all on the loopback, unless they were
-    /// connected from somewhere else.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        let state = self.core.inner().state.borrow();
-        let socket = &state.sockets[self.key];
-        if let Some(end) = &socket.simulated {
-            let address = end.peer_address().unwrap_or([127, 0, 0, 1].into());
-            return Some((address, 1024_u16.wrapping_add(self.key.0 as u16)).into());
-        }
-        let descriptor = socket.descriptor.as_ref()?;
-        SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
-    }
-
-    /// The TCP address of this side; `None` for Unix sockets.
-    pub fn local(&self) -> Option<SocketAddr> {
-        let state = self.core.inner().state.borrow();
-        let socket = &state.sockets[self.key];
-        if socket.simulated.is_some() {
-            return Some(([127, 0, 0, 1], 80).into());
-        }
-        let descriptor = socket.descriptor.as_ref()?;
-        SocketAddr::try_from(getsockname(descriptor).ok()?).ok()
+    /// Has the kernel report what arrives from now on, so that [`Stream::is_spent`] need not ask it: for connections that are
+    /// kept while nobody receives.
+    pub fn watch_arrivals(&self) {
+        let state = &mut *self.core.inner().state.borrow_mut();
+        state
+            .driver
+            .watch_arrivals(self.key, &mut state.sockets[self.key]);
     }
 
     /// Whether the peer has ended its side, the connection failed, or bytes have arrived that nobody asked for; all of

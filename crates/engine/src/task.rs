@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Context;
 
-use crate::limits::{OPERATIONS_PER_POLL, PAUSED_PER_TURN};
+use crate::limits::{OPERATIONS_PER_POLL, YIELDED_PER_TURN};
 use crate::notifier::Woken;
 
 use id::ID_MASK;
@@ -34,7 +34,7 @@ pub(crate) struct Tasks {
     unused: RefCell<Vec<u32>>,
     ready: RefCell<VecDeque<TaskId>>,
     /// Those that have had their share of this turn and go on in one of the next.
-    paused: RefCell<VecDeque<TaskId>>,
+    yielded: RefCell<VecDeque<TaskId>>,
     count: Cell<usize>,
     current: Cell<TaskId>,
     /// Operations the running task may still finish at once before the others get their turn.
@@ -51,7 +51,7 @@ impl Tasks {
             entries: RefCell::new(Vec::new()),
             unused: RefCell::new(Vec::new()),
             ready: RefCell::new(VecDeque::new()),
-            paused: RefCell::new(VecDeque::new()),
+            yielded: RefCell::new(VecDeque::new()),
             count: Cell::new(0),
             current: Cell::new(TaskId::NONE),
             budget: Cell::new(0),
@@ -59,7 +59,7 @@ impl Tasks {
         }
     }
 
-    /// Adds a task, which runs for the first time after the present one has paused.
+    /// Adds a task, which runs for the first time after the present one has yielded.
     pub(crate) fn spawn(&self, future: Future_) -> TaskId {
         let mut entries = self.entries.borrow_mut();
         let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
@@ -97,7 +97,7 @@ impl Tasks {
     }
 
     /// Takes `operations` off what the running task may do in a row. When that was more than it had, it goes on in one of
-    /// the next turns, as one that pauses.
+    /// the next turns, as one that yields.
     pub(crate) fn charge(&self, operations: u32) {
         let left = self.budget.get().checked_sub(operations);
         self.budget.set(left.unwrap_or(0));
@@ -113,7 +113,7 @@ impl Tasks {
                 true
             }
             None if self.is_overdrawn.take() => {
-                self.pause();
+                self.yield_now();
                 false
             }
             None => {
@@ -124,12 +124,12 @@ impl Tasks {
     }
 
     pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.borrow().is_empty() || !self.paused.borrow().is_empty()
+        !self.ready.borrow().is_empty() || !self.yielded.borrow().is_empty()
     }
 
-    /// Lets the running task go on in one of the next turns, when those that have paused before it have.
-    pub(crate) fn pause(&self) {
-        self.paused.borrow_mut().push_back(self.current());
+    /// Lets the running task go on in one of the next turns, when those that have yielded before it have.
+    pub(crate) fn yield_now(&self) {
+        self.yielded.borrow_mut().push_back(self.current());
     }
 
     /// Queues the task unless it is queued already or has ended.
@@ -183,11 +183,11 @@ impl Tasks {
         self.wake(std::mem::replace(waiter, TaskId::NONE));
     }
 
-    /// Runs ready tasks, at most `limit` of them, and some that have paused before.
+    /// Runs ready tasks, at most `limit` of them, and some that have yielded before.
     pub(crate) fn run(&self, limit: usize) {
         let _here = self.are_here();
-        for _ in 0..PAUSED_PER_TURN {
-            let Some(id) = self.paused.borrow_mut().pop_front() else {
+        for _ in 0..YIELDED_PER_TURN {
+            let Some(id) = self.yielded.borrow_mut().pop_front() else {
                 break;
             };
             self.wake(id);
@@ -250,7 +250,7 @@ impl Tasks {
         // Whom the destructors have woken is gone.
         self.wake_woken();
         self.ready.borrow_mut().clear();
-        self.paused.borrow_mut().clear();
+        self.yielded.borrow_mut().clear();
     }
 
     /// Ends the tasks that there are; whether there were any.

@@ -8,9 +8,11 @@ mod beside;
 mod input;
 mod output;
 mod pipe;
+mod stamp;
 
 pub mod limits;
 
 pub use beside::Beside;
 pub use input::{Input, Unreadable, read, read_text};
 pub use output::Output;
+pub use stamp::{Look, Stamp, stamp};

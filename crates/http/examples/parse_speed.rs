@@ -16,7 +16,7 @@ const BROWSER: &str = "GET /assets/app.js?v=1.2.3 HTTP/1.1\r\nHost: www.example.
     sec-ch-ua-platform: \"Linux\"\r\nAccept: */*\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: no-cors\r\n\
     Sec-Fetch-Dest: script\r\nReferer: https://www.example.com/\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\
     Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\nCookie: session=0123456789abcdef0123456789abcdef; theme=dark\r\n\r\n";
-const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+const RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const NGINX: &str = "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/html\r\n\
     Content-Length: 612\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n\
     ETag: \"6578-264\"\r\nAccept-Ranges: bytes\r\n\r\n";
@@ -33,7 +33,7 @@ fn main() {
     ] {
         report("request", name, head, parse_request);
     }
-    for (name, head) in [("small", ANSWER), ("nginx", NGINX)] {
+    for (name, head) in [("small", RESPONSE), ("nginx", NGINX)] {
         report("response", name, head, parse_response);
     }
 }

@@ -1,12 +1,12 @@
 //! Bodies (RFC 9112 6, 7.1): which of the bytes behind a head belong to the message, and which of those are payload.
 
 mod chunk_line;
+mod step;
 mod trailer;
-
-use std::ops::Range;
 
 use self::chunk_line::ChunkLine;
 pub(crate) use self::chunk_line::hex;
+pub use self::step::{Passing, Step};
 use self::trailer::{TRAILERS_TOO_LARGE, TrailerLine};
 use crate::framing::{Framing, Sender};
 use crate::limits::Limits;
@@ -17,19 +17,19 @@ use crate::refusal::{Place, Refusal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyReader {
     state: State,
-    /// Chunk line bytes that payload has not paid for; <= `chunk_excess_bytes_max`.
-    excess: u32,
-    /// Bytes of trailer lines read; <= `trailer_bytes_max`.
-    trailer_bytes: u32,
+    /// Payload that further chunks may announce.
+    chunks_left: u64,
     /// Chunk lines read, to say where one is wrong.
     chunks: u32,
-    /// Trailer fields read; <= `trailers_max`.
-    trailers: u16,
+    /// Chunk line bytes that payload has not paid for; <= `chunk_excess_bytes_max`.
+    excess: u16,
     sender: Sender,
 }
 
 // Every connection keeps one, with or without a buffer.
 const _: () = assert!(size_of::<BodyReader>() <= 32);
+
+const TOO_LARGE: Refusal = Refusal::new(413, "the body is too large");
 
 /// What comes next.
 ///
@@ -50,38 +50,11 @@ enum State {
     ExpectChunkData(u64),
     /// CRLF behind a chunk's data.
     ExpectChunkEnd,
-    ExpectTrailers,
-}
-
-/// What one look at the input came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// So many bytes from the start of the input are done with; the rest must be shown again.
-    pub consumed: usize,
-    /// The payload among them, as a range of the input; may be empty.
-    pub payload: Range<usize>,
-    /// Those among them that the message is as well without, as a range of the input; usually empty: the extensions of a
-    /// chunk (RFC 9112 7.1.1), or a trailer that is not to be passed on.
-    pub surplus: Range<usize>,
-}
-
-impl Step {
-    fn without_payload(consumed: usize) -> Step {
-        Step {
-            consumed,
-            payload: consumed..consumed,
-            surplus: consumed..consumed,
-        }
-    }
-}
-
-/// What of the start of an input goes on to the next recipient.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passing {
-    /// So many bytes are done with; the rest must be shown again.
-    pub consumed: usize,
-    /// All of those go on but these; when there are any, more of the input may be passed at once.
-    pub surplus: Range<usize>,
+    /// So much has been read of them; `bytes` <= `trailer_bytes_max`, `fields` <= `trailers_max`.
+    ExpectTrailers {
+        bytes: u32,
+        fields: u16,
+    },
 }
 
 impl BodyReader {
@@ -108,12 +81,18 @@ impl BodyReader {
         };
         BodyReader {
             state,
-            excess: 0,
-            trailer_bytes: 0,
+            chunks_left: u64::MAX,
             chunks: 0,
-            trailers: 0,
+            excess: 0,
             sender,
         }
+    }
+
+    /// Refuses chunks with which a body that has not begun would have more than `payload_max` bytes (413, RFC 9110 15.5.14):
+    /// at the line of the first that is too much. A body whose length was announced is not looked at.
+    #[inline]
+    pub const fn limit_chunks(&mut self, payload_max: u64) {
+        self.chunks_left = payload_max;
     }
 
     /// Looks at `input`, which starts where the last step's `consumed` ended, and takes at most one run of payload.
@@ -151,7 +130,7 @@ impl BodyReader {
                 payload: 0..input.len(),
                 surplus: 0..0,
             }),
-            State::ExpectTrailers => self.advance_trailers(input, limits, keeps),
+            State::ExpectTrailers { .. } => self.advance_trailers(input, limits, keeps),
             State::ExpectChunkLine | State::ExpectChunkData(_) | State::ExpectChunkEnd => {
                 self.advance_chunked(input, limits)
             }
@@ -212,7 +191,7 @@ impl BodyReader {
 
     /// Whether what comes next are trailer lines; `advance` takes only those and the empty line behind them then.
     pub fn is_in_trailers(&self) -> bool {
-        self.state == State::ExpectTrailers
+        matches!(self.state, State::ExpectTrailers { .. })
     }
 
     /// How many bytes of the body are still to come, if that is known: not in chunks or up to the end of the connection.
@@ -225,7 +204,7 @@ impl BodyReader {
             | State::ExpectChunkLine
             | State::ExpectChunkData(_)
             | State::ExpectChunkEnd
-            | State::ExpectTrailers => None,
+            | State::ExpectTrailers { .. } => None,
         }
     }
 
@@ -250,7 +229,9 @@ impl BodyReader {
             | State::ExpectChunkLine
             | State::ExpectChunkData(_)
             | State::ExpectChunkEnd
-            | State::ExpectTrailers => Err(Refusal::bad("the connection ended within a body")),
+            | State::ExpectTrailers { .. } => {
+                Err(Refusal::bad("the connection ended within a body"))
+            }
         }
     }
 
@@ -311,13 +292,20 @@ impl BodyReader {
         };
         let paid = line.size.saturating_mul(2).saturating_add(16);
         let excess = (u64::from(self.excess) + line.bytes as u64).saturating_sub(paid);
-        self.excess = match u32::try_from(excess) {
+        self.excess = match u16::try_from(excess) {
             Ok(excess) if excess <= limits.chunk_excess_bytes_max => excess,
             _ => return Err(Refusal::bad("too many bytes in chunk lines").at(place)),
         };
+        self.chunks_left = match self.chunks_left.checked_sub(line.size) {
+            Some(left) => left,
+            None => return Err(TOO_LARGE.at(place)),
+        };
         self.chunks = self.chunks.saturating_add(1);
         self.state = match line.size {
-            0 => State::ExpectTrailers,
+            0 => State::ExpectTrailers {
+                bytes: 0,
+                fields: 0,
+            },
             size => State::ExpectChunkData(size),
         };
         Ok(line)
@@ -361,10 +349,11 @@ impl BodyReader {
         input: &[u8],
         limits: &Limits,
     ) -> Result<Option<TrailerLine>, Refusal> {
-        let place = Place::Trailer(u32::from(self.trailers) + 1);
-        let room = limits
-            .trailer_bytes_max
-            .saturating_sub(self.trailer_bytes as usize);
+        let State::ExpectTrailers { bytes, fields } = self.state else {
+            unreachable!("trailers stand behind the last chunk")
+        };
+        let place = Place::Trailer(u32::from(fields) + 1);
+        let room = limits.trailer_bytes_max.saturating_sub(bytes as usize);
         let window = &input[..input.len().min(room)];
         let Some(line_feed) = memchr::memchr(b'\n', window) else {
             return if window.len() == room {
@@ -373,13 +362,15 @@ impl BodyReader {
                 Ok(None)
             };
         };
-        if self.trailers >= limits.trailers_max {
+        if fields >= limits.trailers_max {
             return Err(TRAILERS_TOO_LARGE.at(place));
         }
         let line = TrailerLine::parse(&input[..line_feed], self.sender);
         let line = line.map_err(|refusal| refusal.at(place))?;
-        self.trailers += 1;
-        self.trailer_bytes += line.bytes as u32;
+        self.state = State::ExpectTrailers {
+            bytes: bytes + line.bytes as u32,
+            fields: fields + 1,
+        };
         Ok(Some(line))
     }
 }
@@ -403,6 +394,24 @@ mod tests {
         body.pass_unseen(2);
         assert!(body.is_complete());
         body.pass_unseen(0);
+    }
+
+    #[test]
+    fn chunks_are_refused_at_the_line_of_the_first_that_is_too_much() {
+        for (max, body, taken) in [
+            (5, "5\r\nhello\r\n0\r\n\r\n", Ok(15)),
+            (4, "5\r\nhello\r\n0\r\n\r\n", Err(1)),
+            (5, "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", Ok(20)),
+            (4, "3\r\nhel\r\n2\r\n", Err(2)),
+            (0, "0\r\n\r\n", Ok(5)),
+            (u64::MAX, "5\r\nhello\r\n", Ok(10)),
+        ] {
+            let mut reader = BodyReader::new(Framing::Chunked);
+            reader.limit_chunks(max);
+            let refused = |chunk| TOO_LARGE.at(Place::Chunk(chunk));
+            let found = reader.skip(body.as_bytes(), &Limits::DEFAULT);
+            assert_eq!(found, taken.map_err(refused), "{body:?} within {max}");
+        }
     }
 
     #[test]

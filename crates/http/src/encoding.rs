@@ -1,4 +1,4 @@
-//! Content codings: which of ours a client wants (RFC 9110 12.5.3), and whether an answer may be coded at all.
+//! Content codings: which of ours a client wants (RFC 9110 12.5.3), and whether a response may be coded at all.
 
 use crate::field::{self, Header, header_is, token_list};
 
@@ -45,9 +45,9 @@ pub struct AcceptEncoding {
 }
 
 /// A weight in thousandths (RFC 9110 12.4.2): 0 is "not acceptable", 1000 the most.
-type Weight = u16;
+pub(crate) type Weight = u16;
 
-const WEIGHT_MAX: Weight = 1000;
+pub(crate) const WEIGHT_MAX: Weight = 1000;
 
 impl AcceptEncoding {
     /// Reads the fields. Members that are malformed or name a coding that we do not know are skipped; of two that name
@@ -123,7 +123,7 @@ pub fn is_encoded(headers: &[Header<'_>]) -> bool {
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
 }
 
-/// Whether Vary says already that the answer depends on this request field (RFC 9110 12.5.5); `*` says so of all.
+/// Whether Vary says already that the response depends on this request field (RFC 9110 12.5.5); `*` says so of all.
 pub fn varies_by(headers: &[Header<'_>], name_lowercase: &str) -> bool {
     headers
         .iter()
@@ -154,7 +154,7 @@ fn member(text: &[u8]) -> Option<(&[u8], Weight)> {
 }
 
 /// qvalue (RFC 9110 12.4.2): `0` or `1`, and up to three digits behind a point.
-fn weight(text: &[u8]) -> Option<Weight> {
+pub(crate) fn weight(text: &[u8]) -> Option<Weight> {
     let (&whole, rest) = text.split_first()?;
     let digits = match rest {
         [] => rest,

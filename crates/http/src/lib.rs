@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  bytes ──> request::parse / response::parse ──> head { framing, keep_alive, … }     Partial: read more
-//!                                                    │                                Refused: answer and close
+//!                                                    │                                Refused: respond and close
 //!            body::BodyReader::new(framing) <────────┘
 //!  bytes ──> reader.advance(..)  payload runs        (or reader.skip(..) to relay the bytes as they are)
 //!  bytes <── write::HeadWriter                       status or request line, fields, end
@@ -21,6 +21,7 @@ pub mod request;
 pub mod response;
 pub mod write;
 
+pub mod accept;
 pub mod basic_auth;
 pub mod cookie;
 pub mod encoding;

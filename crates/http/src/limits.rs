@@ -40,19 +40,19 @@ pub const BASIC_CREDENTIALS_BYTES_MAX: usize = 512;
 /// What one message may ask of us. The fields are public so that a configuration can set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a head from its first byte (skipped empty lines included) to its last. More answers 431.
+    /// Bytes of a head from its first byte (skipped empty lines included) to its last. A longer one gets a 431.
     /// 15 KiB: a head and what the reader adds around it must fit one 16 KiB buffer.
     pub head_bytes_max: usize,
-    /// Fields of a head; more answers 431. Values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`].
+    /// Fields of a head; more get a 431. Values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`].
     pub headers_max: usize,
-    /// Bytes of a request target; more answers 414. RFC 9110 4.1 asks for at least 8000.
+    /// Bytes of a request target; more get a 414. RFC 9110 4.1 asks for at least 8000.
     pub target_bytes_max: usize,
     /// Bytes of a chunk's line: its size, its extensions and CRLF. Nobody is known to use extensions; 256 leaves
     /// room for a signature per chunk (AWS uses 85 bytes).
     pub chunk_line_bytes_max: usize,
     /// Bytes of chunk lines beyond what the chunks' payload pays for (16 a chunk and twice its size). It stops
     /// a sender that makes us read far more than it delivers; the same rule as Go's net/http.
-    pub chunk_excess_bytes_max: u32,
+    pub chunk_excess_bytes_max: u16,
     /// Bytes of all trailer lines together. A checksum or two; no known user needs more than a few hundred.
     pub trailer_bytes_max: usize,
     /// Number of trailer fields, for the same reason.

@@ -25,7 +25,7 @@ use crate::refusal::Parsed;
 
 /// Reads the header at the start of a connection, in either version. `Partial` wants the same bytes again with more
 /// behind them; within [`PROXY_V2_BYTES_MAX`](crate::limits::PROXY_V2_BYTES_MAX) bytes it turns into one of the other
-/// two. After a refusal the connection is closed without an answer (2.1): the proxy spoke, not the client.
+/// two. After a refusal the connection is closed without a response (2.1): the proxy spoke, not the client.
 pub fn parse(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
     match input.first() {
         None => Parsed::Partial,

@@ -11,13 +11,13 @@ pub enum Parsed<T> {
     Refused(Refusal),
 }
 
-/// Why a message is not accepted, and what a server answers before it closes the connection. From an upstream any
-/// refusal is a bad answer: its status is 502.
+/// Why a message is not accepted, and what a server responds with before it closes the connection. From an upstream any
+/// refusal is a bad response: its status is 502.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status to answer with.
+    /// The status to respond with.
     pub status: u16,
-    /// What was wrong, for logs and for the answer's body.
+    /// What was wrong, for logs and for the response's body.
     pub reason: &'static str,
     /// Where it was wrong, for logs.
     pub place: Place,

@@ -1,4 +1,4 @@
-//! Request heads (RFC 9112 3): bytes -> head, or a wish for more, or a refusal with the status to answer.
+//! Request heads (RFC 9112 3): bytes -> head, or a wish for more, or a refusal with the status to respond with.
 
 use crate::field::{self, Header, HeaderSlots};
 use crate::flaw::{self, LineEnd};

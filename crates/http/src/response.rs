@@ -17,7 +17,7 @@ use crate::version::{self, VERSION_BYTES, Version};
 pub struct ResponseHead<'h, 'b> {
     /// The version whose rules apply.
     pub version: Version,
-    /// 100 to 999. A 1xx is not the answer yet: parse again behind it (101 excepted: the protocol changes there, if
+    /// 100 to 999. A 1xx is not the final response: parse again behind it (101 excepted: the protocol changes there, if
     /// [`upgrade::judge`](crate::upgrade::judge) agrees).
     pub status: u16,
     /// The reason phrase; empty if there is none or if it is not ASCII. Nothing may depend on it (RFC 9112 4).
@@ -33,7 +33,7 @@ pub struct ResponseHead<'h, 'b> {
 }
 
 /// Reads one response head from the start of `input`; whether there is a body also depends on the method of the
-/// request it answers. Refusals carry 502, what a gateway answers when its upstream does this.
+/// request it responds to. Refusals carry 502, what a gateway responds with when its upstream does this.
 #[inline]
 pub fn parse<'h, 'b>(
     input: &'b [u8],
@@ -207,7 +207,7 @@ fn changes_protocol(status: u16, request_method: Method) -> bool {
 fn framing(status: u16, request_method: Method, announced: Framing) -> Result<Framing, Refusal> {
     match (status, request_method) {
         // RFC 9110 8.6, RFC 9112 6.1: these must not announce a body. If one does, whether it also sends it is
-        // anyone's guess, and the final answer is to follow; a length of 0 is common and harmless.
+        // anyone's guess, and the final response is to follow; a length of 0 is common and harmless.
         (100..=199, _) => match announced {
             Framing::None | Framing::Length(0) => Ok(Framing::None),
             _ => Err(Refusal::bad("an interim answer that announces a body")),

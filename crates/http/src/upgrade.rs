@@ -1,5 +1,5 @@
 //! Changing the protocol of a connection (RFC 9110 7.8), as WebSocket does (RFC 6455 4): what a client asks for, and
-//! whether a server's 101 is an answer to that. What the new protocol says is nobody's business here.
+//! whether a server's 101 is a response to that. What the new protocol says is nobody's business here.
 
 use crate::field::{Header, header_is, is_token, token_list};
 use crate::hop::connection_names;
@@ -30,7 +30,7 @@ pub fn is_protocol(protocol: &[u8], wanted_lowercase: &str) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case(wanted_lowercase.as_bytes()))
 }
 
-/// Judges a 101 (Switching Protocols) by the fields of the request that it answers: it says which protocol follows, and
+/// Judges a 101 (Switching Protocols) by the fields of the request that it responds to: it says which protocol follows, and
 /// only such as were asked for (RFC 9110 7.8, 15.2.2).
 ///
 /// # Errors

@@ -250,7 +250,7 @@ impl Case {
             target_bytes_max: bound("target_max", default.target_bytes_max),
             chunk_line_bytes_max: bound("line_max", default.chunk_line_bytes_max),
             chunk_excess_bytes_max: bound("excess_max", default.chunk_excess_bytes_max as usize)
-                as u32,
+                as u16,
             trailer_bytes_max: bound("trailer_max", default.trailer_bytes_max),
             trailers_max: bound("trailers_max", usize::from(default.trailers_max)) as u16,
         }

@@ -27,7 +27,7 @@ fn of_body(mut reader: BodyReader, body: &str) -> Refusal {
 }
 
 #[test]
-fn a_refused_answer_is_told_by_its_line() {
+fn a_refused_response_is_told_by_its_line() {
     let ok = "HTTP/1.1 200 OK\r\n";
     for (fields, wanted) in [
         (

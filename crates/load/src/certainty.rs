@@ -1,4 +1,4 @@
-//! How sure the percentiles of a run are: the blocks of time that it is cut into, and how many independent answers would be
+//! How sure the percentiles of a run are: the blocks of time that it is cut into, and how many independent responses would be
 //! as sure as its own. Pure.
 
 use onrush_measure::blocks::{self, Effective};
@@ -38,7 +38,7 @@ impl Blocks {
     }
 }
 
-/// How many independent answers would be as sure of a percentile.
+/// How many independent responses would be as sure of a percentile.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EffectiveRow {
     /// So many.
@@ -94,7 +94,7 @@ impl Latency {
         let mut intervals = Vec::new();
         for (percentile, _) in latency.percentiles() {
             let name = units::percentile(percentile);
-            // What requests without an answer could change has no interval.
+            // What requests without a response could change has no interval.
             if self.is_at_least(&name) {
                 continue;
             }
@@ -113,7 +113,7 @@ impl Latency {
         self
     }
 
-    /// How many independent answers would be as sure of `percentile`, such as `99.9`, if that is known.
+    /// How many independent responses would be as sure of `percentile`, such as `99.9`, if that is known.
     pub(crate) fn effective(&self, percentile: &str) -> Option<Effective> {
         let mut all = self.effective.iter();
         let found = all.find(|(of, _)| of == percentile);

@@ -36,7 +36,7 @@ use supply::Supply;
 pub(crate) struct CoreRun {
     pub(crate) core: Core,
     plan: Arc<Plan>,
-    /// How long nothing may arrive while an answer is due.
+    /// How long nothing may arrive while a response is due.
     timeout: Duration,
     pub(crate) dialer: Dialer,
     pub(crate) supply: Supply,
@@ -58,13 +58,13 @@ pub(crate) struct End {
     pub(crate) elapsed: Duration,
     /// What it cost the thread.
     pub(crate) time: ThreadTime,
-    /// How long it had something to do, where it polled busily and was on a CPU all the time.
+    /// How long it had something to do, where it busy-polled and was on a CPU all the time.
     pub(crate) worked: Option<Duration>,
     /// The longest time between two looks at the kernel.
     pub(crate) busy_max: Duration,
     /// The time of this in which it saw nothing, in pieces that are longer than a turn may be.
     pub(crate) stalled: Duration,
-    /// Requests whose answer had not come.
+    /// Requests whose response had not come.
     pub(crate) unfinished: u64,
 }
 
@@ -89,7 +89,7 @@ impl CoreRun {
         });
         core.note_writes();
         if options.busy_poll {
-            core.poll_busily();
+            core.busy_poll();
         }
         run
     }
@@ -118,12 +118,12 @@ impl CoreRun {
         self.started.give();
     }
 
-    /// Answers are measured from now on.
+    /// Responses are measured from now on.
     pub(crate) fn begin_measuring(&self) {
         self.recorder.begin_measuring(self.elapsed());
     }
 
-    /// The run is over: from now on nothing starts, and nothing is counted but answers that are late.
+    /// The run is over: from now on nothing starts, and nothing is counted but responses that are late.
     pub(crate) fn finish(&self) -> End {
         if let Some(end) = self.end.get() {
             return end;
@@ -153,7 +153,7 @@ impl CoreRun {
         end
     }
 
-    /// Nobody waits for answers any more: hands out what was recorded. What is known of those that have not come is how long
+    /// Nobody waits for responses any more: hands out what was recorded. What is known of those that have not come is how long
     /// they have not.
     pub(crate) fn take_record(&self) -> Record {
         let empty = Record::new(self.plan.protocol.outcomes());
@@ -166,7 +166,7 @@ impl CoreRun {
         record
     }
 
-    /// How long the run had taken when the last answer came; none without one.
+    /// How long the run had taken when the last response came; none without one.
     pub(crate) fn answered_until(&self) -> Option<Duration> {
         self.recorder.answered_until(self.begin.get())
     }
@@ -181,7 +181,7 @@ impl CoreRun {
             progress: Progress {
                 established: record.established,
                 connect_failures: record.connect_failures(),
-                answers: record.answers(),
+                responses: record.responses(),
             },
             standing,
         }
@@ -204,7 +204,7 @@ impl CoreRun {
         }
     }
 
-    /// Sets `sum` to what requests without an answer have waited so far, those for whose answer nobody waits any more among
+    /// Sets `sum` to what requests without a response have waited so far, those for whose response nobody waits any more among
     /// them.
     pub(crate) fn unanswered(&self, sum: &mut Unanswered) {
         let now = self.core.now_exact();
@@ -310,7 +310,7 @@ impl CoreRun {
             record.answered_late(&answered, measured);
             return;
         }
-        self.recorder.note_answer(work.index, now);
+        self.recorder.note_response(work.index, now);
         record.answered(response.outcome, &answered, measured);
         record.answered_kind(kind, answered.response, measured);
         if response.met != Met::Yes {

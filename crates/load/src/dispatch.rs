@@ -1,5 +1,5 @@
 //! Who makes the next request of a core's open loop: the connection that has waited longest, and when none is free, the
-//! first that will be. Arrivals belong to the core, so that one slow answer delays no request that another connection
+//! first that will be. Arrivals belong to the core, so that one slow response delays no request that another connection
 //! could make.
 
 use std::cell::RefCell;

@@ -23,8 +23,8 @@ pub struct Evidence {
     pub connections_asked: u64,
     /// Connections that were open at once, at most.
     pub connections_achieved: u64,
-    /// Jain's index of the answers per connection: 1 when all had as many, 1/n when one of n had them all. None with
-    /// one connection, or with fewer answers than connections.
+    /// Jain's index of the responses per connection: 1 when all had as many, 1/n when one of n had them all. None with
+    /// one connection, or with fewer responses than connections.
     pub fairness: Option<f64>,
     /// The share of all CPUs' time that the hypervisor gave to others, 0 to 1; none where the kernel does not say.
     pub steal_share: Option<f64>,
@@ -38,15 +38,16 @@ pub struct Evidence {
     pub no_local_port: u64,
     /// Requests that were taken to be sent; each counts once, however often it was sent.
     pub requests_sent: u64,
-    /// Answers received.
-    pub answers: u64,
-    /// Answers whose times were measured, late ones among them: those behind ramp and warm-up. None while more may come, and
+    /// Responses received.
+    #[serde(rename = "answers")]
+    pub responses: u64,
+    /// Responses whose times were measured, late ones among them: those behind ramp and warm-up. None while more may come, and
     /// in results of versions that did not say.
     #[serde(default)]
     pub measured: Option<u64>,
     /// Requests that failed.
     pub failures: u64,
-    /// Requests whose answer had not come when the run ended.
+    /// Requests whose response had not come when the run ended.
     pub unfinished: u64,
     /// Of these, those that were answered shortly behind the end, and whose times are known so.
     #[serde(default)]
@@ -55,26 +56,26 @@ pub struct Evidence {
     pub resent: u64,
     /// Requests that failed because nothing arrived in time.
     pub timeouts: u64,
-    /// Answers behind which bytes came that nobody had asked for.
+    /// Responses behind which bytes came that nobody had asked for.
     #[serde(default)]
     pub unasked: u64,
-    /// Whether requests = answers + failures + unfinished, and every histogram holds as many values as it should.
+    /// Whether requests = responses + failures + unfinished, and every histogram holds as many values as it should.
     pub is_count_consistent: bool,
     /// The time from intended start to written that 99 of 100 requests did not exceed; none without requests.
     pub send_lag_p99_us: Option<f64>,
     /// How long the run took.
     pub duration_s: f64,
-    /// When the last answer came, in seconds since the start, where from then on none did though some were asked for.
+    /// When the last response came, in seconds since the start, where from then on none did though some were asked for.
     #[serde(default)]
     pub answered_until_s: Option<f64>,
     /// For how long, before that, there were only errors.
     #[serde(default)]
     pub silent_s: f64,
-    /// How long the request without an answer that had waited longest had done so, in times of the longest response
+    /// How long the request without a response that had waited longest had done so, in times of the longest response
     /// time; none where all have one.
     #[serde(default)]
     pub longest_open: Option<f64>,
-    /// The mean response time; none without answers.
+    /// The mean response time; none without responses.
     #[serde(default)]
     pub response_mean_us: Option<f64>,
     /// For percentiles of the response time, how much of each the generator itself made, at most.
@@ -86,7 +87,7 @@ pub struct Evidence {
 }
 
 /// How much of a percentile of the response time the generator itself made: it is that of all times less the time for
-/// which the generator kept each request, or its answer, waiting.
+/// which the generator kept each request, or its response, waiting.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OwnPart {
     /// Above 0 and below 100.
@@ -98,7 +99,7 @@ pub struct OwnPart {
 }
 
 impl OwnPart {
-    /// Of the percentiles that the count of answers supports.
+    /// Of the percentiles that the count of responses supports.
     pub fn of(times: &Times) -> Vec<OwnPart> {
         let of = |(percentile, ns)| OwnPart {
             percentile,
@@ -120,7 +121,7 @@ impl OwnPart {
 /// The facts of one thread of the generator.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadEvidence {
-    /// The share of the run during which it was on a CPU, 0 to 1; where it polls busily, during which it had something to
+    /// The share of the run during which it was on a CPU, 0 to 1; where it busy-polls, during which it had something to
     /// do.
     pub cpu_share: f64,
     /// The share of the run during which it could have run and waited for a CPU, 0 to 1.

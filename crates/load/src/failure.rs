@@ -18,23 +18,23 @@ pub(crate) enum Failure {
     ConnectOther,
     /// Connected, the two sides could not agree on how to speak TLS.
     Handshake,
-    /// The peer ended the connection where an answer was due, without a word of it.
+    /// The peer ended the connection where a response was due, without a word of it.
     ClosedUnanswered,
-    /// The connection was reset where an answer was due, without a word of it.
+    /// The connection was reset where a response was due, without a word of it.
     ResetUnanswered,
-    /// The connection was reset within an answer.
+    /// The connection was reset within a response.
     Reset,
-    /// Nothing arrived for too long while an answer was due.
+    /// Nothing arrived for too long while a response was due.
     Timeout,
-    /// The peer ended the connection within an answer.
+    /// The peer ended the connection within a response.
     EarlyClose,
-    /// What arrived was no answer to the request.
+    /// What arrived was no response to the request.
     Protocol,
-    /// An answer had another status than was expected.
+    /// A response had another status than was expected.
     UnexpectedStatus,
-    /// The body of an answer did not have what was expected.
+    /// The body of a response did not have what was expected.
     UnexpectedBody,
-    /// Bytes came behind an answer that nobody had asked for.
+    /// Bytes came behind a response that nobody had asked for.
     UnexpectedBytes,
     /// Anything else the kernel said.
     Other,
@@ -105,7 +105,7 @@ impl Failure {
         }
     }
 
-    /// What a failed send(2) or recv(2) counts as where nothing of the answer had come.
+    /// What a failed send(2) or recv(2) counts as where nothing of the response had come.
     pub(crate) fn of_unanswered(error: Error) -> Failure {
         match Failure::of_exchange(error) {
             Failure::EarlyClose => Failure::ClosedUnanswered,
@@ -116,7 +116,7 @@ impl Failure {
         }
     }
 
-    /// What a failed send(2) or recv(2) counts as within an answer.
+    /// What a failed send(2) or recv(2) counts as within a response.
     pub(crate) fn of_exchange(error: Error) -> Failure {
         match error.kind {
             Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::Timeout,
@@ -146,22 +146,22 @@ impl From<HandshakeError> for NotConnected {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lost {
     /// Nothing was written: the peer had ended the kept-alive connection before.
     Unwritten,
-    /// The kernel said no, or nothing came in time, before the answer's first byte.
+    /// The kernel said no, or nothing came in time, before the response's first byte.
     Failed(Error),
-    /// The same within the answer.
+    /// The same within the response.
     Broken(Error),
-    /// The peer ended the connection before the answer's first byte.
+    /// The peer ended the connection before the response's first byte.
     Ended,
-    /// The peer ended the connection within the answer.
+    /// The peer ended the connection within the response.
     Cut,
-    /// Bytes came behind an answer that nobody had asked for; what is due was not written.
+    /// Bytes came behind a response that nobody had asked for; what is due was not written.
     Unasked,
-    /// It is no answer to the request.
+    /// It is no response to the request.
     Refused(&'static str),
 }
 

@@ -10,13 +10,13 @@ use crate::unanswered::Unanswered;
 /// What a time is of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// From the intended start of a request to the last byte of its answer.
+    /// From the intended start of a request to the last byte of its response.
     Response,
-    /// From the request being written to the last byte of its answer.
+    /// From the request being written to the last byte of its response.
     Service,
     /// From the intended start of a request to its being written.
     SendLag,
-    /// From the request being written to the first bytes of its answer.
+    /// From the request being written to the first bytes of its response.
     FirstByte,
     /// Of making a connection.
     Connect,
@@ -91,24 +91,24 @@ impl Times {
 pub struct Figures {
     /// The times.
     pub times: Times,
-    /// Answers received.
-    pub answers: u64,
-    /// Requests without an answer, answers other than expected, and failures to connect.
+    /// Responses received.
+    pub responses: u64,
+    /// Requests without a response, responses other than expected, and failures to connect.
     pub errors: u64,
-    /// Of these, answers other than expected.
+    /// Of these, responses other than expected.
     pub unexpected: u64,
-    /// Of these, requests for whose answer nothing arrived in time.
+    /// Of these, requests for whose response nothing arrived in time.
     pub timeouts: u64,
-    /// How long requests without an answer had waited; of a run under way, those that are still open among them.
+    /// How long requests without a response had waited; of a run under way, those that are still open among them.
     pub unanswered: Unanswered,
-    /// Requests without an answer at the end.
+    /// Requests without a response at the end.
     pub unfinished: u64,
     /// Requests sent again.
     pub resent: u64,
     /// Requests that were due and never sent.
     pub missed: u64,
-    /// Answers by status; of a run under way only by class, such as `2xx`.
+    /// Responses by status; of a run under way only by class, such as `2xx`.
     pub statuses: BTreeMap<String, u64>,
-    /// Answers per second.
+    /// Responses per second.
     pub rps: f64,
 }

@@ -34,8 +34,8 @@ pub enum Held {
     GeneratorLimit,
 }
 
-/// Whether the target kept up with the rate of the trial `report`: it answered as large a share of what was due as it has
-/// to. Answers that came shortly behind the end count, and so do requests without an answer at the end, as far as a target
+/// Whether the target kept up with the rate of the trial `report`: it responded to as large a share of what was due as it has
+/// to. Responses that came shortly behind the end count, and so do requests without a response at the end, as far as a target
 /// that keeps up has them: rate times mean response time are under way at any moment (Little's law), give or take two
 /// standard deviations of a Poisson distribution. Those beyond are a queue that grew.
 pub fn keeps_up(report: &Report) -> bool {
@@ -56,7 +56,7 @@ pub struct Trial {
     pub held: Held,
     /// The figure of the condition, as people read it.
     pub measured: String,
-    /// Answers per second.
+    /// Responses per second.
     pub rps: f64,
     /// Response times in microseconds, as far as the count supports them.
     pub p50_us: Option<f64>,

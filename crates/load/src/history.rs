@@ -38,7 +38,7 @@ pub struct Interval {
     pub begin_s: f64,
     /// When it ended.
     pub end_s: f64,
-    /// The response times of its answers, in nanoseconds.
+    /// The times of its responses, in nanoseconds.
     pub response: Histogram,
     /// Their service times.
     pub service: Histogram,
@@ -205,10 +205,10 @@ mod tests {
     use onrush_measure::second::Tally;
     use std::time::Duration;
 
-    /// The row of second `number`, in which one answer came.
+    /// The row of second `number`, in which one response came.
     fn row(number: u64) -> Row {
-        let tally = |answers| Tally {
-            last_bytes: answers,
+        let tally = |responses| Tally {
+            last_bytes: responses,
             ..Tally::default()
         };
         Row {

@@ -45,7 +45,7 @@ pub fn page(report: &Report) -> String {
             "<p class=\"about\">There were no answers, so there is nothing to draw of them.</p>\n",
         );
     }
-    without_answer(&mut body, report, times.as_ref(), &waits);
+    without_response(&mut body, report, times.as_ref(), &waits);
     body.push_str("</section>\n");
     percentiles(&mut body, report);
     kinds(&mut body, report);
@@ -175,8 +175,8 @@ fn thresholds(body: &mut String, report: &Report) {
     body.push_str("</ul>\n");
 }
 
-/// What the charts of answers cannot show: requests that have none.
-fn without_answer(body: &mut String, report: &Report, times: Option<&Times>, waits: &Unanswered) {
+/// What the charts of responses cannot show: requests that have none.
+fn without_response(body: &mut String, report: &Report, times: Option<&Times>, waits: &Unanswered) {
     let count = waits.response.count();
     if count == 0 {
         return;

@@ -1,4 +1,4 @@
-//! Makes HTTP/1.1 requests and tells the truth about the answers: how many, how fast, how late, and whether this
+//! Makes HTTP/1.1 requests and tells the truth about the responses: how many, how fast, how late, and whether this
 //! program was itself the limit.
 //!
 //! ```text

@@ -19,7 +19,7 @@ pub const REQUEST_BYTES_MAX: usize = 32 * 1024;
 pub const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of a file of requests, of rows of data or of a browser's recording: hundreds of thousands of requests, or a
-/// recording of hours with the answers in it. They are all held in memory.
+/// recording of hours with the responses in it. They are all held in memory.
 pub const REQUESTS_BYTES_MAX: u64 = 256 << 20;
 
 /// Bytes of an access log: about five million lines. Its text is given back before the run; sixteen bytes of each line stay.
@@ -37,7 +37,7 @@ pub const BODY_COPIED_MAX: usize = 8 * 1024;
 pub const KINDS_SHOWN_MAX: usize = 100;
 
 /// Bytes of the requests that are pipelined in one send. What fits in a socket's first receive window (64 KiB) is sent
-/// whole even to a server that does not read on before its answers are taken; with more, both sides could wait for
+/// whole even to a server that does not read on before its responses are taken; with more, both sides could wait for
 /// each other.
 pub const BATCH_BYTES_MAX: usize = 64 * 1024;
 
@@ -56,7 +56,7 @@ pub const SOURCES_CHECKED_MAX: u64 = 4096;
 /// Bytes of a header of the PROXY protocol: one of version 2 with the paths of Unix sockets has 232.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 256;
 
-/// How long nothing may arrive while an answer is due, unless the caller says otherwise: h1load's default.
+/// How long nothing may arrive while a response is due, unless the caller says otherwise: h1load's default.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// How long a connection may take to be made, where the timeout is not shorter: Linux sends a lost SYN again after
@@ -74,7 +74,7 @@ pub const BACK_OFF_MAX: Duration = Duration::from_millis(500);
 /// started listens by then.
 pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
 
-/// A run ends when no connection could be made and no answer came for this long: its count would never be reached, and
+/// A run ends when no connection could be made and no response came for this long: its count would never be reached, and
 /// more of the same says nothing. A restart of a server takes less.
 pub const LOST_AFTER: Duration = Duration::from_secs(10);
 
@@ -101,8 +101,8 @@ pub const SPARE_SECONDS: usize = 2;
 /// square of a day in nanoseconds times the highest rate.
 pub const START_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long answers are waited for at the end, which are then counted as late and not measured: h1load's. A target that
-/// was not given this time would see its last answers fail.
+/// How long responses are waited for at the end, which are then counted as late and not measured: h1load's. A target that
+/// was not given this time would see its last responses fail.
 pub const SOFT_STOP: Duration = Duration::from_millis(500);
 
 /// Between the moment at which the last of several cores is ready and the start: time for the others to learn of it.
@@ -123,7 +123,7 @@ pub const START_AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// which costs 50 wake-ups a second where nothing else happens.
 pub const BEAT: Duration = Duration::from_millis(20);
 
-/// A target is silent when nothing has come of it for this long, and for twice as long as its longest answer took: a
+/// A target is silent when nothing has come of it for this long, and for twice as long as its longest response took: a
 /// restart takes less, and of less the rate of a run of ten seconds would not suffer by more than a tenth.
 pub const SILENCE_MIN: Duration = Duration::from_secs(1);
 
@@ -180,7 +180,7 @@ pub const STALLED_SHARE_SUSPECT: f64 = 0.01;
 /// See [`STALLED_SHARE_SUSPECT`]; a twentieth decides the 95th.
 pub const STALLED_SHARE_INVALID: f64 = 0.05;
 
-/// Requests that failed, or had no answer at the end, of all: one in a hundred decides the 99th percentile.
+/// Requests that failed, or had no response at the end, of all: one in a hundred decides the 99th percentile.
 pub const UNANSWERED_SHARE_SUSPECT: f64 = 0.01;
 
 /// See [`UNANSWERED_SHARE_SUSPECT`]; of ten without one the 90th is unknown.
@@ -195,7 +195,7 @@ pub const RESENT_SHARE_MAX: f64 = 0.01;
 /// The share of the connections asked for that must have been open at once.
 pub const CONNECTIONS_SHARE_MIN: f64 = 0.99;
 
-/// Jain's index of answers per connection: 0.5 is what comes of half the connections doing all the work.
+/// Jain's index of responses per connection: 0.5 is what comes of half the connections doing all the work.
 pub const FAIRNESS_MIN: f64 = 0.5;
 
 /// The share of CPU time given to other guests: at 2 % a request in fifty may have waited for the hypervisor, and the
@@ -225,7 +225,7 @@ pub const RATE_GROWTH_MAX: f64 = 2.0;
 
 /// A run with fewer finished requests than this is not ended early for a share of them: the first second may be all
 /// connecting.
-pub const HOPELESS_ANSWERS_MIN: u64 = 100;
+pub const HOPELESS_RESPONSES_MIN: u64 = 100;
 
 // Bounds of merging (merge.rs).
 
@@ -252,7 +252,7 @@ pub const FIND_RATE_START: u64 = 1000;
 /// about as much.
 pub const FIND_PRECISION: f64 = 1.05;
 
-/// A trial whose target answered less than this share of what was due, or usually has it under way, did not keep up with it.
+/// A trial whose target responded to less than this share of what was due, or usually has it under way, did not keep up.
 pub const FIND_RATE_KEPT: f64 = 0.99;
 
 /// Trials of a rate on the way, of which the majority decides.

@@ -68,7 +68,7 @@ impl Live {
     fn progress(&self) -> Option<f64> {
         let by_time = self.total_s.map(|total| self.elapsed_s() / total);
         let figures = &self.figures;
-        let finished = (figures.answers + figures.errors - figures.unexpected) as f64;
+        let finished = (figures.responses + figures.errors - figures.unexpected) as f64;
         let by_count = self.total_requests.map(|total| finished / total as f64);
         by_time
             .into_iter()
@@ -342,7 +342,7 @@ fn draw_counts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         Color::Reset
     });
     let rows = [
-        Row::new(["answers".to_owned(), units::count(figures.answers)]),
+        Row::new(["answers".to_owned(), units::count(figures.responses)]),
         Row::new(["errors".to_owned(), units::count(figures.errors)]).style(errors),
         Row::new(["waiting".to_owned(), units::count(live.waiting)]),
         Row::new(["never sent".to_owned(), units::count(figures.missed)]),

@@ -131,7 +131,7 @@ fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
     reasons.chain(parts.iter().flat_map(of_part)).collect()
 }
 
-/// The facts of all: counts and rates add, of shares the worst stands for all; without answers are only those times in
+/// The facts of all: counts and rates add, of shares the worst stands for all; without responses are only those times in
 /// which all were.
 fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> Evidence {
     let all = || parts.iter().map(|part| &part.report.evidence);
@@ -164,7 +164,7 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
         segments_out: known(|evidence| evidence.segments_out),
         no_local_port: sum(|evidence| evidence.no_local_port),
         requests_sent: sum(|evidence| evidence.requests_sent),
-        answers: sum(|evidence| evidence.answers),
+        responses: sum(|evidence| evidence.responses),
         measured: Some(times.of(Kind::Response).count()),
         failures: sum(|evidence| evidence.failures),
         unfinished: sum(|evidence| evidence.unfinished),

@@ -20,19 +20,19 @@ pub struct Moment<'a> {
     pub cores: &'a [Second],
     /// The second as the report will have it.
     pub row: SecondRow,
-    /// Answers since the start.
-    pub answers: u64,
+    /// Responses since the start.
+    pub responses: u64,
     /// Errors since the start.
     pub errors: u64,
-    /// Of these, answers other than expected.
+    /// Of these, responses other than expected.
     pub unexpected: u64,
     /// Of these, failures to make a connection.
     pub connect_failures: u64,
-    /// Answers since the start by class of status, 1xx to 5xx.
+    /// Responses since the start by class of status, 1xx to 5xx.
     pub statuses: [u64; 5],
     /// All that was measured since the start.
     pub times: &'a Times,
-    /// For how long what has no answer has waited.
+    /// For how long what has no response has waited.
     pub unanswered: &'a Unanswered,
     pub(crate) view: View<'a>,
 }
@@ -60,7 +60,7 @@ impl Moment<'_> {
         let standing = self.view.standing;
         Figures {
             times: self.times.clone(),
-            answers: self.answers,
+            responses: self.responses,
             errors: self.errors,
             unexpected: self.unexpected,
             timeouts: standing.failures_of(Failure::Timeout),

@@ -15,11 +15,11 @@ use profile::Profile;
 /// What decides when a request starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// Closed loop: a connection's next request starts when its last answer is there.
+    /// Closed loop: a connection's next request starts when its last response is there.
     Closed,
     /// Closed loop with pauses: it starts about so long after that, 3 per cent more or less.
     Think(Duration),
-    /// Open loop: whatever the answers do. What is due goes out on the connection that has waited longest; when none is
+    /// Open loop: whatever the responses do. What is due goes out on the connection that has waited longest; when none is
     /// free it waits for one, and that wait is part of its latency.
     Open(ArrivalPlan),
     /// Open loop on each connection: so many requests per second each, evenly; all of them together are even, too.

@@ -26,7 +26,7 @@ pub(crate) enum Message {
     Began(Thread),
     /// A second has passed.
     Second(usize, Reading, Option<Measured>),
-    /// It has ended; for how long what has no answer has waited.
+    /// It has ended; for how long what has no response has waited.
     Ended(usize, Reading, Box<Unanswered>),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Message {
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) times: Box<Times>,
-    /// At its end, for how long what has no answer had waited.
+    /// At its end, for how long what has no response had waited.
     pub(crate) unanswered: Unanswered,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct Outcome {
     pub(crate) end: End,
     /// Requests that were due and never sent.
     pub(crate) missed: u64,
-    /// What had been counted when answers began to be measured, and how long the run had taken then.
+    /// What had been counted when responses began to be measured, and how long the run had taken then.
     pub(crate) before: (Tally, Duration),
-    /// How long the run had taken when the last answer came; none without one.
+    /// How long the run had taken when the last response came; none without one.
     pub(crate) answered_until: Option<Duration>,
-    /// The answers of each connection.
-    pub(crate) answers: Vec<u64>,
+    /// The responses of each connection.
+    pub(crate) responses: Vec<u64>,
 }
 
 /// Core `core.id()`'s part of the run, from its start to its end.
@@ -100,7 +100,7 @@ pub(crate) fn run_core(
         missed: run.supply.missed(),
         before: run.recorder.before(),
         answered_until: run.answered_until(),
-        answers: run.recorder.answers_by_connection(),
+        responses: run.recorder.responses_by_connection(),
     }
 }
 
@@ -133,7 +133,7 @@ async fn lead(core: Core, run: Rc<CoreRun>, gate: Arc<Gate>, messages: Sender<Me
         }
         core.sleep_until(next).await;
         if core.is_stopping() {
-            // The last row ends with the run, not with the answers that are late.
+            // The last row ends with the run, not with the responses that are late.
             return;
         }
         let reading = run.read();
@@ -162,7 +162,7 @@ async fn end_early(core: Core, run: Rc<CoreRun>) {
     stop_softly(&core, &run).await;
 }
 
-/// Gives answers that are on their way some time to arrive; with the last one the supply stops the core.
+/// Gives responses that are on their way some time to arrive; with the last one the supply stops the core.
 async fn stop_softly(core: &Core, run: &CoreRun) {
     if run.finish().unfinished > 0 {
         core.sleep(SOFT_STOP).await;

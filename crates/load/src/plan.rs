@@ -57,7 +57,7 @@ pub struct Options {
     pub shard: Shard,
     /// What makes pauses of connections repeatable.
     pub seed: u64,
-    /// Whether the first answer of each connection is left out of latencies.
+    /// Whether the first response of each connection is left out of latencies.
     pub skip_first: bool,
     /// Requests after which a connection is closed and made anew.
     pub requests_per_connection: Option<u64>,
@@ -69,14 +69,14 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
-    /// How long nothing may arrive while an answer is due.
+    /// How long nothing may arrive while a response is due.
     pub timeout: Duration,
     /// How connections reach their server.
     pub reach: Reach,
 }
 
 impl Options {
-    /// One connection on one thread that asks `target` until somebody ends it, as fast as answers come.
+    /// One connection on one thread that asks `target` until somebody ends it, as fast as responses come.
     pub fn new(target: Target) -> Options {
         Options {
             target,

@@ -1,4 +1,4 @@
-//! What one core has counted. Written at every answer, so it allocates nothing after its making; read once a second
+//! What one core has counted. Written at every response, so it allocates nothing after its making; read once a second
 //! and at the end.
 
 use std::ops::AddAssign;
@@ -17,20 +17,20 @@ use crate::unanswered::Unanswered;
 /// The counters of one core, or the sum over several.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// What the rows show. Invariant: `requests` = answers (`last_bytes`) + failed requests.
+    /// What the rows show. Invariant: `requests` = responses (`last_bytes`) + failed requests.
     pub(crate) tally: Tally,
-    /// What answers took in the present second; what they took before is with the thread that waits. Boxed, to be
+    /// What responses took in the present second; what they took before is with the thread that waits. Boxed, to be
     /// swapped for an empty one at the second's end.
     pub(crate) times: Box<Times>,
-    /// Answers that are not in any histogram: they were to be before the measurement began.
+    /// Responses that are not in any histogram: they were to be before the measurement began.
     pub(crate) unmeasured: u64,
-    /// Requests that were taken to be sent, as is known at the end. Invariant: = answers + failed + in flight.
+    /// Requests that were taken to be sent, as is known at the end. Invariant: = responses + failed + in flight.
     pub(crate) sent: u64,
-    /// Answers that came after the end, whose times are measured as those of others are; they are counted nowhere else.
+    /// Responses that came after the end, whose times are measured as those of others are; they are counted nowhere else.
     pub(crate) late: u64,
     /// Of these, those that are in no histogram.
     pub(crate) late_unmeasured: u64,
-    /// How long requests without an answer had waited, at least.
+    /// How long requests without a response had waited, at least.
     pub(crate) unanswered: Unanswered,
     /// The most connections that were open at once.
     pub(crate) connections_max: u64,
@@ -49,9 +49,9 @@ pub(crate) struct Record {
     pub(crate) handshakes: Option<Handshakes>,
     /// A failure to connect, for the sentence about it.
     pub(crate) connect_error: Option<String>,
-    /// What was wrong with the last answer that was none.
+    /// What was wrong with the last response that was none.
     pub(crate) protocol_error: Option<&'static str>,
-    /// The first answer that was another than expected.
+    /// The first response that was another than expected.
     pub(crate) unexpected: Option<String>,
     /// Of each kind of request, where there are several and not too many.
     pub(crate) kinds: Box<[KindRecord]>,
@@ -60,7 +60,7 @@ pub(crate) struct Record {
 /// What came of the requests of one kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KindRecord {
-    pub(crate) answers: u64,
+    pub(crate) responses: u64,
     /// Of these, others than expected.
     pub(crate) unexpected: u64,
     /// Response times.
@@ -68,7 +68,7 @@ pub(crate) struct KindRecord {
 }
 
 impl Record {
-    /// For a run with one kind of request, whose answers can be these.
+    /// For a run with one kind of request, whose responses can be these.
     pub(crate) fn new(outcomes: &'static Outcomes) -> Record {
         Record::of(outcomes, 1)
     }
@@ -103,7 +103,7 @@ impl Record {
         }
     }
 
-    /// An answer came.
+    /// A response came.
     #[inline]
     pub(crate) fn answered(&mut self, outcome: Outcome, answered: &Answered, measured: Measured) {
         let tally = &mut self.tally;
@@ -123,7 +123,7 @@ impl Record {
         }
     }
 
-    /// An answer came behind the end.
+    /// A response came behind the end.
     pub(crate) fn answered_late(&mut self, answered: &Answered, measured: Measured) {
         self.late += 1;
         match measured {
@@ -132,18 +132,18 @@ impl Record {
         }
     }
 
-    /// The answer was one to a request of this kind.
+    /// The response was one to a request of this kind.
     #[inline]
     pub(crate) fn answered_kind(&mut self, kind: usize, response: u64, measured: Measured) {
         if let Some(kind) = self.kinds.get_mut(kind) {
-            kind.answers += 1;
+            kind.responses += 1;
             if measured == Measured::Yes {
                 kind.response.record(response);
             }
         }
     }
 
-    /// The answer was another than expected; `what` it was.
+    /// The response was another than expected; `what` it was.
     pub(crate) fn unexpected(&mut self, kind: usize, met: Met, what: impl FnOnce() -> String) {
         let failure = match met {
             Met::Yes => return,
@@ -158,7 +158,7 @@ impl Record {
         }
     }
 
-    /// Bytes came behind an answer that nobody had asked for. The answer has been counted, and no request is lost by it.
+    /// Bytes came behind a response that nobody had asked for. The response has been counted, and no request is lost by it.
     pub(crate) fn unasked(&mut self) {
         self.count(Failure::UnexpectedBytes, 1);
         self.tally.unexpected += 1;
@@ -179,7 +179,7 @@ impl Record {
         *self.tcp.get_or_insert_default() += TcpTotal::of(info);
     }
 
-    /// So many requests got no answer.
+    /// So many requests got no response.
     pub(crate) fn failed(&mut self, failure: Failure, requests: u64) {
         self.tally.requests += requests;
         self.count(failure, requests);
@@ -209,14 +209,14 @@ impl Record {
         self.times.tls.record(nanoseconds);
     }
 
-    /// Something is wrong that costs no request its answer.
+    /// Something is wrong that costs no request its response.
     pub(crate) fn count(&mut self, failure: Failure, times: u64) {
         self.tally.errors += times;
         self.failures[failure as usize] += times;
     }
 
-    /// Answers received.
-    pub(crate) fn answers(&self) -> u64 {
+    /// Responses received.
+    pub(crate) fn responses(&self) -> u64 {
         self.tally.last_bytes
     }
 
@@ -235,13 +235,13 @@ impl Record {
         self.failures
     }
 
-    /// Answers by what they say, with its name; that which was said.
+    /// Responses by what they say, with its name; that which was said.
     pub(crate) fn said(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         let named = (0..).zip(&self.said).filter(|(_, count)| **count > 0);
         named.map(|(number, count)| ((self.outcomes.name)(number), *count))
     }
 
-    /// Answers of a server that did not do what it was asked for.
+    /// Responses of a server that did not do what it was asked for.
     pub(crate) fn refusals(&self) -> u64 {
         let refusals = (0..).zip(&self.said);
         let refusals = refusals.filter(|(number, _)| (self.outcomes.is_refusal)(*number));
@@ -278,7 +278,7 @@ impl Record {
             self.kinds.clone_from(&other.kinds);
         } else {
             for (sum, more) in self.kinds.iter_mut().zip(&other.kinds) {
-                sum.answers += more.answers;
+                sum.responses += more.responses;
                 sum.unexpected += more.unexpected;
                 sum.response.merge(&more.response);
             }
@@ -286,7 +286,7 @@ impl Record {
     }
 }
 
-/// Whether an answer belongs to what is measured.
+/// Whether a response belongs to what is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Measured {
     Yes,

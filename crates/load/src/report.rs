@@ -48,15 +48,15 @@ pub struct Report {
     pub target: String,
     /// What was asked for.
     pub options: Asked,
-    /// Answers received.
+    /// Responses received.
     pub requests: u64,
-    /// Requests without an answer, answers other than expected, and failures to connect.
+    /// Requests without a response, responses other than expected, and failures to connect.
     pub errors: u64,
     /// `errors`, each kind by its name; their sum is `errors`.
     pub errors_by_kind: BTreeMap<String, u64>,
     /// How long the run took.
     pub duration_s: f64,
-    /// Answers per second, of [`measured_s`](Self::measured_s).
+    /// Responses per second, of [`measured_s`](Self::measured_s).
     pub rps: f64,
     /// How long the part of the run took that rates are of: without ramp and warm-up, and without the time in which the
     /// target was dead; at a set rate only without that at the end.
@@ -66,17 +66,17 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
-    /// Answers by status; their sum is `requests`.
+    /// Responses by status; their sum is `requests`.
     pub statuses: BTreeMap<String, u64>,
-    /// From the intended start of a request to the last byte of its answer.
+    /// From the intended start of a request to the last byte of its response.
     pub latency_us: Latency,
-    /// From the moment a request was written to the last byte of its answer.
+    /// From the moment a request was written to the last byte of its response.
     #[serde(default)]
     pub service_us: Latency,
     /// From the intended start of a request to the moment it was written.
     #[serde(default)]
     pub send_lag_us: Latency,
-    /// From the moment a request was written to the complete head of its answer.
+    /// From the moment a request was written to the complete head of its response.
     #[serde(default)]
     pub first_byte_us: Latency,
     /// Of connections, from the first packet to connected.
@@ -85,7 +85,7 @@ pub struct Report {
     /// Of connections, from connected to the end of the TLS handshake.
     #[serde(default)]
     pub tls_us: Latency,
-    /// The generator's own CPU time, user and system, for each answer; none without answers.
+    /// The generator's own CPU time, user and system, for each response; none without responses.
     pub cpu_us_per_request: Option<f64>,
     /// How busy each thread was.
     pub cores: Vec<Busy>,
@@ -98,7 +98,7 @@ pub struct Report {
     /// Requests that were due and never sent.
     #[serde(default)]
     pub missed: u64,
-    /// Requests whose answer had not come at the end.
+    /// Requests whose response had not come at the end.
     #[serde(default)]
     pub unfinished: u64,
     /// Of these, how many were answered shortly behind it.
@@ -113,7 +113,7 @@ pub struct Report {
     /// The histograms of the whole run.
     #[serde(skip)]
     pub times: Times,
-    /// How long requests without an answer had waited.
+    /// How long requests without a response had waited.
     #[serde(skip)]
     pub unanswered: Unanswered,
     /// Those of each second.
@@ -156,7 +156,7 @@ impl Report {
         let elapsed = outcomes.iter().map(|core| core.end.elapsed).max();
         let elapsed = elapsed.unwrap_or_default();
         let cpu_ns: u64 = outcomes.iter().map(|core| core.end.time.cpu_ns).sum();
-        let (answers, bytes) = (record.answers(), record.tally.bytes);
+        let (responses, bytes) = (record.responses(), record.tally.bytes);
         let cores: Vec<Busy> = outcomes
             .iter()
             .enumerate()
@@ -174,13 +174,13 @@ impl Report {
         let mut report = Report {
             target: plan.target(),
             options: Asked::of(plan, found.io),
-            requests: answers,
+            requests: responses,
             errors: record.tally.errors,
             errors_by_kind: Failure::ALL
                 .map(|kind| (kind.name().to_owned(), record.failures_of(kind)))
                 .into(),
             duration_s: rounded(elapsed.as_secs_f64()),
-            rps: per_second(answers - window.before.last_bytes, window.time),
+            rps: per_second(responses - window.before.last_bytes, window.time),
             bytes,
             bytes_per_s: per_second(bytes - window.before.bytes, window.time),
             measured_s: rounded(window.time.as_secs_f64()),
@@ -193,8 +193,8 @@ impl Report {
             first_byte_us: Latency::bounded(&times.first_byte, &record.unanswered.service),
             connect_us: Latency::of(&times.connect),
             tls_us: Latency::of(&times.tls),
-            cpu_us_per_request: (answers > 0)
-                .then(|| rounded(cpu_ns as f64 / 1e3 / answers as f64)),
+            cpu_us_per_request: (responses > 0)
+                .then(|| rounded(cpu_ns as f64 / 1e3 / responses as f64)),
             cores,
             connections: record.established,
             tls: record.handshakes.map(TlsRow::of),
@@ -254,7 +254,7 @@ impl Report {
         self.warnings.get(reasons..).unwrap_or_default()
     }
 
-    /// Answers, and whatever has none.
+    /// Responses, and whatever has none.
     pub fn tried(&self) -> u64 {
         self.requests + self.errors - self.unexpected()
     }
@@ -264,7 +264,7 @@ impl Report {
         self.requests + self.evidence.failures + self.unfinished + self.missed
     }
 
-    /// Of the errors, answers that were other than expected.
+    /// Of the errors, responses that were other than expected.
     fn unexpected(&self) -> u64 {
         let kinds = ["unexpected_status", "unexpected_body", "unexpected_bytes"];
         let counts = kinds
@@ -289,7 +289,7 @@ impl Report {
     pub fn figures(&self) -> Figures {
         Figures {
             times: self.times.clone(),
-            answers: self.requests,
+            responses: self.requests,
             errors: self.errors,
             unexpected: self.unexpected(),
             timeouts: self.evidence.timeouts,
@@ -307,7 +307,7 @@ fn by_request(plan: &Plan, record: &Record) -> Vec<RequestRow> {
     let rows = plan.kinds().zip(&record.kinds).map(|(of, kind)| {
         RequestRow::new(
             of.name.clone(),
-            kind.answers,
+            kind.responses,
             kind.unexpected,
             &kind.response,
         )

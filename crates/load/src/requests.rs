@@ -65,7 +65,7 @@ pub struct Request {
     pub body: Body,
     /// How often it comes, beside the others.
     pub weight: NonZeroU32,
-    /// What its answer must be like.
+    /// What its response must be like.
     pub expect: Expect,
 }
 
@@ -81,7 +81,7 @@ pub enum Body {
     Bytes(Arc<[u8]>),
 }
 
-/// What an answer must be like; another one is an error.
+/// What a response must be like; another one is an error.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Expect {
     /// One of these statuses; any when there are none.

@@ -156,20 +156,20 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn reading(milliseconds: u64, answers: u64) -> Reading {
+    fn reading(milliseconds: u64, responses: u64) -> Reading {
         Reading {
             elapsed: Duration::from_millis(milliseconds),
             tally: Tally {
-                requests: answers,
-                last_bytes: answers,
+                requests: responses,
+                last_bytes: responses,
                 ..Tally::default()
             },
             progress: Progress {
-                answers,
+                responses,
                 ..Progress::default()
             },
             standing: Standing {
-                sent: answers,
+                sent: responses,
                 ..Standing::default()
             },
         }
@@ -183,7 +183,7 @@ mod tests {
         assert!(rows.next().is_none());
         rows.read(1, reading(1001, 5));
         let row = rows.next().unwrap();
-        assert_eq!((row.now.requests, row.progress.answers), (15, 15));
+        assert_eq!((row.now.requests, row.progress.responses), (15, 15));
         assert_eq!(rows.standing().sent, 15);
         assert_eq!(row.elapsed, Duration::from_millis(1001));
         let rates = rows.cores().iter().map(|second| second.rps.round());

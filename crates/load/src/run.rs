@@ -125,7 +125,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Ends the run now: no further request is sent. Answers that are on their way have as long to arrive as at the end of
+    /// Ends the run now: no further request is sent. Responses that are on their way have as long to arrive as at the end of
     /// a run's time.
     pub fn stop(&self) {
         self.handles

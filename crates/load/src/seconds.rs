@@ -19,7 +19,7 @@ pub(crate) struct Seconds {
     /// Of the present row.
     pub(crate) second: Times,
     pub(crate) whole: Times,
-    /// Of each core, for how long what has no answer had waited when it told so last, and at its end.
+    /// Of each core, for how long what has no response had waited when it told so last, and at its end.
     waits: Vec<Waits>,
     /// The sum over all.
     unanswered: Unanswered,
@@ -53,7 +53,7 @@ impl Seconds {
             second: row.second(),
             cores,
             row: SecondRow::of(row, &self.second.response, &self.second.service),
-            answers: row.now.last_bytes,
+            responses: row.now.last_bytes,
             errors: row.now.errors,
             unexpected: row.now.unexpected,
             connect_failures: row.progress.connect_failures,
@@ -68,7 +68,7 @@ impl Seconds {
         self.cores[core].push_back(measured);
     }
 
-    /// Core `core` has ended, and what has no answer had waited for so long.
+    /// Core `core` has ended, and what has no response had waited for so long.
     pub(crate) fn ended(&mut self, core: usize, unanswered: Box<Unanswered>) {
         self.waits[core].end = Some(unanswered);
     }

@@ -41,13 +41,13 @@ pub struct SelfTest {
 /// What this machine can do, here and now.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The shortest waits for an answer that nobody delayed, over one connection.
+    /// The shortest waits for a response that nobody delayed, over one connection.
     pub floor: Histogram,
     /// How late a pause of 50 us ends, and one of 1 ms.
     pub slip_50us: Histogram,
     /// See `slip_50us`.
     pub slip_1ms: Histogram,
-    /// Answers per second of one thread over 50 connections, the server on another thread.
+    /// Responses per second of one thread over 50 connections, the server on another thread.
     pub ceiling: f64,
     /// What others took of the CPUs of generator and server while a thread on each did nothing but look at the clock.
     pub gaps: Vec<Gaps>,
@@ -122,7 +122,7 @@ pub fn test(io: Io) -> Result<SelfTest, Error> {
     let host = host(io)?;
     let millisecond = Duration::from_millis(1);
     let mut checks = Vec::new();
-    // Few connections: a moment in which the machine was elsewhere is in as many answers as were under way.
+    // Few connections: a moment in which the machine was elsewhere is in as many responses as were under way.
     for (case, delay, connections, count) in [
         ("constant 2 ms", Delay::Constant(millisecond * 2), 4, 5_000),
         (
@@ -325,7 +325,7 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Connections that end cost neither an answer nor an error, and are counted.
+/// Connections that end cost neither a response nor an error, and are counted.
 fn closes(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     const CASE: &str = "closes after 10 answers";
     let (report, seen) = play(io, Delay::ClosesAfter(10), |options| {

@@ -1,23 +1,23 @@
-//! The seconds in which a target answered nothing though it was asked: it was dead. Pure.
+//! The seconds in which a target sent no response though it was asked: it was dead. Pure.
 
 use std::time::Duration;
 
 use crate::limits::SILENCE_MIN;
 use crate::rows::Row;
 
-/// For how long a run had no answers.
+/// For how long a run had no responses.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Silence {
-    /// From its last answer to its end, where that was an end of answers.
+    /// From its last response to its end, where that was an end of responses.
     pub(crate) at_end: Duration,
     /// Before, in whole rows in which there were only errors.
     pub(crate) within: Duration,
 }
 
 impl Silence {
-    /// Of a run of `elapsed` with these rows whose last answer came at `last`. It is silent at its end only if something
+    /// Of a run of `elapsed` with these rows whose last response came at `last`. It is silent at its end only if something
     /// had been asked for: there were errors meanwhile, or `unanswered` requests are open; and for longer than
-    /// answers usually take, `longest` at most.
+    /// responses usually take, `longest` at most.
     pub(crate) fn of<'a>(
         rows: impl Iterator<Item = &'a Row>,
         elapsed: Duration,
@@ -32,10 +32,10 @@ impl Silence {
         let mut errors_at_end = 0;
         for row in rows {
             let errors = row.now.errors - row.before.errors;
-            let has_answers = row.now.last_bytes > row.before.last_bytes;
+            let has_responses = row.now.last_bytes > row.before.last_bytes;
             if row.elapsed > last {
                 errors_at_end += errors;
-            } else if !has_answers && errors > 0 && row.before.last_bytes > 0 {
+            } else if !has_responses && errors > 0 && row.before.last_bytes > 0 {
                 silence.within += row.elapsed.saturating_sub(row.elapsed_before);
             }
         }
@@ -48,7 +48,7 @@ impl Silence {
     }
 
     /// The time that no rate is of, where so many requests were due by the clock; none in a closed loop. What is due while
-    /// a target answers nothing is sent when it answers again, and counts: without that time the rate would be higher
+    /// a target sends no response is sent when it responds again, and counts: without that time the rate would be higher
     /// than what was asked for.
     pub(crate) fn left_out(&self, due: Option<f64>) -> Duration {
         match due {
@@ -64,13 +64,13 @@ mod tests {
     use crate::stop::Progress;
     use onrush_measure::second::Tally;
 
-    /// Rows of a second each, with so many answers and errors.
+    /// Rows of a second each, with so many responses and errors.
     fn silence(seconds: &[(u64, u64)], last_ms: u64, unanswered: u64, longest_ms: u64) -> [f64; 2] {
         let mut rows = Vec::new();
         let mut before = Tally::default();
-        for (number, (answers, errors)) in (0..).zip(seconds) {
+        for (number, (responses, errors)) in (0..).zip(seconds) {
             let mut now = before;
-            now.last_bytes += answers;
+            now.last_bytes += responses;
             now.errors += errors;
             rows.push(Row {
                 before,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_dies_is_silent_from_its_last_answer_on() {
+    fn a_target_that_dies_is_silent_from_its_last_response_on() {
         let rows = [(100, 0), (50, 4), (0, 9), (0, 9)];
         assert_eq!(silence(&rows, 1500, 0, 10), [2.5, 0.0]);
     }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_of_errors_alone_between_answers_are_silent_too() {
+    fn seconds_of_errors_alone_between_responses_are_silent_too() {
         let rows = [(0, 5), (100, 0), (0, 7), (0, 7), (80, 0)];
         assert_eq!(silence(&rows, 4990, 0, 10), [0.0, 2.0]);
     }

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::record::TcpTotal;
 use crate::times::Times;
 
-/// The mean response time; none without answers.
+/// The mean response time; none without responses.
 pub(crate) fn response_mean_us(times: &Times) -> Option<f64> {
     let response = &times.response;
     (response.count() > 0).then(|| response.mean() / 1000.0)
@@ -26,7 +26,7 @@ pub(crate) fn response_mean_us(times: &Times) -> Option<f64> {
 pub(crate) struct Standing {
     /// Requests that were taken to be sent.
     pub(crate) sent: u64,
-    /// Of these, those without an answer yet.
+    /// Of these, those without a response yet.
     pub(crate) in_flight: u64,
     /// Requests that were due and left out.
     pub(crate) missed: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Standing {
     pub(crate) busy_max: Duration,
     /// The time in which the core saw nothing, in pieces longer than a turn may be; of several cores, the longest.
     pub(crate) stalled: Duration,
-    /// How long the core had something to do, where it polls busily; of several cores, the longest.
+    /// How long the core had something to do, where it busy-polls; of several cores, the longest.
     pub(crate) worked: Duration,
 }
 
@@ -124,7 +124,7 @@ impl View<'_> {
             segments_out: standing.tcp.map(|tcp| tcp.segments_out),
             no_local_port: standing.failures_of(Failure::ConnectNoPort),
             requests_sent: standing.sent,
-            answers: tally.last_bytes,
+            responses: tally.last_bytes,
             measured: None,
             failures,
             unfinished: standing.in_flight,
@@ -198,10 +198,10 @@ mod tests {
         options.connections = 10;
         change(&mut options);
         let plan = Plan::new(options).unwrap();
-        let answers = sent - in_flight;
+        let responses = sent - in_flight;
         let tally = Tally {
-            requests: answers,
-            last_bytes: answers,
+            requests: responses,
+            last_bytes: responses,
             ..Tally::default()
         };
         let mut standing = Standing::default();

@@ -74,7 +74,7 @@ impl Budget {
 /// What a run has come to, once a second: reason enough to end it?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prospect {
-    /// There may still be answers.
+    /// There may still be responses.
     Hopeful,
     /// No connection was ever made.
     Unreachable,
@@ -89,15 +89,15 @@ pub struct Progress {
     pub established: u64,
     /// Failures to make one.
     pub connect_failures: u64,
-    /// Answers received.
-    pub answers: u64,
+    /// Responses received.
+    pub responses: u64,
 }
 
 impl AddAssign for Progress {
     fn add_assign(&mut self, other: Progress) {
         self.established += other.established;
         self.connect_failures += other.connect_failures;
-        self.answers += other.answers;
+        self.responses += other.responses;
     }
 }
 
@@ -112,7 +112,7 @@ pub struct Patience {
 impl Patience {
     /// The prospect at `elapsed` since the start.
     pub fn judge(&mut self, now: Progress, elapsed: Duration) -> Prospect {
-        let moved = now.established > self.last.established || now.answers > self.last.answers;
+        let moved = now.established > self.last.established || now.responses > self.last.responses;
         let failing = now.connect_failures > self.last.connect_failures;
         if moved || !failing {
             self.moved = elapsed;
@@ -141,11 +141,11 @@ mod tests {
         Instant::from_nanoseconds(seconds * 1_000_000_000)
     }
 
-    fn progress(established: u64, connect_failures: u64, answers: u64) -> Progress {
+    fn progress(established: u64, connect_failures: u64, responses: u64) -> Progress {
         Progress {
             established,
             connect_failures,
-            answers,
+            responses,
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_answer_is_no_reason_to_give_up() {
+    fn a_slow_response_is_no_reason_to_give_up() {
         let mut patience = Patience::default();
         for second in 1..60 {
             let prospect = patience.judge(progress(1, 0, 0), Duration::from_secs(second));

@@ -19,7 +19,7 @@ use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Kind};
-use crate::limits::{HOPELESS_ANSWERS_MIN, RATE_GROWTH_MAX};
+use crate::limits::{HOPELESS_RESPONSES_MIN, RATE_GROWTH_MAX};
 use crate::unanswered::Bounds;
 use metric::{Counted, Metric, Unit};
 use statistic::Statistic;
@@ -325,12 +325,12 @@ impl Extent {
     /// The most that the run's requests can come to, answered or failed. For a run of a set time that is an estimate:
     /// the rate would have to multiply for it to be wrong.
     fn requests_at_most(self, so_far: &Figures) -> Option<f64> {
-        let finished = (so_far.answers + so_far.errors - so_far.unexpected) as f64;
+        let finished = (so_far.responses + so_far.errors - so_far.unexpected) as f64;
         match self {
             Extent::Requests(count) => Some(finished.max(count as f64)),
             Extent::Time { elapsed_s, total_s } => {
                 let is_enough =
-                    elapsed_s > 0.0 && so_far.answers + so_far.errors >= HOPELESS_ANSWERS_MIN;
+                    elapsed_s > 0.0 && so_far.responses + so_far.errors >= HOPELESS_RESPONSES_MIN;
                 let left = (total_s - elapsed_s).max(0.0);
                 is_enough.then(|| finished + finished / elapsed_s * left * RATE_GROWTH_MAX)
             }

@@ -27,14 +27,14 @@ pub struct Times {
     pub tls: Histogram,
 }
 
-/// One answer, in nanoseconds.
+/// One response, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub(crate) send_lag: u64,
     pub(crate) first_byte: u64,
     pub(crate) service: u64,
     pub(crate) response: u64,
-    /// For how long the generator itself kept the request or its answer waiting, at most.
+    /// For how long the generator itself kept the request or its response waiting, at most.
     pub(crate) own: u64,
 }
 
@@ -63,7 +63,7 @@ impl Times {
         ]
     }
 
-    /// An answer is there.
+    /// A response is there.
     #[inline]
     pub(crate) fn answered(&mut self, answered: &Answered) {
         self.response.record(answered.response);
@@ -93,8 +93,8 @@ impl Times {
         }
     }
 
-    /// Whether answers are in all histograms of answers or in none.
-    pub(crate) fn is_consistent(&self, answers: u64) -> bool {
+    /// Whether responses are in all histograms of responses or in none.
+    pub(crate) fn is_consistent(&self, responses: u64) -> bool {
         [
             &self.response,
             &self.service,
@@ -102,6 +102,6 @@ impl Times {
             &self.first_byte,
         ]
         .iter()
-        .all(|histogram| histogram.count() == answers)
+        .all(|histogram| histogram.count() == responses)
     }
 }

@@ -1,13 +1,13 @@
-//! Requests without an answer, and what is known of their times all the same: they are longer than what had passed when
-//! they were last looked at (right-censored). A percentile of all requests lies between that of the answers and these
-//! waits, taken as if the answer had come just then, and that in which they last for ever. Pure.
+//! Requests without a response, and what is known of their times all the same: they are longer than what had passed when
+//! they were last looked at (right-censored). A percentile of all requests lies between that of the responses and these
+//! waits, taken as if the response had come just then, and that in which they last for ever. Pure.
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::percentile;
 
 use crate::figures::Kind;
 
-/// How long requests without an answer had waited, in nanoseconds.
+/// How long requests without a response had waited, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Unanswered {
     /// Since their intended start.
@@ -70,7 +70,7 @@ impl Bounds {
     }
 }
 
-/// Where `percentile` of all requests lies, those with an answer after `times` and those without, that have waited for
+/// Where `percentile` of all requests lies, those with a response after `times` and those without, that have waited for
 /// `waits`.
 pub fn bounds(times: &Histogram, waits: &Histogram, percentile: f64) -> Bounds {
     if waits.count() == 0 {
@@ -85,7 +85,7 @@ pub fn bounds(times: &Histogram, waits: &Histogram, percentile: f64) -> Bounds {
     bounds_in(times, &all, percentile)
 }
 
-/// The same for every percentile of a curve, as far as the count of answers supports it; see
+/// The same for every percentile of a curve, as far as the count of responses supports it; see
 /// [`percentile::curve`].
 pub fn curve(times: &Histogram, waits: &Histogram) -> Vec<(f64, Bounds)> {
     let mut all = times.clone();
@@ -96,7 +96,7 @@ pub fn curve(times: &Histogram, waits: &Histogram) -> Vec<(f64, Bounds)> {
         .collect()
 }
 
-/// The bounds where `all` are the times of answers and the waits of the others.
+/// The bounds where `all` are the times of responses and the waits of the others.
 fn bounds_in(times: &Histogram, all: &Histogram, percentile: f64) -> Bounds {
     let rank = percentile::rank(all.count(), percentile);
     let high = match rank <= times.count() {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn any_request_without_an_answer_may_be_the_slowest() {
+    fn any_request_without_a_response_may_be_the_slowest() {
         let (times, waits) = (Histogram::from_iter(1..=10_000), Histogram::from_iter([5]));
         let bounded = crate::report::latency::Latency::bounded(&times, &waits);
         assert!(bounded.is_at_least("max") && !bounded.is_at_least("50"));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_was_shorter_than_most_answers_bounds_from_both_sides() {
+    fn a_wait_that_was_shorter_than_most_responses_bounds_from_both_sides() {
         let (times, waits) = (
             Histogram::from_iter(1..=900),
             Histogram::from_iter([0; 100]),

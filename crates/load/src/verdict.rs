@@ -18,7 +18,7 @@ use generator::{
     throttling,
 };
 use reason::{Reason, State};
-use responses::{answers, counts, failures, measured, resent, silence, unanswered, unasked};
+use responses::{counts, failures, measured, no_response, resent, silence, unanswered, unasked};
 
 /// The judgement of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl Verdict {
     pub fn of(evidence: &Evidence) -> Verdict {
         let found = [
             counts(evidence),
-            answers(evidence),
+            no_response(evidence),
             measured(evidence),
             silence(evidence),
             failures(evidence),

@@ -60,7 +60,7 @@ impl Work {
         self.start
     }
 
-    /// A connection begins, or has had an answer: `is_kept` where it was there before its next request was taken.
+    /// A connection begins, or has had a response: `is_kept` where it was there before its next request was taken.
     pub(crate) fn begins(&mut self, is_kept: bool) {
         self.is_kept = is_kept;
     }
@@ -96,7 +96,7 @@ impl Work {
     }
 
     /// When what is due was first written, and for how long, in nanoseconds, the generator itself has kept it and then its
-    /// answer, which was received at `now`, from being seen.
+    /// response, which was received at `now`, from being seen.
     pub(crate) fn sent_at(
         &mut self,
         core: &Core,

@@ -22,7 +22,7 @@ use onrush_load::stop::Stop;
 use onrush_load::target::{Place, Target};
 use onrush_load::verdict::reason::State;
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 fn options(url: &str, count: u64) -> Options {
     Options {
@@ -44,11 +44,11 @@ fn run(options: Options) -> Report {
         .unwrap()
 }
 
-/// Answers every request on `stream`; requests come one at a time and in one piece.
-fn answer_all(mut stream: impl Read + Write) {
+/// Responds to every request on `stream`; requests come one at a time and in one piece.
+fn respond_to_all(mut stream: impl Read + Write) {
     let mut request = [0; 4096];
     while let Ok(1..) = stream.read(&mut request) {
-        if stream.write_all(ANSWER).is_err() {
+        if stream.write_all(RESPONSE).is_err() {
             return;
         }
     }
@@ -60,7 +60,7 @@ fn server() -> String {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || answer_all(stream));
+            std::thread::spawn(move || respond_to_all(stream));
         }
     });
     url
@@ -77,7 +77,7 @@ fn a_run_counts_exactly_and_prints_only_percentiles_its_count_supports() {
         let report = run(options(&url, count));
         assert_eq!((report.requests, report.errors), (count, 0));
         assert_eq!(report.statuses, BTreeMap::from([("200".to_owned(), count)]));
-        assert_eq!(report.bytes, count * ANSWER.len() as u64);
+        assert_eq!(report.bytes, count * RESPONSE.len() as u64);
         assert_eq!(report.connections, 4);
         let keys: Vec<&str> = report
             .latency_us
@@ -117,7 +117,7 @@ fn a_unix_socket_is_loaded_like_any_other() {
     let listener = UnixListener::bind(&path).unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || answer_all(stream));
+            std::thread::spawn(move || respond_to_all(stream));
         }
     });
     let report = run(options(&format!("unix:{}:/path", path.display()), 100));
@@ -138,34 +138,34 @@ fn a_target_where_nobody_listens_is_unreachable_in_one_sentence() {
 }
 
 #[test]
-fn a_run_that_is_stopped_takes_the_answers_that_are_on_their_way() {
+fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut options = options(&format!("http://{}/", listener.local_addr().unwrap()), 1);
     options.stop.count = None;
     let running = start(Plan::new(options).unwrap()).unwrap();
     let stopper = running.stopper();
     std::thread::spawn(move || {
-        // All four connections have had an answer when their second requests come, which are answered behind the stop.
+        // All four connections have had a response when their second requests come, which are answered behind the stop.
         let mut streams: Vec<_> = listener.incoming().take(4).flatten().collect();
         let mut request = [0; 4096];
         for reply in [true, false] {
             for stream in &mut streams {
                 assert!(stream.read(&mut request).unwrap() > 0);
                 if reply {
-                    stream.write_all(ANSWER).unwrap();
+                    stream.write_all(RESPONSE).unwrap();
                 }
             }
         }
         stopper.stop();
         for mut stream in streams {
             std::thread::spawn(move || {
-                stream.write_all(ANSWER).unwrap();
-                answer_all(stream);
+                stream.write_all(RESPONSE).unwrap();
+                respond_to_all(stream);
             });
         }
     });
     let report = running.finish(|_| ()).unwrap();
-    // Which side of the stop an answer falls on is chance; none is lost.
+    // Which side of the stop a response falls on is chance; none is lost.
     let answered = report.requests + report.late;
     assert!(answered >= 8, "{report}");
     assert_eq!(report.unfinished, report.late, "{report}");
@@ -214,8 +214,8 @@ fn noting_server() -> (SocketAddr, Receiver<(SocketAddr, String)>) {
                 let introduction = text.split("GET ").next().unwrap_or_default();
                 let peer = stream.peer_addr().expect("it has sent something");
                 let _ = notes.send((peer, introduction.to_owned()));
-                if stream.write_all(ANSWER).is_ok() {
-                    answer_all(stream);
+                if stream.write_all(RESPONSE).is_ok() {
+                    respond_to_all(stream);
                 }
             });
         }
@@ -320,7 +320,7 @@ fn the_url_is_asked_for_wherever_it_is_connected_to() {
         let (mut stream, _) = listener.accept().unwrap();
         let mut bytes = [0; 4096];
         let count = stream.read(&mut bytes).unwrap();
-        stream.write_all(ANSWER).unwrap();
+        stream.write_all(RESPONSE).unwrap();
         String::from_utf8_lossy(&bytes[..count]).into_owned()
     });
     assert_eq!(run(options).requests, 1);

@@ -193,15 +193,15 @@ impl Histogram {
 
     /// The latencies, in nanoseconds, between which the true percentile lies with at least
     /// `confidence` (between 0 and 1), whatever the distribution; `None` where the count is too
-    /// small to say. It assumes independent samples, which the answers of one run are not: read it as
+    /// small to say. It assumes independent samples, which the responses of one run are not: read it as
     /// the least doubt one should have, and see [`Histogram::interval_by_blocks`].
     pub fn interval(&self, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (low, high) = percentile::interval_ranks(self.count(), percentile, confidence)?;
         Some((self.value_at_rank(low), self.value_at_rank(high)))
     }
 
-    /// The same of answers that came in `blocks` of time, whose sum this is, and that know of each other within them: see
-    /// [`blocks`](crate::blocks). `None` where there are too few blocks to say, or too few answers beyond the percentile.
+    /// The same of responses that came in `blocks` of time, whose sum this is, and that know of each other within them: see
+    /// [`blocks`](crate::blocks). `None` where there are too few blocks to say, or too few responses beyond the percentile.
     pub fn interval_by_blocks(
         &self,
         percentile: f64,
@@ -216,7 +216,7 @@ impl Histogram {
             (low * count).floor() as u64,
             (high * count).ceil() as u64 + 1,
         );
-        // A rank of none, or of more than there are: the answers do not bound it on that side.
+        // A rank of none, or of more than there are: the responses do not bound it on that side.
         let is_bounded = low > 0 && high <= self.count();
         is_bounded.then(|| {
             let low = self.value_at_rank(low.min(independent_low));

@@ -24,23 +24,23 @@ pub struct Tally {
     pub bytes: u64,
     /// Errors of any kind so far, timeouts among them (h1load leaves those out).
     pub errors: u64,
-    /// Of these, answers that were other than expected: they are among the answers, too.
+    /// Of these, responses that were other than expected: they are among the responses, too.
     pub unexpected: u64,
-    /// Answers whose first byte came, and the sum of their times from request to complete head, in
+    /// Responses whose first byte came, and the sum of their times from request to complete head, in
     /// nanoseconds.
     pub first_bytes: u64,
     /// See `first_bytes`.
     pub first_byte_sum_ns: u64,
-    /// Answers whose last byte came, and the sum of their times from request to that byte, in
+    /// Responses whose last byte came, and the sum of their times from request to that byte, in
     /// nanoseconds.
     pub last_bytes: u64,
     /// See `last_bytes`.
     pub last_byte_sum_ns: u64,
-    /// Of the answers whose last byte came, the sum of the times for which their requests waited to be written, in
+    /// Of the responses whose last byte came, the sum of the times for which their requests waited to be written, in
     /// nanoseconds: the part of both other sums that is not the server's.
     #[serde(default)]
     pub send_lag_sum_ns: u64,
-    /// Answers by class of status: `statuses[0]` counts 1xx, `statuses[4]` 5xx.
+    /// Responses by class of status: `statuses[0]` counts 1xx, `statuses[4]` 5xx.
     pub statuses: [u64; 5],
 }
 
@@ -93,15 +93,15 @@ pub struct Second {
     pub rps: f64,
     /// Bytes received per second during this row.
     pub bytes_per_s: f64,
-    /// Mean time to the first byte during this row, in microseconds; none when no answer began.
+    /// Mean time to the first byte during this row, in microseconds; none when no response began.
     pub first_byte_us: Option<f64>,
-    /// Mean time to the last byte during this row, in microseconds; none when no answer ended.
+    /// Mean time to the last byte during this row, in microseconds; none when no response ended.
     pub last_byte_us: Option<f64>,
-    /// For how long the requests of these answers had waited to be written, which both times begin with: mean, in
-    /// microseconds; none when no answer ended.
+    /// For how long the requests of these responses had waited to be written, which both times begin with: mean, in
+    /// microseconds; none when no response ended.
     #[serde(default)]
     pub send_lag_us: Option<f64>,
-    /// Answers during this row by class of status, 1xx to 5xx.
+    /// Responses during this row by class of status, 1xx to 5xx.
     pub statuses: [u64; 5],
 }
 

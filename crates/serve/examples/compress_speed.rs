@@ -1,5 +1,5 @@
 //! Prints, for each coding and level, how fast a JSON and an HTML document are compressed and to what part of their
-//! size; streamed as an answer is, in pieces of a buffer.
+//! size; streamed as a response is, in pieces of a buffer.
 //! `cargo run --release -p onrush-serve --example compress_speed [FILE ...]`
 
 use std::hint::black_box;
@@ -79,7 +79,7 @@ fn encode(encoder: &mut Encoder, sample: &[u8], room: &mut [u8]) -> usize {
     encoded
 }
 
-/// A list of so many records as an API answers it; numbers that look random keep it from being too easy.
+/// A list of so many records as an API sends it; numbers that look random keep it from being too easy.
 fn json(records: u32) -> Vec<u8> {
     let names = [
         "Ada Lovelace",

@@ -68,7 +68,8 @@ impl Accepting {
 }
 
 /// How connections get to cores that are on these `cpus`; `None` where there is nothing to choose: with one core, or where
-/// all listen on Unix sockets, whose queue cores share.
+/// all listen on Unix sockets, whose queue cores share. `before` is how they get there in the process whose place this one
+/// takes, with its listeners.
 ///
 /// # Errors
 /// A sentence, when what was asked for cannot be.
@@ -77,6 +78,7 @@ pub(crate) fn choose(
     cpus: &[Option<usize>],
     listen: &[Listen],
     arrival: Option<&Arrival>,
+    before: Option<By>,
 ) -> Result<Option<Accepting>, String> {
     let is_tcp = |listen: &Listen| matches!(listen.address, Address::Tcp(_));
     if cpus.len() == 1 || !listen.iter().any(is_tcp) {
@@ -88,9 +90,13 @@ pub(crate) fn choose(
         (Accept::Cpu, Err(why)) => return Err(why),
         (Accept::Cpu, Ok(_)) => Accepting::asked(By::Cpu),
         (Accept::Auto, Err(why)) => Accepting::by_hash(&why),
-        (Accept::Auto, Ok(own)) => match why_not(&own, listen, arrival) {
-            Some(why) => Accepting::by_hash(&why),
-            None => Accepting {
+        (Accept::Auto, Ok(own)) => match (before, why_not(&own, listen, arrival)) {
+            (Some(by), _) => Accepting {
+                by,
+                why: "auto: as in the process before".into(),
+            },
+            (None, Some(why)) => Accepting::by_hash(&why),
+            (None, None) => Accepting {
                 by: By::Cpu,
                 why: "auto: each CPU that takes packets has a core, and each core such a CPU"
                     .into(),
@@ -149,7 +155,7 @@ mod tests {
     }
 
     fn said(wish: Accept, cpus: &[Option<usize>], addresses: &[&str], arrival: &Arrival) -> String {
-        match choose(wish, cpus, &listening(addresses), Some(arrival)) {
+        match choose(wish, cpus, &listening(addresses), Some(arrival), None) {
             Ok(None) => "nothing".into(),
             Ok(Some(accepting)) => accepting.to_string(),
             Err(why) => format!("error: {why}"),
@@ -211,7 +217,10 @@ mod tests {
             let said = said(Accept::Auto, cpus, addresses, arrival);
             assert_eq!(said, expected, "{cpus:?} {addresses:?} {arrival:?}");
         }
-        let unknown = choose(Accept::Auto, &two, &listening(all), None).expect("no wish");
+        let unknown = choose(Accept::Auto, &two, &listening(all), None, None).expect("no wish");
+        let like_before = choose(Accept::Auto, &two, &listening(all), None, Some(By::Cpu));
+        let like_before = like_before.expect("no wish").expect("two cores");
+        assert_eq!(like_before.by, By::Cpu);
         let unknown = unknown.expect("two cores").to_string();
         assert_eq!(
             unknown,

@@ -21,6 +21,7 @@ use crate::admit::Admission;
 use crate::admit::concurrency::{Concurrency, Entrance, Ticket};
 use crate::admit::key::{Key, Keys};
 use crate::admit::rate::{Rate, Rates};
+use crate::error_page::Form;
 use crate::exchange::Exchange;
 use crate::reply::Reply;
 use crate::request_context::{RequestContext, Source};
@@ -266,22 +267,23 @@ impl Limit {
 }
 
 impl Denial<'_> {
-    pub(crate) fn answer(self, reply: &mut Reply<'_>) -> Result<(), Error> {
+    pub(crate) fn respond(self, form: Form, reply: &mut Reply<'_>) -> Result<(), Error> {
         match self {
-            Denial::Network => refuse(403, "not from your network", &[], reply),
+            Denial::Network => refuse((403, "not from your network"), &[], form, reply),
             Denial::Limit { retry_after } => {
                 let mut digits = itoa::Buffer::new();
                 let seconds = digits.format(seconds_up(retry_after));
                 let fields = [("Retry-After", seconds)];
-                refuse(429, "too many requests", &fields, reply)
+                refuse((429, "too many requests"), &fields, form, reply)
             }
             Denial::Login { challenge } => {
                 let fields = [("WWW-Authenticate", challenge)];
-                refuse(401, "a name and a password are needed", &fields, reply)
+                let reason = "a name and a password are needed";
+                refuse((401, reason), &fields, form, reply)
             }
             Denial::Busy => {
                 let fields = [("Retry-After", "1")];
-                refuse(503, "too many logins at a time", &fields, reply)
+                refuse((503, "too many logins at a time"), &fields, form, reply)
             }
         }
     }

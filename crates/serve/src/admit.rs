@@ -11,6 +11,7 @@
 pub(crate) mod key;
 
 pub(crate) mod concurrency;
+pub(crate) mod connections;
 pub(crate) mod rate;
 
 use std::time::Duration;

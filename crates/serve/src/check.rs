@@ -6,14 +6,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Action, BasicAuth, Route};
-use onrush_engine::{Errno, Error, Kind, Root, cpu, descriptors};
+use onrush_config::plan::{Action, BasicAuth, FilePath, Files, Route};
+use onrush_engine::{Errno, Error, File, FileKind, Kind, Root, cpu, descriptors};
 
 use crate::accept::Arrival;
 use crate::access::Users;
 use crate::cores::cores;
 use crate::descriptors::Shares;
 use crate::encryption::Encryption;
+use crate::error_page::PageFiles;
 use crate::trouble::{Trouble, Troubles};
 
 /// Why a plan cannot be used here: everything that is wrong with its files.
@@ -80,6 +81,7 @@ pub(crate) struct Found {
     /// The users of each route.
     pub(crate) users: Vec<Option<Arc<Users>>>,
     pub(crate) encryption: Encryption,
+    pub(crate) page_files: PageFiles,
     troubles: Troubles,
 }
 
@@ -92,6 +94,7 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
         .map(|route| read_route(route, &mut troubles))
         .collect();
     let encryption = Encryption::of(plan, &mut troubles);
+    let page_files = PageFiles::read(plan, &mut troubles);
     // Routes may share a file.
     say_once(&mut troubles.wrong);
     say_once(&mut troubles.warnings);
@@ -101,17 +104,23 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
     Ok(Found {
         users,
         encryption,
+        page_files,
         troubles,
     })
 }
 
 /// The users of a route that has some; its directory is only opened.
 fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
-    if let Action::Files { root, .. } = &route.action
+    if let Action::Files(Files { root, .. }) = &route.action
         && let Err(error) = Root::open(root)
     {
         let message = cannot_serve(&root.display().to_string(), &error);
         troubles.wrong.push(Trouble::with(root, message));
+    }
+    if let Action::RespondFile { file, .. } = &route.action
+        && let Err(why) = look_at_file(file)
+    {
+        troubles.wrong.push(Trouble::with(file, why));
     }
     let auth = route.access.basic_auth.as_ref()?;
     let mut warnings = Vec::new();
@@ -139,6 +148,20 @@ fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
 fn say_once(troubles: &mut Vec<Trouble>) {
     let mut said = HashSet::new();
     troubles.retain(|trouble| said.insert(trouble.message.clone()));
+}
+
+/// Whether a file can be served by now.
+fn look_at_file(path: &FilePath) -> Result<(), String> {
+    let shown = path.display();
+    match File::open(path) {
+        Ok(file) if file.metadata().kind == FileKind::Regular => Ok(()),
+        Ok(_) => Err(format!("cannot serve the file {shown}: it is none")),
+        Err(error) => Err(match error.kind {
+            Kind::Os(Errno::NOENT) => format!("cannot serve the file {shown}: there is none"),
+            Kind::Os(Errno::ACCESS) => format!("cannot serve the file {shown}: permission denied"),
+            _ => format!("cannot serve the file {shown}: {error}"),
+        }),
+    }
 }
 
 /// Why a directory cannot be opened.

@@ -1,4 +1,4 @@
-//! What a request gets: its route, who is let in, and then an answer of our own or one of a server.
+//! What a request gets: its route, who is let in, and then a response of our own or one of a server.
 
 use std::borrow::Cow;
 use std::mem;
@@ -10,28 +10,32 @@ use onrush_http::{Framing, Method};
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
+use crate::cors::Cors;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
+use crate::error_page::Form;
 use crate::exchange::Exchange;
-use crate::limits::ANSWER_LINES_BYTES_MAX;
+use crate::limits::RESPONSE_LINES_BYTES_MAX;
+use crate::observe::live::Stage;
 use crate::path;
 use crate::proxy::forward::request::{Forward, Way};
 use crate::proxy::hash_key::hash_key;
 use crate::proxy::{Group, mirror, rewrite};
 use crate::reply::{self, Persistence, Reply};
 use crate::request_context::{RequestContext, Source};
-use crate::respond::file::{Files, Pieces};
+use crate::respond::file::{Files, Pieces, Single};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
 use crate::settings::Treatment;
 use crate::site::Site;
-use crate::site::target::{Answer, Target};
+use crate::site::target::{Response, Target};
 use crate::variables::{Facts, SERVER_TO_COME};
+use crate::worker::Worker;
 
 enum Chosen<'w, 'b> {
-    /// An answer of our own.
+    /// A response of our own.
     Own(Own<'w, 'b>),
     /// That of a server of this group.
     Forward(&'w Target, &'w Rc<Group>),
@@ -39,26 +43,29 @@ enum Chosen<'w, 'b> {
     Verify(Pending),
 }
 
-/// Answers that are made here.
+/// Responses that are made here.
 enum Own<'w, 'b> {
     Fixed(&'w Fixed),
+    File(&'w Single),
     Files(&'w Files, Cow<'b, [u8]>),
     Synthetic,
     Redirect(&'w Redirect),
+    /// Browsers ask by this what scripts of other sites may do.
+    Cors(&'w Cors),
     Refuse(u16, &'static str),
     Deny(Denial<'w>),
 }
 
-/// What is left to send of an answer whose beginning is written.
+/// What is left to send of a response whose beginning is written.
 pub(crate) enum Rest {
     /// The rest of a file behind its head.
     File(Box<Pieces>),
-    /// An answer that takes time or room.
+    /// A response that takes time or room.
     Synthetic(Box<Synthetic>),
 }
 
-/// What came of answering a request.
-pub(crate) enum Answered {
+/// What came of responding to a request.
+pub(crate) enum Responded {
     /// All of its response is written.
     Whole,
     /// The rest of it takes time or room.
@@ -69,41 +76,54 @@ pub(crate) enum Answered {
     Pending(Pending),
 }
 
-/// Answers the request with this head, as far as that needs no waiting. A request that is forwarded leaves its head where
-/// it is until a server has answered: it may have to be sent again. `is_first` says whether no request of its client has
+impl Responded {
+    /// Where the request is now, if it is not over.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> Option<Stage> {
+        match self {
+            Responded::Whole => None,
+            Responded::Begun(_) => Some(Stage::Responding),
+            Responded::Forwarded(_) => Some(Stage::Waiting),
+            Responded::Pending(_) => Some(Stage::Verifying),
+        }
+    }
+}
+
+/// Responds to the request with this head, as far as that needs no waiting. A request that is forwarded leaves its head where
+/// it is until a server has responded: it may have to be sent again. `is_first` says whether no request of its client has
 /// been forwarded yet.
 ///
 /// # Errors
 /// When the core is out of buffers.
 #[inline]
-pub(crate) fn answer(
+pub(crate) fn respond(
     (head, arrived): (&RequestHead<'_, '_>, Arrived<'_>),
     (source, is_first): (Source<'_>, &mut bool),
     site: &Site,
     exchange: &mut Exchange,
     to: reply::To<'_>,
-) -> Result<Answered, Error> {
+) -> Result<Responded, Error> {
     exchange.start(&site.settings);
-    let chosen = choose(head, site, source, exchange)?;
+    if let Some(log) = &site.settings.log {
+        let client = source.of(exchange).address(head.headers);
+        exchange.keep_entry(head, client, log.headers(), source.worker);
+    }
+    let chosen = choose((head, arrived), site, source, exchange)?;
     let context = source.of(exchange);
     let worker = source.worker;
     match chosen {
         Chosen::Own(own) => {
             let mut reply = Reply::new(worker, exchange, head.method, to);
-            // Who waits for "100 Continue" and gets a final answer instead may or may not send the body: no way to know
-            // where the next request would begin.
-            reply.persist(
-                match head.expect_continue && head.framing != Framing::None {
-                    true => Persistence::Close,
-                    false => Persistence::AsAsked,
-                },
-            );
-            match own.answer(head, context, &mut reply)? {
-                None => reply.end().map(|()| Answered::Whole),
-                Some(rest) => Ok(Answered::Begun(rest)),
+            reply.persist(match head.framing {
+                Framing::None => Persistence::AsAsked,
+                _ => persistence_behind_body(head, arrived, exchange, worker),
+            });
+            match own.respond(head, context, &mut reply)? {
+                None => reply.end().map(|()| Responded::Whole),
+                Some(rest) => Ok(Responded::Begun(rest)),
             }
         }
-        Chosen::Verify(pending) => Ok(Answered::Pending(pending)),
+        Chosen::Verify(pending) => Ok(Responded::Pending(pending)),
         Chosen::Forward(target, group) => {
             let way = Way {
                 group: Rc::clone(group),
@@ -114,8 +134,24 @@ pub(crate) fn answer(
                 let group = &site.groups[mirror.upstream];
                 mirror::duplicate((mirror, group), head, arrived, context);
             }
-            Forward::new(context, way, head, arrived).map(Answered::Forwarded)
+            Forward::new(context, way, head, arrived).map(Responded::Forwarded)
         }
+    }
+}
+
+/// What becomes of the connection of a request with a body that nobody wants.
+fn persistence_behind_body(
+    head: &RequestHead<'_, '_>,
+    arrived: Arrived<'_>,
+    exchange: &Exchange,
+    worker: &Worker,
+) -> Persistence {
+    let max = exchange.request_body_max();
+    // Who waits for "100 Continue" and gets a final response instead may or may not send the body: no way to know where
+    // the next request would begin.
+    match head.expect_continue || arrived.exceeds(head.framing, max, &worker.limits) {
+        true => Persistence::Close,
+        false => Persistence::AsAsked,
     }
 }
 
@@ -125,23 +161,29 @@ impl Own<'_, '_> {
     /// # Errors
     /// When the core is out of buffers.
     #[inline]
-    fn answer(
+    fn respond(
         self,
         head: &RequestHead<'_, '_>,
         context: RequestContext<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<Option<Rest>, Error> {
         match self {
-            Own::Fixed(fixed) => fixed.form(head).answer(reply)?,
-            Own::Refuse(status, reason) => refuse(status, reason, &[], reply)?,
-            Own::Deny(denial) => denial.answer(reply)?,
-            Own::Redirect(redirect) => redirect.answer(head, context, reply)?,
+            Own::Fixed(fixed) => fixed.form(head).respond(reply)?,
+            Own::File(file) => return Ok(file.respond(head, reply)?.map(Rest::File)),
+            Own::Refuse(status, reason) => {
+                refuse((status, reason), &[], Form::of(head.headers), reply)?
+            }
+            Own::Deny(denial) => denial.respond(Form::of(head.headers), reply)?,
+            Own::Cors(cors) => reply.head(204, |to| {
+                to.lines(cors.answer(head.headers));
+            })?,
+            Own::Redirect(redirect) => redirect.respond(head, context, reply)?,
             Own::Files(files, path) => {
-                let pieces = files.answer(head, &path, reply)?;
+                let pieces = files.respond(head, &path, reply)?;
                 return Ok(pieces.map(Rest::File));
             }
             Own::Synthetic => {
-                let synthetic = synthetic::answer(head, reply)?;
+                let synthetic = synthetic::respond(head, reply)?;
                 return Ok(synthetic.map(Rest::Synthetic));
             }
         }
@@ -167,7 +209,7 @@ impl Rest {
 /// # Errors
 /// When the core is out of buffers.
 fn choose<'w, 'b>(
-    head: &RequestHead<'_, 'b>,
+    (head, arrived): (&RequestHead<'_, 'b>, Arrived<'_>),
     site: &'w Site,
     source: Source<'_>,
     exchange: &mut Exchange,
@@ -192,12 +234,17 @@ fn choose<'w, 'b>(
     exchange.begin(index);
     let target = &route.target;
     let treatment = &site.settings.treatments[index];
-    if let Answer::Forward(split) = &target.answer {
+    if let Response::Forward(split) = &target.response {
         exchange.forward_to(split.choose(|| source.worker.chance.bits()));
     }
     if treatment.keeps && !keep(treatment, head, source, exchange) {
         let reason = "its answer would have too large a head";
         return Ok(Chosen::Own(Own::Refuse(431, reason)));
+    }
+    if let Some(cors) = &treatment.cors
+        && Cors::is_question(head)
+    {
+        return Ok(Chosen::Own(Own::Cors(cors)));
     }
     if let Some(access) = &target.access {
         match access.let_in(head, source, exchange) {
@@ -206,25 +253,30 @@ fn choose<'w, 'b>(
             Err(Halt::Verify(pending)) => return Ok(Chosen::Verify(pending)),
         }
     }
-    Ok(match &target.answer {
-        Answer::Fixed(fixed) => Chosen::Own(Own::Fixed(fixed)),
-        Answer::Synthetic => Chosen::Own(Own::Synthetic),
-        Answer::Redirect(redirect) => Chosen::Own(Own::Redirect(redirect)),
-        Answer::Forward(_) => {
+    let max = treatment.request_body_max;
+    if head.framing != Framing::None && arrived.exceeds(head.framing, max, &source.worker.limits) {
+        return Ok(Chosen::Own(Own::Refuse(413, "the body is too large")));
+    }
+    Ok(match &target.response {
+        Response::Fixed(fixed) => Chosen::Own(Own::Fixed(fixed)),
+        Response::File(file) => Chosen::Own(Own::File(file)),
+        Response::Synthetic => Chosen::Own(Own::Synthetic),
+        Response::Redirect(redirect) => Chosen::Own(Own::Redirect(redirect)),
+        Response::Forward(_) => {
             let context = source.of(exchange);
             match rewrite::objection(head, &treatment.rules, context)? {
                 None => Chosen::Forward(target, &site.groups[exchange.group()]),
                 Some(refusal) => Chosen::Own(Own::Refuse(refusal.status, refusal.reason)),
             }
         }
-        Answer::Files(files) => {
+        Response::Files(files) => {
             Chosen::Own(Own::Files(files, without_prefix(path, &treatment.prefix)))
         }
     })
 }
 
-/// Keeps what is needed of the request until it is answered: a number that no other has, and the fields that its answer
-/// gets, as far as they depend on it. Whether they are short enough to be sent; if not, the answer gets none.
+/// Keeps what is needed of the request until it is answered: a number that no other has, and the fields that its response
+/// gets, as far as they depend on it. Whether they are short enough to be sent; if not, the response gets none.
 fn keep(
     treatment: &Treatment,
     head: &RequestHead<'_, '_>,
@@ -232,7 +284,7 @@ fn keep(
     exchange: &mut Exchange,
 ) -> bool {
     exchange.number(source.worker);
-    let Some(edits) = &treatment.answer_edits else {
+    let Some(edits) = &treatment.response_edits else {
         return true;
     };
     let mut lines = exchange.take_lines();
@@ -243,12 +295,16 @@ fn keep(
         head,
         server: SERVER_TO_COME,
     };
+    if let Some(cors) = &treatment.cors {
+        cors.render(head.headers, &mut lines);
+    }
+    let of_origins = lines.len();
     edits.render(&facts, &mut lines);
-    let are_short = lines.len() <= ANSWER_LINES_BYTES_MAX;
+    let are_short = lines.len() <= RESPONSE_LINES_BYTES_MAX;
     if !are_short {
         lines.clear();
     }
-    exchange.keep_lines(lines);
+    exchange.keep_lines(lines, of_origins);
     are_short
 }
 

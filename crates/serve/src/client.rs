@@ -20,7 +20,7 @@ pub(crate) struct Client {
 /// Where a connection comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
-    /// From where its socket says. Nobody has asked it yet: it costs a system call, and most answers do without.
+    /// From where its socket says. Nobody has asked it yet: it costs a system call, and most responses do without.
     OfSocket,
     Address(IpAddr, u16),
     /// From this machine, without an address.

@@ -1,15 +1,15 @@
-//! Content codings (RFC 9110 8.4): which answers are compressed for whom, and how.
+//! Content codings (RFC 9110 8.4): which responses are compressed for whom, and how.
 //!
 //! ```text
 //!   plan ──> Offer          route, at the start
 //!              │ + request
 //!              v
 //!            Wish           whether, and how
-//!              │ + answer's head
+//!              │ + response's head
 //!              v
 //!           Change ──> Encoding ── bytes ──> Encoder ──> chunks
 //! ```
-//! Fixed answers and small files are encoded once and kept: see `respond/`.
+//! Fixed responses and small files are encoded once and kept: see `respond/`.
 
 pub mod level;
 

@@ -2,8 +2,8 @@
 
 pub(crate) mod room;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use onrush_engine::{Allowance, Instant};
 
@@ -12,9 +12,10 @@ use crate::limits::CROWD_OVER;
 
 /// What the cores of a server know of it together.
 pub(crate) struct Crowd {
-    pub(crate) shares: Shares,
+    /// Of the configuration in force.
+    shares: Mutex<Shares>,
     pub(crate) allowance: Arc<Allowance>,
-    /// Clients wait to be accepted: answers end their connections, so that everybody has his turn.
+    /// Clients wait to be accepted: responses end their connections, so that everybody has his turn.
     is_short: AtomicBool,
     /// When somebody last had to wait, in nanoseconds of the cores' clock.
     waited_at: AtomicU64,
@@ -23,16 +24,27 @@ pub(crate) struct Crowd {
 impl Crowd {
     pub(crate) fn new(shares: Shares) -> Arc<Self> {
         Arc::new(Self {
-            shares,
+            shares: Mutex::new(shares),
             allowance: Allowance::new(shares.clients),
             is_short: AtomicBool::new(false),
             waited_at: AtomicU64::new(0),
         })
     }
 
+    pub(crate) fn shares(&self) -> Shares {
+        // Numbers are never half changed.
+        *self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another configuration has room for so much. Who is connected stays.
+    pub(crate) fn share_anew(&self, shares: Shares) {
+        *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = shares;
+        self.allowance.bound(shares.clients);
+    }
+
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
-        // Relaxed: an answer more or less is no matter.
+        // Relaxed: a response more or less is no matter.
         self.is_short.load(Ordering::Relaxed)
     }
 

@@ -4,10 +4,11 @@
 use std::fmt;
 
 use onrush_config::Plan;
-use onrush_config::plan::Action;
+use onrush_config::plan::{Action, Admin};
 
 use crate::limits::{
-    DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, KEPT_SHARE, PIPES_PER_CORE_MAX, PIPES_SHARE,
+    ADMIN_CONNECTIONS_MAX, ADMIN_SHARE, DESCRIPTORS_OF_ADMIN, DESCRIPTORS_OF_PROGRAM,
+    DESCRIPTORS_PER_CORE, KEPT_SHARE, PIPES_PER_CORE_MAX, PIPES_SHARE,
 };
 use crate::resolve;
 
@@ -20,6 +21,8 @@ pub struct Shares {
     pub clients: usize,
     /// Descriptors that each of them may need: its own, and what its request takes.
     pub per_client: u64,
+    /// Connections to the admin interface that may be open at a time.
+    pub admins: usize,
     /// Idle connections to servers and open files that one core may keep.
     pub(crate) kept_per_core: usize,
     /// Parts of that: one for each route that serves files, and one for all pools.
@@ -34,6 +37,7 @@ impl Shares {
         limit: None,
         clients: usize::MAX,
         per_client: 1,
+        admins: ADMIN_CONNECTIONS_MAX,
         pipes_per_core: usize::MAX,
         kept_per_core: usize::MAX,
         keepers: 1,
@@ -58,7 +62,13 @@ impl Shares {
             .unwrap_or(0);
         let file_routes = count_file_routes(plan);
         let keepers = file_routes + usize::from(!plan.upstreams.is_empty());
-        let left = limit.saturating_sub(of_server(plan, cores));
+        let left = limit.saturating_sub(of_server(plan, cores, per_client));
+        // One has its descriptor in any case.
+        let admins = match plan.admin {
+            Admin::Off => 0,
+            _ => (left / ADMIN_SHARE).min(ADMIN_CONNECTIONS_MAX as u64 - 1),
+        };
+        let left = left - admins;
         let pipes = match plan.upstreams.is_empty() {
             true => 0,
             false => (left / PIPES_SHARE / 2 / cores.max(1) as u64).min(PIPES_PER_CORE_MAX),
@@ -73,6 +83,7 @@ impl Shares {
             pipes_per_core: pipes as usize,
             clients: ((left - kept) / per_client).max(1) as usize,
             per_client,
+            admins: 1 + admins as usize,
             kept_per_core: kept as usize / cores.max(1),
             keepers: keepers.max(1),
         }
@@ -109,17 +120,23 @@ pub(crate) fn needed(plan: &Plan, cores: usize) -> u64 {
 
 fn of_idle_server(plan: &Plan, cores: usize) -> u64 {
     let listens = plan.listen.len() as u64;
-    let of_core = DESCRIPTORS_PER_CORE + listens + count_file_routes(plan) as u64;
+    // Each listener has a descriptor more, for a process that takes over.
+    let of_core = DESCRIPTORS_PER_CORE + 2 * listens + count_file_routes(plan) as u64;
     let of_names = resolve::descriptors_needed(&plan.upstreams);
-    DESCRIPTORS_OF_PROGRAM + of_names + listens + cores as u64 * of_core
+    let of_admin = match plan.admin {
+        Admin::Off => 0,
+        _ => DESCRIPTORS_OF_ADMIN,
+    };
+    DESCRIPTORS_OF_PROGRAM + of_admin + of_names + listens + cores as u64 * of_core
 }
 
-/// The same with health checks, and with those clients that listeners accept before they see that there is no room.
-fn of_server(plan: &Plan, cores: usize) -> u64 {
+/// The same with health checks, and with those clients that listeners accept before they see that there is no room: they are
+/// served, too.
+fn of_server(plan: &Plan, cores: usize, per_client: u64) -> u64 {
     let checked = plan.upstreams.iter().filter(|group| group.health.is_some());
     let checks: usize = checked.map(|group| group.servers.len()).sum();
     let surplus = plan.listen.len() * cores;
-    of_idle_server(plan, cores) + (checks + surplus) as u64
+    of_idle_server(plan, cores) + checks as u64 + surplus as u64 * per_client
 }
 
 /// Connections to servers that are to be ready.
@@ -131,7 +148,8 @@ fn of_ready(plan: &Plan, cores: usize) -> u64 {
 }
 
 fn count_file_routes(plan: &Plan) -> usize {
-    let is_of_files = |action: &Action| matches!(action, Action::Files { .. });
+    let is_of_files =
+        |action: &Action| matches!(action, Action::Files(_) | Action::RespondFile { .. });
     let routes = plan.routes.iter();
     routes.filter(|route| is_of_files(&route.action)).count()
 }
@@ -140,7 +158,7 @@ fn count_file_routes(plan: &Plan) -> usize {
 fn of_request(action: &Action) -> u64 {
     match action {
         Action::Respond { .. } | Action::Synthetic | Action::Redirect { .. } => 0,
-        Action::Files { .. } => 1,
+        Action::Files(_) | Action::RespondFile { .. } => 1,
         Action::Forward { mirror, .. } => 1 + u64::from(mirror.is_some()),
     }
 }
@@ -163,8 +181,10 @@ mod tests {
     }
 
     fn all_needed(shares: Shares, plan: &Plan, cores: usize) -> u64 {
-        of_server(plan, cores)
+        of_server(plan, cores, shares.per_client)
             + shares.clients as u64 * shares.per_client
+            + shares.admins as u64
+            - 1
             + ((shares.kept_per_core + 2 * shares.pipes_per_core) * cores) as u64
     }
 
@@ -184,12 +204,15 @@ mod tests {
 
     #[test]
     fn who_forwards_keeps_a_descriptor_for_the_server_of_each_client() {
-        let answering = Shares::new(Some(1_024), &plan(OneLiner::Synthetic), 2);
+        let responding = Shares::new(Some(1_024), &plan(OneLiner::Synthetic), 2);
         let forwarding = Shares::new(Some(1_024), &forwarding(), 2);
-        assert_eq!((answering.per_client, forwarding.per_client), (1, 2));
-        assert!(answering.clients > 2 * forwarding.clients, "{forwarding:?}");
+        assert_eq!((responding.per_client, forwarding.per_client), (1, 2));
+        assert!(
+            responding.clients > 2 * forwarding.clients,
+            "{forwarding:?}"
+        );
         assert!(forwarding.kept() > 0);
-        assert_eq!(answering.pipes_per_core, 0);
+        assert_eq!(responding.pipes_per_core, 0);
         assert!((1..=25).contains(&forwarding.pipes_per_core));
     }
 

@@ -130,7 +130,7 @@ impl Downstream<'_> {
     /// # Errors
     /// Those of the connection.
     pub(crate) async fn flush(&mut self) -> Result<(), Error> {
-        let patience = self.exchange.settings().timeouts.client_send;
+        let patience = self.exchange.timeouts().client_send;
         match &mut self.side {
             Side::Http1(side) => side.flush(patience).await,
             #[cfg(test)]

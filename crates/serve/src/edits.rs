@@ -1,13 +1,13 @@
 //! Changes of header fields: remove, set, add. Prepared once, applied to heads as they are written.
 
 use onrush_config::plan::{
-    AnswersEdited, Edits as EditsPlan, FieldEdits, Piece, Template, Variable,
+    self, Edits as EditsPlan, FieldEdits, Piece, ResponsesEdited, Template, Variable,
 };
 use onrush_http::hop::is_alike;
 use onrush_http::write::HeadWriter;
 
 use crate::compress::head::is_about_coding;
-use crate::limits::ANSWER_LINES_BYTES_MAX;
+use crate::limits::RESPONSE_LINES_BYTES_MAX;
 use crate::location::Location;
 use crate::variables::{Facts, SERVER_TO_COME};
 
@@ -207,11 +207,11 @@ impl Edits {
     }
 }
 
-/// The edits of a route's answers.
+/// The edits of a route's responses.
 #[derive(Debug)]
-pub(crate) struct AnswerEdits {
+pub(crate) struct ResponseEdits {
     edits: Edits,
-    on: AnswersEdited,
+    on: ResponsesEdited,
     /// Places that come: a client must not choose their host.
     locations: Vec<Location>,
     /// The fields that come, if they are always the same.
@@ -220,7 +220,17 @@ pub(crate) struct AnswerEdits {
     drops_ours: bool,
 }
 
-/// The fields that answers of our own may have, but for those that cannot be edited and those that a fixed answer is
+/// Fields of servers that go: what is said of other origins is said here.
+const OF_ORIGINS: [&str; 6] = [
+    "access-control-allow-origin",
+    "access-control-allow-credentials",
+    "access-control-expose-headers",
+    "access-control-allow-methods",
+    "access-control-allow-headers",
+    "access-control-max-age",
+];
+
+/// The fields that responses of our own may have, but for those that cannot be edited and those that a fixed response is
 /// configured with, which are left out when it is prepared.
 const OURS: [&str; 17] = [
     "server",
@@ -242,17 +252,25 @@ const OURS: [&str; 17] = [
     "x-rsp",
 ];
 
-impl AnswerEdits {
+impl ResponseEdits {
     /// `None` when nothing changes.
-    pub(crate) fn new(plan: &EditsPlan) -> Option<Self> {
-        if plan.response.is_empty() {
+    pub(crate) fn new(plan: &EditsPlan, cors: Option<&plan::Cors>) -> Option<Self> {
+        if plan.response.is_empty() && cors.is_none() {
             return None;
         }
         let mut edits = Edits::new(&plan.response, Spelling::Loose);
+        if cors.is_some() {
+            let replaced = OF_ORIGINS.iter();
+            replaced.for_each(|name| edits.dropped.push(name));
+        }
         let locations = edits.take_locations();
-        let text = edits.text().filter(|_| locations.is_empty());
+        let is_constant = locations.is_empty() && cors.is_none();
+        let text = edits.text().filter(|_| is_constant);
         let length = text.as_ref().map_or(0, Vec::len);
-        assert!(length <= ANSWER_LINES_BYTES_MAX, "a plan bounds its texts");
+        assert!(
+            length <= RESPONSE_LINES_BYTES_MAX,
+            "a plan bounds its texts"
+        );
         Some(Self {
             locations,
             text,
@@ -262,12 +280,12 @@ impl AnswerEdits {
         })
     }
 
-    /// Whether answers of this status are edited.
+    /// Whether responses of this status are edited.
     #[inline]
     pub(crate) fn are_for(&self, status: u16) -> bool {
         match &self.on {
-            AnswersEdited::Answers | AnswersEdited::Always => true,
-            AnswersEdited::Statuses(ranges) => ranges
+            ResponsesEdited::OfRoute | ResponsesEdited::Always => true,
+            ResponsesEdited::Statuses(ranges) => ranges
                 .iter()
                 .any(|(first, last)| (*first..=*last).contains(&status)),
         }
@@ -298,8 +316,8 @@ impl AnswerEdits {
         }
     }
 
-    /// For one answer: `rendered` are the lines from [`AnswerEdits::render`] when the edits vary.
-    pub(crate) fn of_answer<'a>(&'a self, rendered: &'a [u8], server: &'a str) -> Applied<'a> {
+    /// For one response: `rendered` are the lines from [`ResponseEdits::render`] when the edits vary.
+    pub(crate) fn of_response<'a>(&'a self, rendered: &'a [u8], server: &'a str) -> Applied<'a> {
         Applied {
             edits: self,
             lines: self.text.as_deref().unwrap_or(rendered),
@@ -308,16 +326,16 @@ impl AnswerEdits {
     }
 }
 
-/// Edits as they are applied to one answer.
+/// Edits as they are applied to one response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Applied<'a> {
-    edits: &'a AnswerEdits,
+    edits: &'a ResponseEdits,
     lines: &'a [u8],
     server: &'a str,
 }
 
 impl Applied<'_> {
-    /// Whether answers of this status are edited.
+    /// Whether responses of this status are edited.
     #[inline]
     pub(crate) fn are_for(&self, status: u16) -> bool {
         self.edits.are_for(status)
@@ -326,8 +344,8 @@ impl Applied<'_> {
     /// Whether errors of our own are edited, too.
     pub(crate) fn are_for_errors(&self) -> bool {
         match &self.edits.on {
-            AnswersEdited::Answers => false,
-            AnswersEdited::Always | AnswersEdited::Statuses(_) => true,
+            ResponsesEdited::OfRoute => false,
+            ResponsesEdited::Always | ResponsesEdited::Statuses(_) => true,
         }
     }
 

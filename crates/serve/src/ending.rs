@@ -1,9 +1,9 @@
-//! How connections end while the server stops or has no room for more: with an answer that says so wherever one is due,
+//! How connections end while the server stops or has no room for more: with a response that says so wherever one is due,
 //! and else in a moment in which no request can be expected to cross the end.
 //!
 //! A client whose connection is idle may send its next request just when the server ends it, and nobody can tell it from
 //! one that was never read (RFC 9112 9.3.1). So a connection is not ended by us before it has been idle for a while: who
-//! asks again and again has done so by then, and was told of the end by an answer. Whether nothing has come is asked of
+//! asks again and again has done so by then, and was told of the end by a response. Whether nothing has come is asked of
 //! the kernel in the same moment, and the end is one of our side only: what crosses it meets no reset.
 
 use std::time::Duration;
@@ -24,13 +24,13 @@ impl Worker {
         self.stopping.get()
     }
 
-    /// Whether answers end their connections.
+    /// Whether responses end their connections.
     #[inline]
     pub(crate) fn is_ending(&self) -> bool {
         self.stopping.get() || self.crowd.is_short()
     }
 
-    /// Whether an answer that is written now has to end its connection. `is_followed` says that bytes of another request
+    /// Whether a response that is written now has to end its connection. `is_followed` says that bytes of another request
     /// have come already.
     #[inline]
     pub(crate) fn ends_with_this(&self, is_followed: bool, stream: &Transport) -> bool {
@@ -52,11 +52,11 @@ impl Worker {
         (since + STOP_IDLE).min(latest)
     }
 
-    /// Until when a connection is read that has been told of its end, `behind` its last answer or without one.
+    /// Until when a connection is read that has been told of its end, `behind` its last response or without one.
     pub(crate) fn linger_until(&self, behind: Behind) -> Instant {
         let wish = match behind {
-            Behind::Answer if !self.crowd.is_short() => LINGER,
-            Behind::Answer | Behind::Nothing => LINGER_LAST,
+            Behind::Response if !self.crowd.is_short() => LINGER,
+            Behind::Response | Behind::Nothing => LINGER_LAST,
         };
         let until = self.core.now() + wish;
         if !self.stopping.get() {
@@ -94,8 +94,8 @@ impl Worker {
 /// What a connection that ends has had last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Behind {
-    /// An answer, which must not be lost.
-    Answer,
+    /// A response, which must not be lost.
+    Response,
     /// Nothing: it was idle.
     Nothing,
 }

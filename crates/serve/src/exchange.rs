@@ -1,18 +1,23 @@
 //! One request on its way: the route it takes, what is still needed of it when its head is gone, and its record.
 
 pub(crate) mod kept;
+mod observed;
 
 use std::mem;
 use std::rc::Rc;
 
-use onrush_engine::Error;
+use onrush_config::plan::Timeouts;
+use onrush_engine::{Error, Instant};
 use onrush_http::Header;
 
 use crate::access::verify::Outcome;
 use crate::admit::concurrency::Ticket;
 use crate::compress::Offer;
 use crate::edits::Applied;
+use crate::error_page::{ErrorPage, Form};
 use crate::hop::ConnectionFields;
+use crate::observe::live::{Stage, Underway};
+use crate::observe::traffic::{Ended, Traffic};
 use crate::record::{End, Kind, Record};
 use crate::settings::{Settings, Treatment};
 use crate::worker::Worker;
@@ -28,9 +33,26 @@ pub(crate) struct Exchange {
     route: Index,
     /// The group that it is forwarded to.
     group: Index,
+    /// The place of its listener in the registry.
+    listener: u16,
     record: Record,
+    /// When what is in hand began: the request, or the head that is arriving; [`NOT_YET`] while nothing is.
+    since: Since,
     kept: Option<Box<Kept>>,
 }
+
+/// When something began. An `Option` would take twice the room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Since(Instant);
+
+impl Default for Since {
+    fn default() -> Self {
+        Since(NOT_YET)
+    }
+}
+
+/// Later than any request.
+pub(crate) const NOT_YET: Instant = Instant::from_nanoseconds(u64::MAX);
 
 /// An index, or none.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,16 +67,92 @@ impl Default for Index {
 const NONE: Index = Index(u32::MAX);
 
 impl Exchange {
+    /// Those of a connection that came by this listener; the first head has begun to arrive.
+    pub(crate) fn of_listener(listener: u16, now: Instant) -> Self {
+        let mut exchange = Self::default();
+        exchange.listener = listener;
+        exchange.since = Since(now);
+        exchange
+    }
+
     /// A request begins, or goes on with the settings that it began with.
     #[inline]
     pub(crate) fn start(&mut self, settings: &Rc<Settings>) {
-        self.settings.get_or_insert_with(|| Rc::clone(settings));
+        if self.settings.is_none() {
+            let worker = &settings.worker;
+            worker.registry.begins();
+            self.since = Since(worker.core.now());
+            self.settings = Some(Rc::clone(settings));
+        }
     }
 
-    /// The settings of the request in hand, if there is one.
+    /// When the head that is arriving, or the request in hand, began; [`NOT_YET`] while there is neither.
     #[inline]
-    pub(crate) fn settings_in_hand(&self) -> Option<&Settings> {
-        self.settings.as_deref()
+    pub(crate) fn since(&self) -> Instant {
+        self.since.0
+    }
+
+    /// The head of a request began to arrive, at the latest.
+    pub(crate) fn head_arrives(&mut self, now: Instant) {
+        self.since.0 = self.since.0.min(now);
+    }
+
+    /// The head of its response has been written.
+    #[inline]
+    pub(crate) fn responds(&self, status: u16, worker: &Worker) {
+        self.record.respond(status);
+        if worker.core.now() > self.since.0 {
+            self.tell_first_byte(worker);
+        }
+    }
+
+    #[cold]
+    fn tell_first_byte(&self, worker: &Worker) {
+        self.record.begin_before();
+        self.is_at(Stage::Responding);
+        if let Some(entry) = self.entry() {
+            entry.begin_response(worker.core.now().since(self.since.0));
+        }
+        let Some(settings) = &self.settings else {
+            return;
+        };
+        let (route, group) = self.way(settings);
+        let since = (&worker.core, self.since.0);
+        let registry = &worker.registry;
+        registry.first_byte(since, self.listener, route, group);
+    }
+
+    /// What counts the requests of its route and of its group.
+    #[inline]
+    fn way<'s>(&self, settings: &'s Settings) -> (Option<&'s Traffic>, Option<&'s Traffic>) {
+        if self.route == NONE {
+            return (None, None);
+        }
+        let route = &settings.treatments[self.route.0 as usize].traffic;
+        let group = (self.group != NONE).then(|| &*settings.groups[self.group.0 as usize]);
+        (Some(route), group)
+    }
+
+    /// How long the request in hand lets others wait, if there is one.
+    #[inline]
+    pub(crate) fn timeouts_in_hand(&self) -> Option<&Timeouts> {
+        let settings = self.settings.as_deref()?;
+        Some(match self.treatment() {
+            Some(treatment) => &treatment.timeouts,
+            None => &settings.timeouts,
+        })
+    }
+
+    /// How long the request in hand lets others wait.
+    #[inline]
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        self.timeouts_in_hand().expect("a request is in hand")
+    }
+
+    /// Whether it may wait on a connection with requests of other routes.
+    #[inline]
+    pub(crate) fn waits_as_all(&self) -> bool {
+        self.treatment().is_none_or(|it| it.waits_as_all)
     }
 
     /// The settings of the request in hand.
@@ -84,8 +182,8 @@ impl Exchange {
 
     /// The name of that group, if it goes to one.
     pub(crate) fn group_name(&self) -> &str {
-        let groups = &self.settings().group_names;
-        groups.get(self.group()).map_or("", |name| name)
+        let groups = &self.settings().groups;
+        groups.get(self.group()).map_or("", |group| group.name())
     }
 
     /// The number that no other has, where it is needed.
@@ -97,37 +195,53 @@ impl Exchange {
         &self.record
     }
 
-    /// The request has ended, if one is in hand: this is where its record is written, and nowhere else.
+    /// The request has ended, if one is in hand, with so many bytes of its response: this is where its record is written, and
+    /// nowhere else.
     #[inline]
-    pub(crate) fn finish(&mut self, end: End) {
+    pub(crate) fn finish(&mut self, end: End, sent: u64) {
+        let since = mem::take(&mut self.since);
         let Some(settings) = self.settings.take() else {
             return;
         };
         let worker = &settings.worker;
-        self.route = NONE;
         let record = mem::take(&mut self.record);
-        record.ends(end);
-        worker.meter.observe(&record);
+        worker.meter.observe(&record, end);
+        let duration = worker.core.now_exact().since(since.0);
+        let ended = Ended::new(&record, (end, sent), duration);
+        let (route, group) = self.way(&settings);
+        let registry = &worker.registry;
+        registry.observe(ended, self.listener, route, group);
+        registry.ends();
+        if let Some(log) = &settings.log {
+            self.write_line(log, ended, (route, group), worker);
+        }
+        self.route = NONE;
         if let Some(kept) = self.kept.take() {
             worker.spare_kept.put(kept);
         }
     }
 
-    /// The request is answered, and goes on counting in its limit: as a tunnel.
-    pub(crate) fn become_tunnel(&mut self) {
-        self.route = NONE;
+    /// The request is answered, and goes on counting in its limit: as a tunnel. Its place in the list of those under way is the
+    /// tunnel's, where nothing else has to be kept: tunnels are many, and last.
+    pub(crate) fn become_tunnel(&mut self) -> Option<Underway> {
         self.record.tunnel();
+        self.is_at(Stage::Tunnel);
+        let mut kept = self.kept.take_if(|kept| kept.is_only_listed())?;
+        let underway = kept.underway.take();
+        self.settings().worker.spare_kept.put(kept);
+        underway
     }
 
     /// The client's connection has come to this end, and with it what is in hand.
-    pub(crate) fn finish_with_client(&mut self, end: Result<(), Error>) {
+    pub(crate) fn finish_with_client(&mut self, end: Result<(), Error>, sent: u64) {
         let has_left =
             |error: &Error| error.is_end_of_connection() && self.record.kind() != Kind::Tunnel;
-        self.finish(match end {
+        let end = match end {
             Ok(()) => End::Complete,
             Err(error) if has_left(&error) => End::GivenUp,
             Err(_) => End::Broken,
-        });
+        };
+        self.finish(end, sent);
     }
 
     /// Gives the request a number that no other has.
@@ -138,17 +252,24 @@ impl Exchange {
         write_hexadecimal(worker.chance.bits(), second);
     }
 
-    /// The fields that its answer gets, as far as they depend on it: empty before [`Exchange::keep_lines`].
+    /// The fields that its response gets, as far as they depend on it: empty before [`Exchange::keep_lines`].
     pub(crate) fn take_lines(&mut self) -> Vec<u8> {
         let kept = self.kept.as_mut();
         kept.map_or_else(Vec::new, |kept| mem::take(&mut kept.lines))
     }
 
-    /// Keeps them.
-    pub(crate) fn keep_lines(&mut self, lines: Vec<u8>) {
+    /// Keeps them: the first `of_origins` bytes are about other origins.
+    pub(crate) fn keep_lines(&mut self, lines: Vec<u8>, of_origins: usize) {
         if let Some(kept) = &mut self.kept {
+            kept.lines_of_origins = of_origins.min(lines.len());
             kept.lines = lines;
         }
+    }
+
+    /// The lines about other origins, which errors get, too.
+    pub(crate) fn lines_of_origins(&self) -> &[u8] {
+        let kept = self.kept.as_ref();
+        kept.map_or(&[], |kept| &kept.lines[..kept.lines_of_origins])
     }
 
     /// Keeps which of its trailers are for its connection only, if any can be.
@@ -186,6 +307,37 @@ impl Exchange {
         (self.route != NONE).then(|| &settings.treatments[self.route.0 as usize])
     }
 
+    /// How many bytes its body may have.
+    pub(crate) fn request_body_max(&self) -> u64 {
+        match self.treatment() {
+            Some(treatment) => treatment.request_body_max,
+            None => self.settings().request_body_max,
+        }
+    }
+
+    /// What it is told by an error of our own with this status, beside the status.
+    pub(crate) fn error_page(&self, status: u16) -> Option<&ErrorPage> {
+        let pages = match self.treatment() {
+            Some(treatment) => &treatment.error_pages,
+            None => &self.settings.as_ref()?.error_pages,
+        };
+        pages.as_ref()?.of(status)
+    }
+
+    /// Whether responses of servers may be replaced by error pages.
+    #[inline]
+    pub(crate) fn may_intercept(&self) -> bool {
+        let pages = self.treatment().and_then(|it| it.error_pages.as_ref());
+        pages.is_some_and(|pages| pages.may_intercept())
+    }
+
+    /// Whether a server's response with this status is, for a client that would rather have errors in `form`.
+    #[inline]
+    pub(crate) fn intercepts(&self, status: u16, form: Form) -> bool {
+        let pages = self.treatment().and_then(|it| it.error_pages.as_ref());
+        pages.is_some_and(|pages| pages.intercepts(status, form))
+    }
+
     /// Whether a trailer of this name passes to its server.
     pub(crate) fn request_keeps(&self, trailer: &[u8]) -> bool {
         let kept = self.kept.as_ref();
@@ -196,31 +348,31 @@ impl Exchange {
     }
 
     /// Whether a trailer of this name passes to the client, where the route's edits are applied.
-    pub(crate) fn answer_keeps(&self, trailer: &[u8]) -> bool {
-        let edits = self.answer_edits("");
+    pub(crate) fn response_keeps(&self, trailer: &[u8]) -> bool {
+        let edits = self.response_edits("");
         let name = str::from_utf8(trailer).unwrap_or("");
         edits.is_none_or(|edits| !edits.drops(name))
     }
 
-    /// Whether and how its route encodes answers.
+    /// Whether and how its route encodes responses.
     #[inline]
     pub(crate) fn offer(&self) -> Option<&Offer> {
         self.treatment()?.offer.as_deref()
     }
 
-    /// The edits of the answer that `server` gives; its name is empty for an answer of our own.
+    /// The edits of the response that `server` gives; its name is empty for a response of our own.
     #[inline]
-    pub(crate) fn answer_edits<'a>(&'a self, server: &'a str) -> Option<Applied<'a>> {
-        let edits = self.treatment()?.answer_edits.as_ref()?;
+    pub(crate) fn response_edits<'a>(&'a self, server: &'a str) -> Option<Applied<'a>> {
+        let edits = self.treatment()?.response_edits.as_ref()?;
         let lines = self.kept.as_ref().map_or(&[][..], |kept| &kept.lines);
-        Some(edits.of_answer(lines, server))
+        Some(edits.of_response(lines, server))
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
         // Its task was dropped: the core has ended.
-        self.finish(End::CutOff);
+        self.finish(End::CutOff, 0);
     }
 }
 

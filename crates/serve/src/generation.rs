@@ -13,7 +13,7 @@ pub(crate) struct Generation {
 
 /// Counts for one site, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lease(Arc<Generation>);
+pub(crate) struct InForce(Arc<Generation>);
 
 impl Generation {
     /// The one that follows `before`, or the first.
@@ -34,9 +34,14 @@ impl Generation {
         self.sites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
+    pub(crate) fn in_force(self: &Arc<Self>) -> InForce {
         *self.sites() += 1;
-        Lease(Arc::clone(self))
+        InForce(Arc::clone(self))
+    }
+
+    /// Whether any request is left of it, or any core has yet to put another one in force.
+    pub(crate) fn is_used(&self) -> bool {
+        *self.sites() > 0
     }
 
     /// Waits until no site is left, for `patience` at most; whether none is.
@@ -49,7 +54,13 @@ impl Generation {
     }
 }
 
-impl Drop for Lease {
+impl InForce {
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
+    }
+}
+
+impl Drop for InForce {
     fn drop(&mut self) {
         let mut sites = self.0.sites();
         *sites -= 1;
@@ -69,12 +80,12 @@ mod tests {
         let first = Generation::after(None);
         let second = Generation::after(Some(&first));
         assert_eq!((first.number(), second.number()), (1, 2));
-        let leases = [first.lease(), first.lease()];
+        let in_force = [first.in_force(), first.in_force()];
         assert!(!first.wait_until_gone(Duration::ZERO));
         assert!(second.wait_until_gone(Duration::ZERO));
         let waiting = Arc::clone(&first);
         let waiter = thread::spawn(move || waiting.wait_until_gone(Duration::from_secs(100)));
-        drop(leases);
+        drop(in_force);
         assert!(waiter.join().expect("no panic"));
     }
 }

@@ -7,7 +7,7 @@ use std::task::Poll;
 use onrush_engine::Error;
 use onrush_tls::Transport;
 
-/// What comes of `work`, unless the `client` hangs up before. Who has only ended its side waits for its answer.
+/// What comes of `work`, unless the `client` hangs up before. Who has only ended its side waits for its response.
 ///
 /// # Errors
 /// How the client's connection ended. The work is dropped then.

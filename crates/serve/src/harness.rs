@@ -9,6 +9,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_config::Plan;
@@ -29,31 +30,31 @@ const SEEDS: Range<u64> = 0..16;
 /// A client that waits longer than this fails its test. On a simulated core these are not real seconds.
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Sends `request` to a server made of `plan`, on every driver, and returns everything it answers until it ends the
+/// Sends `request` to a server made of `plan`, on every driver, and returns everything it responds with until it ends the
 /// connection. The client ends its side behind the request. The value of each `Date` is replaced by dashes, and then
-/// all drivers must have answered alike.
+/// all drivers must have responded alike.
 pub(crate) fn exchange(plan: &Plan, request: &[u8]) -> Vec<u8> {
-    let answer: Rc<Cell<Option<Vec<u8>>>> = Rc::default();
+    let response: Rc<Cell<Option<Vec<u8>>>> = Rc::default();
     on_every_driver(|site| {
-        let (plan, request, answer) = (plan.clone(), request.to_vec(), Rc::clone(&answer));
+        let (plan, request, response) = (plan.clone(), request.to_vec(), Rc::clone(&response));
         async move {
             let address = site.serve(&plan);
-            let answered = without_dates(site.connect(&address).await.exchange(&request).await);
-            if let Some(before) = answer.take() {
+            let received = without_dates(site.connect(&address).await.exchange(&request).await);
+            if let Some(before) = response.take() {
                 assert!(
-                    before == answered,
+                    before == received,
                     "drivers answer differently:\n{}\n-- and --\n{}",
                     before.escape_ascii(),
-                    answered.escape_ascii()
+                    received.escape_ascii()
                 );
             }
-            answer.set(Some(answered));
+            response.set(Some(received));
         }
     });
-    answer.take().expect("the simulated driver exists")
+    response.take().expect("the simulated driver exists")
 }
 
-/// [`exchange`] as text, for answers that are.
+/// [`exchange`] as text, for responses that are.
 pub(crate) fn exchange_text(plan: &Plan, request: &str) -> String {
     String::from_utf8(exchange(plan, request.as_bytes())).expect("an answer in UTF-8")
 }
@@ -61,7 +62,7 @@ pub(crate) fn exchange_text(plan: &Plan, request: &str) -> String {
 /// Runs `test` on a core of every driver: epoll, io_uring where the kernel has it, and simulated networks.
 pub(crate) fn on_every_driver<F, T>(test: F)
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     cores().for_each(|ground| run(ground, &test));
@@ -70,7 +71,7 @@ where
 /// The same for a test that stops its core before all is done: returns how many tasks were cut off on each.
 pub(crate) fn cut_off_on_every_driver<F, T>(test: F) -> Vec<usize>
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     cores().map(|ground| run_cut_off(ground, &test)).collect()
@@ -121,7 +122,7 @@ fn simulated_cores() -> impl Iterator<Item = Ground> {
 /// Runs `test` on simulated networks only: for what takes time, which passes there at once.
 pub(crate) fn on_simulated_cores<F, T>(test: F)
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     simulated_cores().for_each(|ground| run(ground, &test));
@@ -130,7 +131,7 @@ where
 /// Runs `test` on every driver that is of the kernel.
 pub(crate) fn on_kernel_cores<F, T>(test: F)
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     kernel_cores().for_each(|ground| run(ground, &test));
@@ -139,7 +140,7 @@ where
 /// Runs `test` on one simulated network that also resets so many of a thousand sends.
 pub(crate) fn on_resetting_core<F, T>(seed: u64, reset: u32, test: F)
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     let simulation = Simulation {
@@ -152,7 +153,7 @@ where
 /// The same for a test that stops its core before all is done: returns how many tasks were cut off.
 pub(crate) fn cut_off_on_resetting_core<F, T>(seed: u64, reset: u32, test: F) -> usize
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     let simulation = Simulation {
@@ -165,7 +166,7 @@ where
 /// Runs `test` on one simulated network.
 pub(crate) fn on_simulated_core<F, T>(seed: u64, test: F)
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     run(Ground::simulated(Simulation::with_seed(seed)), &test);
@@ -173,7 +174,7 @@ where
 
 fn run<F, T>(ground: Ground, test: &F)
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     assert_eq!(run_cut_off(ground, test), 0, "all tasks came to their end");
@@ -183,13 +184,13 @@ where
 /// were cut off.
 fn run_cut_off<F, T>(ground: Ground, test: &F) -> usize
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     let Ground { core, lent_max } = ground;
     let finished = Rc::new(Cell::new(false));
     let seen = Rc::clone(&finished);
-    let body = test(Site {
+    let body = test(TestCore {
         core: core.clone(),
         claims: Rc::default(),
     });
@@ -208,13 +209,13 @@ where
 
 /// One core and whatever a test lets live on it.
 #[derive(Clone)]
-pub(crate) struct Site {
+pub(crate) struct TestCore {
     pub(crate) core: Core,
     /// What is claimed stays claimed, or the next one would get the same port.
-    claims: Rc<RefCell<Vec<Claim>>>,
+    claims: Rc<RefCell<Vec<Arc<Claim>>>>,
 }
 
-impl Site {
+impl TestCore {
     /// Serves `plan`, whatever it says of addresses, and returns where.
     pub(crate) fn serve(&self, plan: &Plan) -> Address {
         self.serve_worker(plan).0
@@ -227,32 +228,30 @@ impl Site {
 
     /// The same where the limit on open files has room for so much.
     pub(crate) fn serve_within(&self, plan: &Plan, shares: Shares) -> (Address, Rc<Service>) {
-        let resources = resources(plan, None);
-        let crowd = Crowd::new(shares);
-        let claim = claim();
-        let address = claim.address().clone();
-        let claims = std::slice::from_ref(&claim);
-        let service = server::prepare(&self.core, &resources, &crowd, claims);
-        let service = service.expect("the plan can be served");
-        self.claims.borrow_mut().push(claim);
-        (address, service)
+        let resources = resources(plan, shares, None);
+        self.prepared(&resources)
     }
 
-    /// Serves `plan`, and what is needed to [`Site::apply`] another one.
+    /// Serves `plan`, and what is needed to [`TestCore::apply`] another one.
     pub(crate) fn serve_to_change(&self, plan: &Plan) -> (Address, Rc<Service>, Resources) {
-        let resources = resources(plan, None);
-        let claim = claim();
+        let resources = resources(plan, Shares::UNLIMITED, None);
+        let (address, service) = self.prepared(&resources);
+        (address, service, resources)
+    }
+
+    fn prepared(&self, resources: &Resources) -> (Address, Rc<Service>) {
+        let claim = Arc::new(claim());
         let address = claim.address().clone();
+        let crowd = Crowd::new(resources.shares);
         let claims = std::slice::from_ref(&claim);
-        let crowd = Crowd::new(Shares::UNLIMITED);
-        let service = server::prepare(&self.core, &resources, &crowd, claims);
+        let prepared = server::prepare(&self.core, resources, &crowd, claims);
         self.claims.borrow_mut().push(claim);
-        (address, service.expect("the plan can be served"), resources)
+        (address, prepared.expect("the plan can be served").0)
     }
 
     /// Puts `plan` in force in place of what `service` has `before`.
     pub(crate) fn apply(&self, service: &Service, before: &Resources, plan: &Plan) -> Resources {
-        let resources = resources(plan, Some(before));
+        let resources = resources(plan, before.shares, Some(before));
         let site = crate::site::Site::new(&service.worker, &resources, Some(&service.site()));
         match site {
             Ok(site) => service.take_over(site),
@@ -268,11 +267,11 @@ impl Site {
             unreachable!("claims here are of TCP")
         };
         let listener = Listener::new(&self.core, &claim).expect("a free port");
-        self.claims.borrow_mut().push(claim);
+        self.claims.borrow_mut().push(Arc::new(claim));
         (listener, address)
     }
 
-    /// Listens again where [`Site::listen`] did and stopped.
+    /// Listens again where [`TestCore::listen`] did and stopped.
     pub(crate) fn listen_again(&self, address: SocketAddr) -> Listener {
         let claims = self.claims.borrow();
         let mut claims = claims.iter();
@@ -287,10 +286,18 @@ impl Site {
     }
 }
 
+/// The plan of a configuration file.
+pub(crate) fn configured(text: &str) -> Plan {
+    match onrush_config::parse(text, std::path::Path::new("onrush.toml")) {
+        Ok(parsed) => parsed.plan,
+        Err(errors) => panic!("{text}\nis refused:\n{errors}"),
+    }
+}
+
 /// What all cores share of a plan.
-pub(crate) fn resources(plan: &Plan, before: Option<&Resources>) -> Resources {
+pub(crate) fn resources(plan: &Plan, shares: Shares, before: Option<&Resources>) -> Resources {
     let found = crate::check::read(plan).expect("a test has the files of its plan");
-    Resources::new(plan.clone(), found, before).expect("a thread for passwords")
+    Resources::new(plan.clone(), found, (shares, None), before).expect("a thread for passwords")
 }
 
 fn claim() -> Claim {
@@ -362,6 +369,18 @@ impl Peer {
         }
     }
 
+    /// Receives up to the first `end` of something; whether it came before the other side had ended.
+    pub(crate) async fn receive_until_or_end(&mut self, end: &[u8]) -> bool {
+        let mut received = self.take();
+        while memchr::memmem::find(&received, end).is_none() {
+            match self.receive().await {
+                Ok(1..) => received.extend(self.take()),
+                Ok(_) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
     /// Everything up to and with the first `end`.
     pub(crate) async fn receive_until(&mut self, end: &[u8]) -> Vec<u8> {
         let mut received = Vec::new();
@@ -400,7 +419,7 @@ impl Peer {
         }
     }
 
-    /// One answer (or request) that says its length: head and body, the date masked.
+    /// One response (or request) that says its length: head and body, the date masked.
     pub(crate) async fn receive_message(&mut self) -> String {
         let mut message = self.receive_until(b"\r\n\r\n").await;
         let head = String::from_utf8_lossy(&message).to_ascii_lowercase();
@@ -452,14 +471,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fixed_answer_is_the_same_on_every_driver() {
+    fn a_fixed_response_is_the_same_on_every_driver() {
         let what = OneLiner::Respond {
             status: 200,
             body: b"ok".to_vec(),
         };
         let plan = Plan::one_liner(what, Vec::new());
         let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-        let answer = exchange_text(&plan, &request.repeat(3));
-        assert_eq!(answer.matches("\r\n\r\nok").count(), 3, "{answer}");
+        let response = exchange_text(&plan, &request.repeat(3));
+        assert_eq!(response.matches("\r\n\r\nok").count(), 3, "{response}");
     }
 }

@@ -1,4 +1,4 @@
-//! Answers requests: fixed and synthetic answers, files, and requests forwarded to a group of servers.
+//! Responds to requests: fixed and synthetic responses, files, and requests forwarded to a group of servers.
 //!
 //! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] makes a running server of it. One task per connection lives in
 //! `connection.rs`, the front page of this crate.
@@ -41,8 +41,11 @@ mod route;
 mod access;
 mod admit;
 
+mod cors;
 mod edits;
+mod error_page;
 mod hop;
+mod json;
 mod location;
 mod variables;
 
@@ -54,6 +57,7 @@ mod respond;
 mod limits;
 mod log;
 mod meter;
+mod observe;
 mod record;
 
 #[cfg(test)]
@@ -69,7 +73,13 @@ pub use accept::{Accepting, Arrival};
 pub use check::{Checked, Unusable, check};
 pub use descriptors::Shares;
 pub use meter::Totals;
+pub use observe::inspector::{Inspector, ServerChange};
+pub use observe::latency::{BOUNDS_PER_OCTAVE, Histogram, LOWEST_OCTAVE};
+pub use observe::live::{RequestView, Stage};
+pub use observe::traffic::TrafficView;
+pub use observe::view::{CoreView, GroupView, ServerState, ServerView, sum_groups, sum_traffic};
+pub use proxy::endpoints::Duty;
 pub use record::Class;
-pub use server::{Applied, ApplyError, Server};
+pub use server::{Applied, ApplyError, Handed, Handover, Manner, Server};
 pub use start_error::StartError;
 pub use trouble::Trouble;

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-/// Buffers of answers queued before they are sent, while more pipelined requests wait: 64 KiB goes out in one call, and
+/// Buffers of responses queued before they are sent, while more pipelined requests wait: 64 KiB goes out in one call, and
 /// a client that pipelines without reading costs no more than that.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
 
 /// What must be left of a body for it to go through a pipe: so many bytes take two calls that way and eight through buffers.
 pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
 
-/// How long a connection that is closed early is still read, so that the answer is not lost to a reset (RFC 9112 9.6).
+/// How long a connection that is closed early is still read, so that the response is not lost to a reset (RFC 9112 9.6).
 /// nginx's lingering_timeout is 5 s; what matters is one round trip.
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
 /// Bytes read and thrown away while lingering; a client that sends more learns by a reset.
 pub(crate) const LINGER_BYTES: usize = 1024 * 1024;
 
-/// How much of a request's body may be missing when its answer is there and the client's connection is kept all the same:
+/// How much of a request's body may be missing when its response is there and the client's connection is kept all the same:
 /// that much is read and thrown away. At 10 Mbit/s it takes 0.2 s, about what a new connection with TLS does; and a client
 /// that is faster has nearly all of it on its way by then.
 pub(crate) const UNREAD_REST_MAX: u32 = 256 * 1024;
@@ -73,11 +73,11 @@ pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 /// three is a long one.
 pub(crate) const HOPS_MAX: usize = 8;
 
-/// Interim answers (1xx) to one request. Applications send one or two; a server that sends them without end would keep
-/// its client from ever having an answer, and that deadline which waits for more of one from ever passing.
-pub(crate) const INTERIM_ANSWERS_MAX: usize = 16;
+/// Interim responses (1xx) to one request. Applications send one or two; a server that sends them without end would keep
+/// its client from ever having a response, and that deadline which waits for more of one from ever passing.
+pub(crate) const INTERIM_RESPONSES_MAX: usize = 16;
 
-/// The `Date` of an answer may lag this much; the field has a resolution of one second.
+/// The `Date` of a response may lag this much; the field has a resolution of one second.
 pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 
 /// Log lines per second and core about failed requests; more are counted and summed up. A server that is down must not
@@ -99,6 +99,12 @@ pub(crate) const FILES_MAX: usize = 4096;
 /// Of those, larger ones: each keeps a descriptor open. Where the limit on open files is low there are fewer: connections
 /// need them more.
 pub(crate) const FILES_OPEN_MAX: usize = 256;
+
+/// Bytes of an error page: each core holds it in memory, and a page for people with its style and a picture has a tenth.
+pub(crate) const ERROR_PAGE_BYTES_MAX: u64 = 1 << 20;
+
+/// Entries of a directory that are listed: each takes a system call, some 1.5 us, during which the core does nothing else.
+pub(crate) const LISTING_ENTRIES_MAX: usize = 4096;
 
 /// How old the knowledge of a file may be before it is looked at again: a changed file is noticed within this time.
 pub(crate) const FILE_CHECK: Duration = Duration::from_secs(1);
@@ -124,7 +130,7 @@ pub(crate) const RANGE_GAP: u64 = 80;
 /// The longest synthetic body: 1 EiB. Six times as much, in chunks, still fits 64 bits.
 pub(crate) const SYNTHETIC_BYTES_MAX: u64 = 1 << 60;
 
-/// The longest a synthetic answer waits: an hour outlasts every timeout there is to be tested.
+/// The longest a synthetic response waits: an hour outlasts every timeout there is to be tested.
 pub(crate) const SYNTHETIC_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Bytes of a synthetic body after which others get their turn, as with sendfile.
@@ -133,8 +139,18 @@ pub(crate) const SYNTHETIC_BYTES_PER_TURN: usize = 512 * 1024;
 /// Descriptors each core opens at its start: its driver's, its wake-up twice, and one to spare.
 pub(crate) const DESCRIPTORS_PER_CORE: u64 = 4;
 
-/// Descriptors of the process itself: standard streams, signals, a library being loaded.
-pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 12;
+/// Descriptors of an admin interface: its driver's, its wake-up twice, its listener twice, and one connection.
+pub(crate) const DESCRIPTORS_OF_ADMIN: u64 = 6;
+
+/// The part of the descriptors, beside those of the server itself, that further connections to it may have.
+pub(crate) const ADMIN_SHARE: u64 = 16;
+
+/// Connections to an admin interface at a time: a scraper, a probe, a few people.
+pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 16;
+
+/// Descriptors of the process itself: standard streams, signals, a library being loaded, the access log before and behind a
+/// reload.
+pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 14;
 
 /// Descriptors for resolving names: those of its thread, and the sockets for asking one name server.
 pub(crate) const DESCRIPTORS_OF_RESOLVER: u64 = 4 + 2 * RESOLVING_MAX as u64;
@@ -225,8 +241,8 @@ pub(crate) const SERVERS_TRIED_MAX: usize = 16;
 /// How often the time a server is out may double: 65,536 times any time is above any limit on it.
 pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 
-/// A server that does not answer in time is not blamed when this core was held up for one part in so many of that time. A core
-/// that is held up so much goes on to see servers that refuse connections or answer with failures.
+/// A server that does not respond in time is not blamed when this core was held up for one part in so many of that time. A core
+/// that is held up so much goes on to see servers that refuse connections or respond with failures.
 pub(crate) const HELD_UP_SHARE: u32 = 10;
 
 /// A server is no outlier when it is slower than its peers by less than this, whatever the proportion: nobody notices,
@@ -253,12 +269,12 @@ pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// was; so often in a row only if every core of the largest machine were at it.
 pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
 
-/// Copies of requests under way at a time on each core: what a group that answers within a tenth of a second takes of
+/// Copies of requests under way at a time on each core: what a group that responds within a tenth of a second takes of
 /// 2,500 requests/s. Each has a task, a connection and its request; if the group is slow, clients must not pay for it.
 pub(crate) const MIRRORED_MAX: usize = 256;
 
-/// Bytes of the answer to a copy that are read so that its connection stays good; a longer one costs the connection.
-pub(crate) const MIRROR_ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of the response to a copy that are read so that its connection stays good; a longer one costs the connection.
+pub(crate) const MIRROR_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A file of users; they are all held in memory. Each has about a hundred bytes: 160,000 of them fit, and who has more
 /// has a directory of users to ask.
@@ -313,28 +329,35 @@ pub(crate) const DENIALS_MAX: u32 = 3;
 /// How long a latency counts in what is known of a server: Finagle's default for peak EWMA.
 pub(crate) const LATENCY_MEMORY: Duration = Duration::from_secs(10);
 
-/// Bytes of a health check's answer that are looked at, its head included. A page that says how an application is has a
+/// Bytes of a health check's response that are looked at, its head included. A page that says how an application is has a
 /// few hundred.
 pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of the fields that a route adds to an answer, with what their variables stand for: a head of our own and they
+/// Bytes of the fields that a route adds to a response, with what their variables stand for: a head of our own and they
 /// fit one buffer.
-pub(crate) const ANSWER_LINES_BYTES_MAX: usize = 4 * 1024;
+pub(crate) const RESPONSE_LINES_BYTES_MAX: usize = 4 * 1024;
 
 /// The longest place that a redirect leads to: the longest target, and a host before it. With the rest of the head it
 /// fits the room for heads of our own (`reply/http1.rs`).
 pub(crate) const LOCATION_BYTES_MAX: usize = 10 * 1024;
 
 /// Memory for parts of requests that a core keeps for later ones: what a few hundred requests at a time need. Each has
-/// some hundred bytes, and [`ANSWER_LINES_BYTES_MAX`] at most.
+/// some hundred bytes, and [`RESPONSE_LINES_BYTES_MAX`] at most.
 pub(crate) const KEPT_SPARE_MAX: usize = 256;
 
-/// Bytes that the encoders of a core's passing answers may cost together, each counted at its most: 128 that write
-/// Brotli, 186 zstd, 682 gzip. A client that reads slowly keeps one busy; past that, answers go as they are.
+/// Bytes that the encoders of a core's passing responses may cost together, each counted at its most: 128 that write
+/// Brotli, 186 zstd, 682 gzip. A client that reads slowly keeps one busy; past that, responses go as they are.
 pub(crate) const ENCODERS_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Encoders a core keeps for the next answers: as many as compress between two looks at the kernel; 8 MiB.
+/// Encoders a core keeps for the next responses: as many as compress between two looks at the kernel; 8 MiB.
 pub(crate) const ENCODERS_IDLE_MAX: usize = 8;
 
 /// Bytes encoded before others get their turn: 0.3 ms at 100 MB/s.
 pub(crate) const ENCODED_BYTES_PER_TURN: usize = 32 * 1024;
+
+/// Listeners, routes and groups whose requests are counted apart, of each kind: a histogram of durations takes 1.8 KiB of each
+/// core, and a scraper of metrics reads them all.
+pub(crate) const SERIES_MAX: usize = 1000;
+
+/// How long the last lines of the access log may take when the server ends: an output that nobody reads must not keep it.
+pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(2);

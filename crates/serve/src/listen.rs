@@ -10,41 +10,48 @@ use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::{self, ProxyHeader};
 use onrush_tls::{Acceptor, HandshakeError, Transport};
 
+use crate::admit::connections::Counted;
 use crate::client::{Client, Origin};
 use crate::connection;
 use crate::service::Service;
 use crate::site::place::Place;
 use crate::worker::Worker;
 
-/// Gives a connection, which came by the place of this index, a task of its own.
-pub(crate) fn greet(stream: Stream, place: usize, service: &Rc<Service>) {
-    let core = &service.worker.core;
-    let site = service.site();
-    let place = &site.places[place];
+/// Gives a connection, which came by `place`, a task of its own, unless there are as many as there may be.
+pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
+    let worker = &service.worker;
     if place.expects_introduction(&stream) {
-        core.spawn(greet_introduced(
+        worker.core.spawn(greet_introduced(
             stream,
             Rc::clone(place),
             Rc::clone(service),
         ));
         return;
     }
+    let counted = match &place.bounds {
+        None => None,
+        Some(bounds) => match bounds.enter(&stream, worker) {
+            None => return,
+            counted => counted,
+        },
+    };
     let service = Rc::clone(service);
     match &place.acceptor {
         None => {
             let client = Client::new(Scheme::Http, Origin::OfSocket);
             let stream = Transport::plain(stream);
-            core.spawn(connection::serve(stream, Input::default(), client, service));
+            let way = (place.listener, service);
+            serve_apart(stream, Input::default(), client, way, counted);
         }
         Some(acceptor) => {
             let client = Client::new(Scheme::Https, Origin::OfSocket);
             let acceptor = Arc::clone(acceptor);
+            let core = service.worker.core.clone();
             core.spawn(encrypted(
-                stream,
-                Input::default(),
+                (stream, Input::default(), counted),
                 acceptor,
                 client,
-                service,
+                (place.listener, service),
             ));
         }
     }
@@ -52,11 +59,10 @@ pub(crate) fn greet(stream: Stream, place: usize, service: &Rc<Service>) {
 
 /// Shakes hands with a client, of whom `received` has come already, and serves it.
 async fn encrypted(
-    stream: Stream,
-    mut received: Input,
+    (stream, mut received, counted): (Stream, Input, Option<Counted>),
     acceptor: Arc<Acceptor>,
     client: Client,
-    service: Rc<Service>,
+    (listener, service): (u16, Rc<Service>),
 ) {
     let worker = &service.worker;
     let patience = service.site().settings.timeouts.tls_handshake;
@@ -71,7 +77,15 @@ async fn encrypted(
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
-        Ok(transport) => serve_apart(transport, Input::default(), client, service),
+        Ok(transport) => {
+            serve_apart(
+                transport,
+                Input::default(),
+                client,
+                (listener, service),
+                counted,
+            );
+        }
         Err(error) => {
             worker.meter.handshake_failed();
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
@@ -87,6 +101,13 @@ async fn encrypted(
 
 /// The same for one that begins with the PROXY protocol.
 async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>) {
+    let mut counted = match &place.bounds {
+        None => None,
+        Some(bounds) => match bounds.enter_all(&stream, &service.worker) {
+            None => return,
+            counted => counted,
+        },
+    };
     let introduction = match introduction(&stream, &service).await {
         Ok(introduction) => introduction,
         Err(why) => return why.account(&stream, &service.worker),
@@ -101,17 +122,48 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
     } else {
         Scheme::Http
     };
+    if let (Some(bounds), Some(counted)) = (&place.bounds, &mut counted) {
+        let address = match origin {
+            Origin::Address(address, _) => Some(address),
+            Origin::OfSocket => stream.peer().map(|peer| peer.ip()),
+            Origin::Nowhere => None,
+        };
+        if bounds
+            .enter_from(address, counted, &service.worker)
+            .is_none()
+        {
+            return;
+        }
+    }
     let client = Client::new(scheme, origin);
+    let way = (place.listener, service);
     match &place.acceptor {
-        None => serve_apart(Transport::plain(stream), rest, client, service),
-        Some(acceptor) => encrypted(stream, rest, Arc::clone(acceptor), client, service).await,
+        None => serve_apart(Transport::plain(stream), rest, client, way, counted),
+        Some(acceptor) => {
+            let connection = (stream, rest, counted);
+            encrypted(connection, Arc::clone(acceptor), client, way).await;
+        }
     }
 }
 
 /// Serves a connection in a task of its own: what came before its first request is given up with the present one.
-fn serve_apart(transport: Transport, received: Input, client: Client, service: Rc<Service>) {
+fn serve_apart(
+    transport: Transport,
+    received: Input,
+    client: Client,
+    (listener, service): (u16, Rc<Service>),
+    counted: Option<Counted>,
+) {
     let core = transport.core().clone();
-    core.spawn(connection::serve(transport, received, client, service));
+    let served = connection::serve(transport, received, client, (listener, service));
+    match counted {
+        None => core.spawn(served),
+        // In a task around it: where there is no bound, connections have no room for what counts.
+        Some(counted) => core.spawn(async move {
+            served.await;
+            drop(counted);
+        }),
+    }
 }
 
 /// What the header at the start of a connection says.

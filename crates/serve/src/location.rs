@@ -126,7 +126,7 @@ impl Base {
         let authority_at = base.len();
         put(&self.authority, facts, &mut base);
         let authority = &base[authority_at..];
-        // The server that answers is named by the configuration.
+        // The server that responds is named by the configuration.
         let is_ours = self.authority.as_text().is_some() || authority.contains('\0');
         match !authority.is_empty() && (is_ours || is_authority(authority.as_bytes())) {
             true => Ok(base),

@@ -13,6 +13,9 @@ use crate::record::{Class, End, Kind, Record};
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     connections: Cell<u64>,
+    /// Of clients, past their handshakes.
+    open: Cell<u64>,
+    connections_refused: Cell<u64>,
     handshakes_failed: Cell<u64>,
     requests: Cell<u64>,
     /// By the first digit of the status; 0 is unused.
@@ -46,6 +49,25 @@ impl Meter {
         add(&self.connections);
     }
 
+    /// A client is served from now on.
+    pub(crate) fn connection_opens(&self) {
+        add(&self.connections);
+        add(&self.open);
+    }
+
+    pub(crate) fn connection_closes(&self) {
+        self.open.set(self.open.get() - 1);
+    }
+
+    pub(crate) fn connections_open(&self) -> u64 {
+        self.open.get()
+    }
+
+    /// A connection was closed since there were as many as there may be.
+    pub(crate) fn connection_refused(&self) {
+        add(&self.connections_refused);
+    }
+
     /// A client and we could not agree on how to speak TLS.
     pub(crate) fn handshake_failed(&self) {
         add(&self.connections);
@@ -54,23 +76,23 @@ impl Meter {
 
     /// A request has ended.
     #[inline]
-    pub(crate) fn observe(&self, record: &Record) {
+    pub(crate) fn observe(&self, record: &Record, end: End) {
         if let Some(status) = record.status() {
             add(&self.requests);
             add(&self.statuses[usize::from(status / 100).min(5)]);
         }
-        if !record.is_usual() {
-            self.observe_unusual(record);
+        if !record.is_usual() || end != End::Complete {
+            self.observe_unusual(record, end);
         }
         #[cfg(test)]
         self.seen.borrow_mut().push(Seen {
             status: record.status(),
             failure: record.failure(),
-            end: record.end(),
+            end,
         });
     }
 
-    fn observe_unusual(&self, record: &Record) {
+    fn observe_unusual(&self, record: &Record, end: End) {
         match record.kind() {
             Kind::Ordinary => {}
             Kind::Refused => add(&self.refused),
@@ -81,7 +103,7 @@ impl Meter {
         }
         let retried = self.retried.get() + u64::from(record.retries());
         self.retried.set(retried);
-        match record.end() {
+        match end {
             End::Complete | End::Broken => {}
             End::GivenUp => add(&self.given_up),
             End::CutOff => add(&self.unfinished),
@@ -101,6 +123,7 @@ impl Meter {
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             connections: self.connections.get(),
+            connections_refused: self.connections_refused.get(),
             handshakes_failed: self.handshakes_failed.get(),
             requests: self.requests.get(),
             statuses: std::array::from_fn(|class| self.statuses[class].get()),
@@ -120,24 +143,26 @@ impl Meter {
 pub struct Totals {
     /// Connections accepted.
     pub connections: u64,
+    /// Connections that were closed at once, since there were as many as clients may have.
+    pub connections_refused: u64,
     /// Of `connections`: those whose TLS handshake failed.
     pub handshakes_failed: u64,
     /// Requests answered, refused ones included.
     pub requests: u64,
-    /// Answers by the first digit of their status; index 0 is unused.
+    /// Responses by the first digit of their status; index 0 is unused.
     pub statuses: [u64; 6],
     /// Of `requests`: input that was not a valid request.
     pub refused: u64,
-    /// Requests whose client was gone before all of the answer had been sent. Where the answer had begun they are among
+    /// Requests whose client was gone before all of the response had been sent. Where the response had begun they are among
     /// `requests` and `statuses`, too.
     pub given_up: u64,
-    /// Of `requests`: forwarded requests that no server answered, in the order of [`Class::ALL`].
+    /// Of `requests`: forwarded requests that no server responded to, in the order of [`Class::ALL`].
     pub failures: [u64; Class::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,
     /// Connections that became tunnels; each was one of `requests`.
     pub tunnels: u64,
-    /// Requests that were still under way when the time to finish was over. Where the answer had begun they are among
+    /// Requests that were still under way when the time to finish was over. Where the response had begun they are among
     /// `requests` and `statuses`, too.
     pub unfinished: u64,
     /// Connections that were still busy when the time to finish was over.
@@ -145,7 +170,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Forwarded requests that no server answered.
+    /// Forwarded requests that no server responded to.
     pub fn failed(&self) -> u64 {
         self.failures.iter().sum()
     }
@@ -159,6 +184,7 @@ impl Totals {
 impl AddAssign for Totals {
     fn add_assign(&mut self, other: Totals) {
         self.connections += other.connections;
+        self.connections_refused += other.connections_refused;
         self.handshakes_failed += other.handshakes_failed;
         self.requests += other.requests;
         for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
@@ -207,6 +233,7 @@ impl fmt::Display for Totals {
             }
             Ok(())
         };
+        also(f, self.connections_refused, "connections refused")?;
         also(f, self.handshakes_failed, "TLS handshakes failed")?;
         also(f, self.tunnels, "tunnels")?;
         also(f, self.refused, "refused")?;
@@ -238,9 +265,9 @@ mod tests {
         let meter = Meter::default();
         let observe = |status: u16, tell: &dyn Fn(&mut Record)| {
             let mut record = Record::default();
-            record.answer(status);
+            record.respond(status);
             tell(&mut record);
-            meter.observe(&record);
+            meter.observe(&record, End::Complete);
         };
         meter.connection();
         for status in [200, 404, 200] {
@@ -252,7 +279,9 @@ mod tests {
         );
         meter.garbage();
         observe(101, &|record| record.tunnel());
-        observe(200, &|record| record.ends(End::GivenUp));
+        let given_up = Record::default();
+        given_up.respond(200);
+        meter.observe(&given_up, End::GivenUp);
         for class in [Class::Reset, Class::Timeout] {
             observe(502, &|record| record.fail(class));
         }

@@ -1,4 +1,4 @@
-//! Answers on their way out: written one behind the other, sent together.
+//! Responses on their way out: written one behind the other, sent together.
 
 use onrush_engine::{Buffer, Error, File, Input, Part};
 use onrush_tls::Transport;
@@ -20,7 +20,7 @@ pub(crate) enum BodyFraming {
     UntilClose,
 }
 
-/// The answers of one connection that have not been sent yet. Holds a buffer only while there are any.
+/// The responses of one connection that have not been sent yet. Holds a buffer only while there are any.
 #[derive(Default)]
 pub(crate) struct Output {
     buffer: Option<Buffer>,
@@ -28,9 +28,33 @@ pub(crate) struct Output {
     queued: u32,
     /// How the body of the last response is framed, whose head is written.
     pub(crate) body: BodyFraming,
+    /// Bytes that have left the buffer since the last response began, less those that stood in it then; modulo 2^64.
+    passed: u64,
 }
 
 impl Output {
+    /// What is written from now on is another response.
+    #[inline]
+    pub(crate) fn begin_response(&mut self) {
+        self.passed = 0_u64.wrapping_sub(self.buffered());
+    }
+
+    /// Bytes of the last response so far.
+    #[inline]
+    pub(crate) fn written(&self) -> u64 {
+        self.passed.wrapping_add(self.buffered())
+    }
+
+    #[inline]
+    fn buffered(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64)
+    }
+
+    /// So many bytes of the response have left by another way.
+    pub(crate) fn pass(&mut self, bytes: u64) {
+        self.passed = self.passed.wrapping_add(bytes);
+    }
+
     /// Whether enough is waiting that it should be sent before more is answered.
     pub(crate) fn is_full(&self) -> bool {
         self.queued as usize >= OUTPUT_BUFFERS_MAX
@@ -67,6 +91,8 @@ impl Output {
     /// Appends a part without copying it.
     pub(crate) fn part(&mut self, stream: &Transport, part: impl Into<Part>) {
         self.queue(stream);
+        let part = part.into();
+        self.pass(part.bytes().len() as u64);
         stream.queue(part);
         self.queued += 1;
     }
@@ -95,6 +121,7 @@ impl Output {
     /// Hands what is written to the stream.
     pub(crate) fn queue(&mut self, stream: &Transport) {
         if let Some(buffer) = self.buffer.take() {
+            self.pass(buffer.len() as u64);
             stream.queue(buffer);
             self.queued += 1;
         }
@@ -120,6 +147,8 @@ impl Output {
     ) -> Result<u64, Error> {
         self.queue(stream);
         self.queued = 0;
-        stream.send_file(file, offset, length).await
+        let sent = stream.send_file(file, offset, length).await?;
+        self.pass(sent);
+        Ok(sent)
     }
 }

@@ -66,6 +66,37 @@ pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
     }
 }
 
+/// The path as it was received, but for what means nothing: `.`, `..` and empty segments, and encodings of characters
+/// that need none (RFC 3986 6.2.2). Two paths that differ by more stay different.
+pub(crate) fn canonical(path: &str) -> Cow<'_, str> {
+    if is_normal(path.as_bytes()) {
+        return Cow::Borrowed(path);
+    }
+    // A path that has no meaning has been refused before.
+    let resolved = resolve(path).unwrap_or(Cow::Borrowed(path));
+    let mut canonical = String::with_capacity(resolved.len());
+    let mut rest = &*resolved;
+    while let Some(at) = rest.find('%') {
+        let code = rest.get(at + 1..at + 3);
+        let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        canonical.push_str(&rest[..at]);
+        match byte {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                canonical.push(char::from(byte));
+            }
+            Some(byte) => canonical.push_str(&format!("%{byte:02X}")),
+            None => {
+                canonical.push('%');
+                rest = &rest[at + 1..];
+                continue;
+            }
+        }
+        rest = &rest[at + 3..];
+    }
+    canonical.push_str(rest);
+    Cow::Owned(canonical)
+}
+
 /// Whether the path is written as it is meant.
 #[inline]
 fn is_normal(path: &[u8]) -> bool {
@@ -145,6 +176,20 @@ fn dots_of(segment: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_canonical_path_keeps_what_has_a_meaning() {
+        for (path, expected) in [
+            ("/a/b", "/a/b"),
+            ("/%61/./x/../%7e", "/a/~"),
+            ("//a%2fb%20c%C3%a9", "/a%2Fb%20c%C3%A9"),
+            ("/a%252Fb", "/a%252Fb"),
+            ("/a%26b", "/a%26b"),
+            ("/a/%2e%2e/x%2Ey", "/x.y"),
+        ] {
+            assert_eq!(canonical(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn a_path_means_what_the_rfc_says() {

@@ -13,11 +13,11 @@ pub enum Class {
     Connect,
     /// It took too long.
     Timeout,
-    /// The server ended the connection without an answer.
+    /// The server ended the connection without a response.
     Reset,
-    /// What it sent was no answer, or not one to pass on.
+    /// What it sent was no response, or not one to pass on.
     Garbage,
-    /// The answer stopped in its middle.
+    /// The response stopped in its middle.
     Cut,
     /// It was the client's doing.
     Client,
@@ -54,12 +54,22 @@ impl Class {
 /// Filled while the request is under way; small, as every connection has room for one.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// 0 before the head of its answer has been written.
+    /// 0 before the head of its response has been written.
     status: Cell<u16>,
     kind: Cell<Kind>,
     failure: Cell<Option<Class>>,
     retries: Cell<u8>,
-    end: Cell<End>,
+    first_byte: Cell<FirstByte>,
+}
+
+/// What is known of the moment when its response began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum FirstByte {
+    /// It has not, or it is whole since then.
+    #[default]
+    Unknown,
+    /// It has been told.
+    Told,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -73,10 +83,9 @@ pub(crate) enum Kind {
 }
 
 /// How it ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// All of its answer was written, and handed to the kernel where that takes time.
-    #[default]
+    /// All of its response was written, and handed to the kernel where that takes time.
     Complete,
     /// The client was gone before, or took nothing for too long.
     GivenUp,
@@ -87,9 +96,9 @@ pub(crate) enum End {
 }
 
 impl Record {
-    /// The head of its answer has been written.
+    /// The head of its response has been written.
     #[inline]
-    pub(crate) fn answer(&self, status: u16) {
+    pub(crate) fn respond(&self, status: u16) {
         self.status.set(status);
     }
 
@@ -103,7 +112,7 @@ impl Record {
         self.kind.set(Kind::Tunnel);
     }
 
-    /// No server has answered it, or not to the end.
+    /// No server has responded to it, or not to the end.
     pub(crate) fn fail(&self, class: Class) {
         self.failure.set(Some(class));
     }
@@ -113,11 +122,20 @@ impl Record {
         self.retries.set(self.retries.get().saturating_add(1));
     }
 
-    pub(crate) fn ends(&self, end: End) {
-        self.end.set(end);
+    /// Its response began a while before it ended, and somebody has been told when.
+    pub(crate) fn begin_before(&self) {
+        self.first_byte.set(FirstByte::Told);
     }
 
-    /// That of its answer, if it has begun.
+    pub(crate) fn has_begun_before(&self) -> bool {
+        self.first_byte.get() == FirstByte::Told
+    }
+
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.kind.get() == Kind::Tunnel
+    }
+
+    /// That of its response, if it has begun.
     #[inline]
     pub(crate) fn status(&self) -> Option<u16> {
         Some(self.status.get()).filter(|&status| status > 0)
@@ -135,16 +153,9 @@ impl Record {
         self.retries.get()
     }
 
-    pub(crate) fn end(&self) -> End {
-        self.end.get()
-    }
-
-    /// Whether its status is all there is to say, as of nearly all requests.
+    /// Whether its status and its end are all there is to say, as of nearly all requests.
     #[inline]
     pub(crate) fn is_usual(&self) -> bool {
-        self.kind.get() == Kind::Ordinary
-            && self.failure.get().is_none()
-            && self.retries.get() == 0
-            && self.end.get() == End::Complete
+        self.kind.get() == Kind::Ordinary && self.failure.get().is_none() && self.retries.get() == 0
     }
 }

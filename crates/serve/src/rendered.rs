@@ -1,4 +1,4 @@
-//! An answer that is always the same but for its date: rendered once, copied for each request.
+//! A response that is always the same but for its date: rendered once, copied for each request.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,10 +9,10 @@ use onrush_http::write::HeadWriter;
 use crate::reply::fields::Fields;
 use crate::worker::Worker;
 
-/// The field that names the software, in every answer of our own.
+/// The field that names the software, in every response of our own.
 pub(crate) const SERVER: &[u8] = b"Server: onrush\r\n";
 
-/// Head and body of an answer to an HTTP/1.1 request on a connection that stays open.
+/// Head and body of a response to an HTTP/1.1 request on a connection that stays open.
 #[derive(Debug)]
 pub(crate) struct Rendered {
     /// Changes only at `date_at`.
@@ -24,7 +24,7 @@ pub(crate) struct Rendered {
 }
 
 impl Rendered {
-    /// Renders an answer; `fields` writes what stands between the date and the end of the head.
+    /// Renders a response; `fields` writes what stands between the date and the end of the head.
     pub(crate) fn new(status: u16, fields: impl Fn(&mut Fields<'_>), body: &[u8]) -> Self {
         const DATE: &[u8; DATE_BYTES] = b"Thu, 01 Jan 1970 00:00:00 GMT";
         let mut room = vec![0; 1024];

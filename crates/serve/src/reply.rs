@@ -9,18 +9,17 @@ pub(crate) mod fields;
 #[cfg(test)]
 pub(crate) mod framed;
 pub(crate) mod http1;
+mod verbatim;
 
 use std::time::Duration;
 
-use onrush_engine::{Error, File, Input, Part, Stream};
+use onrush_engine::{Error, File, Input, Part};
+use onrush_http::Method;
 use onrush_http::response::ResponseHead;
-use onrush_http::{Framing, Method};
-use onrush_tls::Transport;
 
 use crate::edits::Applied;
 use crate::exchange::Exchange;
 use crate::hangup::unless_hung_up;
-use crate::output::Output;
 use crate::rendered::Rendered;
 use crate::worker::Worker;
 use fields::Fields;
@@ -72,7 +71,7 @@ impl<'a> Reply<'a> {
             worker,
             exchange,
             method,
-            edits: exchange.answer_edits(""),
+            edits: exchange.response_edits(""),
             to,
         }
     }
@@ -87,9 +86,10 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// What is written next is an error of our own, and no response of the route.
-    pub(crate) fn says_error(&mut self) {
+    /// What is written next is an error of our own, and no response of the route: the lines that it gets all the same.
+    pub(crate) fn says_error(&mut self) -> &'a [u8] {
         self.edits = self.edits.filter(Applied::are_for_errors);
+        self.edits.map_or(self.exchange.lines_of_origins(), |_| &[])
     }
 
     /// What the route changes in a response of our own with this status.
@@ -113,7 +113,7 @@ impl<'a> Reply<'a> {
             #[cfg(test)]
             To::Framed(to) => to.head(status, self.worker, edits, fields),
         }
-        self.exchange.record().answer(status);
+        self.exchange.responds(status, self.worker);
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl<'a> Reply<'a> {
             true => self.edits_of(status),
             false => None,
         };
-        self.exchange.record().answer(status);
+        self.exchange.record().respond(status);
         match &mut self.to {
             To::Http1(to) => to.rendered(rendered, self.worker, edits),
             #[cfg(test)]
@@ -164,7 +164,7 @@ impl<'a> Reply<'a> {
             To::Framed(to) => to.forwarded_head(head, edits, fields),
         };
         if written.is_ok() {
-            self.exchange.record().answer(head.status);
+            self.exchange.responds(head.status, self.worker);
         }
         Ok(written)
     }
@@ -198,33 +198,6 @@ impl<'a> Reply<'a> {
                 to.interim(100, |_| {});
                 Ok(())
             }
-        }
-    }
-
-    /// How a body that a server frames like this gets here.
-    pub(crate) fn passage(&self, framing: Framing) -> Passage {
-        match &self.to {
-            To::Http1(to) => to.passage(framing),
-            #[cfg(test)]
-            To::Framed(_) => Passage::Payload,
-        }
-    }
-
-    /// Where bytes are written that are framed already, where [`Reply::passage`] says that they are.
-    pub(crate) fn as_framed(&mut self) -> (&mut Output, &Transport) {
-        match &mut self.to {
-            To::Http1(to) => to.parts(),
-            #[cfg(test)]
-            To::Framed(_) => unreachable!("it has frames of its own"),
-        }
-    }
-
-    /// The client's connection itself, where bytes that are framed already leave on it as they are.
-    pub(crate) fn as_plain(&self) -> Option<&'a Stream> {
-        match &self.to {
-            To::Http1(to) => to.stream().as_plain(),
-            #[cfg(test)]
-            To::Framed(_) => None,
         }
     }
 

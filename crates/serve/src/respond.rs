@@ -1,4 +1,4 @@
-//! The answers this server makes itself, one file per kind.
+//! The responses this server makes itself, one file per kind.
 
 pub(crate) mod file;
 pub(crate) mod fixed;

@@ -61,7 +61,10 @@ struct Hosts {
 impl<T> Routes<T> {
     /// Prepares `routes`, which are in file order.
     pub(crate) fn new(routes: Vec<Route<T>>) -> Self {
-        let knows_hosts = routes.iter().any(|route| !route.when.hosts.is_empty());
+        let names_hosts = |when: &When| !when.hosts.is_empty();
+        let knows_hosts = routes
+            .iter()
+            .any(|route| names_hosts(&route.when) || route.when.not.iter().any(names_hosts));
         Self {
             all: routes.iter().enumerate().map(Candidate::new).collect(),
             hosts: (knows_hosts && routes.len() > SCANNED_MAX).then(|| Hosts::new(&routes)),
@@ -215,7 +218,22 @@ fn holds(
     let host = host.as_bytes();
     (when.hosts.is_empty() || when.hosts.iter().any(|known| known.matches(host)))
         && when.path.matches(path)
-        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, origin))
+        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, &origin))
+        && (when.not.is_empty() || !is_excluded(when, head, (host, path), &origin))
+}
+
+/// Whether one of the conditions holds that must not.
+fn is_excluded(
+    when: &When,
+    head: &RequestHead<'_, '_>,
+    (host, path): (&[u8], &[u8]),
+    origin: &dyn Fn() -> ClientOrigin,
+) -> bool {
+    when.not.iter().any(|not| {
+        (not.hosts.is_empty() || not.hosts.iter().any(|known| known.matches(host)))
+            && not.path.matches(path)
+            && rare_conditions_hold(not, head, origin)
+    })
 }
 
 #[inline]
@@ -230,7 +248,7 @@ fn has_no_rare_conditions(when: &When) -> bool {
 fn rare_conditions_hold(
     when: &When,
     head: &RequestHead<'_, '_>,
-    origin: impl Fn() -> ClientOrigin,
+    origin: &dyn Fn() -> ClientOrigin,
 ) -> bool {
     let is_method = |method: &String| method == head.method_text;
     (when.methods.is_empty() || when.methods.iter().any(is_method))
@@ -397,6 +415,65 @@ mod tests {
         let routes = routes(vec![when(&["a.example"], prefix("/p"))]);
         assert_eq!(chosen(&routes, &get("a.example", "/")), None);
         assert_eq!(chosen(&routes, &get("b.example", "/p")), None);
+    }
+
+    #[test]
+    fn what_must_not_hold_must_not_hold_as_a_whole() {
+        let not = |conditions: Vec<When>| When {
+            not: conditions,
+            ..when(&[], prefix("/"))
+        };
+        let get = |when: When| When {
+            methods: vec!["GET".to_owned()],
+            ..when
+        };
+        let private = || when(&["in.example"], prefix("/private/"));
+        let headers = vec![("x-a".to_owned(), ValueMatch::Present)];
+        let header = When {
+            headers,
+            ..When::default()
+        };
+        for (not, request, matches) in [
+            (
+                not(vec![private()]),
+                "GET /private/x HTTP/1.1\nHost: in.example",
+                false,
+            ),
+            (
+                not(vec![private()]),
+                "GET /x HTTP/1.1\nHost: in.example",
+                true,
+            ),
+            (
+                not(vec![private()]),
+                "GET /private/x HTTP/1.1\nHost: a",
+                true,
+            ),
+            (
+                not(vec![private()]),
+                "GET /public/..//private/x HTTP/1.1\nHost: IN.example.:80",
+                false,
+            ),
+            (
+                not(vec![get(private())]),
+                "PUT /private/x HTTP/1.1\nHost: in.example",
+                true,
+            ),
+            (
+                not(vec![get(private()), header.clone()]),
+                "PUT /private/x HTTP/1.1\nHost: in.example",
+                true,
+            ),
+            (
+                not(vec![get(private()), header.clone()]),
+                "PUT /private/x HTTP/1.1\nHost: in.example\nX-A:",
+                false,
+            ),
+            (not(vec![header]), "GET / HTTP/1.1\nHost: a", true),
+        ] {
+            let found = chosen(&routes(vec![not]), request).is_some();
+            assert_eq!(found, matches, "{request}");
+        }
     }
 
     #[test]

@@ -1,45 +1,52 @@
 //! A running server: claims its addresses, starts its cores, stops them.
 
 mod apply;
+mod handover;
+mod listening;
+mod parts;
 
+use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Duration;
 
-use onrush_config::Plan;
-use onrush_config::plan::{Address as PlanAddress, Io as PlanIo};
+use onrush_config::plan::Listen;
 use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Error, Handle, Handshakes, Io, Kind, Listener, Promise,
-    Setup, choose, descriptors,
+    Address, Choice, Claim, Core, Cores, Handle, Promise, Setup, choose, descriptors,
 };
 use onrush_tls::Watch;
 
-use crate::accept::{self, Accepting, By};
+use crate::accept::{self, Accepting};
 use crate::check::Checked;
 use crate::cores::placement;
 use crate::crowd::Crowd;
-use crate::crowd::room::{help_others, is_want_of_room, wait_for_room};
-use crate::descriptors::{Shares, needed};
-use crate::limits::{
-    ACCEPT_PAUSE, ACCEPTS_PER_TURN, CLAIM_ATTEMPTS, CLAIM_PAUSE, STOP_HANDSHAKES, STOP_LOOK,
-};
-use crate::listen;
+use crate::crowd::room::help_others;
+use crate::descriptors::Shares;
+use crate::generation::Generation;
+use crate::limits::LOG_PATIENCE;
 use crate::meter::Totals;
+use crate::observe::inspector::Inspector;
 use crate::resolve::Resolver;
 use crate::service::Service;
 use crate::site::{Resources, Site};
 use crate::start_error::StartError;
 use crate::worker::Worker;
 use apply::Order;
+use handover::Inheritance;
+use listening::Listeners;
+use parts::{access_log, claim, io_of, shares};
 
 pub use apply::{Applied, ApplyError};
+pub use handover::{Handed, Handover, Manner};
 
 /// A server that accepts connections.
 pub struct Server {
-    claims: Arc<Vec<Claim>>,
+    /// In the order of the addresses of the configuration in force.
+    claims: Vec<Arc<Claim>>,
     /// Of the configuration in force.
     resources: Arc<Resources>,
+    /// Of configurations before it, as far as requests may be left.
+    earlier: Vec<Arc<Generation>>,
     /// What each core waits for: see [`Server::apply`].
     orders: Vec<Promise<Order>>,
     /// Follows changes of certificates; `None` when there are no files of them.
@@ -48,7 +55,7 @@ pub struct Server {
     choice: Choice,
     cpus: Vec<Option<usize>>,
     accepting: Option<Accepting>,
-    shares: Shares,
+    crowd: Arc<Crowd>,
     /// Keeps names of servers resolved, when there are any.
     _resolver: Option<Resolver>,
 }
@@ -60,70 +67,80 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
     pub fn start(checked: Checked) -> Result<Server, StartError> {
+        Self::started(checked, None).map(|(server, _)| server)
+    }
+
+    /// The same beside another process, which gave it this `handover`: addresses that both have are listened on with the
+    /// sockets of the other one. Returns their places in the handover, which the other one [has to
+    /// know](Server::hand_over). Until this one [takes over](Server::take_over) its end leaves the queues to the other one.
+    ///
+    /// # Errors
+    /// As above, and when the two do not listen in the same manner. The other one may go on then as if nothing had been.
+    pub fn start_beside(
+        checked: Checked,
+        handover: Handover,
+    ) -> Result<(Server, Vec<usize>), StartError> {
+        Self::started(checked, Some(handover))
+    }
+
+    fn started(
+        checked: Checked,
+        handover: Option<Handover>,
+    ) -> Result<(Server, Vec<usize>), StartError> {
         let Checked {
             plan,
             found,
             arrival,
         } = checked;
         let limit = descriptors::raise();
-        let choice = choose(io(plan.io)).map_err(StartError::Driver)?;
+        let choice = choose(io_of(plan.io)).map_err(StartError::Driver)?;
         let cpus = placement(&plan).map_err(StartError::Cpus)?;
-        let accepting = accept::choose(plan.accept, &cpus, &plan.listen, arrival.as_ref())
+        let before = handover.as_ref().map(|handover| handover.manner.by());
+        let accepting = accept::choose(plan.accept, &cpus, &plan.listen, arrival.as_ref(), before)
             .map_err(StartError::Accept)?;
-        // A server that could not accept anybody would be half a start.
-        let needed = needed(&plan, cpus.len());
-        if let Some(limit) = limit.filter(|&limit| limit < needed) {
-            return Err(StartError::Descriptors { needed, limit });
-        }
-        let shares = Shares::new(limit, &plan, cpus.len());
-        let resources = Resources::new(plan, found, None).map_err(StartError::Thread)?;
+        let shares = shares(limit, &plan, cpus.len())
+            .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
+        let access_log = access_log(&plan, cpus.len(), None)?;
+        let resources =
+            Resources::new(plan, found, (shares, access_log), None).map_err(StartError::Thread)?;
         let resources = Arc::new(resources);
         let plan = &resources.plan;
         let resolver = Resolver::start(&plan.upstreams, &resources.all_endpoints)
             .map_err(StartError::Resolver)?;
-        let claims = claim(plan, accepting.as_ref(), &cpus)?;
+        let manner = Manner::new(choice.io, cpus.len(), accepting.as_ref());
+        let mut inheritance = Inheritance::new(handover, manner)?;
+        let claims = plan.listen.iter().map(|listen| {
+            let inherited = inheritance.claim(listen);
+            claim(listen, inherited, accepting.as_ref(), &cpus)
+        });
+        let claims: Vec<_> = claims.collect::<Result<_, _>>()?;
         let setup = Setup {
             io: choice.io,
             cpus,
         };
         let crowd = Crowd::new(shares);
-        let first = Arc::clone(&resources);
+        let (first, everybody) = (Arc::clone(&resources), Arc::clone(&crowd));
         let (ready, readiness) = mpsc::channel();
-        let listening = Arc::clone(&claims);
+        let listening = claims.clone();
         let cores = onrush_engine::start(&setup, move |core| {
-            match prepare(&core, &first, &crowd, &listening) {
-                Ok(service) => {
-                    let worker = &service.worker;
-                    let (order, orders) = core.promise();
-                    worker.spawn_aside(apply::follow(Rc::clone(&service), orders));
-                    // The receiver waits for as many reports as there are cores.
-                    let _ = ready.send(Ok(order));
-                    let cut_off = worker.clients_among(core.run()) as u64;
-                    Totals {
-                        cut_off,
-                        ..worker.meter.totals()
-                    }
-                }
-                Err(error) => {
-                    let _ = ready.send(Err(error));
-                    Totals::default()
-                }
-            }
+            serve_on(&core, &first, &everybody, &listening, &ready)
         })
         .map_err(StartError::Core)?;
         let server = Server {
             _watch: resources.encryption.watch(),
             claims,
             resources,
+            earlier: Vec::new(),
             orders: Vec::new(),
             cores,
             choice,
             cpus: setup.cpus,
             accepting,
-            shares,
+            crowd,
             _resolver: resolver,
         };
-        server.once_ready(&readiness)
+        let server = server.once_ready(&readiness)?;
+        Ok((server, inheritance.taken()))
     }
 
     /// The server when all cores listen; by then the kernel may have refused to choose among them by CPU.
@@ -140,7 +157,8 @@ impl Server {
                 }
             }
         }
-        let Some(errno) = self.claims.iter().find_map(Claim::by_cpu_refused) else {
+        let mut claims = self.claims.iter();
+        let Some(errno) = claims.find_map(|claim| claim.by_cpu_refused()) else {
             return Ok(self);
         };
         match Accepting::refused(self.resources.plan.accept, errno) {
@@ -155,9 +173,20 @@ impl Server {
         }
     }
 
+    /// The number of the configuration in force; the first one has 1.
+    pub fn generation(&self) -> u64 {
+        self.resources.generation.number()
+    }
+
+    /// The numbers of earlier configurations that are still in use, by requests and tunnels that began on them.
+    pub fn earlier(&self) -> impl Iterator<Item = u64> {
+        let used = self.earlier.iter().filter(|earlier| earlier.is_used());
+        used.map(|earlier| earlier.number())
+    }
+
     /// Where it listens, with the ports that were chosen.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.claims.iter().map(Claim::address)
+        self.claims.iter().map(|claim| claim.address())
     }
 
     /// Of each of these, whether TLS is spoken there.
@@ -186,15 +215,64 @@ impl Server {
 
     /// What the limit on open files has room for.
     pub fn shares(&self) -> Shares {
-        self.shares
+        self.resources.shares
     }
 
     /// Accepts those who wait and no others, lets what is in flight finish for as long as the plan says, and returns what
     /// was done.
     pub fn stop(self) -> Totals {
-        self.claims.iter().for_each(Claim::withdraw);
+        self.claims.iter().for_each(|claim| claim.withdraw());
         self.cores.stop(self.resources.plan.timeouts.drain);
-        self.cores.join().into_iter().sum()
+        let totals = self.cores.join().into_iter().sum();
+        if let Some(log) = &self.resources.access_log {
+            match log.close(LOG_PATIENCE) {
+                0 => {}
+                lost => tracing::warn!("{lost} lines of the access log were lost"),
+            }
+        }
+        totals
+    }
+
+    /// Opens the file of the access log anew, if there is one; whether there is.
+    pub fn reopen_log(&self) -> bool {
+        let log = self.resources.access_log.as_ref();
+        log.inspect(|log| log.reopen()).is_some()
+    }
+
+    /// What another process needs to take the place of this one, by [`Server::start_beside`].
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn handover(&self) -> io::Result<Handover> {
+        let listening = self.resources.plan.listen.iter().zip(&self.claims);
+        let handed = |(listen, claim): (&Listen, &Arc<Claim>)| {
+            Ok(Handed {
+                written: listen.address.to_string(),
+                address: claim.address().clone(),
+                sockets: claim.sockets()?,
+            })
+        };
+        Ok(Handover {
+            manner: Manner::new(self.choice.io, self.cpus.len(), self.accepting.as_ref()),
+            listening: listening.map(handed).collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// The other process has nothing to do any more with what was inherited from it.
+    pub fn take_over(&self) {
+        self.claims.iter().for_each(|claim| claim.take_over());
+    }
+
+    /// Another process has taken the addresses at these places of the [handover](Server::handover). When this one stops, it
+    /// leaves their queues to it.
+    pub fn hand_over(&self, taken: &[usize]) {
+        let claims = taken.iter().filter_map(|&place| self.claims.get(place));
+        claims.for_each(|claim| claim.hand_over());
+    }
+
+    /// What looks at the server from any thread.
+    pub fn inspector(&self) -> Inspector {
+        Inspector::new(self.cores.handles())
     }
 
     /// What makes a running stop come to its end at once.
@@ -203,46 +281,31 @@ impl Server {
     }
 }
 
-fn io(io: PlanIo) -> Io {
-    match io {
-        PlanIo::Auto => Io::Auto,
-        PlanIo::Epoll => Io::Epoll,
-        PlanIo::IoUring => Io::IoUring,
-    }
-}
-
-fn claim(
-    plan: &Plan,
-    accepting: Option<&Accepting>,
-    cpus: &[Option<usize>],
-) -> Result<Arc<Vec<Claim>>, StartError> {
-    let is_by_cpu = accepting.is_some_and(|accepting| accepting.by == By::Cpu);
-    let cpus: Vec<usize> = cpus.iter().copied().flatten().collect();
-    let claims = plan.listen.iter().map(|listen| {
-        let address = match &listen.address {
-            PlanAddress::Tcp(address) => Address::Tcp(*address),
-            PlanAddress::Unix(path) => Address::Unix(path.clone()),
-        };
-        match claim_patiently(&address) {
-            Ok(claim) if is_by_cpu => Ok(claim.by_cpu(&cpus)),
-            Ok(claim) => Ok(claim),
-            Err(error) => Err(StartError::Listen(address, error)),
-        }
-    });
-    claims.collect::<Result<_, _>>().map(Arc::new)
-}
-
-/// Claims an address that may still be in use by a server which has been killed: io_uring gives sockets back a moment
-/// after its process has gone, and whoever supervises servers starts the next one at once.
-fn claim_patiently(address: &Address) -> Result<Claim, Error> {
-    let mut attempts_left = CLAIM_ATTEMPTS;
-    loop {
-        attempts_left -= 1;
-        match Claim::new(address) {
-            Err(error) if error.is_address_in_use() && attempts_left > 0 => {
-                thread::sleep(CLAIM_PAUSE);
+/// Serves on `core` until it stops. Whoever waits at the other end of `ready` hears when it does, or why it cannot.
+fn serve_on(
+    core: &Core,
+    resources: &Resources,
+    crowd: &Arc<Crowd>,
+    claims: &[Arc<Claim>],
+    ready: &mpsc::Sender<Result<Promise<Order>, StartError>>,
+) -> Totals {
+    match prepare(core, resources, crowd, claims) {
+        Ok((service, listeners)) => {
+            let worker = &service.worker;
+            let (order, orders) = core.promise();
+            let following = apply::follow(Rc::clone(&service), listeners, orders);
+            worker.spawn_aside(following);
+            // The receiver waits for as many reports as there are cores.
+            let _ = ready.send(Ok(order));
+            let cut_off = worker.clients_among(core.run()) as u64;
+            Totals {
+                cut_off,
+                ..worker.meter.totals()
             }
-            outcome => return outcome,
+        }
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            Totals::default()
         }
     }
 }
@@ -252,22 +315,20 @@ pub(crate) fn prepare(
     core: &Core,
     resources: &Resources,
     crowd: &Arc<Crowd>,
-    claims: &[Claim],
-) -> Result<Rc<Service>, StartError> {
+    claims: &[Arc<Claim>],
+) -> Result<(Rc<Service>, Listeners), StartError> {
     let worker = Worker::new(core.clone(), crowd, resources.plan.timeouts.drain);
     let site = Site::new(&worker, resources, None)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let service = Service::new(worker, site);
     let worker = &service.worker;
-    if crowd.shares.limit.is_some() {
+    if resources.shares.limit.is_some() {
         core.bound_accepted(Arc::clone(&crowd.allowance));
-        core.bound_pipes(crowd.shares.pipes_per_core);
     }
-    for (place, claim) in claims.iter().enumerate() {
-        let listener = Listener::new(core, claim)
-            .map_err(|error| StartError::Listen(claim.address().clone(), error))?;
-        worker.spawn_aside(accept_all(listener, place, Rc::clone(&service)));
-    }
+    let listeners = Listeners::default()
+        .with(core, claims, &service.site())
+        .map_err(|(address, error)| StartError::Listen(address, error))?;
+    listeners.take_over(&Listeners::default(), &service);
     // On one core whoever has no room makes it.
     if core.id() > 0 {
         worker.spawn_aside(help_others(Rc::clone(worker)));
@@ -282,53 +343,5 @@ pub(crate) fn prepare(
             .iter()
             .for_each(|group| group.clear());
     });
-    Ok(service)
-}
-
-async fn accept_all(listener: Listener, place: usize, service: Rc<Service>) {
-    accept_until_stopping(&listener, place, &service).await;
-    accept_last(&listener, place, &service).await;
-}
-
-async fn accept_until_stopping(listener: &Listener, place: usize, service: &Rc<Service>) {
-    let worker = &service.worker;
-    let mut in_a_row = 0;
-    loop {
-        match listener.accept().await {
-            Ok(stream) => listen::greet(stream, place, service),
-            Err(Error {
-                kind: Kind::Stopping,
-                ..
-            }) => return,
-            Err(error) if is_want_of_room(&error) => wait_for_room(worker, error).await,
-            Err(error) => {
-                worker.log.failure(&worker.core, format_args!("{error}"));
-                worker.core.sleep(ACCEPT_PAUSE).await;
-            }
-        }
-        in_a_row += 1;
-        if in_a_row == ACCEPTS_PER_TURN {
-            in_a_row = 0;
-            worker.core.pause().await;
-        }
-    }
-}
-
-/// Accepts those whose handshakes are under way while the server stops: closing the listener would reset connections
-/// that their clients believe to have. The queue is empty.
-async fn accept_last(listener: &Listener, place: usize, service: &Rc<Service>) {
-    let patience = match listener.refuse_handshakes() {
-        Handshakes::None => return,
-        Handshakes::Near => STOP_LOOK,
-        Handshakes::Far => STOP_HANDSHAKES,
-    };
-    let core = &service.worker.core;
-    let patience = patience.min(service.worker.drain.get() / 4);
-    let until = core.now_exact() + patience;
-    while core.now() < until {
-        core.sleep(STOP_LOOK).await;
-        while let Ok(stream) = listener.accept().await {
-            listen::greet(stream, place, service);
-        }
-    }
+    Ok((service, listeners))
 }

@@ -16,11 +16,14 @@ impl Service {
     /// Puts `site` in force.
     pub(crate) fn new(worker: Rc<Worker>, site: Rc<Site>) -> Rc<Self> {
         worker.set_keeper(keeper(&site));
-        site.look_after(&worker);
-        Rc::new(Self {
+        site.begin(&worker);
+        let service = Rc::new(Self {
             worker,
             site: RefCell::new(site),
-        })
+        });
+        let weak: Weak<Service> = Rc::downgrade(&service);
+        service.worker.core.attach(weak);
+        service
     }
 
     /// The site in force, for a request that begins.
@@ -33,10 +36,9 @@ impl Service {
     pub(crate) fn take_over(&self, site: Rc<Site>) {
         let worker = &self.worker;
         worker.set_keeper(keeper(&site));
-        worker.drain.set(site.settings.timeouts.drain);
         let before = self.site.replace(Rc::clone(&site));
         before.retire();
-        site.look_after(worker);
+        site.begin(worker);
     }
 
     #[cfg(test)]

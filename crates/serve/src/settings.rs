@@ -1,63 +1,128 @@
-//! What a request needs of the configuration that it began with, whatever answers it.
+//! What a request needs of the configuration that it began with, whatever responds to it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{self, Action, Piece, Timeouts, Variable};
+use onrush_http::Limits;
 
 use crate::client::Trust;
 use crate::compress::Offer;
-use crate::edits::AnswerEdits;
-use crate::generation::Lease;
+use crate::cors::Cors;
+use crate::edits::ResponseEdits;
+use crate::error_page::{ErrorPages, PageFiles};
+use crate::generation::InForce;
+use crate::observe::access_log::{AccessLog, CoreLog};
+use crate::observe::registry::Kind;
+use crate::observe::route_name::route_names;
+use crate::observe::traffic::Traffic;
 use crate::proxy::rules::Rules;
 use crate::worker::Worker;
 
 /// Prepared for one core. A request holds them from its beginning to its end.
 pub(crate) struct Settings {
-    _lease: Lease,
+    generation: InForce,
     pub(crate) worker: Rc<Worker>,
     pub(crate) trust: Trust,
     pub(crate) timeouts: Timeouts,
+    /// What a request's head may ask of us.
+    pub(crate) request_limits: Limits,
+    /// Bytes of the body of a request without a route.
+    pub(crate) request_body_max: u64,
+    /// What such a request is told.
+    pub(crate) error_pages: Option<Rc<ErrorPages>>,
     /// One for each route, in their order.
     pub(crate) treatments: Vec<Treatment>,
-    /// The names of the groups, in their order.
-    pub(crate) group_names: Vec<String>,
+    /// The access log, where there is one.
+    pub(crate) log: Option<CoreLog>,
+    /// What counts the requests of the groups, in their order.
+    pub(crate) groups: Vec<Rc<Traffic>>,
 }
 
-/// What a route changes in its requests and in their answers.
+/// What a route changes in its requests and in their responses.
 pub(crate) struct Treatment {
+    /// Counts its requests.
+    pub(crate) traffic: Rc<Traffic>,
     /// What its path begins with, when that is its condition; else nothing.
     pub(crate) prefix: String,
     /// What changes in requests that are forwarded.
     pub(crate) rules: Rules,
-    /// What changes in answers.
-    pub(crate) answer_edits: Option<AnswerEdits>,
-    /// Whether and how answers are encoded.
+    /// What changes in responses.
+    pub(crate) response_edits: Option<ResponseEdits>,
+    /// What is said of other origins.
+    pub(crate) cors: Option<Cors>,
+    /// Whether and how responses are encoded.
     pub(crate) offer: Option<Rc<Offer>>,
+    /// Bytes of a request's body.
+    pub(crate) request_body_max: u64,
+    pub(crate) timeouts: Timeouts,
+    /// Whether its requests may wait on a connection with those of other routes.
+    pub(crate) waits_as_all: bool,
+    /// What errors say.
+    pub(crate) error_pages: Option<Rc<ErrorPages>>,
     /// Whether more than its way has to be remembered of each request until it is answered.
     pub(crate) keeps: bool,
 }
 
 impl Settings {
-    pub(crate) fn new(worker: &Rc<Worker>, plan: &Plan, lease: Lease) -> Rc<Self> {
-        let treatment = |route| Treatment::new(route, &plan.forwarded);
-        let groups = plan.upstreams.iter();
+    pub(crate) fn new(
+        worker: &Rc<Worker>,
+        plan: &Plan,
+        (page_files, log): (&PageFiles, Option<&Arc<AccessLog>>),
+        generation: InForce,
+    ) -> Rc<Self> {
+        let error_pages = ErrorPages::new(&plan.error_pages, page_files);
+        let names = route_names(&plan.routes);
+        let treatment = |(route, name): (&plan::Route, String)| {
+            let error_pages = match route.error_pages == plan.error_pages {
+                true => error_pages.clone(),
+                false => ErrorPages::new(&route.error_pages, page_files),
+            };
+            let traffic = worker.registry.traffic(Kind::Route, &name);
+            Treatment::new(route, plan, traffic, error_pages)
+        };
+        let group = |group: &plan::Upstream| worker.registry.traffic(Kind::Group, &group.name);
         Rc::new(Self {
-            _lease: lease,
+            generation,
             worker: Rc::clone(worker),
             trust: Trust::new(&plan.forwarded),
             timeouts: plan.timeouts,
-            treatments: plan.routes.iter().map(treatment).collect(),
-            group_names: groups.map(|group| group.name.clone()).collect(),
+            request_limits: Limits {
+                head_bytes_max: plan.request_limits.head_bytes_max,
+                headers_max: plan.request_limits.fields_max,
+                target_bytes_max: plan.request_limits.target_bytes_max,
+                ..worker.limits
+            },
+            request_body_max: plan.request_body_max.unwrap_or(u64::MAX),
+            treatments: plan.routes.iter().zip(names).map(treatment).collect(),
+            error_pages,
+            log: log.map(|log| CoreLog::new(log, &plan.routes, &worker.core)),
+            groups: plan.upstreams.iter().map(group).collect(),
         })
     }
 }
 
+impl Settings {
+    /// The number of their configuration.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.number()
+    }
+}
+
 impl Treatment {
-    fn new(route: &plan::Route, forwarded: &plan::Forwarded) -> Self {
-        let rules = Rules::new(route, forwarded);
-        let answer_edits = AnswerEdits::new(&route.edits);
-        let is_varying = answer_edits.as_ref().is_some_and(AnswerEdits::are_varying);
+    fn new(
+        route: &plan::Route,
+        plan: &Plan,
+        traffic: Rc<Traffic>,
+        error_pages: Option<Rc<ErrorPages>>,
+    ) -> Self {
+        let timeouts = route.timeouts.unwrap_or(plan.timeouts);
+        let rules = Rules::new(route, &plan.forwarded);
+        let response_edits = ResponseEdits::new(&route.edits, route.cors.as_ref());
+        let is_varying = response_edits
+            .as_ref()
+            .is_some_and(ResponseEdits::are_varying);
         let redirects_by_id = matches!(
             &route.action,
             Action::Redirect { location, .. }
@@ -67,11 +132,31 @@ impl Treatment {
         let offer = route.compress.as_ref();
         let offer = offer.and_then(|compress| Offer::new(compress, edits));
         Self {
+            traffic,
+            request_body_max: route.request_body_max.unwrap_or(u64::MAX),
+            error_pages,
+            waits_as_all: wait_alike(&timeouts, &plan.timeouts),
+            timeouts,
             prefix: route.when.path.prefix().to_owned(),
             keeps: is_varying || rules.needs_request_id() || redirects_by_id,
             rules,
-            answer_edits,
+            response_edits,
+            cors: route.cors.as_ref().map(Cors::new),
             offer: offer.map(Rc::new),
         }
     }
+}
+
+/// Whether two requests that wait for a server by these are given up after the same time.
+fn wait_alike(one: &Timeouts, other: &Timeouts) -> bool {
+    let waits = |timeouts: &Timeouts| {
+        let Timeouts {
+            upstream_first_byte,
+            upstream_body,
+            request,
+            ..
+        } = *timeouts;
+        (upstream_first_byte, upstream_body, request)
+    };
+    waits(one) == waits(other)
 }

@@ -9,6 +9,8 @@ use std::rc::Rc;
 
 use onrush_engine::Error;
 
+use crate::admit::connections::Bounds;
+use crate::descriptors::Shares;
 use crate::proxy::Group;
 use crate::proxy::check::watch;
 use crate::proxy::kept::Keeper;
@@ -17,7 +19,7 @@ use crate::route::{Route, Routes};
 use crate::settings::Settings;
 use crate::worker::Worker;
 use place::Place;
-use target::{Answer, Target};
+use target::{Response, Target};
 
 pub(crate) use resources::Resources;
 
@@ -27,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) groups: Vec<Rc<Group>>,
     /// One for each address that is listened on, in their order.
     pub(crate) places: Vec<Rc<Place>>,
+    /// What the limit on open files has room for.
+    shares: Shares,
 }
 
 impl Site {
@@ -42,7 +46,12 @@ impl Site {
     ) -> Result<Rc<Self>, (String, Error)> {
         let core = &worker.core;
         let plan = &resources.plan;
-        let settings = Settings::new(worker, plan, resources.generation.lease());
+        let settings = Settings::new(
+            worker,
+            plan,
+            (&resources.page_files, resources.access_log.as_ref()),
+            resources.generation.in_force(),
+        );
         let mut routes = Vec::new();
         let treated = plan.routes.iter().zip(&settings.treatments);
         for (index, (route, treatment)) in treated.enumerate() {
@@ -65,14 +74,23 @@ impl Site {
             )
         });
         let places = plan.listen.iter().zip(&resources.encryption.acceptors);
-        let places = places.map(|(listen, acceptor)| Place::new(listen, acceptor.as_ref()));
+        let bounds = Bounds::new(plan, &resources.client_counts);
+        let place = |(listen, acceptor): (_, &Option<_>)| {
+            Place::new(listen, acceptor.as_ref(), bounds.clone(), &worker.registry)
+        };
+        let places = places.map(place);
         let site = Rc::new(Self {
             settings,
             routes: Routes::new(routes),
             groups: groups.collect(),
             places: places.collect(),
+            shares: resources.shares,
         });
-        site.keep_within_bounds(worker);
+        site.groups
+            .iter()
+            .for_each(|group| group.keep_within(&worker.kept));
+        let kept = site.shares.kept();
+        site.files().for_each(|files| files.keep_open(kept));
         Ok(site)
     }
 
@@ -81,25 +99,22 @@ impl Site {
         groups.find(|group| group.plan.name == name)
     }
 
-    /// Tells those who keep connections and files how many they may.
-    fn keep_within_bounds(&self, worker: &Worker) {
-        for group in &self.groups {
-            group.keep_within(&worker.kept);
-        }
-        let kept = worker.crowd.shares.kept();
-        self.files().for_each(|files| files.keep_open(kept));
-    }
-
     fn files(&self) -> impl Iterator<Item = &Files> {
-        let answers = self.routes.iter().map(|route| &route.target.answer);
-        answers.filter_map(|answer| match answer {
-            Answer::Files(files) => Some(files),
+        let responses = self.routes.iter().map(|route| &route.target.response);
+        responses.filter_map(|response| match response {
+            Response::Files(files) => Some(files),
             _ => None,
         })
     }
 
-    /// Starts what looks after the servers, until the core stops or another site takes over.
-    pub(crate) fn look_after(&self, worker: &Rc<Worker>) {
+    /// It is in force: its bounds are the core's, and what looks after the servers starts, until the core stops or another
+    /// site takes over.
+    pub(crate) fn begin(&self, worker: &Rc<Worker>) {
+        worker.drain.set(self.settings.timeouts.drain);
+        worker.kept.bound(self.shares.kept());
+        if self.shares.limit.is_some() {
+            worker.core.bound_pipes(self.shares.pipes_per_core);
+        }
         for group in &self.groups {
             let start = |work: Pin<Box<dyn Future<Output = ()>>>| {
                 let group = Rc::clone(group);

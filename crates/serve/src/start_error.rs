@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use onrush_config::plan::LogTarget;
 use onrush_engine::{Address, Errno, Error, Kind};
 
 use crate::check::cannot_serve;
@@ -18,6 +19,8 @@ pub enum StartError {
     Accept(String),
     /// An address cannot be listened on.
     Listen(Address, Error),
+    /// The access log cannot be written there.
+    AccessLog(LogTarget, io::Error),
     /// There is no thread to check passwords with.
     Thread(io::Error),
     /// A directory that could be opened a moment ago cannot be opened any more.
@@ -29,6 +32,8 @@ pub enum StartError {
         /// How many it may have.
         limit: u64,
     },
+    /// The process whose place it is to take listens in another manner: what differs.
+    Handover(&'static str),
     /// The kernel refuses what resolving the names of servers needs.
     Resolver(io::Error),
     /// The kernel refuses what a core needs.
@@ -51,12 +56,22 @@ impl fmt::Display for StartError {
                 }
             }
             StartError::Directory(path, error) => f.write_str(&cannot_serve(path, error)),
+            StartError::AccessLog(target, error) => match target {
+                LogTarget::File(path) => {
+                    write!(f, "cannot write the access log {}: {error}", path.display())
+                }
+                _ => write!(f, "cannot start the access log: {error}"),
+            },
             StartError::Thread(error) => {
                 write!(f, "cannot start a thread to check passwords: {error}")
             }
             StartError::Descriptors { needed, limit } => write!(
                 f,
                 "too few file descriptors: {needed} are needed before the first connection, and this process may have {limit}; raise the limit (ulimit -n) or use fewer --threads"
+            ),
+            StartError::Handover(what) => write!(
+                f,
+                "cannot take the place of a server that runs: {what} would differ; stop that one and start this one"
             ),
             StartError::Resolver(error) => {
                 write!(f, "cannot resolve the names of servers: {error}")

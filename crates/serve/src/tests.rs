@@ -4,11 +4,15 @@
 mod access;
 mod backups;
 mod bodies;
+mod body_limits;
 mod changes;
+mod client_bounds;
+mod cors;
 mod crowds;
 mod edits;
 mod ejection;
 mod encoding;
+mod error_pages;
 mod failures;
 mod fields;
 mod forwarded;

@@ -40,7 +40,7 @@ pub(crate) trait About {
 pub(crate) struct Facts<'a> {
     pub(crate) about: &'a dyn About,
     pub(crate) head: &'a RequestHead<'a, 'a>,
-    /// Stands for the server that answers.
+    /// Stands for the server that responds.
     pub(crate) server: &'a [u8],
 }
 

@@ -15,16 +15,20 @@ use crate::exchange::kept::SpareKept;
 use crate::limits::{DATE_LAG, HELD_UP_SHARE};
 use crate::log::Log;
 use crate::meter::Meter;
+use crate::observe::live::Live;
+use crate::observe::registry::Registry;
 use crate::proxy::kept::{Keeper, Kept};
 
 pub(crate) struct Worker {
     pub(crate) core: Core,
     pub(crate) limits: onrush_http::Limits,
-    /// For answers that are encoded as they pass.
+    /// For responses that are encoded as they pass.
     pub(crate) encoders: Rc<compress::Pool>,
     pub(crate) meter: Meter,
+    pub(crate) registry: Registry,
+    pub(crate) live: Live,
     pub(crate) log: Log,
-    /// Set once the core was asked to stop: answers then end their connections.
+    /// Set once the core was asked to stop: responses then end their connections.
     pub(crate) stopping: Cell<bool>,
     /// When that was.
     pub(crate) stop_began: Cell<Instant>,
@@ -59,13 +63,15 @@ impl Worker {
             limits: onrush_http::Limits::DEFAULT,
             encoders: Rc::default(),
             meter: Meter::default(),
+            registry: Registry::default(),
+            live: Live::default(),
             log: Log::default(),
             stopping: Cell::new(false),
             stop_began: Cell::new(core.now()),
             drain: Cell::new(drain),
             aside: Cell::new(0),
             crowd: Arc::clone(crowd),
-            kept: Kept::new(crowd.shares.kept()),
+            kept: Kept::new(crowd.shares().kept()),
             keeper: RefCell::new(None),
             date: Cell::new(date::format(core.unix_seconds())),
             date_second: Cell::new(core.unix_seconds()),
@@ -85,7 +91,7 @@ impl Worker {
         keeper.is_some_and(|keeper| keeper.give_up() > 0)
     }
 
-    /// Whether this core was held up for a good part of `patience`, which has just passed: who did not answer within it had
+    /// Whether this core was held up for a good part of `patience`, which has just passed: who did not respond within it had
     /// no time to.
     pub(crate) fn was_held_up(&self, patience: Duration) -> bool {
         let begin = self.core.now().before(patience);
@@ -112,7 +118,7 @@ impl Worker {
         tasks - self.aside.get()
     }
 
-    /// The value of `Date` for an answer made now.
+    /// The value of `Date` for a response made now.
     pub(crate) fn date(&self) -> [u8; DATE_BYTES] {
         self.date_versioned().1
     }

@@ -32,7 +32,7 @@ fn started(text: &str) -> (Server, SocketAddr) {
     (server, address)
 }
 
-/// The configuration of this number: a route that answers it, and one that forwards.
+/// The configuration of this number: a route that responds with it, and one that forwards.
 fn numbered(number: usize, servers: &[SocketAddr]) -> String {
     // Servers come and go, and change their order and weights.
     let mut servers: Vec<String> = servers
@@ -146,10 +146,6 @@ fn what_is_fixed_at_the_start_is_refused_and_nothing_changes() {
     for (other, what) in [
         (text.replace("threads = 1", "threads = 2"), "threads"),
         (
-            format!("{text}\n[[listen]]\naddress = \"127.0.0.2:0\"\n"),
-            "listen addresses",
-        ),
-        (
             text.replace("threads = 1", "threads = 1\nio = \"epoll\""),
             "io",
         ),
@@ -193,4 +189,133 @@ fn a_directory_that_is_gone_by_then_leaves_the_configuration_in_force() {
     );
     assert_eq!(Client::new(address).get("/"), "two");
     stop(server);
+}
+
+/// The ports that are listened on.
+fn ports(server: &Server) -> Vec<SocketAddr> {
+    let tcp = |address: &Address| match address {
+        Address::Tcp(address) => *address,
+        other => panic!("{other}"),
+    };
+    server.addresses().map(tcp).collect()
+}
+
+#[test]
+fn addresses_come_and_go_and_the_others_notice_nothing() {
+    let route = "threads = 2\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
+    let listen = |addresses: &[&str]| {
+        let listen = addresses.iter();
+        let listen = listen.map(|address| format!("[[listen]]\naddress = \"{address}\"\n"));
+        route.to_owned() + &listen.collect::<String>()
+    };
+    let (mut server, first) = started(&listen(&["127.0.0.1:0"]));
+    let mut early = Client::new(first);
+    assert_eq!(early.get("/"), "one");
+    // Another one in front: what was there keeps its port and its connections.
+    let two = listen(&["127.0.0.2:0", "127.0.0.1:0"]).replace("one", "two");
+    let done = server.apply(checked(&two)).expect("it can be applied");
+    let [second, same] = ports(&server)[..] else {
+        panic!("two addresses");
+    };
+    assert_eq!(
+        (same, done.added().len(), done.removed().len()),
+        (first, 1, 0)
+    );
+    let mut late = Client::new(second);
+    for client in [&mut early, &mut late, &mut Client::new(first)] {
+        assert_eq!(client.get("/"), "two");
+    }
+    // Without the first: who is connected there stays.
+    let three = listen(&["127.0.0.2:0"]).replace("one", "three");
+    let done = server.apply(checked(&three)).expect("it can be applied");
+    assert_eq!(
+        (done.added().len(), done.removed()),
+        (0, &[Address::Tcp(first)][..])
+    );
+    assert!(done.wait(Duration::from_secs(60)));
+    assert_eq!(ports(&server), [second]);
+    for client in [&mut early, &mut late] {
+        assert_eq!(client.get("/"), "three");
+    }
+    while TcpStream::connect(first).is_ok() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // It is free again, also for us.
+    let four = listen(&["127.0.0.2:0", &first.to_string()]).replace("one", "four");
+    server.apply(checked(&four)).expect("it can be applied");
+    assert_eq!(ports(&server), [second, first]);
+    assert_eq!(Client::new(first).get("/"), "four");
+    drop((early, late));
+    stop(server);
+}
+
+#[test]
+fn an_address_that_is_taken_leaves_the_configuration_in_force() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let text = "threads = 2\n[[route]]\nrespond = { status = 200, body = \"one\" }\n[[listen]]\naddress = \"127.0.0.1:0\"\n";
+    let (mut server, address) = started(text);
+    let other = format!(
+        "{}[[listen]]\naddress = \"{}\"\n",
+        text.replace("one", "two"),
+        taken.local_addr().expect("it is bound")
+    );
+    let error = server.apply(checked(&other)).expect_err("it is taken");
+    assert!(
+        error.to_string().contains("another program does"),
+        "{error}"
+    );
+    assert_eq!(
+        (Client::new(address).get("/"), server.generation()),
+        ("one".into(), 1)
+    );
+    drop(taken);
+    server.apply(checked(&other)).expect("it is free");
+    assert_eq!(Client::new(address).get("/"), "two");
+    stop(server);
+}
+
+#[test]
+fn under_load_addresses_come_and_go_without_a_request_lost() {
+    let text = |number: usize| {
+        let more = "[[listen]]\naddress = \"127.0.0.3:0\"\n".repeat(number % 3);
+        format!(
+            "threads = 2\n[[route]]\nrespond = {{ status = 200, body = \"{number}\" }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n{more}"
+        )
+    };
+    let (mut server, address) = started(&text(0));
+    let ends = AtomicBool::new(false);
+    let asked: usize = thread::scope(|scope| {
+        let client = || {
+            let mut asked = 0;
+            while !ends.load(Ordering::Relaxed) {
+                let mut client = Client::new(address);
+                for _ in 0..5 {
+                    client.get("/");
+                    asked += 1;
+                }
+            }
+            asked
+        };
+        let clients = [(); 4].map(|()| scope.spawn(client));
+        for number in 1..=CHANGES {
+            let done = server
+                .apply(checked(&text(number)))
+                .expect("it can be applied");
+            // Whoever is connected to an address that goes is served.
+            let mut there = ports(&server)
+                .into_iter()
+                .map(Client::new)
+                .collect::<Vec<_>>();
+            there
+                .iter_mut()
+                .for_each(|client| assert_eq!(client.get("/"), number.to_string()));
+            drop(done);
+        }
+        ends.store(true, Ordering::Relaxed);
+        let asked = clients.map(|client| client.join().expect("no assertion failed"));
+        asked.into_iter().sum()
+    });
+    let totals = stop(server);
+    assert!(totals.requests as usize > asked, "{totals}");
+    assert_eq!((totals.failed(), totals.given_up), (0, 0), "{totals}");
 }

@@ -23,7 +23,7 @@ static MEMORY: CountedMemory = CountedMemory;
 /// Room in the tables for what is no connection: listeners, and the tasks that a core has anyway.
 const OTHERS: usize = 16;
 
-/// Until a server is at rest: its last answer is with its client before its task waits again.
+/// Until a server is at rest: its last response is with its client before its task waits again.
 const LOOKS: u32 = 200;
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -145,8 +145,8 @@ fn agreeing() -> SocketAddr {
                 stream.read_exact(&mut byte).expect("a head");
                 head.push(byte[0]);
             }
-            let answer = b"HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
-            stream.write_all(answer).expect("it is taken");
+            let response = b"HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+            stream.write_all(response).expect("it is taken");
             kept.push(stream);
         }
     });
@@ -163,7 +163,7 @@ fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Co
     outcome.take().expect("it came to its end")
 }
 
-/// Opens connections until there are `count`, each of which has had an answer.
+/// Opens connections until there are `count`, each of which has had a response.
 async fn open(
     kind: &Kind,
     core: &Core,

@@ -11,7 +11,7 @@ pub(crate) const PLAINTEXT_MAX: usize = 16 * 1024;
 pub(crate) const CIPHERTEXT_MAX: usize = PLAINTEXT_MAX + 256;
 
 /// Records sealed before the first of them is sent: as many bytes as a send of a plain connection has, and as much
-/// memory as a slow reader of a large answer costs.
+/// memory as a slow reader of a large response costs.
 pub(crate) const RECORDS_PER_SEND: usize = 4;
 
 /// Records that one AES-GCM key may protect (RFC 8446 5.5 has 2^24.5 of full size).
@@ -79,7 +79,7 @@ pub(crate) const NAMES_SHOWN_MAX: usize = 5;
 /// How long a client that spoke plain HTTP may take to read that this port speaks TLS.
 pub(crate) const REFUSAL_LINGER: Duration = Duration::from_secs(1);
 
-/// What of such a client's request is read while it does: closing with bytes unread would lose the answer.
+/// What of such a client's request is read while it does: closing with bytes unread would lose the response.
 pub(crate) const REFUSAL_LINGER_BYTES: usize = 64 * 1024;
 
 /// How often files of certificates are looked at. A renewal is weeks ahead of the end of the old one.

@@ -1,11 +1,8 @@
 //! How files were when they were read, and whether they have changed since.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// What tells one state of a file from another: when it was changed, its length, and which file it is.
-pub(crate) type Stamp = Option<(i64, i64, u64, u64)>;
+use onrush_file::{Stamp, stamp};
 
 /// Files, and how they were when they were read.
 #[derive(Debug)]
@@ -20,9 +17,4 @@ impl Stamps {
         let read = files.iter().map(|file| stamp(file)).collect();
         Stamps { files, read }
     }
-}
-
-pub(crate) fn stamp(file: &Path) -> Stamp {
-    let found = fs::metadata(file).ok()?;
-    Some((found.mtime(), found.mtime_nsec(), found.len(), found.ino()))
 }

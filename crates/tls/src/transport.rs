@@ -61,7 +61,7 @@ impl Transport {
     /// afterwards.
     ///
     /// # Errors
-    /// See [`HandshakeError`]. With TLS 1.3 a server that refuses our certificate says so only where its first answer
+    /// See [`HandshakeError`]. With TLS 1.3 a server that refuses our certificate says so only where its first response
     /// would be.
     pub async fn connect(
         stream: Stream,
@@ -287,6 +287,11 @@ impl Transport {
     /// See [`Stream::local`].
     pub fn local(&self) -> Option<SocketAddr> {
         self.stream.local()
+    }
+
+    /// See [`Stream::watch_arrivals`].
+    pub fn watch_arrivals(&self) {
+        self.stream.watch_arrivals();
     }
 
     /// See [`Stream::is_spent`]. With TLS, what has arrived is looked at: a ticket or a new key spends nothing.

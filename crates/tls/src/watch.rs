@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 
+use onrush_file::{Look, stamp};
+
 use crate::acceptor::Acceptor;
 use crate::connector::Connector;
 use crate::error::Trouble;
 use crate::limits::WATCH_INTERVAL;
-use crate::stamps::{Stamp, Stamps, stamp};
+use crate::stamps::Stamps;
 
 /// What reads files that may change.
 #[derive(Clone)]
@@ -102,55 +104,6 @@ impl Drop for Watch {
         if let Some(thread) = self.thread.take() {
             // It reports to nobody any more, and a panic of its own has been printed.
             let _ = thread.join();
-        }
-    }
-}
-
-/// What has been seen of a set of files.
-struct Look {
-    read: Vec<Stamp>,
-    last: Vec<Stamp>,
-}
-
-impl Look {
-    fn new(read: Vec<Stamp>) -> Look {
-        Look {
-            last: read.clone(),
-            read,
-        }
-    }
-
-    /// Whether the files are others than those that were read, and were so the last time already.
-    fn has_changed(&mut self, now: Vec<Stamp>) -> bool {
-        let is_settled = now == self.last;
-        self.last = now;
-        if !is_settled || self.last == self.read {
-            return false;
-        }
-        self.read.clone_from(&self.last);
-        true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_read_again_once_and_only_when_they_have_settled() {
-        let stamp = |second| vec![Some((second, 0, 1, 1)), None];
-        let mut look = Look::new(stamp(1));
-        for (now, changed) in [
-            (stamp(1), false),
-            (stamp(2), false),
-            (stamp(3), false),
-            (stamp(3), true),
-            (stamp(3), false),
-            (stamp(4), false),
-            (stamp(3), false),
-            (stamp(3), false),
-        ] {
-            assert_eq!(look.has_changed(now.clone()), changed, "{now:?}");
         }
     }
 }

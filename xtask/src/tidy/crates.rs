@@ -9,7 +9,7 @@ use super::problem::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom, as in the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 15] = [
     ("engine", &[]),
     ("file", &[]),
     ("tls", &["engine", "file"]),
@@ -21,10 +21,12 @@ const EDGES: [(&str, &[&str]); 13] = [
         "serve",
         &["engine", "file", "tls", "http", "measure", "config"],
     ),
+    ("admin", &["engine", "http", "serve"]),
     (
         "load",
         &["engine", "file", "tls", "http", "measure", "chart"],
     ),
+    ("convert", &["file", "config"]),
     ("tune", &["file"]),
     // Starts serve and load as child processes and never links them.
     ("bench", &["file", "measure", "chart"]),
@@ -32,7 +34,7 @@ const EDGES: [(&str, &[&str]); 13] = [
     (
         "cli",
         &[
-            "engine", "file", "serve", "load", "tune", "bench", "top", "config",
+            "admin", "engine", "file", "serve", "load", "tune", "bench", "top", "config", "convert",
         ],
     ),
 ];

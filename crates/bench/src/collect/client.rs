@@ -12,7 +12,7 @@ use crate::scenario::Results;
 pub struct ClientReport {
     /// Requests answered.
     pub requests: u64,
-    /// Requests that failed, answers with a status other than 2xx and 3xx among them.
+    /// Requests that failed, responses with a status other than 2xx and 3xx among them.
     pub errors: u64,
     /// By the client's clock.
     pub duration_s: f64,

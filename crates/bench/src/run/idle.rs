@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// One answer must come within this.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// A head longer than this is not an answer to what we ask.
+/// One response must come within this.
+const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// A head longer than this is not a response to what we ask.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Descriptors of this process beside the connections.
 const OTHER_FILES: u64 = 256;
 
-/// Open connections, each of which had one answer. Dropping them resets them, so that no port stays in TIME_WAIT.
+/// Open connections, each of which had one response. Dropping them resets them, so that no port stays in TIME_WAIT.
 #[derive(Debug)]
 pub(super) struct IdleConnections(Vec<TcpStream>);
 
@@ -32,11 +32,11 @@ impl IdleConnections {
                 return Err(ErrorKind::Interrupted.into());
             }
             let mut stream = TcpStream::connect(address)?;
-            stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+            stream.set_read_timeout(Some(RESPONSE_WAIT_MAX))?;
             // Best effort: a connection that is closed the usual way only costs a port for a minute.
             let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
             stream.write_all(request.as_bytes())?;
-            read_answer(&mut stream)?;
+            read_response(&mut stream)?;
             connections.0.push(stream);
         }
         Ok(connections)
@@ -54,8 +54,8 @@ impl IdleConnections {
     }
 }
 
-/// Reads one answer whose length its head tells.
-fn read_answer(stream: &mut TcpStream) -> io::Result<()> {
+/// Reads one response whose length its head tells.
+fn read_response(stream: &mut TcpStream) -> io::Result<()> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -64,7 +64,7 @@ fn read_answer(stream: &mut TcpStream) -> io::Result<()> {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         bytes.extend_from_slice(&buffer[..count]);
-        match answer_length(&bytes) {
+        match response_length(&bytes) {
             Some(length) if bytes.len() >= length => return Ok(()),
             None if bytes.len() > HEAD_BYTES_MAX => return Err(ErrorKind::InvalidData.into()),
             Some(_) | None => {}
@@ -73,7 +73,7 @@ fn read_answer(stream: &mut TcpStream) -> io::Result<()> {
 }
 
 /// Length of head and body, once the head is complete.
-fn answer_length(bytes: &[u8]) -> Option<usize> {
+fn response_length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
     let body = head
@@ -112,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answer_ends_where_its_head_says() {
-        assert_eq!(answer_length(b"HTTP/1.1 200 OK\r\n"), None);
-        assert_eq!(answer_length(b"HTTP/1.1 200 OK\r\n\r\n"), Some(19));
+    fn response_ends_where_its_head_says() {
+        assert_eq!(response_length(b"HTTP/1.1 200 OK\r\n"), None);
+        assert_eq!(response_length(b"HTTP/1.1 200 OK\r\n\r\n"), Some(19));
         assert_eq!(
-            answer_length(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"),
+            response_length(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"),
             Some(43)
         );
     }

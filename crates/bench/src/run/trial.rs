@@ -152,7 +152,7 @@ fn loaded_trial(
     let mut roles = BTreeMap::new();
     let mut metrics = BTreeMap::from([(Metric::Rate.name(), report.rps)]);
     for (role, used) in &window.roles {
-        // The server answers the control client too.
+        // The server responds to the control client too.
         let answered = match role {
             Role::Client | Role::Proxy => report.requests,
             Role::Server => report.requests + control_requests,

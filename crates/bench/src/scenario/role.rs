@@ -10,7 +10,7 @@ pub enum Role {
     Client,
     /// Stands between client and server.
     Proxy,
-    /// Answers.
+    /// Responds.
     Server,
     /// A client at a low rate beside the load, straight to the server: what the machine itself adds.
     Control,

@@ -201,7 +201,7 @@ mod tests {
             rate_achieved: 40.0,
             missed: 1920,
             requests_sent: 80,
-            answers: 80,
+            responses: 80,
             is_count_consistent: true,
             ..Evidence::default()
         };

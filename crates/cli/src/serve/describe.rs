@@ -77,7 +77,10 @@ fn describe_action(action: &Action, plan: &Plan) -> String {
         Action::Respond { status, body, .. } => {
             format!("status {status} with {} bytes", body.len())
         }
-        Action::Files { root, .. } => format!("the files of {}", root.display()),
+        Action::RespondFile { status, file } => {
+            format!("status {status} with {}", file.display())
+        }
+        Action::Files(files) => format!("the files of {}", files.root.display()),
         Action::Synthetic => "synthetic answers".into(),
         Action::Redirect { status, .. } => format!("status {status} to another place"),
         Action::Forward { split, .. } => {

@@ -1,59 +1,42 @@
-//! What signals mean to a server that runs: the first SIGINT, SIGTERM or SIGQUIT ends it in good order, the second one at
-//! once; those that other servers give a meaning of their own end nothing here.
+//! What signals mean to a server that runs: SIGHUP has it read its configuration again, SIGUSR2 has the next program take its
+//! place, SIGUSR1 has it open its access log anew; the first SIGINT, SIGTERM or SIGQUIT ends it in good order, the second one at
+//! once.
 
 use std::io;
-use std::time::Duration;
+use std::sync::mpsc::Sender;
+use std::thread;
 
-use onrush_engine::Handle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator;
+use signal_hook::iterator::Signals;
 use signal_hook::low_level::signal_name;
+
+use super::asked::Asked;
 
 /// Those that end it.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGQUIT];
 
-/// Those that scripts send for a reload, new log files or an upgrade (nginx's meanings). Their default is to end the
-/// process (signal(7)), with every request in flight.
-const UNKNOWN: [i32; 3] = [SIGHUP, SIGUSR1, SIGUSR2];
-
-/// Takes the signals of the process from when it is made.
-pub(super) struct Signals {
-    arrived: iterator::Signals,
-}
-
-impl Signals {
-    /// # Errors
-    /// When the system does not let the process handle them.
-    pub(super) fn new() -> io::Result<Signals> {
-        let arrived = iterator::Signals::new([ENDING, UNKNOWN].concat())?;
-        Ok(Signals { arrived })
-    }
-
-    /// Waits for one that ends the server; its name.
-    pub(super) fn wait_for_end(&mut self) -> &'static str {
-        for signal in self.arrived.forever() {
+/// Waits for signals on a thread of its own, and sends on what they ask for.
+///
+/// # Errors
+/// When the system does not let the process handle them, or has no thread.
+pub(super) fn wait(asked: Sender<Asked>) -> io::Result<()> {
+    let mut arrived = Signals::new([&ENDING[..], &[SIGHUP, SIGUSR1, SIGUSR2]].concat())?;
+    let waiting = move || {
+        for signal in arrived.forever() {
             let name = signal_name(signal).unwrap_or("a signal");
-            if ENDING.contains(&signal) {
-                return name;
+            let asks = match signal {
+                SIGHUP => Asked::Reload,
+                SIGUSR2 => Asked::Upgrade,
+                SIGUSR1 => Asked::Reopen,
+                _ => Asked::End(name),
+            };
+            if asked.send(asks).is_err() {
+                return;
             }
-            tracing::warn!(
-                "{name} has no meaning here, nothing was done: onrush serve reads its configuration when it starts; \
-                 SIGTERM ends it"
-            );
         }
-        unreachable!("the iterator has no end while nobody closes it")
-    }
-
-    /// The next one that ends the server ends it at once.
-    pub(super) fn hasten(mut self, handles: Vec<Handle>) {
-        // Without it a second signal does nothing, and the server still ends.
-        let _ = std::thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || {
-                self.wait_for_end();
-                handles
-                    .iter()
-                    .for_each(|handle| handle.stop(Duration::ZERO));
-            });
-    }
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(waiting)
+        .map(|_| ())
 }

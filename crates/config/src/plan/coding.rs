@@ -1,4 +1,4 @@
-//! Codings of answers' bodies.
+//! Codings of responses' bodies.
 
 /// A content coding (RFC 9110, section 8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

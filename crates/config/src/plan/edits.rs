@@ -1,5 +1,6 @@
-//! What a route changes in requests and answers.
+//! What a route changes in requests and responses.
 
+use super::rewrite::Rewrite;
 use super::template::Template;
 
 /// Changes of header fields, in this order: remove, set, add.
@@ -10,18 +11,18 @@ pub struct Edits {
     /// Whether names with underscores, or other marks for hyphens, pass as they are. Otherwise what `request` replaces and
     /// removes goes in all these spellings, and so do names that could pass for framing or forwarding fields.
     pub keeps_underscores: bool,
-    /// Of answers of the route.
+    /// Of responses of the route.
     pub response: FieldEdits,
     /// Which of them.
-    pub response_on: AnswersEdited,
+    pub response_on: ResponsesEdited,
 }
 
-/// Which answers have their fields edited.
+/// Which responses have their fields edited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum AnswersEdited {
-    /// What the route answers itself or relays; not the errors of this server.
+pub enum ResponsesEdited {
+    /// What the route responds with itself or relays; not the errors of this server.
     #[default]
-    Answers,
+    OfRoute,
     /// Those errors as well.
     Always,
     /// Those with a status in one of these ranges, both ends included, whoever makes them.
@@ -57,4 +58,7 @@ pub enum PathEdit {
     /// begins with `/` and ends with one if the prefix does. Where it ends with a `/` and the rest begins
     /// with one, there is one of them: `/api` replaced by `/` makes `/x` of `/api/x`.
     ReplacePrefix(String),
+    /// The first of these whose pattern is found in it says what it becomes. It is compared as the client has written it,
+    /// but for dots, empty segments and encodings that mean nothing. Never empty.
+    Rewrite(Vec<Rewrite>),
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::route::Pattern;
+use super::pattern::Pattern;
 use crate::limits;
 
 /// Active checks of every server.
@@ -79,11 +79,11 @@ pub struct Eject {
 /// Which failures may take a server out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EjectOn {
-    /// Those of connections: none was made, of which one is enough, or it ended without an answer, or none came in time.
+    /// Those of connections: none was made, of which one is enough, or it ended without a response, or none came in time.
     Connections,
-    /// Those, and bad answers, answers that stopped, and statuses from 500 on.
+    /// Those, and bad responses, responses that stopped, and statuses from 500 on.
     #[default]
-    Answers,
+    Responses,
 }
 
 impl Default for Eject {
@@ -97,7 +97,7 @@ impl Eject {
     pub fn on(on: EjectOn) -> Eject {
         let (error_share, share_max) = match on {
             EjectOn::Connections => (None, limits::EJECT_SHARE_MAX_OF_CONNECTIONS),
-            EjectOn::Answers => (Some(limits::EJECT_ERROR_SHARE), limits::EJECT_SHARE_MAX),
+            EjectOn::Responses => (Some(limits::EJECT_ERROR_SHARE), limits::EJECT_SHARE_MAX),
         };
         Eject {
             on,
@@ -124,7 +124,7 @@ impl Eject {
 
     /// Whether it looks at nothing.
     pub(crate) fn is_idle(&self) -> bool {
-        self.on == EjectOn::Answers
+        self.on == EjectOn::Responses
             && self.consecutive_failures.is_none()
             && self.error_share.is_none()
             && self.latency_share.is_none()

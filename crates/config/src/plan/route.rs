@@ -1,14 +1,19 @@
-//! What is answered: conditions, what is done on the way, and the answer.
+//! What is answered: conditions, what is done on the way, and the response.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::coding::Coding;
+use super::cors::Cors;
 use super::edits::{Edits, PathEdit};
+use super::error_pages::ErrorPages;
 use super::file::FilePath;
+use super::files::Files;
 use super::network::Networks;
+use super::pattern::Pattern;
 use super::template::Template;
+use super::timeouts::Timeouts;
 use crate::limits;
 
 /// Requests that fulfil all conditions are answered by `action`.
@@ -18,12 +23,22 @@ pub struct Route {
     pub when: When,
     /// Who of them is let in.
     pub access: Access,
+    /// Bytes of their bodies; none for no limit.
+    pub request_body_max: Option<u64>,
+    /// What is sent with errors, those of the whole configuration included.
+    pub error_pages: ErrorPages,
+    /// How long to wait for whom, when that is not what holds for all.
+    pub timeouts: Option<Timeouts>,
     /// Changes of header fields on their way.
     pub edits: Edits,
+    /// Which other sites' scripts may read responses; none for nothing about that.
+    pub cors: Option<Cors>,
     /// How a forwarded request's path changes.
     pub path_edit: PathEdit,
-    /// Whether answers are compressed, and which.
+    /// Whether responses are compressed, and which.
     pub compress: Option<Compress>,
+    /// Whether its requests are in the access log, where there is one.
+    pub log: bool,
     /// How it is answered.
     pub action: Action,
 }
@@ -45,6 +60,8 @@ pub struct When {
     pub from: Option<Networks>,
     /// What the client must have asked by.
     pub scheme: Option<Scheme>,
+    /// None of these may hold as a whole. They have some condition each, and no `not` themselves.
+    pub not: Vec<When>,
 }
 
 /// How a client asks: the scheme of the URL that it follows.
@@ -72,9 +89,14 @@ impl Route {
         Route {
             when: When::default(),
             access: Access::default(),
+            request_body_max: Some(limits::REQUEST_BODY_MAX_DEFAULT),
+            error_pages: ErrorPages::default(),
+            timeouts: None,
             edits: Edits::default(),
+            cors: None,
             path_edit: PathEdit::default(),
             compress: None,
+            log: true,
             action,
         }
     }
@@ -186,34 +208,6 @@ impl PathMatch {
     }
 }
 
-/// A regular expression; matching takes time linear in the length of the text.
-#[derive(Clone, Debug)]
-pub struct Pattern(regex::bytes::Regex);
-
-impl Pattern {
-    pub(crate) fn new(regex: regex::bytes::Regex) -> Pattern {
-        Pattern(regex)
-    }
-
-    /// As it was written.
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-
-    /// Whether it is found in `text`.
-    pub fn matches(&self, text: &[u8]) -> bool {
-        self.0.is_match(text)
-    }
-}
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Pattern) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for Pattern {}
-
 /// A condition on a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueMatch {
@@ -301,7 +295,7 @@ pub enum RateKey {
     Route,
 }
 
-/// Compression of answers.
+/// Compression of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compress {
     /// What is offered, the server's favourite first; never empty.
@@ -337,6 +331,13 @@ pub enum Action {
         /// date).
         headers: Vec<(String, String)>,
     },
+    /// Always the same file, as it is by then.
+    RespondFile {
+        /// 200 to 599, and one that allows a body.
+        status: u16,
+        /// The file.
+        file: FilePath,
+    },
     /// Go elsewhere.
     Redirect {
         /// 301, 302, 303, 307 or 308.
@@ -345,20 +346,10 @@ pub enum Action {
         location: Template,
     },
     /// A file beneath a directory: the request's path after the route's prefix.
-    Files {
-        /// The directory.
-        root: FilePath,
-        /// File names to try, in order, when the path is a directory. Never with a `/`.
-        index: Vec<String>,
-        /// Whether files and directories whose names begin with a dot are served.
-        hidden: bool,
-        /// Which compressed siblings (`x.css.br`) are served in a file's place to clients that take
-        /// them, the favourite first.
-        precompressed: Vec<Coding>,
-    },
+    Files(Files),
     /// What the query asks for, in httpterm's language.
     Synthetic,
-    /// What a server of a group answers.
+    /// What a server of a group responds with.
     Forward {
         /// Indices into [`super::Plan::upstreams`] with their weights: by chance, one of them.
         /// Never empty.
@@ -378,7 +369,7 @@ impl Action {
     }
 }
 
-/// Copies of requests, whose answers are dropped.
+/// Copies of requests, whose responses are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mirror {
     /// Index into [`super::Plan::upstreams`].

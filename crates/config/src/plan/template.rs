@@ -46,9 +46,9 @@ pub enum Variable {
     TlsServerName,
     /// `{tls.client_subject}`: of the certificate the client has shown.
     TlsClientSubject,
-    /// `{upstream}`: the name of the group that answers; empty when none does.
+    /// `{upstream}`: the name of the group that responds; empty when none does.
     Upstream,
-    /// `{server}`: the address of the server that answers, as configured. In answers only.
+    /// `{server}`: the address of the server that responds, as configured. In responses only.
     Server,
     /// `{request_id}`: 32 hexadecimal digits that no other request has.
     RequestId,

@@ -10,7 +10,7 @@ use super::file::FilePath;
 use super::health::{Eject, EjectOn, Health};
 use crate::limits;
 
-/// A group of servers that answer the same requests.
+/// A group of servers that respond to the same requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// The group's name; for a single server written in a route, its address as [`ServerAddress`]
@@ -92,7 +92,7 @@ pub enum Balance {
     LeastConnections,
     /// The same for the same key (consistent, with bounded load).
     Hash(HashKey),
-    /// Of two by chance the one that is expected to answer sooner.
+    /// Of two by chance the one that is expected to respond sooner.
     PeakEwma,
     /// The first in the order written that may have another connection.
     First,
@@ -187,7 +187,7 @@ pub struct Sticky {
     pub age_max: Option<Duration>,
 }
 
-/// What is tried again, on another server where there is one. Never once a byte of an answer went
+/// What is tried again, on another server where there is one. Never once a byte of a response went
 /// to the client; and what is not idempotent only when nothing of it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retries {
@@ -195,7 +195,7 @@ pub struct Retries {
     pub count: u8,
     /// Failures that are worth another attempt.
     pub on: RetryOn,
-    /// Statuses that are (only of answers to idempotent requests).
+    /// Statuses that are (only of responses to idempotent requests).
     pub statuses: Vec<u16>,
     /// Attempts more than requests, in percent: above that, failures are passed on.
     pub budget: u8,
@@ -206,11 +206,11 @@ pub struct Retries {
 pub struct RetryOn {
     /// No connection.
     pub connect: bool,
-    /// The connection ended or was reset before an answer.
+    /// The connection ended or was reset before a response.
     pub reset: bool,
-    /// No answer in time.
+    /// No response in time.
     pub timeout: bool,
-    /// What came was no answer.
+    /// What came was no response.
     pub garbage: bool,
 }
 

@@ -3,9 +3,9 @@
 use super::kinds::read_networks;
 use crate::diagnostic::Findings;
 use crate::plan::{Host, PathMatch, Scheme, ValueMatch, When};
-use crate::section::{Kind, Section};
+use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, in_order, parsed, report_kind};
+use crate::written::{as_text, in_order, one_or_list, parsed, report_kind};
 
 const HOST: Kind<Host> = Kind {
     expected: "a host name such as \"static.example.com\"",
@@ -30,7 +30,39 @@ const SCHEME: Kind<Scheme> = Kind {
     },
 };
 
+/// The conditions of a route, negated ones included.
 pub(super) fn read_when(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> When {
+    When {
+        not: read_not(route, findings),
+        ..read_conditions(route, findings)
+    }
+}
+
+/// What must not hold: a table, or a list of them.
+fn read_not(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<When> {
+    const KEYS: Keys = Keys::new(&[
+        "host", "path", "method", "headers", "query", "from", "scheme",
+    ]);
+    const EXPECTED: &str = "a table of conditions such as { path = \"/public/\" }";
+    let Some(value) = route.value("not") else {
+        return Vec::new();
+    };
+    route.refuse_empty("not", EXPECTED, findings);
+    let mut all = Vec::new();
+    for value in one_or_list(value) {
+        let Some(section) = Section::of("not", value, EXPECTED, KEYS, findings) else {
+            continue;
+        };
+        if section.table().is_empty() {
+            let message = format!("not is empty: expected {EXPECTED}");
+            findings.error(section.span(), message);
+        }
+        all.push(read_conditions(&section, findings));
+    }
+    all
+}
+
+fn read_conditions(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> When {
     When {
         hosts: route.read_some("host", HOST, findings).unwrap_or_default(),
         path: route.read("path", PATH, findings).unwrap_or_default(),
@@ -41,6 +73,7 @@ pub(super) fn read_when(route: &Section<'_, '_>, findings: &mut Findings<'_>) ->
         query: read_values(route, "query", parse_parameter, findings),
         from: read_networks(route, "from", findings),
         scheme: route.read("scheme", SCHEME, findings),
+        not: Vec::new(),
     }
 }
 

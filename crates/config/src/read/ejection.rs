@@ -22,7 +22,7 @@ const ON: Kind<EjectOn> = Kind {
     parse: |text| {
         let known = [
             ("connections", EjectOn::Connections),
-            ("answers", EjectOn::Answers),
+            ("answers", EjectOn::Responses),
         ];
         value::choose("kind of failure", text, &known)
     },

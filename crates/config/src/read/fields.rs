@@ -4,7 +4,7 @@ use toml::Spanned;
 
 use super::status;
 use crate::diagnostic::Findings;
-use crate::plan::{AnswersEdited, Edits, FieldEdits, Piece, Template, Variable};
+use crate::plan::{Edits, FieldEdits, Piece, ResponsesEdited, Template, Variable};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{in_order, parsed, read_texts};
@@ -114,16 +114,16 @@ fn section_of<'file, 'text>(
     Section::of(message.key, value, EXPECTED, keys, findings)
 }
 
-/// Which answers are edited; `None` when nothing is said, or nothing that could be meant.
-fn read_on(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<AnswersEdited> {
+/// Which responses are edited; `None` when nothing is said, or nothing that could be meant.
+fn read_on(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<ResponsesEdited> {
     const EXPECTED: &str =
         "\"always\", or statuses such as 200, \"200-299\" or \"2xx\", one or a list";
     let value = section.value("on")?;
     if value.get_ref().as_str() == Some("always") {
-        return Some(AnswersEdited::Always);
+        return Some(ResponsesEdited::Always);
     }
     let statuses = status::read_statuses(section, "on", EXPECTED, findings)?;
-    (!statuses.is_empty()).then_some(AnswersEdited::Statuses(statuses))
+    (!statuses.is_empty()).then_some(ResponsesEdited::Statuses(statuses))
 }
 
 fn read_field_edits(

@@ -19,6 +19,12 @@ pub(super) const NETWORK: Kind<crate::plan::Network> = Kind {
     parse: value::parse_network,
 };
 
+/// Bytes of a request's body; none for no limit.
+pub(super) const REQUEST_BODY_MAX: Kind<Option<u64>> = Kind {
+    expected: "a size such as \"10m\", or \"off\" for no limit",
+    parse: value::parse_request_body_max,
+};
+
 pub(super) fn read_networks(
     section: &Section<'_, '_>,
     key: &str,

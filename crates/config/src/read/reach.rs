@@ -7,6 +7,14 @@ use crate::plan::{Route, Scheme, ValueMatch, When};
 /// do so is not noticed.)
 pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (later, span)) in routes.iter().enumerate() {
+        let mut not = later.when.not.iter();
+        if not.any(|not| covers(not, &later.when)) {
+            findings.warning(
+                span.clone(),
+                "this [[route]] is never reached: its not matches everything that it would",
+            );
+            continue;
+        }
         let covering = routes[..at]
             .iter()
             .find(|(earlier, _)| covers(&earlier.when, &later.when));
@@ -65,11 +73,13 @@ fn covers(earlier: &When, later: &When) -> bool {
         (Some(_), None) => false,
         (Some(earlier), Some(later)) => earlier.cover(later),
     };
+    let is_excluded = |not: &When| later.not.iter().any(|excluded| covers(excluded, not));
     let scheme = earlier.scheme.is_none() || earlier.scheme == later.scheme;
     hosts
         && scheme
         && methods
         && from
+        && earlier.not.iter().all(is_excluded)
         && earlier.path.covers(&later.path)
         && follow(&earlier.headers, &later.headers, str::eq_ignore_ascii_case)
         && follow(&earlier.query, &later.query, |one, other| one == other)

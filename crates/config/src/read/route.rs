@@ -1,7 +1,13 @@
-//! `[[route]]`: conditions, what is done on the way, and the answer.
+//! `[[route]]`: conditions, what is done on the way, and the response.
 
+use super::cors::read_cors;
+use super::defaults::Defaults;
+use super::error_pages::read_error_pages;
 use super::group::Groups;
-use super::{access, answer, compress, condition, fields, reach};
+use super::kinds::REQUEST_BODY_MAX;
+use super::rewrite::read_rewrites;
+use super::timeouts::read_timeouts_of_route;
+use super::{access, compress, condition, fields, reach, response};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, Scheme, When};
@@ -18,16 +24,23 @@ const KEYS: Keys = Keys {
         "query",
         "from",
         "scheme",
+        "not",
         "allow",
         "deny",
         "rate_limit",
         "basic_auth",
+        "request_body_max",
+        "error_pages",
+        "timeouts",
         "request_headers",
         "response_headers",
         "strip_prefix",
         "replace_prefix",
+        "rewrite",
+        "cors",
         "mirror",
         "compress",
+        "log",
         "respond",
         "redirect",
         "files",
@@ -38,16 +51,17 @@ const KEYS: Keys = Keys {
 };
 
 /// What changes requests on their way to a server.
-const FORWARD_ONLY: [&str; 4] = [
+const FORWARD_ONLY: [&str; 5] = [
     "request_headers",
     "strip_prefix",
     "replace_prefix",
+    "rewrite",
     "mirror",
 ];
 
 pub(super) fn read_routes(
     file: &Section<'_, '_>,
-    compress: Option<&Compress>,
+    defaults: &Defaults,
     schemes: Option<&[Scheme]>,
     groups: &mut Groups,
     findings: &mut Findings<'_>,
@@ -70,7 +84,7 @@ pub(super) fn read_routes(
     for (table, span) in file.tables("route", limits::ROUTES_MAX, findings) {
         let errors_before = findings.errors();
         let section = Section::open("[[route]]", span.clone(), table, KEYS, findings);
-        let route = read_route(&section, compress, groups, findings);
+        let route = read_route(&section, defaults, groups, findings);
         // A route with a wrong condition would seem to cover more, or less, than was meant.
         let is_whole = findings.errors() == errors_before;
         routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
@@ -82,17 +96,23 @@ pub(super) fn read_routes(
 
 fn read_route(
     section: &Section<'_, '_>,
-    default: Option<&Compress>,
+    defaults: &Defaults,
     groups: &mut Groups,
     findings: &mut Findings<'_>,
 ) -> Option<Route> {
     let when = condition::read_when(section, findings);
     let access = access::read_access(section, findings);
+    let request_body_max = section.read_number("request_body_max", REQUEST_BODY_MAX, findings);
+    let whole = &defaults.error_pages;
+    let error_pages = read_error_pages(section, Some(whole), findings);
+    let timeouts = read_timeouts_of_route(section, &defaults.timeouts, findings);
     let edits = fields::read_edits(section, findings);
+    let cors = read_cors(section, &when, &edits, findings);
     let path_edit = read_path_edit(section, &when, findings);
-    let compress = compress::read_of_route(section, default, findings);
+    let compress = compress::read_of_route(section, defaults.compress.as_ref(), findings);
     warn_of_two_codings(section, &edits, compress.as_ref(), findings);
-    let action = answer::read_action(section, groups, findings)?;
+    let log = section.truth("log", findings).unwrap_or(true);
+    let action = response::read_action(section, groups, findings)?;
     if !matches!(action, Action::Forward { .. }) {
         let reason = "on a route that does not forward";
         section.warn_of_idle(&FORWARD_ONLY, reason, findings);
@@ -100,14 +120,19 @@ fn read_route(
     Some(Route {
         when,
         access,
+        request_body_max: request_body_max.unwrap_or(defaults.request_body_max),
+        error_pages: error_pages.unwrap_or_else(|| whole.clone()),
+        timeouts,
         edits,
+        cors,
         path_edit,
         compress,
+        log,
         action,
     })
 }
 
-/// A route that says how its answers are encoded encodes none: they would be encoded twice, and say so in the wrong order
+/// A route that says how its responses are encoded encodes none: they would be encoded twice, and say so in the wrong order
 /// (RFC 9110, section 8.4).
 fn warn_of_two_codings(
     route: &Section<'_, '_>,
@@ -142,6 +167,11 @@ const PREFIX: Kind<String> = Kind {
 /// What becomes of the part of the path that the route matched.
 fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<'_>) -> PathEdit {
     const KEYS: [&str; 2] = ["strip_prefix", "replace_prefix"];
+    if let Some(rewrites) = read_rewrites(route, findings) {
+        let reason = "cannot stand beside rewrite: expected one of them";
+        route.refuse(&KEYS, reason, findings);
+        return PathEdit::Rewrite(rewrites);
+    }
     let stripped = route.value(KEYS[0]).filter(|value| !is_false(value));
     if stripped.is_none() && !route.has(KEYS[1]) {
         return PathEdit::Keep;

@@ -47,6 +47,51 @@ pub(super) fn read_timeouts(file: &Section<'_, '_>, findings: &mut Findings<'_>)
     timeouts
 }
 
+/// Those that have a meaning for the requests of a route. The others are about connections, or about all that is served.
+const ROUTE_KEYS: Keys = Keys::new(&[
+    "client_body",
+    "client_send",
+    "connect",
+    "queue",
+    "upstream_first_byte",
+    "upstream_body",
+    "request",
+    "tunnel_idle",
+]);
+
+/// Those of them that are about servers.
+const FORWARD_ONLY: [&str; 6] = [
+    "connect",
+    "queue",
+    "upstream_first_byte",
+    "upstream_body",
+    "request",
+    "tunnel_idle",
+];
+
+/// What a route says, and else what is said for `all`.
+pub(super) fn read_timeouts_of_route(
+    route: &Section<'_, '_>,
+    all: &Timeouts,
+    findings: &mut Findings<'_>,
+) -> Option<Timeouts> {
+    const EXPECTED: &str = "a table such as { upstream_first_byte = \"5m\" }";
+    let mut timeouts = *all;
+    let value = route.value("timeouts")?;
+    let name = "timeouts of a [[route]]";
+    let section = Section::of(name, value, EXPECTED, ROUTE_KEYS, findings)?;
+    for key in ROUTE_KEYS.known {
+        if let Some(timeout) = section.read(key, TIMEOUT, findings) {
+            set(key, timeout, &mut timeouts);
+        }
+    }
+    if !route.has("forward") {
+        let reason = "on a route that does not forward";
+        section.warn_of_idle(&FORWARD_ONLY, reason, findings);
+    }
+    Some(timeouts)
+}
+
 /// Sets the field of a key, one of [`KEYS`].
 fn set(key: &str, timeout: Duration, timeouts: &mut Timeouts) {
     let field = match key {

@@ -14,7 +14,7 @@ const OWN_FIELDS: [&str; 7] = [
     "upgrade",
 ];
 
-/// That a field may stand in a fixed answer: a token for its name, a value without control
+/// That a field may stand in a fixed response: a token for its name, a value without control
 /// characters, and none of those that the server writes itself (RFC 9110, sections 5.1 and 5.5).
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
     check_field(name)?;

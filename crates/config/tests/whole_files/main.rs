@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+mod admin;
 mod listen;
+mod log;
 mod route;
 mod support;
 mod upstream;
@@ -60,6 +62,48 @@ connect = "1s"
 "#;
 
 #[test]
+fn heads_of_requests_may_be_smaller_than_they_could_be() {
+    let plan = parsed("request_head_max = \"4k\"\nrequest_fields_max = 50\nrequest_target_max = 1000\n[[route]]\nsynthetic = true").plan;
+    let limits = RequestLimits {
+        head_bytes_max: 4096,
+        fields_max: 50,
+        target_bytes_max: 1000,
+    };
+    assert_eq!(plan.request_limits, limits);
+    check_errors(&[(
+        "request_head_max = \"16k\"\nrequest_fields_max = 101\nrequest_target_max = \"all\"",
+        &[
+            "1:1: request_head_max of 16384 bytes is out of range: expected 256 to 15360",
+            "2:22: request_fields_max 101 is out of range: expected 1 to 100",
+            "3:22: \"all\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+        ],
+    )]);
+}
+
+#[test]
+fn clients_may_have_so_many_connections() {
+    let plan = parsed("[clients]\nconnections_max = \"10k\"\n[[route]]\nsynthetic = true").plan;
+    assert_eq!(plan.clients.connections_max.map(u32::from), Some(10_000));
+    assert_eq!(plan.clients.connections_per_address_max, None);
+    check_errors(&[
+        (
+            "[clients]\nconnections_max = 0\nconnections_per_address_max = \"many\"\nconections = 1",
+            &[
+                "2:19: connections_max 0 is out of range: expected 1 to 16777215",
+                "3:31: \"many\" is not a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m",
+                "4:1: unknown key \"conections\" in [clients]; nearest: \"connections_max\"",
+            ],
+        ),
+        (
+            "clients = 100",
+            &[
+                "1:11: [clients] is a number: expected a table such as { connections_per_address_max = 100 }",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn a_full_file_means_what_it_says() {
     let Parsed { plan, warnings } = parsed(FULL);
     assert_eq!(warnings, []);
@@ -73,16 +117,15 @@ fn a_full_file_means_what_it_says() {
         .map(|listen| listen.address.to_string())
         .collect();
     assert_eq!(addresses, ["0.0.0.0:8080", "unix:conf/onrush.sock"]);
-    let answers: Vec<&Action> = plan.routes.iter().map(|route| &route.action).collect();
+    let actions: Vec<&Action> = plan.routes.iter().map(|route| &route.action).collect();
     assert_eq!(
-        answers,
+        actions,
         [
-            &Action::Files {
-                root: "conf/www".into(),
+            &Action::Files(Files {
                 index: vec!["index.html".to_owned(), "index.htm".to_owned()],
                 hidden: true,
-                precompressed: Vec::new(),
-            },
+                ..Files::beneath("conf/www")
+            }),
             &Action::Respond {
                 status: 200,
                 body: b"ok".to_vec(),
@@ -261,12 +304,12 @@ const BAD: &Sentences = &[
     (
         "port = 80",
         &[
-            "1:1: unknown key \"port\" in the file; expected one of: threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress",
+            "1:1: unknown key \"port\" in the file; expected one of: threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress, admin, log, request_body_max, error_pages, clients, request_head_max, request_fields_max, request_target_max",
         ],
     ),
     (
-        "log = true",
-        &["1:1: key \"log\" in the file is not supported yet in this version"],
+        "reload = true",
+        &["1:1: key \"reload\" in the file is not supported yet in this version"],
     ),
     // Places to listen.
     (
@@ -323,7 +366,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nroot = \"/srv\"\nsynthetic = true\npath = \"/x\"",
         &[
-            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, allow, deny, rate_limit, basic_auth, request_headers, response_headers, strip_prefix, replace_prefix, mirror, compress, respond, redirect, files, synthetic, forward",
+            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, mirror, compress, log, respond, redirect, files, synthetic, forward",
         ],
     ),
     (
@@ -346,7 +389,7 @@ const BAD: &Sentences = &[
         "[[route]]\npath = \"~(p\"\nsynthetic = true",
         &["2:8: \"(p\" is not a regular expression: unclosed group"],
     ),
-    // Fixed answers.
+    // Fixed responses.
     (
         "[[route]]\nrespond = \"ok\"",
         &["2:11: respond is a text: expected a table such as { status = 200, body = \"ok\" }"],
@@ -379,7 +422,7 @@ const BAD: &Sentences = &[
             "2:77: header \"X\" is a number: expected text such as \"text/plain\"",
         ],
     ),
-    // Files and synthetic answers.
+    // Files and synthetic responses.
     (
         "[[route]]\nfiles = \"/srv\"",
         &["2:9: files is a text: expected a table such as { root = \"/srv/www\" }"],
@@ -592,9 +635,7 @@ fn relative_paths_are_taken_from_where_the_file_is() {
         ("../a.toml", "../www"),
     ] {
         let plan = parse(text, Path::new(path)).expect("a good file").plan;
-        assert!(
-            matches!(&plan.routes[0].action, Action::Files { root: found, .. } if **found == *root)
-        );
+        assert!(matches!(&plan.routes[0].action, Action::Files(files) if *files.root == *root));
     }
 }
 

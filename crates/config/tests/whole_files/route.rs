@@ -6,14 +6,14 @@ use onrush_config::plan::*;
 
 use crate::support::{Sentences, check_errors, check_warnings, parsed, warnings};
 
-/// The route of these keys and an answer, in a file with a group `app`.
+/// The route of these keys and a response, in a file with a group `app`.
 fn route(keys: &str) -> Route {
-    let answer = if keys.contains("forward =") || keys.contains("redirect =") {
+    let response = if keys.contains("forward =") || keys.contains("redirect =") {
         ""
     } else {
         "forward = \"app\""
     };
-    let text = format!("[[route]]\n{answer}\n{keys}\n[upstream.app]\nservers = [\"a:1\"]");
+    let text = format!("[[route]]\n{response}\n{keys}\n[upstream.app]\nservers = [\"a:1\"]");
     parsed(&text)
         .plan
         .routes
@@ -69,6 +69,56 @@ fn conditions_mean_what_they_say() {
     assert_eq!(when.scheme, Some(Scheme::Https));
     let from = when.from.expect("networks");
     assert!(from.contain([10, 1, 2, 3].into()) && !from.contain([11, 0, 0, 1].into()));
+}
+
+#[test]
+fn negated_conditions_are_conditions() {
+    let not = |keys: &str| route(keys).when.not;
+    let one = not("not = { path = \"/public/\", method = \"GET\", scheme = \"http\" }");
+    assert_eq!(one.len(), 1);
+    assert_eq!(one[0].path, PathMatch::Prefix("/public/".to_owned()));
+    assert_eq!(one[0].methods, ["GET"]);
+    assert_eq!(one[0].scheme, Some(Scheme::Http));
+    let two = not(
+        "not = [{ from = \"10.0.0.0/8\" }, { headers = { X-A = \"*\" }, query = { a = \"1\" }, host = \"a\" }]",
+    );
+    assert!(two[0].from.is_some() && two[1].headers.len() == 1 && two[1].query.len() == 1);
+    assert_eq!(two[1].hosts, [Host::Exact("a".to_owned())]);
+    check_errors(&[
+        (
+            "[[route]]\nsynthetic = true\nnot = { pat = \"/x\", not = { path = \"/\" }, method = \"get\" }",
+            &[
+                "3:9: unknown key \"pat\" in not; nearest: \"path\"",
+                "3:21: unknown key \"not\" in not; expected one of: host, path, method, headers, query, from, scheme",
+                "3:52: method \"get\" is written \"GET\": methods differ in case",
+            ],
+        ),
+        (
+            "[[route]]\nsynthetic = true\nnot = \"/x\"\n[[route]]\nsynthetic = true\nnot = []\n[[route]]\nsynthetic = true\nnot = {}",
+            &[
+                "3:7: not is a text: expected a table of conditions such as { path = \"/public/\" }",
+                "6:7: not in [[route]] is empty: expected a table of conditions such as { path = \"/public/\" }",
+                "9:7: not is empty: expected a table of conditions such as { path = \"/public/\" }",
+            ],
+        ),
+    ]);
+    check_warnings(&[
+        (
+            "[[route]]\npath = \"/a/\"\nsynthetic = true\nnot = { path = \"/a\" }",
+            &["1:1: this [[route]] is never reached: its not matches everything that it would"],
+        ),
+        // What the first leaves is for the second.
+        (
+            "[[route]]\nsynthetic = true\nnot = { path = \"/\", method = \"GET\" }",
+            &[],
+        ),
+        (
+            "[[route]]\nsynthetic = true\nnot = { method = \"GET\" }\n[[route]]\npath = \"/a\"\nsynthetic = true\nnot = { method = [\"GET\", \"PUT\"] }",
+            &[
+                "4:1: this [[route]] is never reached: the one in line 1 matches everything it would",
+            ],
+        ),
+    ]);
 }
 
 #[test]
@@ -149,33 +199,33 @@ fn fields_are_changed_by_templates() {
 }
 
 #[test]
-fn a_route_says_which_answers_are_edited_and_which_names_pass() {
+fn a_route_says_which_responses_are_edited_and_which_names_pass() {
     for (keys, keeps_underscores, on) in [
-        ("", false, AnswersEdited::Answers),
+        ("", false, ResponsesEdited::OfRoute),
         (
             "request_headers = { underscores = true }",
             true,
-            AnswersEdited::Answers,
+            ResponsesEdited::OfRoute,
         ),
         (
             "request_headers = { underscores = false }",
             false,
-            AnswersEdited::Answers,
+            ResponsesEdited::OfRoute,
         ),
         (
             "response_headers = { on = \"always\" }",
             false,
-            AnswersEdited::Always,
+            ResponsesEdited::Always,
         ),
         (
             "response_headers = { on = 404 }",
             false,
-            AnswersEdited::Statuses(vec![(404, 404)]),
+            ResponsesEdited::Statuses(vec![(404, 404)]),
         ),
         (
             "response_headers = { on = [\"2xx\", 404, \"500-503\"] }",
             false,
-            AnswersEdited::Statuses(vec![(200, 299), (404, 404), (500, 503)]),
+            ResponsesEdited::Statuses(vec![(200, 299), (404, 404), (500, 503)]),
         ),
     ] {
         let edits = route(keys).edits;
@@ -222,6 +272,241 @@ fn prefixes_are_stripped_and_replaced_with_one_slash_between() {
         route("path = \"/a\"\nstrip_prefix = false").path_edit,
         PathEdit::Keep
     );
+}
+
+#[test]
+fn a_limit_on_bodies_is_that_of_the_route_or_else_of_the_file() {
+    let max = |top: &str, keys: &str| {
+        let file = format!("{top}\n[[route]]\nsynthetic = true\n{keys}");
+        let plan = parsed(&file).plan;
+        (plan.request_body_max, plan.routes[0].request_body_max)
+    };
+    let default = Some(1 << 30);
+    assert_eq!(max("", ""), (default, default));
+    let one_mebibyte = Some(1 << 20);
+    assert_eq!(
+        max("request_body_max = \"1m\"", ""),
+        (one_mebibyte, one_mebibyte)
+    );
+    assert_eq!(
+        max("request_body_max = \"off\"", "request_body_max = 7"),
+        (None, Some(7))
+    );
+    assert_eq!(
+        max("request_body_max = 7", "request_body_max = \"off\""),
+        (Some(7), None)
+    );
+    check_errors(&[
+        (
+            "request_body_max = 0",
+            &[
+                "1:20: request_body_max 0 could mean no limit or no body: expected \"off\" for no limit, or 1 and more bytes",
+            ],
+        ),
+        (
+            "[[route]]\nsynthetic = true\nrequest_body_max = \"1mb\"",
+            &[
+                "3:20: \"1mb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+            ],
+        ),
+        (
+            "[[route]]\nsynthetic = true\nrequest_body_max = false",
+            &[
+                "3:20: request_body_max in [[route]] is true or false: expected a size such as \"10m\", or \"off\" for no limit",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn error_pages_are_those_of_the_route_and_then_of_the_file() {
+    let text = r#"
+        error_pages = { 5xx = "sorry.html", 404 = { file = "404", content_type = "text/html" }, intercept = true }
+        [[route]]
+        synthetic = true
+        error_pages = { 4xx = { body = "no" }, "500-503" = { retry_after = "2m" }, 404 = { body = "{}", content_type = "application/json" } }
+        [[route]]
+        forward = "http://10.0.0.1"
+        error_pages = { intercept = false }
+        "#;
+    let plan = parsed(text).plan;
+    let shown = |pages: &ErrorPages| -> Vec<String> {
+        let one = |page: &ErrorPage| match &page.content {
+            Some(PageContent::Body { text, content_type }) => {
+                format!("{:?} {text} {content_type}", page.statuses)
+            }
+            Some(PageContent::File { file, content_type }) => {
+                format!("{:?} {file:?} {content_type:?}", page.statuses)
+            }
+            None => format!("{:?} {:?}", page.statuses, page.retry_after),
+        };
+        pages.pages.iter().map(one).collect()
+    };
+    let whole = [
+        "(404, 404) \"conf/404\" Some(\"text/html\")",
+        "(500, 599) \"conf/sorry.html\" None",
+    ];
+    assert_eq!(shown(&plan.error_pages), whole);
+    let own = [
+        "(404, 404) {} application/json",
+        "(500, 503) Some(120s)",
+        "(400, 499) no text/html; charset=utf-8",
+    ];
+    let first = &plan.routes[0].error_pages;
+    assert_eq!(shown(first), [&own[..], &whole].concat());
+    let second = &plan.routes[1].error_pages;
+    assert_eq!(shown(second), whole);
+    let intercepts = [&plan.error_pages, first, second].map(|pages| pages.intercept);
+    assert_eq!(intercepts, [true, true, false]);
+    assert_eq!(plan.files_read().count(), 6);
+    check_errors(&[
+        (
+            "error_pages = { 4x = \"a\", 200 = \"b\", 404 = 1, 403 = {}, 402 = { bdy = \"x\" }, intercept = 1 }",
+            &[
+                "1:17: unknown key \"4x\" in error_pages: expected a status such as 404, a class such as 5xx, a range such as \"500-503\", or intercept",
+                "1:27: \"200\" is not an error: expected statuses from 400 to 599",
+                "1:44: 404 in error_pages is a number: expected a file such as \"404.html\", or a table such as { body = \"…\" }",
+                "1:53: 403 in error_pages has no file: expected file, body or retry_after",
+                "1:65: unknown key \"bdy\" in 402 in error_pages; nearest: \"body\"",
+                "1:90: intercept in error_pages is a number: expected true or false",
+            ],
+        ),
+        (
+            "error_pages = { 503 = { file = \"a\", body = \"b\", retry_after = \"10ms\", content_type = \"a\\nb\" } }",
+            &[
+                "1:37: body cannot stand beside file: expected one of them",
+                "1:63: retry_after 10ms is too short: expected 1s or more",
+                "1:86: the value of header \"Content-Type\" contains a control character",
+            ],
+        ),
+        (
+            "error_pages = \"404.html\"",
+            &[
+                "1:15: error_pages is a text: expected a table such as { 404 = \"404.html\", 5xx = \"sorry.html\" }",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn timeouts_are_those_of_the_route_and_then_of_the_file() {
+    let text = r#"
+        [[route]]
+        forward = "http://10.0.0.1"
+        timeouts = { upstream_first_byte = "5m", request = "10m" }
+        [[route]]
+        synthetic = true
+        [timeouts]
+        upstream_body = "3s"
+        "#;
+    let plan = parsed(text).plan;
+    assert_eq!(plan.routes[1].timeouts, None);
+    assert_eq!(
+        plan.routes[0].timeouts,
+        Some(Timeouts {
+            upstream_first_byte: Duration::from_secs(300),
+            request: Some(Duration::from_secs(600)),
+            upstream_body: Duration::from_secs(3),
+            ..Timeouts::default()
+        })
+    );
+    check_errors(&[(
+        "[[route]]\nforward = \"http://10.0.0.1\"\ntimeouts = { connect = \"0s\", drain = \"1s\" }",
+        &[
+            "3:24: a timeout of 0s is out of range: expected 1ms to 24h",
+            "3:30: unknown key \"drain\" in timeouts of a [[route]]; expected one of: client_body, client_send, connect, queue, upstream_first_byte, upstream_body, request, tunnel_idle",
+        ],
+    )]);
+    check_warnings(&[(
+        "[[route]]\npath = \"/x\"\nsynthetic = true\ntimeouts = { client_body = \"1s\", queue = \"1s\" }",
+        &["4:34: queue has no effect on a route that does not forward"],
+    )]);
+}
+
+#[test]
+fn paths_are_rewritten_by_groups_that_exist() {
+    let path_edit = |keys: &str| route(keys).path_edit;
+    let one = path_edit("rewrite = { match = \"^/u/([0-9]+)$\", to = \"/users?id=$1\" }");
+    assert!(matches!(one, PathEdit::Rewrite(rules) if rules.len() == 1));
+    let two = path_edit(
+        "rewrite = [{ match = \"a\", to = \"/b\" }, { match = \"(?<x>c)\", to = \"/${x}\" }]",
+    );
+    assert!(matches!(two, PathEdit::Rewrite(rules) if rules.len() == 2));
+    check_errors(&[
+        (
+            "[[route]]\nforward = \"http://10.0.0.1\"\nrewrite = [{ match = \"(a)\", to = \"/$2\" }, { match = \"(\", to = \"/x\" }, { to = \"x\" }]",
+            &[
+                "3:34: there is no group \"2\" in \"(a)\": groups are counted from 1, or named as in \"(?<name>…)\"",
+                "3:53: \"(\" is not a regular expression: unclosed group",
+                "3:71: rewrite has no match: expected a regular expression such as \"^/users/([0-9]+)$\"",
+            ],
+        ),
+        (
+            "[[route]]\npath = \"/a/\"\nforward = \"http://10.0.0.1\"\nrewrite = { match = \"a\", to = \"//evil\" }\nstrip_prefix = true",
+            &[
+                "4:31: \"//evil\" is not a path: expected one such as \"/u/$1\", in ASCII and without spaces",
+                "5:1: strip_prefix cannot stand beside rewrite: expected one of them",
+            ],
+        ),
+        (
+            "[[route]]\nforward = \"http://10.0.0.1\"\nrewrite = { match = \"a\", to = \"/$x\" }",
+            &[
+                "3:31: a \"$\" in \"/$x\" names no group: expected \"$1\" or \"${name}\", or \"$$\" for the letter",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn other_origins_are_named_or_all_of_them() {
+    let cors = |keys: &str| route(&format!("cors = {{ {keys} }}")).cors.expect("cors");
+    let any = cors("origins = \"*\"");
+    assert_eq!(any.origins, None);
+    assert_eq!(any.methods, ["GET", "HEAD", "POST"]);
+    let some = cors(
+        "origins = [\"https://A.example\", \"http://[::1]:8080\"], methods = \"PUT\", headers = [\"X-A\"], expose = \"X-B\", credentials = true, age_max = \"1h\"",
+    );
+    assert_eq!(
+        some,
+        Cors {
+            origins: Some(vec!["https://a.example".into(), "http://[::1]:8080".into()]),
+            methods: vec!["PUT".into()],
+            headers: vec!["X-A".into()],
+            expose: vec!["X-B".into()],
+            credentials: true,
+            age_max: Some(Duration::from_secs(3600)),
+        }
+    );
+    check_errors(&[
+        (
+            "[[route]]\nsynthetic = true\ncors = { origins = \"*\", credentials = true }",
+            &[
+                "3:25: credentials cannot stand beside origins = \"*\": every site could act as its visitors do here; expected a list of origins",
+            ],
+        ),
+        (
+            "[[route]]\nsynthetic = true\ncors = { origins = [\"a.example\", \"https://a/\"], headers = [\"a b\"] }\n[[route]]\nsynthetic = true\ncors = {}",
+            &[
+                "3:21: \"a.example\" is not an origin: expected \"*\", or a scheme and a host such as \"https://app.example.com\", without a path",
+                "3:34: \"https://a/\" is not an origin: expected \"*\", or a scheme and a host such as \"https://app.example.com\", without a path",
+                "3:60: \"a b\" is not a header name",
+                "6:8: cors has no origins: expected \"*\", or origins such as \"https://app.example.com\"",
+            ],
+        ),
+        (
+            "[[route]]\nsynthetic = true\ncors = { origins = [\"*\", \"https://a\"] }\nresponse_headers = { set = { X-A = \"1\" }, on = 404 }",
+            &[
+                "3:1: cors is for responses of every status, and response_headers with a status in on are not: expected on = \"always\", or none",
+                "3:10: origins has \"*\" beside others: expected \"*\" alone, or a list of origins",
+            ],
+        ),
+    ]);
+    check_warnings(&[(
+        "[[route]]\npath = \"/x\"\nmethod = \"GET\"\nsynthetic = true\ncors = { origins = \"*\" }",
+        &[
+            "5:1: cors is never asked for: browsers ask by OPTIONS, which is not among the methods of the route",
+        ],
+    )]);
 }
 
 #[test]
@@ -321,6 +606,55 @@ fn requests_are_split_between_groups_and_mirrored() {
 }
 
 #[test]
+fn files_say_what_is_served_where_there_is_none() {
+    let files = |keys: &str| {
+        let text = format!("[[route]]\nfiles = {{ root = \"/srv\", {keys} }}");
+        match parsed(&text).plan.routes.remove(0).action {
+            Action::Files(files) => files,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        files("listing = true, fallback = \"/app/index.html\""),
+        Files {
+            listing: true,
+            fallback: Some("app/index.html".to_owned()),
+            ..Files::beneath("/srv")
+        }
+    );
+    assert_eq!(files("hidden = false"), Files::beneath("/srv"));
+    check_errors(&[(
+        "[[route]]\nfiles = { root = \"/srv\", listing = \"yes\", fallback = \"../index.html\" }\n[[route]]\nfiles = { root = \"/srv\", fallback = \"a/\" }",
+        &[
+            "2:36: listing in files is a text: expected true or false",
+            "2:54: \"../index.html\" is not a file beneath root: expected one such as \"index.html\"",
+            "4:37: \"a/\" is not a file beneath root: expected one such as \"index.html\"",
+        ],
+    )]);
+}
+
+#[test]
+fn a_response_may_be_a_file() {
+    let text = "[[route]]\nrespond = { status = 503, file = \"sorry.html\" }";
+    assert_eq!(
+        parsed(text).plan.routes[0].action,
+        Action::RespondFile {
+            status: 503,
+            file: "conf/sorry.html".into()
+        }
+    );
+    check_errors(&[(
+        "[[route]]\nrespond = { status = 200, file = \"a\", body = \"b\", headers = { X-A = \"1\" } }\n[[route]]\nrespond = { status = 204, file = \"a\" }\n[[route]]\nrespond = { status = 200, file = \"\" }",
+        &[
+            "2:39: body cannot stand beside file: expected one of them",
+            "2:51: headers cannot stand beside file: expected response_headers of the [[route]]",
+            "4:27: an answer with status 204 has no body",
+            "6:34: \"\" is not a path: expected a file such as \"sorry.html\"",
+        ],
+    )]);
+}
+
+#[test]
 fn compressed_siblings_are_looked_for_in_an_order() {
     for (value, codings) in [
         ("false", vec![]),
@@ -331,7 +665,7 @@ fn compressed_siblings_are_looked_for_in_an_order() {
         let text = format!("[[route]]\nfiles = {{ root = \"/srv\", precompressed = {value} }}");
         let parsed = parsed(&text);
         assert!(
-            matches!(&parsed.plan.routes[0].action, Action::Files { precompressed, .. } if *precompressed == codings),
+            matches!(&parsed.plan.routes[0].action, Action::Files(files) if files.precompressed == codings),
             "{value}"
         );
     }

@@ -61,7 +61,7 @@ fn a_group_with_every_key_means_what_it_says() {
             })
         }),
         eject: Some(Eject {
-            on: EjectOn::Answers,
+            on: EjectOn::Responses,
             consecutive_failures: 3.try_into().ok(),
             error_share: None,
             latency_share: Some(300),

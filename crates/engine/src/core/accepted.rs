@@ -15,7 +15,7 @@ impl Core {
     }
 
     /// Bounds the pipes of this core, of two descriptors each, by which bytes pass from one stream to another without entering
-    /// our memory. Where there is none, they are copied. Said before there are any.
+    /// our memory. Where there is none, they are copied. Those in use stay.
     pub fn bound_pipes(&self, max: usize) {
         self.inner().pipes.bound(max);
     }

@@ -61,12 +61,13 @@ mod tests {
 
     use super::*;
     use crate::address::Address;
+    use crate::claim::Claim;
     use crate::driver::choice::Io;
     use crate::driver::simulation::Simulation;
     use crate::error::{Error, Kind};
     use crate::input::Input;
     use crate::limits::EVENTS_PER_WAIT;
-    use crate::listener::{Claim, Listener};
+    use crate::listener::Listener;
     use crate::stream::Stream;
 
     /// So long a core waits for bytes, and longer than that it is stopped.
@@ -174,7 +175,7 @@ mod tests {
                     peer.flush().await.unwrap();
                 }
                 // What was sent is on its way.
-                stopping.pause().await;
+                stopping.yield_now().await;
                 stopping.stop_process(STOP);
                 stopping.sleep(2 * STOP).await;
             });

@@ -46,7 +46,7 @@ impl Core {
         cut_off
     }
 
-    /// Whether last answers of closed streams are still on their way.
+    /// Whether last responses of closed streams are still on their way.
     fn is_sending(&self) -> bool {
         let state = &mut *self.0.state.borrow_mut();
         state
@@ -63,7 +63,7 @@ impl Core {
         let until = earlier(state.timers.next(), drained_by);
         let now = self.0.clock.now();
         let busy = now.since(self.0.now.get());
-        let timeout = if tasks.has_ready() || self.0.polls.get() {
+        let timeout = if tasks.has_ready() || self.0.busy_polls.get() {
             Some(Duration::ZERO)
         } else {
             until.map(|until| until.since(now).min(WAIT_MAX))
@@ -114,7 +114,7 @@ impl Core {
         if !self.timers_wait(look, (busy, overslept), state) {
             state.expire(tasks);
         }
-        if self.0.polls.get() {
+        if self.0.busy_polls.get() {
             self.note_work(busy, state.now.since(now));
         }
     }

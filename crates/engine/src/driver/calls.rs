@@ -22,11 +22,18 @@ use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::input::Input;
-use crate::limits::{DROP_BYTES, FILE_JOINED_MAX, PARTS_PER_SEND, SENDFILE_BYTES};
+use crate::limits::{DROP_BYTES, PARTS_PER_SEND, SENDFILE_BYTES};
 use crate::outgoing::{Part, Queue};
 use crate::pipe::Pipe;
 use crate::socket::key::Key;
 use crate::socket::{Calls, Ended, Socket, Sockets, set_calls};
+
+/// Whether somebody waits to be accepted.
+pub(super) fn is_waited_for(listener: &Socket) -> bool {
+    let mut descriptors = [PollFd::new(listener.descriptor(), PollFlags::IN)];
+    // Interrupted: there was nobody.
+    poll(&mut descriptors, Some(&Timespec::default())) == Ok(1)
+}
 
 /// Takes a connection from the queue.
 pub(super) fn accept(listener: &Socket, flags: SocketFlags) -> Result<OwnedFd, Errno> {
@@ -84,7 +91,7 @@ pub(super) fn receive(
 pub(super) fn flush(socket: &mut Socket, follows: Follows, now: Instant) -> Result<(), Error> {
     // DONTWAIT: a ring's sockets are blocking.
     let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    if matches!(follows, Follows::File(..=FILE_JOINED_MAX)) {
+    if follows == Follows::Joined {
         flags |= SendFlags::MORE;
     }
     while !socket.outgoing.is_empty() {
@@ -240,7 +247,7 @@ pub(super) fn unblocked<T>(
 }
 
 /// Whether the kernel holds bytes, an end or an error for a socket that nobody receives from: bulk is received only when
-/// asked for, and back-pressure has cancelled a multishot receive that a finished answer did not arm again.
+/// asked for, and back-pressure has cancelled a multishot receive that a finished response did not arm again.
 pub(super) fn has_arrived(socket: &Socket) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(socket.descriptor(), &mut [0u8; 1][..], flags).err() != Some(Errno::AGAIN)

@@ -60,7 +60,7 @@ pub fn choose(io: Io) -> Result<Choice, String> {
             )),
         },
         // BENCHMARKING.md: less CPU per request than epoll in every work measured, and no longer tail. That is with
-        // multishot receives; without them a fixed answer costs 4.45 us where epoll needs 4.0.
+        // multishot receives; without them a fixed response costs 4.45 us where epoll needs 4.0.
         Io::Auto => Ok(match Ring::probe() {
             Ok(Speed::Full) => Choice {
                 io: Io::IoUring,

@@ -229,6 +229,11 @@ impl Operations for Driver {
     }
 
     #[inline]
+    fn watch_arrivals(&mut self, key: Key, socket: &mut Socket) {
+        dispatch!(self, driver => driver.watch_arrivals(key, socket))
+    }
+
+    #[inline]
     fn is_spent(&self, socket: &Socket) -> bool {
         dispatch!(self, driver => driver.is_spent(socket))
     }

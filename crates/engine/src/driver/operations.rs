@@ -21,8 +21,10 @@ use crate::socket::{Socket, Sockets};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Follows {
     Nothing,
-    /// So many bytes of a file.
-    File(u64),
+    /// Bytes of a file, which leave in packets of their own.
+    Apart,
+    /// Bytes of a file, which may leave in one packet with them (MSG_MORE).
+    Joined,
 }
 
 /// Which bytes of a file to send; never none.
@@ -39,6 +41,9 @@ pub(crate) enum Accepting {
     Ongoing,
     /// It stops: what has come is taken, and nothing more is waited for.
     Ending,
+    /// The same, and another process has the queue as well. What has come is taken all the same: the kernel wakes one waiter
+    /// for a connection, which may have been this one, and nobody else would look.
+    Leaving,
 }
 
 /// Who carries out a send.
@@ -203,6 +208,9 @@ pub(crate) trait Operations {
 
     /// Has the end of the connection reported, where that takes a call.
     fn watch_end(&mut self, key: Key, socket: &mut Socket);
+
+    /// Has arrivals reported that nobody waits for, where that takes a call.
+    fn watch_arrivals(&mut self, key: Key, socket: &mut Socket);
 
     /// Whether the connection has ended, failed, or received something unasked, beyond what the socket knows.
     fn is_spent(&self, socket: &Socket) -> bool;

@@ -9,6 +9,7 @@
 //! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
 
+mod accept;
 mod complete;
 pub(crate) mod in_flight;
 mod message;

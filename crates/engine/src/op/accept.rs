@@ -1,12 +1,12 @@
 //! Accepting connections.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::Poll;
 
 use rustix::io::Errno;
 
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, Counted, Handed};
+use crate::claim::Queues;
 use crate::driver::operations::{Accepting, Operations};
 use crate::error::{Error, Kind, Op};
 use crate::socket::key::Key;
@@ -14,8 +14,15 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    pub(crate) fn poll_accept(&mut self, listener: Key, task: TaskId) -> Poll<Result<Key, Error>> {
-        let accepting = match self.stopping {
+    pub(crate) fn poll_accept(
+        &mut self,
+        listener: Key,
+        queues: &Queues,
+        task: TaskId,
+    ) -> Poll<Result<Key, Error>> {
+        let is_ending = self.stopping || self.sockets[listener].is_unwanted;
+        let accepting = match is_ending {
+            true if queues.are_anothers() => Accepting::Leaving,
             true => Accepting::Ending,
             false => Accepting::Ongoing,
         };
@@ -37,7 +44,7 @@ impl State {
             }
             // With io_uring an accept that is armed may still bring what it has taken from the queue.
             Err(Errno::AGAIN)
-                if self.stopping
+                if is_ending
                     && self.sockets[listener].interruptible
                     && !self.sockets[listener].ring.armed =>
             {
@@ -66,18 +73,24 @@ impl State {
     }
 
     /// Gives up a connection that was just accepted, so that another core can [adopt](State::adopt) it.
-    pub(crate) fn hand_out(&mut self, key: Key) -> OwnedFd {
+    pub(crate) fn hand_out(&mut self, key: Key) -> Handed {
+        let counted = self.sockets.allowance.as_ref().map(Counted::new);
         self.driver.forget(&self.sockets[key]);
         let connection = self.sockets[key].descriptor.take();
         self.sockets.remove(key);
-        connection.expect("only listeners of the kernel hand connections over")
+        Handed {
+            connection: connection.expect("only listeners of the kernel hand connections over"),
+            counted,
+        }
     }
 
     /// Takes a connection that another core has accepted and handed out, as if this one had.
-    pub(crate) fn adopt(&mut self, connection: OwnedFd) -> Result<Key, Error> {
-        let key = self.driver.adopt(connection, &mut self.sockets);
+    pub(crate) fn adopt(&mut self, handed: Handed) -> Result<Key, Error> {
+        let key = self.driver.adopt(handed.connection, &mut self.sockets);
         let key = key.map_err(|errno| Error::os(Op::Accept, errno))?;
         self.is_accepted(key);
+        // From here on it is counted as a socket of this core.
+        drop(handed.counted);
         Ok(key)
     }
 }

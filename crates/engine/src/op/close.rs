@@ -47,7 +47,7 @@ impl State {
         }
         socket.closing = true;
         if waits {
-            // The last answer is on its way: it may take as long as its deadline says, but not for ever.
+            // The last response is on its way: it may take as long as its deadline says, but not for ever.
             let latest = *now + DRAIN_DEFAULT;
             let deadline: Instant = *socket.deadline.get_or_insert(latest);
             socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));

@@ -74,10 +74,11 @@ mod tests {
 
     use super::*;
     use crate::address::Address;
+    use crate::claim::Claim;
     use crate::core::Core;
     use crate::driver::choice::Io;
     use crate::driver::simulation::Simulation;
-    use crate::listener::{Claim, Listener};
+    use crate::listener::Listener;
     use crate::stream::Stream;
 
     /// Both ends receive without a buffer, are told so, and receive what came when there is one again.

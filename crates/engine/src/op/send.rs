@@ -1,7 +1,7 @@
 //! Sending what a socket has queued, several parts in one call.
 //!
 //! The bytes may still be on their way when the operation is done: the slot owns them, a failure is reported by the next
-//! operation, and only a second send waits for the first. With io_uring that saves one wake-up per answer. With epoll
+//! operation, and only a second send waits for the first. With io_uring that saves one wake-up per response. With epoll
 //! the small sends of a turn leave together at its end: a peer on another CPU that is woken by the first of them finds
 //! the others, too, and does not go to sleep in between, to be woken for each. What is larger than
 //! [`DEFERRED_BYTES_MAX`] leaves at once, while it is still in the CPU's cache.

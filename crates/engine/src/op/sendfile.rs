@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use crate::driver::operations::{Operations, Stretch};
+use crate::driver::operations::{Follows, Operations, Stretch};
 use crate::error::{Error, Op};
 use crate::file::File;
 use crate::socket::key::Key;
@@ -10,6 +10,14 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
+    /// How so many bytes of a file follow their head.
+    pub(crate) fn follows(&self, length: u64) -> Follows {
+        match length <= self.sockets.joined_max {
+            true => Follows::Joined,
+            false => Follows::Apart,
+        }
+    }
+
     /// Sends some of the stretch and says how many bytes.
     pub(crate) fn poll_send_file(
         &mut self,

@@ -28,24 +28,24 @@ fn a_task_that_wakes_itself_runs_again() {
 }
 
 #[test]
-fn tasks_that_pause_go_on_a_few_a_turn_and_in_their_order() {
+fn tasks_that_yield_go_on_a_few_a_turn_and_in_their_order() {
     let tasks = Rc::new(Tasks::new(PLACE));
     let order = Rc::new(RefCell::new(Vec::new()));
-    for number in 0..PAUSED_PER_TURN + 1 {
+    for number in 0..YIELDED_PER_TURN + 1 {
         let (own, order) = (Rc::clone(&tasks), Rc::clone(&order));
         tasks.spawn(Box::pin(poll_fn(move |_| {
             order.borrow_mut().push(number);
-            own.pause();
+            own.yield_now();
             Poll::<()>::Pending
         })));
     }
     tasks.run(1000);
-    assert!(order.take().into_iter().eq(0..PAUSED_PER_TURN + 1), "once");
-    let mut wanted = (0..PAUSED_PER_TURN + 1).cycle();
+    assert!(order.take().into_iter().eq(0..YIELDED_PER_TURN + 1), "once");
+    let mut wanted = (0..YIELDED_PER_TURN + 1).cycle();
     for _ in 0..5 {
         assert!(tasks.has_ready());
         tasks.run(1000);
-        let turn: Vec<usize> = wanted.by_ref().take(PAUSED_PER_TURN).collect();
+        let turn: Vec<usize> = wanted.by_ref().take(YIELDED_PER_TURN).collect();
         assert_eq!(order.take(), turn);
     }
     tasks.clear();

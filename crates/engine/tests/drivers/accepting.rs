@@ -73,7 +73,7 @@ fn at_the_last_look_there_is_what_has_arrived_and_nothing_else() {
                 Ok(bytes) => assert!(bytes > 0),
                 Err(error) => {
                     assert_eq!(error.kind, Kind::TimedOut);
-                    core.pause().await;
+                    core.yield_now().await;
                 }
             }
         }
@@ -81,7 +81,7 @@ fn at_the_last_look_there_is_what_has_arrived_and_nothing_else() {
         drop(client);
         let end = loop {
             match server.recv_arrived(&mut input).await {
-                Err(error) if error.kind == Kind::TimedOut => core.pause().await,
+                Err(error) if error.kind == Kind::TimedOut => core.yield_now().await,
                 end => break end,
             }
         };
@@ -148,7 +148,7 @@ fn of_idle_connections_those_that_wait_longest_make_room() {
         core.sleep(Duration::from_millis(1)).await;
         assert_eq!((core.end_idle(2), core.end_idle(1)), (2, 1));
         while ended.borrow().len() < 3 {
-            core.pause().await;
+            core.yield_now().await;
         }
         ended.borrow_mut().sort_unstable();
         assert_eq!(*ended.borrow(), [3, 4, 5]);

@@ -1,12 +1,14 @@
 //! Who may listen on an address.
 
 use std::io::Read;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use onrush_engine::{Address, Claim, Core, Io, Listener};
+use onrush_engine::{Address, Claim, Core, Io, Kind, Listener};
 
-use crate::ground::poll_once;
+use crate::ground::{addresses, poll_once, run};
 
 #[test]
 fn a_taken_address_is_an_error_even_with_port_sharing() {
@@ -73,14 +75,14 @@ fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
             Listener::new(&core, &claim).unwrap(),
         );
         let (go, going) = std::sync::mpsc::channel();
-        let pausing = core.clone();
+        let yielding = core.clone();
         core.spawn(async move {
             let mut accept = Box::pin(dropped.accept());
             assert!(poll_once(&mut accept).await.is_pending());
             drop(accept);
             drop(dropped);
             // Until the kernel has heard of it, a ring may still take a connection for the one that is gone.
-            pausing.pause().await;
+            yielding.yield_now().await;
             go.send(()).unwrap();
             while let Ok(stream) = listener.accept().await {
                 stream.queue(&b"x"[..]);
@@ -104,5 +106,46 @@ fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
             client.join().unwrap(),
             "{io:?}: nobody came for a connection"
         );
+    }
+}
+
+#[test]
+fn who_comes_while_a_listener_leaves_its_queue_to_another_process_is_accepted() {
+    for io in [Io::Epoll, Io::IoUring] {
+        let directory = tempfile::tempdir().unwrap();
+        for address in addresses(directory.path()) {
+            let Ok(core) = Core::new(0, io) else { continue };
+            let claim = Claim::new(&address).unwrap();
+            let listener = Listener::new(&core, &claim).unwrap();
+            let body = {
+                let core = core.clone();
+                async move {
+                    let mut accept = Box::pin(listener.accept());
+                    assert!(poll_once(&mut accept).await.is_pending());
+                    // Until the kernel waits for connections.
+                    core.sleep(Duration::from_millis(1)).await;
+                    // It wakes this core, which hears of it when it has left.
+                    let _clients: Vec<OwnedFd> = (0..3).map(|_| connect(claim.address())).collect();
+                    claim.hand_over();
+                    listener.end();
+                    let mut accepted = vec![accept.await.unwrap()];
+                    let ended = loop {
+                        match listener.accept().await {
+                            Ok(stream) => accepted.push(stream),
+                            Err(error) => break error,
+                        }
+                    };
+                    assert_eq!((accepted.len(), ended.kind), (3, Kind::Stopping), "{io:?}");
+                }
+            };
+            run(&core, body);
+        }
+    }
+}
+
+fn connect(address: &Address) -> OwnedFd {
+    match address {
+        Address::Tcp(address) => TcpStream::connect(address).unwrap().into(),
+        Address::Unix(path) => UnixStream::connect(path).unwrap().into(),
     }
 }

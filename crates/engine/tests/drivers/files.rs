@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use onrush_engine::{Errno, Kind, Root, Stream};
+use onrush_engine::{Errno, FileKind, Kind, Root, Stream};
 
 use crate::ground::{bytes, on_every_driver, receive_all};
 
@@ -97,4 +97,47 @@ fn a_path_cannot_leave_its_root() {
         root.open_beneath(b"nothing").unwrap_err().kind,
         Kind::Os(Errno::NOENT)
     );
+}
+
+#[test]
+fn a_directory_is_listed_without_what_cannot_be_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let root_path = directory.path().join("root");
+    std::fs::create_dir_all(root_path.join("inner/deeper")).unwrap();
+    std::fs::write(directory.path().join("secret"), b"secret").unwrap();
+    std::fs::write(root_path.join("public"), b"public").unwrap();
+    std::fs::write(root_path.join("inner/file"), b"1").unwrap();
+    for (to, name) in [
+        ("../../secret", "out"),
+        ("nothing", "dangling"),
+        ("../public", "within"),
+        (".", "again"),
+    ] {
+        std::os::unix::fs::symlink(to, root_path.join("inner").join(name)).unwrap();
+    }
+    std::os::unix::net::UnixListener::bind(root_path.join("inner/socket")).unwrap();
+    let root = Root::open(&root_path).unwrap();
+    for path in ["inner", "inner/"] {
+        let listed = root.list_beneath(path.as_bytes(), 10, |_| true).unwrap();
+        let mut found: Vec<_> = listed
+            .entries
+            .iter()
+            .map(|(name, metadata)| (str::from_utf8(name).unwrap(), metadata.kind))
+            .collect();
+        found.sort_unstable_by_key(|(name, _)| *name);
+        let expected = [
+            ("again", FileKind::Directory),
+            ("deeper", FileKind::Directory),
+            ("file", FileKind::Regular),
+            ("within", FileKind::Regular),
+        ];
+        assert_eq!(found, expected, "of {path}");
+        assert!(!listed.is_cut);
+    }
+    let is_public = |name: &[u8]| name == b"public";
+    let listed = root.list_beneath(b"", 1, is_public).unwrap();
+    assert_eq!(listed.entries[0].0, b"public");
+    assert_eq!((listed.entries.len(), listed.is_cut), (1, false));
+    assert!(root.list_beneath(b"", 1, |_| true).unwrap().is_cut);
+    assert!(root.list_beneath(b"..", 1, |_| true).is_err());
 }

@@ -122,7 +122,7 @@ fn however_many_tasks_are_woken_elsewhere_each_goes_on() {
             });
         }
         while wakers.borrow().len() < TASKS {
-            core.pause().await;
+            core.yield_now().await;
         }
         let all = wakers.take();
         thread::spawn(move || all.into_iter().for_each(Waker::wake))
@@ -224,4 +224,26 @@ fn what_threads_promise_a_simulated_core_comes_as_the_seed_says() {
     for seed in SEEDS {
         assert_eq!(arrivals(seed), arrivals(seed), "seed {seed}");
     }
+}
+
+#[test]
+fn mail_finds_what_is_attached_to_its_core_as_long_as_that_is_there() {
+    on_every_driver(|core, _listener, _| async move {
+        let there = Rc::new(Cell::new(7));
+        let weak = Rc::downgrade(&there);
+        core.attach(weak);
+        let found = async |core: &Core| {
+            let (promise, reply) = core.promise();
+            let look = move |core: &Core| {
+                let number = core.attached::<Cell<i32>>();
+                let other = core.attached::<Cell<u8>>();
+                promise.keep((number.map(|number| number.get()), other.is_some()));
+            };
+            core.handle().post(look).unwrap();
+            reply.await.unwrap()
+        };
+        assert_eq!(found(&core).await, (Some(7), false));
+        drop(there);
+        assert_eq!(found(&core).await, (None, false));
+    });
 }

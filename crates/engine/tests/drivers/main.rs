@@ -11,6 +11,7 @@ mod deadlines;
 mod endings;
 mod files;
 mod hangups;
+mod kept;
 mod mail;
 mod segments;
 mod sharing;

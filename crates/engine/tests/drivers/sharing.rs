@@ -1,14 +1,21 @@
 //! Which core gets a connection where each has a listener on the same address: the one whose CPU took its first packet,
 //! unless that one has clearly more than others.
 
+use std::cell::Cell;
+use std::future::poll_fn;
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
+use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
 use onrush_engine::{
-    Address, Claim, Core, Cores, Handle, Handshakes, Input, Io, Kind, Listener, Setup, Stream, cpu,
+    Address, Allowance, Claim, Core, Cores, Handle, Handshakes, Input, Io, Kind, Listener, Setup,
+    Stream, cpu,
 };
 
 /// Cores that tell each client by one byte who serves it.
@@ -168,7 +175,7 @@ fn where_no_core_is_on_the_cpu_of_the_client_all_cores_get_some() {
 #[test]
 fn no_core_starves_when_all_connections_come_from_one_cpu() {
     on_two_cpus(|io, one, two| {
-        for (count, least) in [(8, 2), (100, 35)] {
+        for (count, least) in [(8, 3), (100, 40)] {
             for (id, cpu) in [(1, one), (0, two)] {
                 let served = Served::start(io, &[one, two], &[one, two]);
                 let clients = connect(served.address(), cpu, count);
@@ -179,6 +186,90 @@ fn no_core_starves_when_all_connections_come_from_one_cpu() {
                 served.stop();
             }
         }
+    });
+}
+
+/// What `listener` has at once.
+async fn accept_what_waits(listener: &Listener) -> Vec<Stream> {
+    let mut streams = Vec::new();
+    loop {
+        let mut next = pin!(listener.accept());
+        match poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await {
+            Poll::Ready(Ok(stream)) => streams.push(stream),
+            Poll::Ready(Err(_)) | Poll::Pending => return streams,
+        }
+    }
+}
+
+#[test]
+fn connections_on_their_way_to_another_core_are_among_those_that_may_be_open() {
+    const MAX: usize = 20;
+    on_two_cpus(|io, one, two| {
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let claim = Arc::new(claim.by_cpu(&[one, two]));
+        let setup = Setup {
+            io,
+            cpus: vec![Some(one), Some(two)],
+        };
+        let (allowance, is_full) = (Allowance::new(MAX), Arc::new(AtomicBool::new(false)));
+        let (ready, readiness) = std::sync::mpsc::channel();
+        let (shared, bound) = (Arc::clone(&claim), Arc::clone(&allowance));
+        let cores = onrush_engine::start(&setup, move |core| {
+            core.bound_accepted(Arc::clone(&bound));
+            let listener = Listener::new(&core, &shared).unwrap();
+            let open = Rc::new(Cell::new(0));
+            let (seen, is_full, accepting) = (Rc::clone(&open), Arc::clone(&is_full), core.clone());
+            ready.send(()).unwrap();
+            let done = ready.clone();
+            core.spawn(async move {
+                let mut streams = Vec::new();
+                if accepting.id() == 0 {
+                    let error = loop {
+                        match listener.accept().await {
+                            Ok(stream) => streams.push(stream),
+                            Err(error) => break error,
+                        }
+                    };
+                    assert_eq!(error.kind, Kind::Full);
+                    is_full.store(true, Ordering::Release);
+                } else {
+                    // It takes nothing until the other one has no room: what it is handed is on its way as long.
+                    while !is_full.load(Ordering::Acquire) {
+                        accepting.sleep(Duration::from_millis(1)).await;
+                    }
+                    streams = accept_what_waits(&listener).await;
+                }
+                seen.set(streams.len());
+                done.send(()).unwrap();
+                accepting.stopped().await;
+            });
+            core.run();
+            open.get()
+        })
+        .unwrap();
+        let wait_for_both = || {
+            for _ in 0..2 {
+                readiness.recv_timeout(Duration::from_secs(10)).unwrap();
+            }
+        };
+        wait_for_both();
+        let Address::Tcp(address) = *claim.address() else {
+            unreachable!("it was claimed so")
+        };
+        let clients = thread::spawn(move || {
+            cpu::pin(one).unwrap();
+            let connect = |_| TcpStream::connect(address).unwrap();
+            (0..100).map(connect).collect::<Vec<_>>()
+        });
+        let clients = clients.join().unwrap();
+        wait_for_both();
+        cores.stop(Duration::from_secs(10));
+        let open = cores.join();
+        // Each listener looks before it accepts, and may be one late.
+        assert!(open.iter().sum::<usize>() <= MAX + 2, "{io:?}: {open:?}");
+        assert!(open.iter().all(|&open| open > 0), "{io:?}: {open:?}");
+        assert_eq!(allowance.held(), 0, "{io:?}");
+        drop(clients);
     });
 }
 

@@ -36,7 +36,7 @@ fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
             assert_eq!(count.get(), 2);
             count.set(3);
         });
-        core.pause().await;
+        core.yield_now().await;
         core.stop(Duration::from_secs(60));
         while finished.get() < 3 {
             core.sleep(Duration::from_millis(1)).await;
@@ -80,7 +80,7 @@ fn a_core_that_is_stopped_over_and_over_still_stops() {
         core.spawn(async move {
             waiting.stopped().await;
             for _ in 0..100 {
-                waiting.pause().await;
+                waiting.yield_now().await;
             }
         });
         let stopper = std::thread::spawn(move || {
@@ -113,4 +113,46 @@ fn another_thread_can_stop_pinned_cores() {
     cores.stop(Duration::from_secs(1));
     let ids = cores.join();
     assert_eq!(ids, (0..ids.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_listener_that_ends_takes_those_who_wait_and_its_core_goes_on() {
+    on_every_driver(|core, listener, address| async move {
+        let waiting = Stream::connect(&core, &address, None).await.unwrap();
+        listener.end();
+        let accepted = listener.accept().await.unwrap();
+        for _ in 0..2 {
+            let error = listener.accept().await.err().expect("it has ended");
+            assert_eq!(error.kind, Kind::Stopping);
+        }
+        drop(listener);
+        assert!(!core.is_stopping());
+        waiting.queue(&b"on"[..]);
+        waiting.flush().await.unwrap();
+        let mut input = Input::default();
+        while input.bytes().len() < 2 {
+            accepted.recv(&mut input).await.unwrap();
+        }
+        assert_eq!(input.bytes(), b"on");
+    });
+}
+
+#[test]
+fn a_listener_that_ends_ends_the_wait_of_its_task() {
+    on_every_driver(|core, listener, _| async move {
+        let listener = Rc::new(listener);
+        let (ended, seen) = (Rc::new(Cell::new(false)), Rc::clone(&listener));
+        let note = Rc::clone(&ended);
+        core.spawn(async move {
+            let error = seen.accept().await.err().expect("nobody comes");
+            assert_eq!(error.kind, Kind::Stopping);
+            note.set(true);
+        });
+        core.sleep(Duration::from_millis(1)).await;
+        assert!(!ended.get());
+        listener.end();
+        while !ended.get() {
+            core.sleep(Duration::from_millis(1)).await;
+        }
+    });
 }

@@ -36,7 +36,7 @@ fn what_is_sent_comes_back_unchanged() {
 #[test]
 fn a_core_that_polls_does_the_same_and_says_how_long_it_worked() {
     on_every_driver(|core, listener, address| async move {
-        core.poll_busily();
+        core.busy_poll();
         let begun = core.now_exact();
         let server = core.clone();
         core.spawn(async move {
@@ -114,7 +114,7 @@ fn a_task_that_is_always_ready_does_not_keep_the_others_from_their_sockets() {
         while !received.get() {
             turns += 1;
             assert!(turns < 1_000_000, "the byte never arrives");
-            core.pause().await;
+            core.yield_now().await;
         }
     });
 }
@@ -139,7 +139,7 @@ fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
         });
         // Bounded by what one turn may send, not by what the sender would like to.
         let before = sent.get();
-        core.pause().await;
+        core.yield_now().await;
         assert!(sent.get() - before <= 4096, "{} sends in a row", sent.get());
         done.set(true);
     });

@@ -126,7 +126,7 @@ fn what_stands_behind_an_urgent_byte_is_received_without_it() {
             assert_eq!(without_urgent(received), b"onetwoend");
             receiving.stop(Duration::ZERO);
         });
-        core.pause().await;
+        core.yield_now().await;
         client.go();
         while !client.done.load(Ordering::Acquire) {
             thread::yield_now();

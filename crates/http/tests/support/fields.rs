@@ -1,4 +1,4 @@
-//! What must hold for any value of the fields that routes, answers and proxies look into: slower readers agree, and what
+//! What must hold for any value of the fields that routes, responses and proxies look into: slower readers agree, and what
 //! is written is read back.
 
 use std::net::IpAddr;
@@ -302,7 +302,7 @@ pub(crate) fn query(value: &[u8]) {
     }
 }
 
-/// A request asks for protocols exactly when a 101 with the same fields is an answer to it.
+/// A request asks for protocols exactly when a 101 with the same fields is a response to it.
 pub(crate) fn upgrade(value: &[u8]) {
     let fields = [b"Connection: upgrade\r\nUpgrade: ", value, b"\r\n\r\n"].concat();
     let request = [b"GET / HTTP/1.1\r\nHost: a\r\n", &fields[..]].concat();

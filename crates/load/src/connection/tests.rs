@@ -34,7 +34,7 @@ struct Reply {
     then: Then,
 }
 
-/// What the server does behind an answer.
+/// What the server does behind a response.
 #[derive(Clone, Copy)]
 enum Then {
     Stay,
@@ -71,11 +71,11 @@ impl Outcome {
             .collect()
     }
 
-    /// Nothing went wrong and exactly `count` answers came.
+    /// Nothing went wrong and exactly `count` responses came.
     #[track_caller]
-    fn has_answers(&self, count: u64) {
+    fn has_responses(&self, count: u64) {
         assert_eq!(self.failures(), []);
-        assert_eq!(self.record.answers(), count);
+        assert_eq!(self.record.responses(), count);
     }
 
     /// What must hold whatever happened.
@@ -84,12 +84,12 @@ impl Outcome {
         let record = &self.record;
         let failed: u64 = self.failures().iter().map(|(_, count)| count).sum();
         assert_eq!(record.tally.errors, failed);
-        let measured = record.answers() - record.unmeasured;
+        let measured = record.responses() - record.unmeasured;
         let late = record.late - record.late_unmeasured;
         assert_eq!(record.times.response.count(), measured + late);
         let statuses: u64 = record.said().map(|(_, count)| count).sum();
-        assert_eq!(statuses, record.answers());
-        assert!(record.tally.requests <= record.answers() + failed);
+        assert_eq!(statuses, record.responses());
+        assert!(record.tally.requests <= record.responses() + failed);
         assert!(record.established + record.connect_failures() <= record.tally.connections);
     }
 }
@@ -169,7 +169,7 @@ async fn listen(core: Core, listener: Listener, script: Script, seen: Rc<Cell<u6
     }
 }
 
-/// Answers the requests of one connection, in order.
+/// Responds to the requests of one connection, in order.
 async fn serve(stream: Stream, script: Script, seen: Rc<Cell<u64>>) {
     let mut input = Input::default();
     let mut on_connection = 0;
@@ -233,7 +233,7 @@ fn a_count_is_met_exactly_over_any_number_of_connections() {
             },
             |_, _, _| reply(OK, Then::Stay),
             |outcome| {
-                outcome.has_answers(count);
+                outcome.has_responses(count);
                 assert_eq!(outcome.seen, count);
                 assert!(outcome.record.established <= count.min(connections as u64));
                 assert_eq!(outcome.record.tally.bytes, count * OK.len() as u64);
@@ -255,7 +255,7 @@ fn pipelined_requests_are_answered_one_by_one_and_counted_exactly() {
             _ => reply(b"HTTP/1.1 204 No Content\r\n\r\n", Then::Stay),
         },
         |outcome| {
-            outcome.has_answers(100);
+            outcome.has_responses(100);
             assert_eq!(outcome.seen, 100);
             let statuses: Vec<_> = outcome.record.said().collect();
             assert_eq!(statuses, [("200".to_owned(), 50), ("204".to_owned(), 50)]);
@@ -264,7 +264,7 @@ fn pipelined_requests_are_answered_one_by_one_and_counted_exactly() {
 }
 
 #[test]
-fn every_way_to_end_an_answer_is_understood() {
+fn every_way_to_end_a_response_is_understood() {
     let large = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".as_slice(),
         &[b'x'; 100_000],
@@ -293,17 +293,17 @@ fn every_way_to_end_an_answer_is_understood() {
             b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na",
         ),
     ];
-    for (method, answer) in stays {
-        let answer = answer.to_vec();
+    for (method, response) in stays {
+        let response = response.to_vec();
         play(
             |options| {
                 options.method = method.to_owned();
                 options.stop.count = Some(6);
                 options.connections = 2;
             },
-            move |_, _, _| reply(&answer, Then::Stay),
+            move |_, _, _| reply(&response, Then::Stay),
             |outcome| {
-                outcome.has_answers(6);
+                outcome.has_responses(6);
                 assert!(outcome.record.established <= 2, "connections were kept");
             },
         );
@@ -311,22 +311,22 @@ fn every_way_to_end_an_answer_is_understood() {
 }
 
 #[test]
-fn a_connection_that_ends_with_its_answer_is_made_anew() {
+fn a_connection_that_ends_with_its_response_is_made_anew() {
     let closes: [&[u8]; 4] = [
         b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts",
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na",
         b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na",
         b"HTTP/1.0 200 OK\r\n\r\n",
     ];
-    for answer in closes {
+    for response in closes {
         play(
             |options| {
                 options.stop.count = Some(6);
                 options.connections = 2;
             },
-            |_, _, _| reply(answer, Then::Close),
+            |_, _, _| reply(response, Then::Close),
             |outcome| {
-                outcome.has_answers(6);
+                outcome.has_responses(6);
                 assert_eq!((outcome.record.established, outcome.record.resent), (6, 0));
             },
         );
@@ -348,7 +348,7 @@ fn the_last_request_of_a_connection_says_so() {
                 reply(OK, if last { Then::Close } else { Then::Stay })
             },
             |outcome| {
-                outcome.has_answers(12);
+                outcome.has_responses(12);
                 assert_eq!((outcome.seen, outcome.record.established), (12, 4));
             },
         );
@@ -369,8 +369,8 @@ fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
         |outcome| {
             // A request that crosses the close on the way is one that a simulated server may have read.
             let crossed = outcome.record.failures_of(Failure::ClosedUnanswered);
-            assert_eq!(outcome.record.answers() + crossed, 20);
-            assert_eq!(outcome.seen, outcome.record.answers());
+            assert_eq!(outcome.record.responses() + crossed, 20);
+            assert_eq!(outcome.seen, outcome.record.responses());
         },
     );
 }
@@ -392,14 +392,14 @@ fn what_the_server_has_read_is_never_sent_again() {
             |outcome| {
                 assert_eq!(outcome.seen, 40, "each was read once");
                 assert_eq!(outcome.failures(), [(Failure::ClosedUnanswered, 10)]);
-                assert_eq!((outcome.record.answers(), outcome.record.resent), (30, 0));
+                assert_eq!((outcome.record.responses(), outcome.record.resent), (30, 0));
             },
         );
     }
 }
 
 #[test]
-fn what_was_pipelined_behind_a_last_answer_is_sent_again() {
+fn what_was_pipelined_behind_a_last_response_is_sent_again() {
     play(
         |options| {
             options.stop.count = Some(20);
@@ -413,7 +413,7 @@ fn what_was_pipelined_behind_a_last_answer_is_sent_again() {
             _ => reply(OK, Then::Stay),
         },
         |outcome| {
-            outcome.has_answers(20);
+            outcome.has_responses(20);
             assert!(outcome.record.resent >= 20 / 2);
         },
     );

@@ -27,7 +27,7 @@ impl CoreRun {
             Ok(()) if work.due == 0 => return,
             // Nothing had been written that could be lost.
             Err(Lost::Unwritten) => return,
-            // The same, and the answer before had more bytes than it should have.
+            // The same, and the response before had more bytes than it should have.
             Err(Lost::Unasked) => return record.unasked(),
             _ if self.may_repeat(stream, work, &end) => {
                 record.resent += work.due;
@@ -60,7 +60,7 @@ impl CoreRun {
     /// done twice.
     fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), Lost>) -> bool {
         let is_unread = match end {
-            // What was pipelined behind an answer with `Connection: close` has not been looked at (RFC 9112 9.6).
+            // What was pipelined behind a response with `Connection: close` has not been looked at (RFC 9112 9.6).
             Ok(()) => true,
             // The kernel did not take it, which with a small batch means all of it.
             Err(Lost::Failed(error)) if error.op == Op::Send && !self.sends_much() => {

@@ -38,18 +38,18 @@ impl Received {
 /// What one core has recorded.
 pub(crate) struct Recorder {
     pub(crate) record: RefCell<Record>,
-    /// From when on answers are measured.
+    /// From when on responses are measured.
     measured_from: Cell<Instant>,
-    /// Whether the first answer of each connection is not.
+    /// Whether the first response of each connection is not.
     skips_first: bool,
-    /// When the last answer came.
-    last_answer: Cell<Instant>,
-    /// What had been counted when answers began to be measured, and how long the run had taken then.
+    /// When the last response came.
+    last_response: Cell<Instant>,
+    /// What had been counted when responses began to be measured, and how long the run had taken then.
     before: Cell<(Tally, Duration)>,
     /// Seconds of the run, for what is looked at once in each.
     second: Cell<u32>,
-    /// Answers of each connection.
-    answers: Box<[Cell<u64>]>,
+    /// Responses of each connection.
+    responses: Box<[Cell<u64>]>,
     /// What TCP said last about the first few connections.
     samples: Box<[Cell<Option<TcpInfo>>]>,
 }
@@ -61,36 +61,36 @@ impl Recorder {
             record: RefCell::new(Record::of(protocol.outcomes(), protocol.kinds())),
             measured_from: Cell::default(),
             skips_first: plan.options.skip_first,
-            last_answer: Cell::default(),
+            last_response: Cell::default(),
             before: Cell::default(),
             second: Cell::new(0),
-            answers: vec![Cell::new(0); connections].into(),
+            responses: vec![Cell::new(0); connections].into(),
             samples: vec![Cell::new(None); connections.min(TCP_SAMPLES)].into(),
         }
     }
 
-    /// Answers to requests that start from `moment` on are measured.
+    /// Responses to requests that start from `moment` on are measured.
     pub(super) fn measure_from(&self, moment: Instant) {
         self.measured_from.set(moment);
     }
 
-    /// When the answers that are measured may begin to come.
+    /// When the responses that are measured may begin to come.
     pub(crate) fn measured_from(&self) -> Instant {
         self.measured_from.get()
     }
 
-    /// Answers are measured from now on, `elapsed` after the beginning.
+    /// Responses are measured from now on, `elapsed` after the beginning.
     pub(super) fn begin_measuring(&self, elapsed: Duration) {
         let tally = self.record.borrow().tally;
         self.before.set((tally, elapsed));
     }
 
-    /// What had been counted when answers began to be measured, and how long the run had taken then.
+    /// What had been counted when responses began to be measured, and how long the run had taken then.
     pub(crate) fn before(&self) -> (Tally, Duration) {
         self.before.get()
     }
 
-    /// Whether the answer to a request that started at `start` is measured.
+    /// Whether the response to a request that started at `start` is measured.
     pub(super) fn measured(&self, start: Instant, received: &Received) -> Measured {
         let is_skipped = received.is_first && self.skips_first;
         if start >= self.measured_from.get() && !is_skipped {
@@ -100,22 +100,22 @@ impl Recorder {
         }
     }
 
-    /// An answer came over connection `index` at `now`.
-    pub(super) fn note_answer(&self, index: u32, now: Instant) {
-        self.last_answer.set(now);
-        let answers = &self.answers[index as usize];
-        answers.set(answers.get() + 1);
+    /// A response came over connection `index` at `now`.
+    pub(super) fn note_response(&self, index: u32, now: Instant) {
+        self.last_response.set(now);
+        let responses = &self.responses[index as usize];
+        responses.set(responses.get() + 1);
     }
 
-    /// How long after `begin` the last answer came; none without one.
+    /// How long after `begin` the last response came; none without one.
     pub(super) fn answered_until(&self, begin: Instant) -> Option<Duration> {
-        let last = self.last_answer.get();
+        let last = self.last_response.get();
         (last != Instant::default()).then(|| last.since(begin))
     }
 
-    /// The answers of each connection.
-    pub(crate) fn answers_by_connection(&self) -> Vec<u64> {
-        self.answers.iter().map(Cell::get).collect()
+    /// The responses of each connection.
+    pub(crate) fn responses_by_connection(&self) -> Vec<u64> {
+        self.responses.iter().map(Cell::get).collect()
     }
 
     /// A second has passed.

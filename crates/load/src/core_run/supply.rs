@@ -31,7 +31,7 @@ pub(crate) struct Supply {
     budget: Cell<Budget>,
     /// Of connections that keep their own time, when the next request of each is due.
     schedules: Box<[Cell<Schedule>]>,
-    /// Requests that were taken to be sent. Invariant: = answers + failed + `in_flight`.
+    /// Requests that were taken to be sent. Invariant: = responses + failed + `in_flight`.
     sent: Cell<u64>,
     /// Requests taken that have neither been answered nor failed.
     in_flight: Cell<u64>,

@@ -37,7 +37,7 @@ pub struct Overhead {
 pub struct Shown {
     /// How they are written.
     pub form: Form,
-    /// Whether answers are shown by class of status.
+    /// Whether responses are shown by class of status.
     pub statuses: bool,
     /// What is added to the bytes of rates.
     pub overhead: Option<Overhead>,
@@ -217,10 +217,10 @@ fn shares() -> Vec<f64> {
     shares
 }
 
-/// The table of percentiles, times in milliseconds, from a request's being written to the end of its answer's head and
+/// The table of percentiles, times in milliseconds, from a request's being written to the end of its response's head and
 /// to its last byte. Each time has the number of shorter ones before it.
 ///
-/// All rows are there however few answers there were, as plots expect: which of them the count supports is for the
+/// All rows are there however few responses there were, as plots expect: which of them the count supports is for the
 /// reader to know.
 pub fn percentiles(times: &Times) -> String {
     let mut table = String::from(

@@ -48,7 +48,7 @@ pub struct Shown {
     pub latency: bool,
     /// Whether wrk2 shows those of times from a request's being written, too.
     pub uncorrected: bool,
-    /// Answers that took longer are counted as timeouts, and as answers.
+    /// Responses that took longer are counted as timeouts, and as responses.
     pub timeout: Duration,
 }
 
@@ -56,7 +56,7 @@ pub struct Shown {
 #[derive(Clone, Debug)]
 pub struct Text {
     shown: Shown,
-    /// Of each thread, the mean time of its answers so far in microseconds, and their number; while wrk2 looks.
+    /// Of each thread, the mean time of its responses so far in microseconds, and their number; while wrk2 looks.
     calibration: Vec<(f64, u64)>,
     is_calibrating: bool,
     /// Each thread's requests per second, a sample for each second.
@@ -105,7 +105,7 @@ impl Text {
         }
         if interval_s >= SAMPLE_MIN_S {
             let rates = cores.iter().map(|core| core.rps.trunc());
-            // wrk takes no sample of a thread without answers either.
+            // wrk takes no sample of a thread without responses either.
             rates
                 .filter(|rate| *rate > 0.0)
                 .for_each(|rate| self.rates.add(rate));
@@ -207,9 +207,9 @@ impl Text {
 struct Errors {
     /// Connections that could not be made.
     connect: u64,
-    /// Connections that ended where an answer was due, also those that cost no request since it was sent again.
+    /// Connections that ended where a response was due, also those that cost no request since it was sent again.
     read: u64,
-    /// Answers that took too long.
+    /// Responses that took too long.
     timeout: u64,
 }
 

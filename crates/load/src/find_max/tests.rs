@@ -94,7 +94,7 @@ fn a_target_keeps_up_when_no_more_is_open_at_the_end_than_at_any_moment() {
     assert!(kept(494, 6, 60.0, 0, 0));
     assert!(kept(90, 10, 500.0, 0, 0));
     assert!(kept(5000, 0, 1.0, 0, 0));
-    // The same left open where answers take 1 ms.
+    // The same left open where responses take 1 ms.
     assert!(!kept(480, 20, 1.0, 0, 0));
     // 950 of 1,000 per second: the queue grows, to twice the mean wait.
     assert!(!kept(4750, 250, 125.0, 0, 0));

@@ -27,7 +27,7 @@ pub(super) fn of(report: &Report, times: Option<&Times>, waits: &Unanswered) -> 
         rate(&joined),
         percentiles_over_time(&joined),
         times.and_then(|times| by_percentile(times, waits)),
-        answers(&joined),
+        responses(&joined),
         connections(&joined),
         times.and_then(distribution),
     ];
@@ -240,7 +240,7 @@ fn percentiles_over_time(points: &[Point]) -> Option<String> {
 }
 
 /// Response, service and send lag by percentile: what the target took, what waiting added, and their sum. From the
-/// percentile on that requests without an answer could change, a curve is the least it can be, and goes on in dashes.
+/// percentile on that requests without a response could change, a curve is the least it can be, and goes on in dashes.
 fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
     let none = Histogram::new();
     let kinds = [
@@ -307,8 +307,8 @@ pub(super) fn percentile_text(tail: f64) -> String {
     format!("{} %", units::percentile((percentile * 1e6).round() / 1e6))
 }
 
-/// Answers by class of status, and what has none on top of them.
-fn answers(points: &[Point]) -> Option<String> {
+/// Responses by class of status, and what has none on top of them.
+fn responses(points: &[Point]) -> Option<String> {
     const PARTS: [(&str, &str); 6] = [
         ("2xx", "o2"),
         ("3xx", "o4"),
@@ -321,7 +321,7 @@ fn answers(points: &[Point]) -> Option<String> {
         .iter()
         .map(|point| {
             let [informed, fine, elsewhere, refused, failed] = point.sum.statuses;
-            // Answers other than expected have their status.
+            // Responses other than expected have their status.
             let unanswered = point.sum.errors - point.sum.unexpected;
             let counts = [fine, elsewhere, informed, refused, failed, unanswered];
             Column {

@@ -79,7 +79,7 @@ fn the_page_has_every_chart_and_fetches_nothing() {
     }
 }
 
-/// The same with 230 requests that had no answer after 9 s, the largest time having been 4.6 s.
+/// The same with 230 requests that had no response after 9 s, the largest time having been 4.6 s.
 fn unfinished() -> Report {
     let mut report = report();
     let times = times_of(&report).expect("its own");

@@ -1,4 +1,4 @@
-//! The times of the whole run so far, as bounds where requests without an answer may change them. Pure.
+//! The times of the whole run so far, as bounds where requests without a response may change them. Pure.
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
@@ -12,7 +12,7 @@ use super::{Live, block};
 use crate::figures::Kind;
 use crate::unanswered::{Bounds, bounds};
 
-/// The response times that everybody asks for, in 36 columns. What has no answer may make them
+/// The response times that everybody asks for, in 36 columns. What has no response may make them
 /// larger than "> x", which they are at least.
 pub(super) fn in_short(live: &Live) -> Line<'static> {
     let figures = &live.figures;

@@ -34,7 +34,7 @@ fn live(seconds: u32) -> Live {
             max_us: Some(4_000.0),
             ..SecondRow::default()
         });
-        live.figures.answers += 1_000;
+        live.figures.responses += 1_000;
     }
     for value in 1..=10_000_u64 {
         for kind in [Kind::Response, Kind::Service] {

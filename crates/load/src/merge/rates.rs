@@ -10,13 +10,13 @@ pub(super) struct Measured {
     /// For how long, in seconds: from the first beginning of a part's rates to the last end of one, in a closed loop
     /// without what [`silent_s`](Self::silent_s) says.
     pub(super) time_s: f64,
-    /// Answers per second of it.
+    /// Responses per second of it.
     pub(super) rps: f64,
     /// Bytes received per second of it.
     pub(super) bytes_per_s: f64,
-    /// When the last answer came to any part, where all parts were without answers at their end; since the first start.
+    /// When the last response came to any part, where all parts were without responses at their end; since the first start.
     pub(super) answered_until_s: Option<f64>,
-    /// For how long before that no part had an answer, and some had errors.
+    /// For how long before that no part had a response, and some had errors.
     pub(super) silent_s: f64,
 }
 
@@ -91,7 +91,7 @@ impl Measured {
     }
 }
 
-/// Of the time in which the target was dead before its last answer, what no rate is of: at a set rate none, as what was due
+/// Of the time in which the target was dead before its last response, what no rate is of: at a set rate none, as what was due
 /// then was sent afterwards.
 fn left_out_s(report: &Report, silent_s: f64) -> f64 {
     match report.evidence.rate_asked {
@@ -107,19 +107,19 @@ fn answered_until_s(parts: &[Part], all: &[(&Report, Window)], span: &Span) -> O
     is_dead.then(|| thousandths(last - span.began))
 }
 
-/// Rows of the sum without answers and with errors, between those with answers; no longer than that of the part that
-/// was without answers for the shortest time.
+/// Rows of the sum without responses and with errors, between those with responses; no longer than that of the part that
+/// was without responses for the shortest time.
 fn silent_s(parts: &[Part], rows: &[SecondRow]) -> f64 {
-    let has_answers = |row: &SecondRow| row.requests > 0;
+    let has_responses = |row: &SecondRow| row.requests > 0;
     let (Some(first), Some(last)) = (
-        rows.iter().position(has_answers),
-        rows.iter().rposition(has_answers),
+        rows.iter().position(has_responses),
+        rows.iter().rposition(has_responses),
     ) else {
         return 0.0;
     };
     let between = rows[first..=last].windows(2);
     let silent: f64 = between
-        .filter(|pair| !has_answers(&pair[1]) && pair[1].errors > 0)
+        .filter(|pair| !has_responses(&pair[1]) && pair[1].errors > 0)
         .map(|pair| pair[1].t - pair[0].t)
         .sum();
     let of_parts = parts.iter().map(|part| part.report.evidence.silent_s);
@@ -134,7 +134,7 @@ mod tests {
     use crate::times::Times;
     use crate::unanswered::Unanswered;
 
-    /// A generator that began at `began`, warmed up for `warm_up_s` and then had 100 answers of 5 bytes in each second of
+    /// A generator that began at `began`, warmed up for `warm_up_s` and then had 100 responses of 5 bytes in each second of
     /// `measured_s`.
     fn part(name: &str, began: f64, warm_up_s: f64, measured_s: f64) -> Part {
         let report = Report {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_after_the_last_answer_to_anybody_is_in_no_rate() {
+    fn the_time_after_the_last_response_to_anybody_is_in_no_rate() {
         let mut parts = [part("a", 1000.0, 1.0, 5.0), part("b", 1000.0, 1.0, 6.0)];
         for part in &mut parts {
             part.report.evidence.answered_until_s = Some(part.report.duration_s);

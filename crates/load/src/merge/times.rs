@@ -44,7 +44,7 @@ pub fn times_of(report: &Report) -> Result<Times, String> {
             let bins = std::mem::take(times.of_mut(kind));
             let max = (max * 1000.0).round() as u64;
             let max = match latency.is_at_least("max") {
-                // That of a request without an answer, which had waited longer, is not one of theirs.
+                // That of a request without a response, which had waited longer, is not one of theirs.
                 true => max.min(bins.max()),
                 false => max,
             };

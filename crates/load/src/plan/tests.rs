@@ -4,7 +4,7 @@ use super::*;
 use crate::protocol::request::Last;
 use std::num::NonZeroU64;
 
-/// One connection that asks `url` for one answer; tests change what they are about.
+/// One connection that asks `url` for one response; tests change what they are about.
 pub(crate) fn options(url: &str) -> Options {
     Options {
         stop: Stop {

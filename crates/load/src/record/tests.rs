@@ -19,13 +19,13 @@ const ANSWERED: Answered = Answered {
 };
 
 #[test]
-fn answers_and_failures_add_up_to_finished_requests() {
+fn responses_and_failures_add_up_to_finished_requests() {
     let mut record = Record::new(&OUTCOMES);
     record.answered(status(200), &ANSWERED, Measured::Yes);
     record.answered(status(404), &ANSWERED, Measured::No);
     record.failed(Failure::Reset, 3);
     record.count(Failure::ConnectRefused, 2);
-    assert_eq!((record.tally.requests, record.answers()), (5, 2));
+    assert_eq!((record.tally.requests, record.responses()), (5, 2));
     assert_eq!(record.tally.errors, 5);
     assert_eq!(record.tally.first_byte_sum_ns, 20);
     assert_eq!((record.times.response.count(), record.unmeasured), (1, 1));
@@ -47,7 +47,7 @@ fn merged_records_are_their_sum() {
         record.established = 2;
         sum.merge(&record);
     }
-    assert_eq!((sum.answers(), sum.tally.errors, sum.resent), (2, 2, 8));
+    assert_eq!((sum.responses(), sum.tally.errors, sum.resent), (2, 2, 8));
     assert_eq!(sum.established, 4);
     assert!(sum.times.is_consistent(2));
     assert_eq!(sum.failures_of(Failure::Other), 2);

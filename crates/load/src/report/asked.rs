@@ -30,7 +30,7 @@ pub struct Asked {
     pub method: String,
     /// Fields sent besides the usual ones, as `Name: value`; what credentials and cookies are is left out.
     pub headers: Vec<String>,
-    /// How long nothing may arrive while an answer is due.
+    /// How long nothing may arrive while a response is due.
     pub timeout_s: f64,
     /// Which part of a run of several generators this is; its connections, count and rate are those of the part.
     #[serde(default)]

@@ -27,7 +27,7 @@ pub(crate) struct Found<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) io: Io,
     pub(crate) outcomes: &'a [Outcome],
-    /// What all answers took.
+    /// What all responses took.
     pub(crate) times: Times,
     pub(crate) history: History,
     /// When it began; none when it was ended before.
@@ -95,10 +95,10 @@ pub(super) fn evidence(
     let seconds = elapsed.as_secs_f64();
     let due = plan.due_within(elapsed);
     let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
-    let failures = record.tally.requests - record.answers();
+    let failures = record.tally.requests - record.responses();
     let unfinished: u64 = outcomes.iter().map(|core| core.end.unfinished).sum();
-    let accounted = record.answers() + failures + unfinished;
-    let measured = record.answers() - record.unmeasured;
+    let accounted = record.responses() + failures + unfinished;
+    let measured = record.responses() - record.unmeasured;
     Evidence {
         threads: outcomes.iter().map(thread_evidence).collect(),
         rate_asked: due.map(per_second).map(rounded),
@@ -106,14 +106,14 @@ pub(super) fn evidence(
         missed: outcomes.iter().map(|core| core.missed).sum(),
         connections_asked: connections,
         connections_achieved: record.connections_max,
-        fairness: fairness(outcomes.iter().flat_map(|core| &core.answers)),
+        fairness: fairness(outcomes.iter().flat_map(|core| &core.responses)),
         steal_share: after.steal_share_since(before),
         throttled_s: after.throttled_s_since(before),
         retransmits: record.tcp.map(|tcp| tcp.retransmits),
         segments_out: record.tcp.map(|tcp| tcp.segments_out),
         no_local_port: record.failures_of(Failure::ConnectNoPort),
         requests_sent: record.sent,
-        answers: record.answers(),
+        responses: record.responses(),
         measured: Some(times.response.count()),
         failures,
         unfinished,
@@ -161,9 +161,9 @@ fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
 }
 
 /// Jain's index: the square of the sum by the number times the sum of squares.
-fn fairness<'a>(answers: impl Iterator<Item = &'a u64> + Clone) -> Option<f64> {
-    let count = answers.clone().count() as f64;
-    let sum: f64 = answers.clone().map(|&answers| answers as f64).sum();
-    let squares: f64 = answers.map(|&answers| (answers as f64).powi(2)).sum();
+fn fairness<'a>(responses: impl Iterator<Item = &'a u64> + Clone) -> Option<f64> {
+    let count = responses.clone().count() as f64;
+    let sum: f64 = responses.clone().map(|&responses| responses as f64).sum();
+    let squares: f64 = responses.map(|&responses| (responses as f64).powi(2)).sum();
     (count > 1.0 && sum >= count).then(|| sum * sum / (count * squares))
 }

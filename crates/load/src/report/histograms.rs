@@ -10,7 +10,7 @@ use crate::unanswered::Unanswered;
 /// Histograms in nanoseconds as HdrHistogram V2, compressed, in Base64; three significant digits, as they were recorded.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Histograms {
-    /// From the intended start of a request to the last byte of its answer.
+    /// From the intended start of a request to the last byte of its response.
     pub response: String,
     /// From written to the last byte.
     pub service: String,
@@ -26,7 +26,7 @@ pub struct Histograms {
     /// measure it.
     #[serde(default)]
     pub undelayed: Option<String>,
-    /// How long requests without an answer had waited since their intended start.
+    /// How long requests without a response had waited since their intended start.
     #[serde(default)]
     pub unanswered: Option<String>,
     /// The same since a connection was free for them.
@@ -73,7 +73,7 @@ impl Histograms {
         Ok(times)
     }
 
-    /// The waits of requests without an answer.
+    /// The waits of requests without a response.
     ///
     /// # Errors
     /// As [`times`](Self::times).

@@ -12,7 +12,7 @@ use crate::unanswered::bounds;
 /// How surely the intervals of percentiles hold the true ones.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Latencies in microseconds; none without answers.
+/// Latencies in microseconds; none without responses.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// The mean, exact.
@@ -20,18 +20,18 @@ pub struct Latency {
     /// The largest, exact.
     pub max: Option<f64>,
     /// Which of these figures are only known to be at least so much, by the names of percentiles and `max`: there are
-    /// requests without an answer, and theirs may be larger.
+    /// requests without a response, and theirs may be larger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
-    /// By percentile (`"99.9"`), as far as the count of answers supports them.
+    /// By percentile (`"99.9"`), as far as the count of responses supports them.
     #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
     /// For the same percentiles, between which two latencies the true one lies with a probability of
-    /// [`CONFIDENCE`]: by the blocks of time behind `effective` where that has the percentile, else as if the answers were
+    /// [`CONFIDENCE`]: by the blocks of time behind `effective` where that has the percentile, else as if the responses were
     /// independent of each other.
     #[serde(with = "ordered", default)]
     pub intervals: Vec<(String, [f64; 2])>,
-    /// For the same percentiles, how many independent answers would be as sure of it; see
+    /// For the same percentiles, how many independent responses would be as sure of it; see
     /// [`onrush_measure::blocks`]. Empty for runs that were too short to say.
     #[serde(with = "ordered", default, skip_serializing_if = "Vec::is_empty")]
     pub effective: Vec<(String, EffectiveRow)>,
@@ -60,7 +60,7 @@ impl Latency {
         }
     }
 
-    /// The same where requests without an answer had waited for `waits`: a percentile that they could change is the least
+    /// The same where requests without a response had waited for `waits`: a percentile that they could change is the least
     /// it can be, and has no interval.
     pub(crate) fn bounded(latency: &Histogram, waits: &Histogram) -> Latency {
         let mut figures = Latency::of(latency);

@@ -52,7 +52,7 @@ impl TlsRow {
 pub struct RequestRow {
     /// Its method and its path, as they were given.
     pub name: String,
-    /// Answers received.
+    /// Responses received.
     pub requests: u64,
     /// Of these, others than expected.
     pub unexpected: u64,
@@ -96,25 +96,25 @@ pub struct SecondRow {
     pub t: f64,
     /// Connections open then.
     pub connections: u64,
-    /// Answers received during the row.
+    /// Responses received during the row.
     pub requests: u64,
     /// Errors during the row.
     pub errors: u64,
-    /// Of these, answers other than expected.
+    /// Of these, responses other than expected.
     #[serde(default)]
     pub unexpected: u64,
-    /// Answers per second.
+    /// Responses per second.
     pub rps: f64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
-    /// Mean time to the end of the head; none without answers.
+    /// Mean time to the end of the head; none without responses.
     pub ttfb_us: Option<f64>,
-    /// Mean time to the last byte; none without answers.
+    /// Mean time to the last byte; none without responses.
     pub ttlb_us: Option<f64>,
-    /// Answers during the row by class of status, 1xx to 5xx.
+    /// Responses during the row by class of status, 1xx to 5xx.
     #[serde(default)]
     pub statuses: [u64; 5],
-    /// The median response time of the row's answers; this and the others as far as their count supports it.
+    /// The median response time of the row's responses; this and the others as far as their count supports it.
     #[serde(default)]
     pub p50_us: Option<f64>,
     /// The 99th percentile of their response times.
@@ -123,7 +123,7 @@ pub struct SecondRow {
     /// The 99.9th percentile.
     #[serde(default)]
     pub p99_9_us: Option<f64>,
-    /// Their largest response time; none without answers.
+    /// Their largest response time; none without responses.
     #[serde(default)]
     pub max_us: Option<f64>,
     /// The 99th percentile of their service times.
@@ -132,7 +132,7 @@ pub struct SecondRow {
 }
 
 impl SecondRow {
-    /// What `row` counts, with what its answers took.
+    /// What `row` counts, with what its responses took.
     pub(crate) fn of(row: &Row, response: &Histogram, service: &Histogram) -> SecondRow {
         let second = row.second();
         let interval = row.elapsed.saturating_sub(row.elapsed_before);

@@ -69,7 +69,7 @@ pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Repl
             "{name}: there is no GET, HEAD or OPTIONS in it that can be asked for ({unsafe_methods} lines have other methods, {unreadable} are not of the common or combined log format)"
         ));
     }
-    // A log is written as answers are finished, and so not always in order.
+    // A log is written as responses are finished, and so not always in order.
     lines.sort_by_key(|(second, _)| *second);
     let times = spread(lines.iter().map(|(second, _)| *second), speed);
     Ok(Replay {

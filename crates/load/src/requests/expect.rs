@@ -1,4 +1,4 @@
-//! Whether an answer is as it must be.
+//! Whether a response is as it must be.
 
 use memchr::memmem::Finder;
 use onrush_http::body::BodyReader;
@@ -7,7 +7,7 @@ use onrush_http::{Limits, Refusal};
 use super::{Expect, Statuses};
 use crate::protocol::response::Met;
 
-/// What an answer must be like, made ready.
+/// What a response must be like, made ready.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     statuses: Box<[Statuses]>,
@@ -40,7 +40,7 @@ impl Expected {
     }
 
     /// The search through a body, where one is wanted.
-    /// Boxed: most answers are not searched, and the connections that wait for them need no room for it.
+    /// Boxed: most responses are not searched, and the connections that wait for them need no room for it.
     pub(crate) fn search(&self) -> Option<Box<Search<'_>>> {
         let finder = self.body.as_ref()?;
         Some(Box::new(Search {

@@ -1,4 +1,4 @@
-//! A server whose delays are known: it waits as it is told before each answer, and notes how long it really has waited.
+//! A server whose delays are known: it waits as it is told before each response, and notes how long it really has waited.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,19 +10,19 @@ use onrush_measure::histogram::Histogram;
 use super::{cpu, polls};
 use crate::error::Error;
 
-/// How long the server waits before an answer.
+/// How long the server waits before a response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Delay {
     None,
     Constant(Duration),
     /// With this mean.
     Exponential(Duration),
-    /// The second for this share of the answers, else the first.
+    /// The second for this share of the responses, else the first.
     Bimodal(Duration, Duration, f64),
     /// None, but for everything that arrives from the first of these times after the first request on, until the second
     /// has passed.
     Stall(Duration, Duration),
-    /// None, and each connection ends with this answer.
+    /// None, and each connection ends with this response.
     ClosesAfter(u64),
 }
 
@@ -42,13 +42,13 @@ impl Delay {
 /// What the server knows when it ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// How long it really waited before each answer, in nanoseconds.
+    /// How long it really waited before each response, in nanoseconds.
     pub(super) waited: Histogram,
     /// Requests read.
     pub(super) requests: u64,
     /// When the first one was.
     pub(super) first: Option<Instant>,
-    /// When the stall began, and when the last answer that it held up was sent.
+    /// When the stall began, and when the last response that it held up was sent.
     pub(super) stall: Option<(Instant, Instant)>,
 }
 
@@ -77,7 +77,7 @@ impl Server {
         let cores = onrush_engine::start(&setup, move |core: Core| {
             let seen = Rc::new(RefCell::new(Seen::default()));
             if polls {
-                core.poll_busily();
+                core.busy_poll();
             }
             if let Ok(listener) = Listener::new(&core, &claim) {
                 core.spawn(listen(core.clone(), listener, delay, Rc::clone(&seen)));
@@ -102,10 +102,10 @@ async fn listen(core: Core, listener: Listener, delay: Delay, seen: Rc<RefCell<S
     }
 }
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const LAST_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const LAST_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers the requests of one connection. They come from the generator of this very program, one at a time and without a
+/// Responds to the requests of one connection. They come from the generator of this very program, one at a time and without a
 /// body, so that their end is all that must be known of them.
 async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>) {
     let mut input = Input::default();
@@ -125,7 +125,7 @@ async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>
             core.sleep_until(until).await;
         }
         let is_last = delay == Delay::ClosesAfter(on_connection);
-        stream.queue(if is_last { LAST_ANSWER } else { ANSWER });
+        stream.queue(if is_last { LAST_RESPONSE } else { RESPONSE });
         let sent = core.now_exact();
         seen.borrow_mut().answered(delay, arrived, sent);
         if stream.flush().await.is_err() {

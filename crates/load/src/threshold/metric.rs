@@ -105,7 +105,7 @@ impl Counted {
         let statuses = &figures.statuses;
         match self {
             // Where nothing was answered, nobody can say that what is open would have been.
-            Counted::Errors if figures.answers == 0 => figures.errors + figures.unfinished,
+            Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
             Counted::Errors => figures.errors,
             Counted::Resent => figures.resent,
             Counted::Timeouts => figures.timeouts,
@@ -120,13 +120,13 @@ impl Counted {
         }
     }
 
-    /// What its share is a share of: answers for statuses, everything that was tried for the others.
+    /// What its share is a share of: responses for statuses, everything that was tried for the others.
     pub(super) fn base(self, figures: &Figures) -> u64 {
         match self {
-            Counted::Status(_) | Counted::Class(_) => figures.answers,
-            Counted::Errors if figures.answers == 0 => figures.errors + figures.unfinished,
+            Counted::Status(_) | Counted::Class(_) => figures.responses,
+            Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
             Counted::Errors | Counted::Timeouts | Counted::Missed | Counted::Resent => {
-                figures.answers + figures.errors - figures.unexpected
+                figures.responses + figures.errors - figures.unexpected
             }
         }
     }

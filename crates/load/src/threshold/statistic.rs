@@ -33,7 +33,7 @@ impl Statistic {
         })
     }
 
-    /// Where it lies, in nanoseconds, when requests without an answer had waited for `waits`.
+    /// Where it lies, in nanoseconds, when requests without a response had waited for `waits`.
     ///
     /// # Errors
     /// A sentence when there are too few values, the waits among them.
@@ -82,7 +82,7 @@ impl Statistic {
         }
     }
 
-    /// Of answers after `times` and of requests that have waited for `waits`, of which there are some.
+    /// Of responses after `times` and of requests that have waited for `waits`, of which there are some.
     fn bounds(self, times: &Histogram, waits: &Histogram) -> Bounds {
         let both = [times, waits].into_iter().filter(|part| part.count() > 0);
         let low = match self {

@@ -6,10 +6,10 @@ fn threshold(text: &str) -> Threshold {
     Threshold::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"))
 }
 
-/// 10,000 answers of 1 us to 10 ms, evenly; 30 errors; 100 of the answers a 503.
+/// 10,000 responses of 1 us to 10 ms, evenly; 30 errors; 100 of the responses a 503.
 fn figures() -> Figures {
     let mut figures = Figures {
-        answers: 10_000,
+        responses: 10_000,
         errors: 30,
         timeouts: 5,
         statuses: [("200".to_owned(), 9_900), ("503".to_owned(), 100)].into(),
@@ -180,7 +180,7 @@ fn requests_sent_again_are_a_count_and_a_share() {
 
 #[test]
 fn a_run_is_hopeless_when_the_rest_cannot_make_up_for_it() {
-    // 5,000 of 10,000 answers took longer than 5 ms.
+    // 5,000 of 10,000 responses took longer than 5 ms.
     for (text, requests, hopeless) in [
         ("p99 > 5ms", 100_000, true),
         ("p99 > 5ms", 499_000, true),

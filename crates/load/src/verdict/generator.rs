@@ -93,7 +93,7 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
 pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     let share = worst(evidence, |thread| thread.run_delay_share)?;
     let mean_us = evidence.response_mean_us?;
-    let under_way = evidence.answers as f64 * mean_us / 1e6 / evidence.duration_s;
+    let under_way = evidence.responses as f64 * mean_us / 1e6 / evidence.duration_s;
     let of_mean = (share / under_way.clamp(f64::MIN_POSITIVE, 1.0)).min(1.0);
     let exceeds = |bound: f64| share > bound || (of_mean > bound && of_mean * mean_us > OWN_MIN_US);
     let reason = |judge: Judge, bound: f64| {
@@ -115,7 +115,7 @@ pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     }
 }
 
-/// What the generator itself added to the percentiles: requests that left late though a connection was free, and answers
+/// What the generator itself added to the percentiles: requests that left late though a connection was free, and responses
 /// that waited to be read.
 pub(super) fn own(evidence: &Evidence) -> Option<Reason> {
     if evidence.duration_s < BUSY_DURATION_MIN.as_secs_f64() {

@@ -9,7 +9,7 @@ use crate::limits::{
 };
 
 pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
-    let accounted = evidence.answers + evidence.failures + evidence.unfinished;
+    let accounted = evidence.responses + evidence.failures + evidence.unfinished;
     (!evidence.is_count_consistent).then(|| {
         invalid(
             "counts do not add up",
@@ -24,9 +24,9 @@ pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// Who has answered nothing has not been measured.
-pub(super) fn answers(evidence: &Evidence) -> Option<Reason> {
-    (evidence.answers == 0 && evidence.requests_sent > 0).then(|| {
+/// Who has sent no response has not been measured.
+pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
+    (evidence.responses == 0 && evidence.requests_sent > 0).then(|| {
         invalid(
             "no answer came",
             format!(
@@ -43,14 +43,14 @@ pub(super) fn answers(evidence: &Evidence) -> Option<Reason> {
 
 /// A run may be over before anything was asked, or anything counts.
 pub(super) fn measured(evidence: &Evidence) -> Option<Reason> {
-    let has_reason = evidence.answers == 0 && evidence.requests_sent > 0;
+    let has_reason = evidence.responses == 0 && evidence.requests_sent > 0;
     (evidence.measured == Some(0) && !has_reason).then(|| {
         invalid(
             "nothing was measured",
             format!(
                 "{} sent, {} answered, all of them before the measurement began",
                 units::count(evidence.requests_sent),
-                units::count(evidence.answers)
+                units::count(evidence.responses)
             ),
             "at least one answer behind ramp and warm-up, beside first ones that are left out"
                 .to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn measured(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// A target that stops answering before the end has no rate and no latency from then on.
+/// A target that stops responding before the end has no rate and no latency from then on.
 pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
     let duration = evidence.duration_s;
     if let Some(until) = evidence.answered_until_s {
@@ -83,11 +83,11 @@ pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// Requests that got no answer are in no percentile.
+/// Requests that got no response are in no percentile.
 pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
-    let tried = evidence.answers + evidence.failures;
+    let tried = evidence.responses + evidence.failures;
     let share = evidence.failures as f64 / tried.max(1) as f64;
-    without_answer(
+    without_response(
         share,
         "requests that failed",
         evidence.failures,
@@ -96,9 +96,9 @@ pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
     )
 }
 
-/// Whoever sends more than it says may have sent it as the answer to another request: which answer is whose is not known.
+/// Whoever sends more than it says may have sent it as the response to another request: which response is whose is not known.
 pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
-    let share = evidence.unasked as f64 / evidence.answers.max(1) as f64;
+    let share = evidence.unasked as f64 / evidence.responses.max(1) as f64;
     let (judge, bound): (Judge, String) = match evidence.unasked {
         0 => return None,
         _ if share > FAILED_SHARE_INVALID => {
@@ -123,7 +123,7 @@ pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     if evidence.longest_open.is_some_and(|longest| longest <= 1.0) {
         share = share.min(UNANSWERED_SHARE_INVALID);
     }
-    without_answer(
+    without_response(
         share,
         "requests without an answer at the end",
         open,
@@ -132,7 +132,7 @@ pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     )
 }
 
-pub(super) fn without_answer(
+pub(super) fn without_response(
     share: f64,
     what: &str,
     count: u64,

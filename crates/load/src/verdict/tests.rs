@@ -17,7 +17,7 @@ fn good() -> Evidence {
         connections_achieved: 100,
         fairness: Some(0.99),
         requests_sent: 1000,
-        answers: 1000,
+        responses: 1000,
         is_count_consistent: true,
         duration_s: 10.0,
         response_mean_us: Some(10_000.0),
@@ -44,7 +44,7 @@ fn only_reason(evidence: &Evidence) -> (State, String) {
 }
 
 #[test]
-fn answers_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_spoil_the_run() {
+fn responses_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_spoil_the_run() {
     for (unasked, state) in [
         (1, State::Suspect),
         (500, State::Suspect),
@@ -61,7 +61,7 @@ fn a_run_that_measured_nothing_is_invalid_whatever_it_was_answered() {
     for count in [0, 5] {
         let found = only_reason(&Evidence {
             requests_sent: count,
-            answers: count,
+            responses: count,
             measured: Some(0),
             response_mean_us: None,
             ..good()
@@ -159,7 +159,7 @@ fn each_bound_has_its_own_reason() {
             State::Invalid,
             "saw nothing",
         ),
-        (|e| e.answers = 0, State::Invalid, "no answer came"),
+        (|e| e.responses = 0, State::Invalid, "no answer came"),
         (
             |e| e.answered_until_s = Some(3.2),
             State::Invalid,

@@ -12,7 +12,7 @@ use onrush_load::report::Report;
 use onrush_load::stop::Stop;
 use serde_json::{Map, Value};
 
-use crate::{answer_all, options, run, server};
+use crate::{options, respond_to_all, run, server};
 
 /// The JSON of `report`, which is as the schema says.
 #[track_caller]
@@ -27,12 +27,12 @@ fn checked(report: &Report) -> Value {
 /// What a server does with the requests of a connection.
 #[derive(Clone, Copy)]
 enum Manner {
-    Answer,
+    Respond,
     /// Reads them, and says nothing.
     Silence,
     /// Reads one, and ends the connection.
     Close,
-    /// Answers with what is no HTTP.
+    /// Responds with what is no HTTP.
     Nonsense,
 }
 
@@ -51,7 +51,7 @@ fn server_of(manners: &'static [Manner]) -> String {
 fn serve(mut stream: TcpStream, manner: Manner) {
     let mut request = [0; 4096];
     match manner {
-        Manner::Answer => answer_all(stream),
+        Manner::Respond => respond_to_all(stream),
         Manner::Silence => while let Ok(1..) = stream.read(&mut request) {},
         Manner::Close => drop(stream.read(&mut request)),
         Manner::Nonsense => {
@@ -74,16 +74,16 @@ fn short(url: &str, milliseconds: u64) -> Options {
 
 #[test]
 fn the_json_of_a_run_is_what_the_schema_says() {
-    let mut without_answers = options(&server(), 1);
-    without_answers.stop.after = Some(Duration::from_nanos(1));
-    for options in [options(&server(), 3000), without_answers] {
+    let mut without_responses = options(&server(), 1);
+    without_responses.stop.after = Some(Duration::from_nanos(1));
+    for options in [options(&server(), 3000), without_responses] {
         checked(&run(options));
     }
 }
 
 #[test]
 fn the_json_of_a_run_with_requests_that_were_never_answered_is_what_the_schema_says() {
-    let url = server_of(&[Manner::Silence, Manner::Answer]);
+    let url = server_of(&[Manner::Silence, Manner::Respond]);
     let json = checked(&run(short(&url, 300)));
     assert_eq!(
         json["unfinished"].as_u64().unwrap() - json["late"].as_u64().unwrap(),
@@ -104,7 +104,7 @@ fn the_json_of_a_run_with_errors_is_what_the_schema_says() {
         Manner::Silence,
         Manner::Close,
         Manner::Nonsense,
-        Manner::Answer,
+        Manner::Respond,
     ];
     let mut options = short(&server_of(manners), 1000);
     options.timeout = Duration::from_millis(100);
@@ -119,7 +119,7 @@ fn the_json_of_a_run_with_errors_is_what_the_schema_says() {
 
 #[test]
 fn the_json_of_a_sum_is_what_the_schema_says() {
-    let url = &server_of(&[Manner::Silence, Manner::Answer]);
+    let url = &server_of(&[Manner::Silence, Manner::Respond]);
     // At one time, as parts of a run are.
     let parts: Vec<Part> = thread::scope(|scope| {
         let running = [0, 1].map(|index| {

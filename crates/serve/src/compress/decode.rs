@@ -1,4 +1,4 @@
-//! For tests: what a client makes of answers in a coding.
+//! For tests: what a client makes of responses in a coding.
 
 use std::io::{Error, Read};
 
@@ -6,7 +6,7 @@ use onrush_http::body::BodyReader;
 use onrush_http::encoding::Coding;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, response};
 
-/// One answer, taken apart.
+/// One response, taken apart.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Received {
     /// With its line ends as `\n`.
@@ -20,15 +20,15 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// The answers to requests of `method`, which came one behind the other.
+    /// The responses to requests of `method`, which came one behind the other.
     pub(crate) fn all(mut bytes: &[u8], method: Method) -> Vec<Received> {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         while !bytes.is_empty() {
-            let (answer, length) = Self::first(bytes, method);
-            answers.push(answer);
+            let (response, length) = Self::first(bytes, method);
+            responses.push(response);
             bytes = &bytes[length..];
         }
-        answers
+        responses
     }
 
     /// The first of them and its length.
@@ -55,13 +55,13 @@ impl Received {
             }
             at += step.consumed;
         }
-        let answer = Received {
+        let response = Received {
             head: String::from_utf8_lossy(&bytes[..head.bytes]).replace("\r\n", "\n"),
             body,
             trailers,
             is_whole: reader.is_complete() || head.framing == Framing::UntilClose,
         };
-        (answer, at)
+        (response, at)
     }
 
     /// All values of a field.

@@ -245,7 +245,7 @@ fn push_zstd(
     }
 }
 
-/// All of `content` encoded once for many answers; `None` when that makes it no shorter.
+/// All of `content` encoded once for many responses; `None` when that makes it no shorter.
 pub(crate) fn encode_whole(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(coding, level::kept(coding));
     let mut encoded = vec![0; content.len()];

@@ -9,7 +9,7 @@ use super::encoder::{Pushed, Then};
 use super::pool::{Lent, Pool};
 use crate::reply::Reply;
 
-/// An answer's body being encoded.
+/// A response's body being encoded.
 pub(crate) struct Encoding {
     encoder: Lent,
 }

@@ -1,4 +1,4 @@
-//! What encoding changes in an answer's head.
+//! What encoding changes in a response's head.
 
 use onrush_http::encoding::{Coding, varies_by};
 use onrush_http::{Header, header_is};
@@ -6,11 +6,11 @@ use onrush_http::{Header, header_is};
 use super::offer::Change;
 use crate::reply::fields::Fields;
 
-/// Says that the answer depends on what codings the client takes (RFC 9110 12.5.5).
+/// Says that the response depends on what codings the client takes (RFC 9110 12.5.5).
 pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 
 impl Change {
-    /// Whether a field does not pass: the length and the ranges of an encoded answer are not known, the tag is written
+    /// Whether a field does not pass: the length and the ranges of an encoded response are not known, the tag is written
     /// anew, and a coding that was said before was that of none, `identity`.
     pub(crate) fn drops(self, name: &str) -> bool {
         match self {

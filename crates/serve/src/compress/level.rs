@@ -3,7 +3,7 @@
 
 use onrush_http::encoding::Coding;
 
-/// For answers compressed as they pass, anew for each request: CPU time is spent by whoever asks, so it must be little.
+/// For responses compressed as they pass, anew for each request: CPU time is spent by whoever asks, so it must be little.
 ///
 /// | | JSON | HTML | why not the next |
 /// |---|---|---|---|
@@ -18,7 +18,7 @@ pub fn passing(coding: Coding) -> u32 {
     }
 }
 
-/// For what is compressed once and sent often: fixed answers and small files. A file of 8 KiB takes a millisecond at the
+/// For what is compressed once and sent often: fixed responses and small files. A file of 8 KiB takes a millisecond at the
 /// most, on the core that was first asked for it. Brotli's levels from 9 on want tables of 32 MiB and more.
 pub fn kept(coding: Coding) -> u32 {
     match coding {

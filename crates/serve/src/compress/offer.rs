@@ -1,4 +1,4 @@
-//! Who gets what compressed. Pure: a request and an answer in, a coding out.
+//! Who gets what compressed. Pure: a request and a response in, a coding out.
 
 use onrush_config::plan::{self, Compress, FieldEdits, Piece, Template};
 use onrush_http::encoding::{AcceptEncoding, Coding, is_encoded, is_no_transform};
@@ -13,12 +13,12 @@ pub(crate) struct Offer {
     codings: Vec<Coding>,
     types: Vec<String>,
     size_min: u64,
-    /// What every answer is said to be, whoever gives it.
+    /// What every response is said to be, whoever gives it.
     content_type: Option<Vec<u8>>,
 }
 
 impl Offer {
-    /// The offer of a route with these edits of its answers. They come first: what is encoded is an answer as they leave
+    /// The offer of a route with these edits of its responses. They come first: what is encoded is a response as they leave
     /// it. `None` when they make one that [`must_stay`] as it is, or give it a strong tag, which would have to be another
     /// for each coding (RFC 9110 8.8.3.3). Of a value with variables only the text is looked at.
     pub(crate) fn new(plan: &Compress, edits: &FieldEdits) -> Option<Self> {
@@ -86,7 +86,7 @@ pub(crate) fn coding(planned: plan::Coding) -> Coding {
     }
 }
 
-/// The coding that a request is answered with if it is among `offered`, which begins with the favourite, and the answer
+/// The coding that a request is answered with if it is among `offered`, which begins with the favourite, and the response
 /// suits.
 pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<Coding> {
     // HTTP/1.0 knows no chunks, and the proxies of its time no Vary. A range is a part of the plain content, and a strong
@@ -104,11 +104,11 @@ pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<C
     AcceptEncoding::of(head.headers).best(offered)
 }
 
-/// What a forwarded request wishes of its route's offer, kept until its answer comes. Small: it is part of every
+/// What a forwarded request wishes of its route's offer, kept until its response comes. Small: it is part of every
 /// connection's memory.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Wish {
-    /// The coding for its answer, should that suit.
+    /// The coding for its response, should that suit.
     coding: Option<Coding>,
     /// Whether the client asks if a version that it knows by a weak tag is still the current one.
     knows_weak_tag: bool,
@@ -130,7 +130,7 @@ impl Wish {
         }
     }
 
-    /// What becomes of the answer `head` to the request, which was of `method`.
+    /// What becomes of the response `head` to the request, which was of `method`.
     pub(crate) fn change(
         self,
         offer: &Offer,
@@ -157,19 +157,19 @@ impl Wish {
     }
 }
 
-/// What becomes of an answer.
+/// What becomes of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Nothing,
     /// It stays as it is and says that others may get it encoded.
     Vary,
-    /// It says that an encoded answer which the client has is still the current one: its tag must be the tag of that.
+    /// It says that an encoded response which the client has is still the current one: its tag must be the tag of that.
     Weaken,
     /// It is encoded.
     Encode(Coding),
 }
 
-/// Whether an answer must be left as it is: it is encoded already, it is a part, it says so (RFC 9111 5.2.2.6), or it
+/// Whether a response must be left as it is: it is encoded already, it is a part, it says so (RFC 9111 5.2.2.6), or it
 /// carries a checksum of its bytes (RFC 9530 and its forerunners), which would be another.
 pub(crate) fn must_stay(headers: &[Header<'_>]) -> bool {
     is_encoded(headers)
@@ -204,7 +204,7 @@ fn single<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// What the answer to a HEAD says that GET would send.
+/// What the response to a HEAD says that GET would send.
 fn announced_length(headers: &[Header<'_>]) -> Option<u64> {
     let value = single(headers, "content-length")?;
     str::from_utf8(value).ok()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The encoders of a core: lent for one answer each, used again, and bounded in what they cost together.
+//! The encoders of a core: lent for one response each, used again, and bounded in what they cost together.
 
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// An encoder for one answer; `None` when there are as many as memory is meant for.
+    /// An encoder for one response; `None` when there are as many as memory is meant for.
     pub(crate) fn lend(self: &Rc<Self>, coding: Coding) -> Option<Lent> {
         let bytes = self.lent_bytes.get() + level::memory_max(coding);
         if bytes > ENCODERS_BYTES_MAX {

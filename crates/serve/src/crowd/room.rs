@@ -44,7 +44,7 @@ pub(crate) async fn help_others(worker: Rc<Worker>) {
 fn tell(worker: &Worker, error: Error) {
     let Shares {
         limit, per_client, ..
-    } = worker.crowd.shares;
+    } = worker.crowd.shares();
     let held = worker.crowd.allowance.held();
     let why = match (error.kind, limit) {
         (Kind::Full, Some(limit)) => {

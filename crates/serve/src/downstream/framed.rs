@@ -24,7 +24,7 @@ use onrush_tls::Transport;
 
 use super::request_body::{Arrived, RequestBody};
 use super::{Downstream, Side};
-use crate::chosen::{Answered, answer};
+use crate::chosen::{Responded, respond};
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::output::Output;
@@ -345,7 +345,7 @@ fn end_or_flush(shared: &Shared, has_ended: bool, _: &mut Context<'_>) -> Poll<(
     }
 }
 
-/// Answers one request.
+/// Responds to one request.
 async fn run(mut stream: Stream, client: Rc<Client>, service: Rc<Service>) {
     let site = service.site();
     let worker = &service.worker;
@@ -362,7 +362,7 @@ async fn run(mut stream: Stream, client: Rc<Client>, service: Rc<Service>) {
         let to = reply::To::Framed(stream.reply());
         let head = stream.head(&mut slots);
         let from = (source, &mut false);
-        let answered = answer((&head, stream.arrived()), from, &site, &mut exchange, to);
+        let responded = respond((&head, stream.arrived()), from, &site, &mut exchange, to);
         let side = Side::Framed(&mut stream);
         let downstream = Downstream {
             worker,
@@ -371,14 +371,14 @@ async fn run(mut stream: Stream, client: Rc<Client>, service: Rc<Service>) {
             side,
             origin: OnceCell::new(),
         };
-        break match answered {
-            Ok(Answered::Whole) => Ok(()),
-            Ok(Answered::Begun(mut rest)) => rest.send(downstream).await,
-            Ok(Answered::Forwarded(mut forward)) => {
+        break match responded {
+            Ok(Responded::Whole) => Ok(()),
+            Ok(Responded::Begun(mut rest)) => rest.send(downstream).await,
+            Ok(Responded::Forwarded(mut forward)) => {
                 let outcome = forward::exchange(&mut forward, downstream).await;
                 outcome.map(|tunnel| assert!(tunnel.is_none(), "none was asked for"))
             }
-            Ok(Answered::Pending(mut pending)) => {
+            Ok(Responded::Pending(mut pending)) => {
                 let outcome = pending.outcome().await;
                 exchange.verified(outcome, worker);
                 continue;
@@ -387,7 +387,7 @@ async fn run(mut stream: Stream, client: Rc<Client>, service: Rc<Service>) {
         };
     };
     match outcome {
-        Ok(()) => exchange.finish(End::Complete),
-        Err(_) => exchange.finish_with_client(outcome),
+        Ok(()) => exchange.finish(End::Complete, 0),
+        Err(_) => exchange.finish_with_client(outcome, 0),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onrush_engine::{Error, Input, Instant, Kind};
+use onrush_engine::{Error, Input, Kind};
 use onrush_http::body::BodyReader;
 use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Limits, Parsed, Version};
@@ -30,8 +30,6 @@ pub(crate) struct Http1 {
     asks_to_keep: bool,
     /// What becomes of the connection behind what is written.
     pub(crate) ending: Ending,
-    /// When the head that is arriving began to arrive; [`NOT_YET`] while none does. An `Option` would take twice the room.
-    pub(crate) head_since: Instant,
 }
 
 /// A request that has arrived, as far as it has.
@@ -47,12 +45,9 @@ pub(crate) struct Request<'h, 'b> {
 /// No bound on what is read of a body that nobody wants.
 pub(crate) const ALL_OF_IT: u32 = u32::MAX;
 
-/// Later than any head.
-pub(crate) const NOT_YET: Instant = Instant::from_nanoseconds(u64::MAX);
-
 impl Http1 {
     /// The side of `stream`, of which `input` has come already.
-    pub(crate) fn new(stream: Transport, input: Input, now: Instant) -> Self {
+    pub(crate) fn new(stream: Transport, input: Input) -> Self {
         Self {
             stream,
             input,
@@ -63,7 +58,6 @@ impl Http1 {
             version: Version::Http11,
             asks_to_keep: false,
             ending: Ending::Open,
-            head_since: now,
         }
     }
 
@@ -84,6 +78,7 @@ impl Http1 {
         self.head_bytes = head.bytes as u32;
         self.unread = BodyReader::new(head.framing);
         self.unread_max = ALL_OF_IT;
+        self.output.begin_response();
         let asked = Asked {
             version: head.version,
             keep_alive: head.keep_alive,
@@ -109,6 +104,7 @@ impl Http1 {
     pub(crate) fn begin_refusal(&mut self) {
         self.version = Version::Http11;
         self.asks_to_keep = false;
+        self.output.begin_response();
     }
 
     /// What the request in hand says of the connection.
@@ -146,24 +142,27 @@ impl Http1 {
     pub(crate) fn take_head(&mut self) {
         self.input.consume(self.head_bytes as usize);
         self.head_bytes = 0;
-        self.head_since = NOT_YET;
     }
 
     /// So is all of the request, whose body had these `bytes`.
     pub(super) fn take_request(&mut self, bytes: usize) {
         self.input.consume(self.head_bytes as usize + bytes);
         self.head_bytes = 0;
-        self.head_since = NOT_YET;
         self.unread = BodyReader::new(Framing::None);
     }
 
     /// Throws away what has arrived of a body that nobody wants; whether all of it has.
     pub(crate) fn skip_unread(&mut self, worker: &Worker) -> bool {
-        let Ok(bytes) = self.unread.skip(self.input.bytes(), &worker.limits) else {
+        let bytes = match self.unread.skip(self.input.bytes(), &worker.limits) {
+            Ok(bytes) => bytes,
             // Its response is written already; all that is left is to end.
-            worker.meter.garbage();
-            self.close();
-            return false;
+            Err(refusal) => {
+                if refusal.status != 413 {
+                    worker.meter.garbage();
+                }
+                self.close();
+                return false;
+            }
         };
         self.input.consume(bytes);
         if self.unread_max != ALL_OF_IT {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use onrush_engine::{Buffer, Core, Error, Input, Instant, Stream};
 use onrush_http::body::BodyReader;
-use onrush_http::{Limits, Refusal};
+use onrush_http::{Framing, Limits, Refusal};
 use onrush_tls::Transport;
 
 #[cfg(test)]
@@ -21,6 +21,18 @@ pub(crate) struct Arrived<'b> {
 }
 
 impl<'b> Arrived<'b> {
+    /// Whether a body that is framed so is known by now to have more than `max` bytes.
+    pub(crate) fn exceeds(mut self, framing: Framing, max: u64, limits: &Limits) -> bool {
+        match framing {
+            Framing::Length(length) => length > max,
+            Framing::Chunked => {
+                self.reader.limit_chunks(max);
+                self.reader.skip(self.bytes, limits).is_err()
+            }
+            Framing::None | Framing::UntilClose => false,
+        }
+    }
+
     /// Puts a body that has arrived whole into `out`, framed as it is: how many of its bytes that took. `None` when it is not
     /// whole, not well-formed or does not fit; then nothing is put.
     pub(crate) fn put_whole(

@@ -6,18 +6,41 @@ use crate::access::verify::Outcome;
 use crate::admit::concurrency::Ticket;
 use crate::hop::ConnectionFields;
 use crate::limits::KEPT_SPARE_MAX;
+use crate::observe::access_log::entry::Entry;
+use crate::observe::live::Underway;
 
 /// What is needed of a request behind its head.
 pub(crate) struct Kept {
     pub(super) request_id: [u8; REQUEST_ID_BYTES],
-    /// The fields that its route adds to the answer, rendered.
+    /// The fields that its route adds to the response, rendered.
     pub(super) lines: Vec<u8>,
+    /// How many bytes at the start of those are about other origins.
+    pub(super) lines_of_origins: usize,
     /// What of its trailers is for its connection only.
     pub(super) connection_fields: ConnectionFields,
     /// Counts for the request in a limit.
     pub(super) ticket: Option<Ticket>,
     /// What came of its password, between the moment that is known and the second look at the request.
     pub(super) verified: Option<Outcome>,
+    /// What its line in the access log needs.
+    pub(super) entry: Option<Box<Entry>>,
+    pub(super) logged: Logged,
+    /// Its place in the list of those under way.
+    pub(super) underway: Option<Underway>,
+}
+
+impl Kept {
+    /// Whether nothing of it is needed behind the response but its place in the list of those under way.
+    pub(super) fn is_only_listed(&self) -> bool {
+        self.ticket.is_none() && self.logged == Logged::No
+    }
+}
+
+/// Whether a request has an entry: its memory goes from one to the next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Logged {
+    No,
+    Yes,
 }
 
 impl Default for Kept {
@@ -25,9 +48,13 @@ impl Default for Kept {
         Self {
             request_id: [b'0'; REQUEST_ID_BYTES],
             lines: Vec::new(),
+            lines_of_origins: 0,
             connection_fields: ConnectionFields::default(),
             ticket: None,
             verified: None,
+            entry: None,
+            logged: Logged::No,
+            underway: None,
         }
     }
 }
@@ -49,7 +76,10 @@ impl SpareKept {
         kept.connection_fields = ConnectionFields::default();
         kept.ticket = None;
         kept.verified = None;
+        kept.logged = Logged::No;
+        kept.underway = None;
         kept.lines.clear();
+        kept.lines_of_origins = 0;
         let mut spare = self.0.borrow_mut();
         if spare.len() < KEPT_SPARE_MAX {
             spare.push(kept);

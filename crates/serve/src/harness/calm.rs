@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onrush_engine::Simulation;
 
-use super::{Ground, Site, kernel_cores, run};
+use super::{Ground, TestCore, kernel_cores, run};
 
 /// A core of every driver, without networks that dribble.
 pub(super) fn calm_cores() -> impl Iterator<Item = Ground> {
@@ -21,13 +21,13 @@ pub(super) fn calm_cores() -> impl Iterator<Item = Ground> {
 /// Runs `test` on each of them.
 pub(crate) fn on_calm_cores<F, T>(test: F)
 where
-    F: Fn(Site) -> T,
+    F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
     calm_cores().for_each(|ground| run(ground, &test));
 }
 
-impl Site {
+impl TestCore {
     /// Holds the core up for `duration`, as a machine does that has no CPU for it: what was sent arrives meanwhile.
     pub(crate) fn hold_up(&self, duration: Duration) {
         match self.core.is_simulated() {

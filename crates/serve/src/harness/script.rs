@@ -11,7 +11,7 @@ use onrush_engine::{BUFFER_BYTES, Listener, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request, response};
 
-use super::{Ground, Peer, Site, without_dates};
+use super::{Ground, Peer, TestCore, without_dates};
 use crate::meter::Totals;
 
 /// One step of what a server does with a connection. Behind the last one it closes the connection.
@@ -24,7 +24,7 @@ pub(crate) enum Step {
     /// Reads so many bytes and forgets them.
     ReadBytes(usize),
     Send(Vec<u8>),
-    /// Answers 200 with the path of the request that was read last.
+    /// Responds with 200 and the path of the request that was read last.
     Echo,
     Wait(Duration),
     /// Waits until so many connections have been made.
@@ -57,7 +57,7 @@ struct Seen {
     ended: Cell<usize>,
 }
 
-impl Site {
+impl TestCore {
     pub(crate) fn upstream(&self, scripts: &[&[Step]]) -> Upstream {
         let (listener, address) = self.listen();
         self.upstream_on(listener, address, scripts)
@@ -143,7 +143,7 @@ impl Upstream {
     }
 }
 
-async fn follow(script: Vec<Step>, stream: Stream, number: usize, site: &Site, seen: &Seen) {
+async fn follow(script: Vec<Step>, stream: Stream, number: usize, site: &TestCore, seen: &Seen) {
     let remember = |request| seen.requests.borrow_mut()[number].push(request);
     let mut peer = Peer::new(stream);
     let mut steps = script.iter();
@@ -162,8 +162,8 @@ async fn follow(script: Vec<Step>, stream: Stream, number: usize, site: &Site, s
                 let _ = super::send_bytes(&peer.stream, bytes).await;
             }
             Step::Echo => {
-                let answer = echo(seen.requests.borrow()[number].last().expect("read before"));
-                let _ = super::send_bytes(&peer.stream, &answer).await;
+                let response = echo(seen.requests.borrow()[number].last().expect("read before"));
+                let _ = super::send_bytes(&peer.stream, &response).await;
             }
             Step::Wait(duration) => peer.stream.core().sleep(*duration).await,
             Step::WaitForConnections(count) => {
@@ -204,8 +204,8 @@ impl Peer {
         self.receive_framed(framing).await
     }
 
-    /// An answer to `method` as it was sent, with its body; `None` when the other side ends before all of it.
-    pub(crate) async fn receive_answer(&mut self, method: Method) -> Option<Vec<u8>> {
+    /// A response to `method` as it was sent, with its body; `None` when the other side ends before all of it.
+    pub(crate) async fn receive_response(&mut self, method: Method) -> Option<Vec<u8>> {
         let framing = |head: &[u8]| {
             let mut slots = HeaderSlots::new();
             match response::parse(head, &mut slots, method, &Limits::DEFAULT) {
@@ -218,8 +218,8 @@ impl Peer {
 
     /// The same as text.
     pub(crate) async fn receive_text(&mut self) -> String {
-        let answer = self.receive_answer(Method::Get).await;
-        String::from_utf8(answer.expect("an answer")).expect("in UTF-8")
+        let response = self.receive_response(Method::Get).await;
+        String::from_utf8(response.expect("an answer")).expect("in UTF-8")
     }
 
     async fn receive_framed(&mut self, framing: impl Fn(&[u8]) -> Framing) -> Option<Vec<u8>> {
@@ -268,7 +268,7 @@ impl Peer {
 pub(crate) struct Outcome {
     /// All that the client got until the end of its connection, each `Date` masked; for the server's address it has
     /// SERVER.
-    pub(crate) answer: String,
+    pub(crate) response: String,
     /// What the server got, by connection.
     pub(crate) requests: Vec<Vec<String>>,
     pub(crate) totals: Totals,
@@ -301,7 +301,7 @@ fn forward_on(
     requests: &str,
 ) -> Outcome {
     let before: Rc<Cell<Option<Outcome>>> = Rc::default();
-    let test = |site: Site| {
+    let test = |site: TestCore| {
         let (requests, before) = (requests.to_owned(), Rc::clone(&before));
         let upstream = site.upstream(scripts);
         let mut plan = upstream.plan();
@@ -309,11 +309,11 @@ fn forward_on(
         async move {
             let (address, service) = site.serve_worker(&plan);
             let mut client = site.connect(&address).await;
-            let answer = without_dates(client.exchange(requests.as_bytes()).await);
+            let response = without_dates(client.exchange(requests.as_bytes()).await);
             let own = upstream.address.to_string();
-            let answer = String::from_utf8_lossy(&answer).replace("\r\n", "\n");
+            let response = String::from_utf8_lossy(&response).replace("\r\n", "\n");
             let outcome = Outcome {
-                answer: answer.replace(&own, "SERVER"),
+                response: response.replace(&own, "SERVER"),
                 requests: upstream.requests(),
                 totals: service.worker.meter.totals(),
             };

@@ -21,12 +21,14 @@ pub(crate) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     pub(crate) fn timeouts(&self) -> &'a Timeouts {
-        &self.exchange.settings().timeouts
+        self.exchange.timeouts()
     }
 
-    /// The answer's head has come.
+    /// The response's head has come.
     pub(crate) fn is_answered_now(&self, status: u16) {
         let (group, purpose) = (self.group, self.forward.purpose);
+        let latency = self.worker.core.now().since(self.forward.sent.get());
+        group.server(self.server).responses.observe(status, latency);
         if group.measures(purpose) {
             let latency = self
                 .worker

@@ -118,20 +118,20 @@ async fn check(
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: onrush\r\nConnection: close\r\n\r\n"
     );
-    let answer = ask(&transport, request.as_bytes(), body.as_ref(), until, worker)
+    let response = ask(&transport, request.as_bytes(), body.as_ref(), until, worker)
         .await
         .map_err(Fault::Exchange)?;
-    let is_good = |range: &(u16, u16)| (range.0..=range.1).contains(&answer.status);
+    let is_good = |range: &(u16, u16)| (range.0..=range.1).contains(&response.status);
     if !status.iter().any(is_good) {
-        return Err(Fault::Status(answer.status));
+        return Err(Fault::Status(response.status));
     }
-    if !answer.body_fits {
+    if !response.body_fits {
         return Err(Fault::Body);
     }
     Ok(())
 }
 
-struct Answer {
+struct Response {
     status: u16,
     body_fits: bool,
 }
@@ -143,7 +143,7 @@ async fn ask(
     pattern: Option<&Pattern>,
     until: Instant,
     worker: &Worker,
-) -> Result<Answer, Failure> {
+) -> Result<Response, Failure> {
     transport.set_deadline(Some(until));
     transport.queue(std::rc::Rc::<[u8]>::from(request));
     transport.flush().await.map_err(Failure::Unanswered)?;
@@ -158,14 +158,14 @@ async fn ask(
         received.extend_from_slice(input.bytes());
         input.consume(input.bytes().len());
         let is_over = ended || received.len() >= CHECK_BYTES_MAX;
-        if let Some(answer) = judge(&received, pattern, is_over, worker)? {
-            return Ok(answer);
+        if let Some(response) = judge(&received, pattern, is_over, worker)? {
+            return Ok(response);
         }
         if ended {
             return Err(Failure::ClosedUnanswered);
         }
         if is_over {
-            return Err(Failure::BadAnswer("it is too long for a check".into()));
+            return Err(Failure::BadResponse("it is too long for a check".into()));
         }
     }
 }
@@ -176,29 +176,29 @@ fn judge(
     pattern: Option<&Pattern>,
     is_over: bool,
     worker: &Worker,
-) -> Result<Option<Answer>, Failure> {
+) -> Result<Option<Response>, Failure> {
     let mut at = 0;
     loop {
         let mut slots = HeaderSlots::new();
         let head = match response::parse(&received[at..], &mut slots, Method::Get, &worker.limits) {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(None),
-            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
+            Parsed::Refused(refusal) => return Err(Failure::BadResponse(refusal.into())),
         };
         at += head.bytes;
         if head.status < 200 {
             continue;
         }
         let status = head.status;
-        let answer = |body_fits| Some(Answer { status, body_fits });
+        let judged = |body_fits| Some(Response { status, body_fits });
         let Some(pattern) = pattern else {
-            return Ok(answer(true));
+            return Ok(judged(true));
         };
         let (body, is_whole) = payload(&received[at..], head.framing, worker)?;
         if pattern.matches(&body) {
-            return Ok(answer(true));
+            return Ok(judged(true));
         }
-        return Ok(answer(false).filter(|_| is_whole || is_over));
+        return Ok(judged(false).filter(|_| is_whole || is_over));
     }
 }
 
@@ -213,7 +213,7 @@ fn payload(
     loop {
         let step = reader
             .advance(bytes, &worker.limits)
-            .map_err(|refusal| Failure::BadAnswer(refusal.into()))?;
+            .map_err(|refusal| Failure::BadResponse(refusal.into()))?;
         if step.consumed == 0 {
             return Ok((payload, reader.is_complete()));
         }

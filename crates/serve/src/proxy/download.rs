@@ -1,8 +1,8 @@
-//! The answer's way: from the server to the client.
+//! The response's way: from the server to the client.
 
 use std::time::Duration;
 
-use onrush_engine::{Error, Input, Splice};
+use onrush_engine::{Error, Input, Kind, Splice};
 use onrush_http::response::{self, ResponseHead};
 use onrush_http::{Framing, HeaderSlots, Parsed};
 use onrush_tls::Transport;
@@ -16,19 +16,19 @@ use super::rules::GROWTH_MAX;
 use super::splice::Ends;
 use super::upgrade;
 use crate::hop::ConnectionFields;
-use crate::limits::INTERIM_ANSWERS_MAX;
+use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::reply::{Interim, Persistence, Reply, TooLarge};
 
-/// Everything an answer passes on its way.
+/// Everything a response passes on its way.
 pub(crate) struct Download<'a> {
     pub(crate) attempt: Attempt<'a>,
-    /// Where the answer comes from; none when all of it is in `server_input` already.
+    /// Where the response comes from; none when all of it is in `server_input` already.
     pub(crate) server: Option<&'a Transport>,
     pub(crate) server_input: &'a mut Input,
     pub(crate) reply: Reply<'a>,
 }
 
-/// What a complete answer leaves behind.
+/// What a complete response leaves behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Done {
     /// The connection to the server may serve another request.
@@ -44,11 +44,11 @@ enum Begun {
     Nothing,
     /// A 1xx, which has been written.
     Interim,
-    Answer(Relay, Done),
+    Response(Relay, Done),
 }
 
 impl<'a> Download<'a> {
-    /// Sends the whole request, which is queued, and relays the answer.
+    /// Sends the whole request, which is queued, and relays the response.
     pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
         let wait = self.attempt.timeouts().upstream_first_byte;
         let deadline = self
@@ -63,7 +63,7 @@ impl<'a> Download<'a> {
         self.run().await
     }
 
-    /// Relays the answer, up to its last byte, which may still stand in the output.
+    /// Relays the response, up to its last byte, which may still stand in the output.
     pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
         let (mut relay, done) = self.head().await?;
         if relay.is_encoding() {
@@ -103,7 +103,7 @@ impl<'a> Download<'a> {
         let of_connection = relay.take_connection_fields();
         move |name| {
             !of_connection.contain(name)
-                && (trailers == Trailers::Pass || exchange.answer_keeps(name))
+                && (trailers == Trailers::Pass || exchange.response_keeps(name))
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Download<'a> {
         self.server().set_deadline(Some(deadline));
     }
 
-    /// Waits for more of the answer, as long as there is somebody to get it.
+    /// Waits for more of the response, as long as there is somebody to get it.
     pub(super) async fn receive(&mut self) -> Result<Result<usize, Error>, Failure> {
         let received = self.server().recv(self.server_input);
         let received = self.reply.unless_hung_up(received).await;
@@ -129,14 +129,16 @@ impl<'a> Download<'a> {
     }
 
     async fn head(&mut self) -> Result<(Relay, Done), Failure> {
-        let mut interim_answers = 0;
+        let mut interim_responses = 0;
         loop {
             match self.begin()? {
-                Begun::Answer(relay, done) => return Ok((relay, done)),
+                Begun::Response(relay, done) => return Ok((relay, done)),
                 Begun::Interim => {
-                    interim_answers += 1;
-                    if interim_answers > INTERIM_ANSWERS_MAX {
-                        return Err(Failure::BadAnswer("its interim answers do not end".into()));
+                    interim_responses += 1;
+                    if interim_responses > INTERIM_RESPONSES_MAX {
+                        return Err(Failure::BadResponse(
+                            "its interim answers do not end".into(),
+                        ));
                     }
                     self.flush().await.map_err(Failure::Client)?;
                     continue;
@@ -146,7 +148,7 @@ impl<'a> Download<'a> {
             let nothing_yet = self.server_input.is_empty();
             match self.receive().await? {
                 Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
-                Ok(0) => return Err(Failure::BadAnswer("it ended within its head".into())),
+                Ok(0) => return Err(Failure::BadResponse("it ended within its head".into())),
                 Ok(_) => self.attempt.progress.response_is(ResponseSide::Arriving),
                 Err(error) => return Err(Failure::Unanswered(error)),
             }
@@ -163,7 +165,7 @@ impl<'a> Download<'a> {
         let head = match response::parse(bytes, &mut slots, method, &self.attempt.worker.limits) {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(Begun::Nothing),
-            Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
+            Parsed::Refused(refusal) => return Err(Failure::BadResponse(refusal.into())),
         };
         let is_tunnel = head.status == 101;
         let attempt = self.attempt;
@@ -180,6 +182,13 @@ impl<'a> Download<'a> {
         if attempt.drops(head.status) {
             return Err(Failure::Status(head.status));
         }
+        if head.status >= 400
+            && attempt
+                .exchange
+                .intercepts(head.status, attempt.forward.form)
+        {
+            return Err(Failure::Intercepted(head.status));
+        }
         let (relay, server_lives) = attempt.pass_head(&head, &mut self.reply)?;
         let done = match is_tunnel {
             true => Done::Tunnel,
@@ -187,7 +196,7 @@ impl<'a> Download<'a> {
             false => Done::Spent,
         };
         self.server_input.consume(consumed);
-        Ok(Begun::Answer(relay, done))
+        Ok(Begun::Response(relay, done))
     }
 
     /// Sends what is written to the client. Its error is the client's.
@@ -208,7 +217,7 @@ impl<'a> Download<'a> {
 }
 
 impl Download<'_> {
-    /// Passes what is left of the answer's body to the client, or returns where more of it has to be received.
+    /// Passes what is left of the response's body to the client, or returns where more of it has to be received.
     pub(super) async fn splice(
         &mut self,
         ends: Ends<'_>,
@@ -226,6 +235,7 @@ impl Download<'_> {
             ends.to.set_send_patience(self.client_patience());
             splice.give(ends.to).await.map_err(Failure::Client)?;
             relay.pass_unseen(taken);
+            self.reply.count_unseen(taken);
         }
         Ok(())
     }
@@ -240,18 +250,22 @@ pub(super) fn body_received(
         Ok(0) => relay.end(),
         Ok(_) => Ok(()),
         Err(error) if error.is_reset() => Err(Failure::Cut("it reset the connection".into())),
-        Err(_) => Err(Failure::Cut("it fell silent".into())),
+        Err(error) => Err(Failure::Cut(match error.kind {
+            Kind::TimedOut => "it fell silent".into(),
+            Kind::Truncated => "it ended the connection without TLS's end".into(),
+            _ => "the connection to it failed".into(),
+        })),
     }
 }
 
 impl Attempt<'_> {
-    /// Writes an interim answer for the client, if it knows any.
+    /// Writes an interim response for the client, if it knows any.
     fn pass_interim(
         &self,
         head: &ResponseHead<'_, '_>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let edits = self.exchange.answer_edits("");
+        let edits = self.exchange.response_edits("");
         let written = reply.interim(head, head.bytes + GROWTH_MAX, |fields| {
             rewrite::interim(head, edits.as_ref(), fields);
         });
@@ -264,7 +278,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Writes the head of the final answer for the client: how its body goes on, and whether the connection to the server
+    /// Writes the head of the final response for the client: how its body goes on, and whether the connection to the server
     /// does.
     fn pass_head(
         &self,
@@ -286,7 +300,7 @@ impl Attempt<'_> {
         };
         let edits = self
             .exchange
-            .answer_edits(&self.group.server(self.server).name);
+            .response_edits(&self.group.server(self.server).name);
         let edits = edits.filter(|edits| edits.are_for(head.status));
         let room = rewrite::response_room(head.bytes, edits.as_ref());
         let mut names_fields = false;
@@ -297,7 +311,7 @@ impl Attempt<'_> {
             })
             .map_err(Failure::Client)?
             .map_err(|TooLarge| {
-                Failure::BadAnswer("its head leaves no room for what is added".into())
+                Failure::BadResponse("its head leaves no room for what is added".into())
             })?;
         self.progress.response_is(ResponseSide::Begun);
         let mut relay = match encoding {

@@ -99,7 +99,7 @@ pub(crate) struct Ejector {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    answers: u32,
+    responses: u32,
     failures: u32,
     /// Of the responses, in nanoseconds.
     latency_sum: u64,
@@ -142,7 +142,7 @@ impl Ejector {
     }
 
     /// Whether a response would change anything that is known.
-    pub(crate) fn wants_answers(&self) -> bool {
+    pub(crate) fn wants_responses(&self) -> bool {
         self.suspects > 0 || self.rules.looks_back()
     }
 
@@ -184,7 +184,7 @@ impl Ejector {
         let (failures, counts) = match outcome {
             Outcome::Answered(latency) => {
                 let counts = Counts {
-                    answers: 1,
+                    responses: 1,
                     failures: 0,
                     latency_sum: latency.as_nanos() as u64,
                 };
@@ -192,7 +192,7 @@ impl Ejector {
             }
             Outcome::Failed | Outcome::Unreachable => {
                 let counts = Counts {
-                    answers: 0,
+                    responses: 0,
                     failures: 1,
                     latency_sum: 0,
                 };
@@ -213,9 +213,11 @@ impl Ejector {
         }
         let limit = self.rules.failure_share?;
         let Counts {
-            answers, failures, ..
+            responses,
+            failures,
+            ..
         } = self.counts[server as usize].sum(now);
-        let requests = answers + failures;
+        let requests = responses + failures;
         let is_too_much =
             u64::from(failures) * 100 >= u64::from(requests) * u64::from(limit.percent);
         (requests >= limit.requests_min && is_too_much)
@@ -230,16 +232,16 @@ impl Ejector {
         }
         let median = self.median?;
         let counts = self.counts[server as usize].sum(now);
-        if counts.answers < limit.requests_min {
+        if counts.responses < limit.requests_min {
             return None;
         }
         // mean > median * percent / 100, and by more than the margin, without dividing.
-        let answers = u128::from(counts.answers);
+        let responses = u128::from(counts.responses);
         let sum = u128::from(counts.latency_sum);
         let bound = u128::from(median) * u128::from(limit.percent) / 100;
         let margin = u128::from(median) + EJECT_LATENCY_MARGIN.as_nanos();
-        (sum > answers * bound.max(margin)).then(|| Reason::Slow {
-            mean: Duration::from_nanos(counts.latency_sum / u64::from(counts.answers)),
+        (sum > responses * bound.max(margin)).then(|| Reason::Slow {
+            mean: Duration::from_nanos(counts.latency_sum / u64::from(counts.responses)),
             median: Duration::from_nanos(median),
         })
     }
@@ -250,8 +252,8 @@ impl Ejector {
         self.means.clear();
         for counts in &mut self.counts {
             let counts = counts.sum(now);
-            if counts.answers >= limit.requests_min.max(1) {
-                (self.means).push(counts.latency_sum / u64::from(counts.answers));
+            if counts.responses >= limit.requests_min.max(1) {
+                (self.means).push(counts.latency_sum / u64::from(counts.responses));
             }
         }
         if self.means.len() < 2 {
@@ -297,7 +299,7 @@ impl From<&plan::Eject> for Rules {
 
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
-        self.answers += other.answers;
+        self.responses += other.responses;
         self.failures += other.failures;
         self.latency_sum = self.latency_sum.wrapping_add(other.latency_sum);
     }
@@ -305,7 +307,7 @@ impl AddAssign for Counts {
 
 impl SubAssign for Counts {
     fn sub_assign(&mut self, other: Counts) {
-        self.answers -= other.answers;
+        self.responses -= other.responses;
         self.failures -= other.failures;
         self.latency_sum = self.latency_sum.wrapping_sub(other.latency_sum);
     }
@@ -344,7 +346,7 @@ mod tests {
     use proptest::prelude::*;
 
     const RULES: Rules = Rules {
-        on: EjectOn::Answers,
+        on: EjectOn::Responses,
         failures_in_row: None,
         failure_share: None,
         latency: None,
@@ -426,16 +428,16 @@ mod tests {
     #[test]
     fn responses_are_needed_only_where_they_could_change_anything() {
         let mut ejector = Ejector::new(IN_ROW, 3);
-        assert!(!ejector.wants_answers());
+        assert!(!ejector.wants_responses());
         for server in [1, 2, 1] {
             assert_eq!(ejector.observe(server, Outcome::Failed, at(1)), None);
-            assert!(ejector.wants_answers());
+            assert!(ejector.wants_responses());
         }
         assert_eq!(ejector.observe(1, answered(1), at(2)), None);
-        assert!(ejector.wants_answers());
+        assert!(ejector.wants_responses());
         ejector.forget(2);
-        assert!(!ejector.wants_answers());
-        assert!(Ejector::new(SHARE, 3).wants_answers());
+        assert!(!ejector.wants_responses());
+        assert!(Ejector::new(SHARE, 3).wants_responses());
     }
 
     #[test]
@@ -450,7 +452,7 @@ mod tests {
         }
         let mut after = Ejector::new(IN_ROW, 3);
         after.take_over(&before, &[Some(1), None, Some(0)]);
-        assert!(after.wants_answers());
+        assert!(after.wants_responses());
         assert_eq!(after.observe(1, Outcome::Failed, at(2)), None);
         assert_eq!(after.observe(2, Outcome::Failed, at(2)), None);
         let reason = after.observe(0, Outcome::Failed, at(2));
@@ -461,7 +463,7 @@ mod tests {
         };
         let mut after = Ejector::new(connections, 2);
         after.take_over(&before, &[Some(0), Some(1)]);
-        assert!(!after.wants_answers(), "they may have been no failures");
+        assert!(!after.wants_responses(), "they may have been no failures");
     }
 
     #[test]
@@ -494,7 +496,7 @@ mod tests {
         assert_eq!(ejector.observe(0, Outcome::Failed, at(11_000)), None);
     }
 
-    /// The servers answer in turn, each after its own milliseconds; who is taken out, and why.
+    /// The servers respond in turn, each after its own milliseconds; who is taken out, and why.
     fn slow(latencies: &[u64], rounds: u64) -> Vec<(u32, String)> {
         let mut ejector = Ejector::new(LATENCY, latencies.len());
         let mut out = Vec::new();

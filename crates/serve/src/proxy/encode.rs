@@ -1,4 +1,4 @@
-//! Answers that are encoded on their way from the server to the client.
+//! Responses that are encoded on their way from the server to the client.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -25,7 +25,7 @@ impl Attempt<'_> {
         let Change::Encode(coding) = change else {
             return (None, change);
         };
-        // The answer to a HEAD has the head of what GET would get.
+        // The response to a HEAD has the head of what GET would get.
         if head.framing == Framing::None {
             return (None, change);
         }
@@ -62,7 +62,7 @@ impl Download<'_> {
                 in_a_turn = 0;
                 // The client gets what there is, or is found to be gone, before more is spent on it.
                 self.flush().await.map_err(Failure::Client)?;
-                self.attempt.worker.core.pause().await;
+                self.attempt.worker.core.yield_now().await;
             }
             self.set_body_deadline();
             let arrived = {

@@ -35,6 +35,7 @@ use names::Names;
 
 pub(crate) use ejection::Out;
 pub(crate) use endpoint::{Availability, Endpoint};
+pub use state::Duty;
 pub(crate) use state::{Location, Presence};
 
 /// The servers of one group.
@@ -168,12 +169,24 @@ impl Endpoints {
             in_service: 0,
         };
         for endpoint in self.all.iter().filter(|endpoint| endpoint.is_located()) {
-            let is_out = endpoint.presence() != Presence::In;
+            let is_out = endpoint.presence() != Presence::In || endpoint.duty() != Duty::Serve;
             census.located += 1;
             census.out += usize::from(is_out);
             census.in_service += usize::from(!is_out && endpoint.is_healthy());
         }
         census
+    }
+
+    /// What an administrator wants of the endpoints of a server from now on.
+    pub(crate) fn set_duty(&self, endpoint: u32, duty: Duty) {
+        self.all[endpoint as usize].state.set_duty(duty);
+        self.changed();
+    }
+
+    /// The weight of an endpoint from now on; `None` for that of the configuration.
+    pub(crate) fn set_weight(&self, endpoint: u32, weight: Option<u32>) {
+        self.all[endpoint as usize].state.set_weight(weight);
+        self.changed();
     }
 
     /// What active checks say of a server from now on.

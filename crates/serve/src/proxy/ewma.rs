@@ -6,7 +6,7 @@ use onrush_engine::Instant;
 
 /// An exponentially weighted moving average over time, sensitive to peaks: a latency above the average replaces it, one
 /// below draws it down. What was observed one time constant ago has lost 63 % of its weight, however many observations
-/// there were. So a server that stalls is known to be slow by its first late answer, and has to prove for a while that
+/// there were. So a server that stalls is known to be slow by its first late response, and has to prove for a while that
 /// it no longer is. The idea is Finagle's (user guide, "Clients", on "Peak EWMA").
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ewma {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_before_the_first_answer() {
+    fn nothing_is_known_before_the_first_response() {
         check(&[], 7, 0.0);
     }
 

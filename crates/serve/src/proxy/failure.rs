@@ -23,13 +23,15 @@ pub(crate) enum Failure {
     /// The server ended the connection before any byte of the response.
     ClosedUnanswered,
     /// What the server sent is no valid response.
-    BadAnswer(Fault),
+    BadResponse(Fault),
     /// A response whose status says that another server should be asked. It was not relayed.
     Status(u16),
+    /// A response that is replaced by an error page.
+    Intercepted(u16),
     /// The response ended before it was complete. The client has the first part of it.
     Cut(Fault),
-    /// The client sent a body that is none.
-    BadRequest(Fault),
+    /// The client sent a body that is none, or is too large.
+    BadRequest(Refusal),
     /// The client is gone.
     Client(Error),
 }
@@ -73,8 +75,9 @@ impl Failure {
             Failure::Unanswered(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unavailable(_)
             | Failure::Connect(_)
-            | Failure::BadAnswer(_)
+            | Failure::BadResponse(_)
             | Failure::Status(_)
+            | Failure::Intercepted(_)
             | Failure::Cut(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
@@ -87,8 +90,9 @@ impl Failure {
             Failure::Connect(error) | Failure::Unanswered(error) => error.kind == Kind::TimedOut,
             Failure::ClosedUnanswered
             | Failure::Unavailable(_)
-            | Failure::BadAnswer(_)
+            | Failure::BadResponse(_)
             | Failure::Status(_)
+            | Failure::Intercepted(_)
             | Failure::Cut(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
@@ -107,9 +111,10 @@ impl Failure {
             Failure::Connect(_)
             | Failure::Unanswered(_)
             | Failure::ClosedUnanswered
-            | Failure::BadAnswer(_)
+            | Failure::BadResponse(_)
             | Failure::Status(_) => Some(502),
-            Failure::BadRequest(_) => Some(400),
+            Failure::BadRequest(refusal) => Some(refusal.status),
+            Failure::Intercepted(status) => Some(*status),
             Failure::Cut(_) | Failure::Client(_) => None,
         }
     }
@@ -129,12 +134,13 @@ impl Failure {
         match self {
             Failure::Connect(error) => connect_outcome(error),
             Failure::Unanswered(_) | Failure::ClosedUnanswered => Some(Outcome::Failed),
-            Failure::BadAnswer(_) | Failure::Cut(_) => match on {
-                EjectOn::Answers => Some(Outcome::Failed),
+            Failure::BadResponse(_) | Failure::Cut(_) => match on {
+                EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
             // Its status has been observed as a response.
             Failure::Status(_)
+            | Failure::Intercepted(_)
             | Failure::Unavailable(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => None,
@@ -157,7 +163,9 @@ impl Failure {
             Failure::Connect(_) => Class::Connect,
             Failure::Unanswered(error) if error.kind == Kind::TimedOut => Class::Timeout,
             Failure::Unanswered(_) | Failure::ClosedUnanswered => Class::Reset,
-            Failure::BadAnswer(_) | Failure::Status(_) => Class::Garbage,
+            Failure::BadResponse(_) | Failure::Status(_) | Failure::Intercepted(_) => {
+                Class::Garbage
+            }
             Failure::Cut(_) => Class::Cut,
             Failure::BadRequest(_) | Failure::Client(_) => Class::Client,
         }
@@ -178,10 +186,11 @@ impl Failure {
             Failure::Unanswered(_) | Failure::ClosedUnanswered => {
                 "the server closed the connection"
             }
-            Failure::BadAnswer(_) | Failure::Status(_) | Failure::Cut(_) => {
+            Failure::BadResponse(_) | Failure::Status(_) | Failure::Cut(_) => {
                 "the server's answer is malformed"
             }
-            Failure::BadRequest(fault) => fault.what,
+            Failure::BadRequest(refusal) => refusal.reason,
+            Failure::Intercepted(_) => "",
             Failure::Client(_) => "the client is gone",
         }
     }
@@ -225,11 +234,13 @@ impl fmt::Display for Failure {
                 Unavailable::QueueFull => "all servers are busy and too many requests wait already",
                 Unavailable::QueuedTooLong => "no server had room in time",
             }),
-            Failure::Status(status) => write!(f, "answered {status}"),
+            Failure::Status(status) | Failure::Intercepted(status) => {
+                write!(f, "answered {status}")
+            }
             Failure::ClosedUnanswered => f.write_str("closed the connection without an answer"),
-            Failure::BadAnswer(why) => write!(f, "sent no valid answer: {why}"),
+            Failure::BadResponse(why) => write!(f, "sent no valid answer: {why}"),
             Failure::Cut(why) => write!(f, "stopped in the middle of its answer: {why}"),
-            Failure::BadRequest(why) => write!(f, "the client's body is malformed: {why}"),
+            Failure::BadRequest(why) => write!(f, "the client's body is refused: {why}"),
         }
     }
 }
@@ -248,8 +259,8 @@ mod tests {
             (Failure::Unanswered(late(Op::Recv)), Some(504)),
             (Failure::Connect(refused), Some(502)),
             (Failure::ClosedUnanswered, Some(502)),
-            (Failure::BadAnswer("x".into()), Some(502)),
-            (Failure::BadRequest("x".into()), Some(400)),
+            (Failure::BadResponse("x".into()), Some(502)),
+            (Failure::BadRequest(Refusal::new(413, "x")), Some(413)),
             (Failure::Cut("x".into()), None),
             (Failure::Client(late(Op::Send)), None),
         ] {
@@ -261,7 +272,7 @@ mod tests {
     fn a_missing_resource_of_ours_says_nothing_about_the_server() {
         let connect = |errno| Failure::Connect(Error::new(Op::Connect, Kind::Os(errno)));
         let late = Error::new(Op::Recv, Kind::TimedOut);
-        for (failure, on_connections, on_answers) in [
+        for (failure, on_connections, on_responses) in [
             (
                 connect(Errno::CONNREFUSED),
                 Some(Outcome::Unreachable),
@@ -279,12 +290,20 @@ mod tests {
                 Some(Outcome::Failed),
                 Some(Outcome::Failed),
             ),
-            (Failure::BadAnswer("x".into()), None, Some(Outcome::Failed)),
+            (
+                Failure::BadResponse("x".into()),
+                None,
+                Some(Outcome::Failed),
+            ),
             (Failure::Status(503), None, None),
-            (Failure::BadRequest("x".into()), None, None),
+            (Failure::BadRequest(Refusal::new(400, "x")), None, None),
         ] {
             assert_eq!(failure.outcome(EjectOn::Connections), on_connections);
-            assert_eq!(failure.outcome(EjectOn::Answers), on_answers, "{failure}");
+            assert_eq!(
+                failure.outcome(EjectOn::Responses),
+                on_responses,
+                "{failure}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One request to a server and its answer back.
+//! One request to a server and its response back.
 //!
 //! ```text
 //!   client ── head ──> rewrite ──> server          client <── rewrite <── head ── server
@@ -6,6 +6,7 @@
 //! ```
 //! Bodies stream in both directions at once and are never held whole; a buffer that arrives is the buffer that leaves.
 
+mod account;
 pub(crate) mod request;
 mod retry;
 
@@ -13,19 +14,20 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use onrush_engine::Error;
 use onrush_http::HeaderSlots;
-use onrush_http::proxy_protocol::Origin;
 use onrush_tls::Transport;
 
-use self::request::{Forward, queue_request};
+use self::account::account;
+use self::request::{Forward, origin, queue_request};
 use super::attempt::Attempt;
 use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{Group, Reservation, Server};
 use super::lease::{Exclusive, Lease, Queued};
-use super::pipelined::{Response, Submission};
+use super::pipelined::{Behind, Response, Submission};
 use super::progress::{Progress, ResponseSide};
 use super::tunnel::Tunnel;
 use super::unavailable::Unavailable;
@@ -33,13 +35,13 @@ use super::upload::{Stopped, Upload};
 use crate::downstream::Downstream;
 use crate::downstream::request_body::RequestBody;
 use crate::limits::UNREAD_REST_MAX;
-use crate::record::Record;
+use crate::observe::live::Stage;
 use crate::reply::{Persistence, Reply};
 use crate::respond::refuse::refuse;
 use crate::worker::Worker;
 
-/// Forwards the request in hand and relays the answer. Whatever happens, the client is left
-/// with an answer, or with a connection that ends in the middle of one, or with a tunnel that is still to be run.
+/// Forwards the request in hand and relays the response. Whatever happens, the client is left
+/// with a response, or with a connection that ends in the middle of one, or with a tunnel that is still to be run.
 ///
 /// # Errors
 /// When the client is gone.
@@ -59,8 +61,15 @@ pub(crate) async fn exchange(
             Some(reservation) => reservation,
             // Boxed: only who has to wait pays for waiting.
             None => {
-                let found = Box::pin(reserve(forward, &group, &worker));
-                match client.unless_hung_up(found).await? {
+                let queue = client.exchange.timeouts().queue;
+                let found = Box::pin(reserve(forward, &group, &worker, queue));
+                let since = worker.core.now();
+                client.exchange.is_at(Stage::Queued);
+                let found = client.unless_hung_up(found).await?;
+                if let Some(entry) = client.exchange.entry() {
+                    entry.queue(worker.core.now().since(since));
+                }
+                match found {
                     Ok(reservation) => reservation,
                     Err(unavailable) => {
                         let failure = Failure::Unavailable(unavailable);
@@ -81,7 +90,8 @@ pub(crate) async fn exchange(
         };
         let now = worker.core.now();
         if !forward.has_hurried(&failure, now) {
-            group.failed(&reservation, &failure, &worker);
+            let timeouts = client.exchange.timeouts();
+            group.failed(&reservation, &failure, timeouts, &worker);
         }
         if !forward.takes_again(&failure, &group, reservation.index(), &progress, now) {
             let name = reservation.server().label();
@@ -101,15 +111,16 @@ async fn reserve(
     forward: &Forward,
     group: &Rc<Group>,
     worker: &Worker,
+    queue: Duration,
 ) -> Result<Reservation, Unavailable> {
-    let until = forward.deadline(&worker.core, group.timeouts.queue);
+    let until = forward.deadline(&worker.core, queue);
     let wanted = (forward.key, forward.tried());
     group
         .reserve_or_wait(forward.method, wanted, &worker.core, until)
         .await
 }
 
-/// Sends the request to the server of `reservation` and relays its answer. When that begins a tunnel, its link is returned.
+/// Sends the request to the server of `reservation` and relays its response. When that begins a tunnel, its link is returned.
 async fn try_on(
     reservation: &Reservation,
     forward: &mut Forward,
@@ -119,12 +130,10 @@ async fn try_on(
 ) -> Result<Option<Exclusive>, Failure> {
     let server = reservation.server();
     let to = (group, reservation.index());
+    client.exchange.goes_to(reservation.shared_server());
     let mut lease = match forward.lease.take() {
-        // It had to wait for its place, or another server has failed.
-        None if forward.may_reuse(group) => {
-            let queue = |transport: &_| queue_again(client, transport, server);
-            Lease::idle(server, queue).map_err(Failure::Client)?
-        }
+        // It had to wait for its reservation, or another server has failed.
+        None => idle_again(forward, client, to)?,
         lease => lease,
     };
     loop {
@@ -135,6 +144,8 @@ async fn try_on(
                 match on_pipelined(request, forward, client, to, progress).await {
                     Err(failure) if forward.survives(&failure, progress) => {
                         client.exchange.record().retry();
+                        // It goes on behind nobody, on a connection that others behind long responses have left, if any.
+                        lease = idle_again(forward, client, to)?;
                         continue;
                     }
                     outcome => return outcome.map(|()| None),
@@ -142,14 +153,23 @@ async fn try_on(
             }
             None => {
                 let origin = origin(group, client);
-                let connected = pin!(group.connect(server, &origin, client.worker, forward.until));
+                let by =
+                    forward.deadline_exact(&client.worker.core, client.exchange.timeouts().connect);
+                let times = (by, forward.until);
+                let connected = pin!(group.connect_by(server, &origin, client.worker, times));
+                let since = client.worker.core.now();
+                client.exchange.is_at(Stage::Connecting);
                 let connected = client.unless_hung_up(connected).await;
+                if let Some(entry) = client.exchange.entry() {
+                    entry.connect(client.worker.core.now().since(since));
+                }
                 let connected = connected.map_err(Failure::Client)?;
                 let transport = connected.map_err(Failure::Connect)?;
                 let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
                 (transport, queued)
             }
         };
+        client.exchange.is_at(Stage::Waiting);
         let mut link = Exclusive::new(transport);
         forward.is_sent_now(&client.worker.core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
@@ -170,7 +190,7 @@ async fn try_on(
     }
 }
 
-/// Waits for the answer on a shared connection and relays it.
+/// Waits for the response on a shared connection and relays it.
 async fn on_pipelined(
     request: Submission,
     forward: &mut Forward,
@@ -179,10 +199,10 @@ async fn on_pipelined(
     progress: &Progress,
 ) -> Result<(), Failure> {
     forward.is_sent_now(&client.worker.core);
-    let answer = client.unless_hung_up(request.response()).await;
-    let (transport, mut input) = match answer.map_err(Failure::Client)?? {
-        Response::Whole(input) => (None, input),
-        Response::Handed(transport, input) => (Some(transport), input),
+    let response = client.unless_hung_up(request.response()).await;
+    let (transport, mut input, behind) = match response.map_err(Failure::Client)?? {
+        Response::Whole(input) => (None, input, Behind::Others),
+        Response::Handed(transport, input, behind) => (Some(transport), input, behind),
     };
     progress.request_is_sent();
     progress.response_is(ResponseSide::Arriving);
@@ -193,14 +213,35 @@ async fn on_pipelined(
         server_input: &mut input,
         reply,
     };
-    download.run().await.inspect_err(|failure| {
+    let done = download.run().await.inspect_err(|failure| {
         transport.iter().for_each(|server| failure.tell(server));
     })?;
     forward.consume(client, 0);
+    let (group, server) = to;
+    if let (Some(transport), Done::Reusable, Behind::Nobody) = (transport, done, behind)
+        && forward.leaves_reusable(group)
+    {
+        let link = Exclusive { transport, input };
+        link.give_back(group.server(server), client.worker.core.now());
+    }
     Ok(())
 }
 
-/// An attempt at the server `to`, and where its request's body comes from and its answer goes.
+/// An idle connection to the server, where the request may have one and there is one.
+fn idle_again(
+    forward: &Forward,
+    client: &Downstream<'_>,
+    (group, server): (&Group, u32),
+) -> Result<Option<Lease>, Failure> {
+    if !forward.may_reuse(group) {
+        return Ok(None);
+    }
+    let server = group.server(server);
+    let queue = |transport: &_| queue_again(client, transport, server);
+    Lease::idle(server, queue).map_err(Failure::Client)
+}
+
+/// An attempt at the server `to`, and where its request's body comes from and its response goes.
 fn begin<'a>(
     forward: &'a Forward,
     client: &'a mut Downstream<'_>,
@@ -220,7 +261,7 @@ fn begin<'a>(
     (attempt, body, reply)
 }
 
-/// Sends the request over `link` and relays the answer.
+/// Sends the request over `link` and relays the response.
 async fn attempt(
     forward: &mut Forward,
     client: &mut Downstream<'_>,
@@ -260,17 +301,7 @@ fn queue_again(
     queue_request(&head, client.arrived(), stream, server, client.context())
 }
 
-/// Whom a connection to a server is made for, where servers want to know.
-fn origin(group: &Group, client: &Downstream<'_>) -> Origin<'static> {
-    if group.plan.proxy_protocol.is_none() {
-        return Origin::Local;
-    }
-    let mut slots = HeaderSlots::new();
-    let head = client.head(&mut slots);
-    client.context().introduction(head.headers)
-}
-
-/// Both directions at once: a server may answer before it has read the whole request.
+/// Both directions at once: a server may respond before it has read the whole request.
 async fn exchange_streaming(
     forward: &Forward,
     client: &mut Downstream<'_>,
@@ -313,7 +344,7 @@ async fn exchange_streaming(
     .await
 }
 
-/// Tells the client, the log and the record that no server has answered, or not to the end.
+/// Tells the client, the log and the record that no server has responded, or not to the end.
 fn fail(
     forward: &mut Forward,
     client: &mut Downstream<'_>,
@@ -338,6 +369,7 @@ fn fail(
         client.cut_off();
         return Ok(());
     };
+    let form = forward.error_form(client);
     let is_read = match forward.is_consumed {
         true => client.split(forward.method).0.is_complete(),
         false => {
@@ -354,24 +386,7 @@ fn fail(
             false => Persistence::Close,
         },
     );
-    refuse(status, failure.reason(), failure.fields(), &mut reply)?;
+    let what = (status, failure.reason());
+    refuse(what, failure.fields(), form, &mut reply)?;
     reply.end()
-}
-
-/// Tells the log and the record; what the client did wrong is no news of the server.
-fn account(worker: &Worker, record: &Record, name: &str, status: Option<u16>, failure: Failure) {
-    if let Failure::BadRequest(_) = failure {
-        return record.refuse();
-    }
-    record.fail(failure.class());
-    match status {
-        Some(status) => worker.log.failure(
-            &worker.core,
-            format_args!("server {name}: {failure}; the client got {status}"),
-        ),
-        None => worker.log.failure(
-            &worker.core,
-            format_args!("server {name}: {failure}; the client was cut off"),
-        ),
-    }
 }

@@ -11,6 +11,7 @@ mod select;
 mod server;
 mod sticky;
 mod takeover;
+mod view;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};

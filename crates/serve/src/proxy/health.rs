@@ -258,7 +258,7 @@ mod tests {
                 "it closed the connection without an answer".to_owned(),
             ),
             (
-                Fault::Exchange(Failure::BadAnswer("no version".into())),
+                Fault::Exchange(Failure::BadResponse("no version".into())),
                 "it sent no valid answer: no version".to_owned(),
             ),
             (Fault::Body, "it answered with another body".to_owned()),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 /// The bound and the count.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    max: usize,
+    max: Cell<usize>,
     count: Cell<usize>,
 }
 
@@ -19,17 +19,22 @@ pub(crate) trait Keeper {
 impl Kept {
     pub(crate) fn new(max: usize) -> Rc<Self> {
         Rc::new(Self {
-            max,
+            max: Cell::new(max),
             count: Cell::new(0),
         })
     }
 
+    /// So many from now on. Those that are open stay until they are used, or too old.
+    pub(crate) fn bound(&self, max: usize) {
+        self.max.set(max);
+    }
+
     pub(crate) fn has_room(&self) -> bool {
-        self.count.get() < self.max
+        self.count.get() < self.max.get()
     }
 
     pub(super) fn is_exceeded(&self) -> bool {
-        self.count.get() > self.max
+        self.count.get() > self.max.get()
     }
 
     pub(super) fn add(&self, count: usize) {

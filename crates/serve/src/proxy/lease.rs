@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use onrush_config::plan::Reuse;
 use onrush_engine::{Buffer, Error, Input, Instant};
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
@@ -101,7 +102,14 @@ impl Exclusive {
 async fn run(connection: Rc<Pipelined>, group: Rc<Group>, server: u32, worker: Rc<Worker>) {
     let server = Rc::clone(&group.servers()[server as usize]);
     let until = connection.oldest_until().unwrap_or(FOREVER);
-    let connected = group.connect(&server, &Origin::Local, &worker, until).await;
+    let idle = match group.plan.reuse {
+        Reuse::Never => None,
+        Reuse::Safe | Reuse::Always => server.pool.take(),
+    };
+    let connected = match idle {
+        Some(transport) => Ok(transport),
+        None => group.connect(&server, &Origin::Local, &worker, until).await,
+    };
     // It may outlive its group's configuration by as long as there are requests.
     drop(group);
     match connected {

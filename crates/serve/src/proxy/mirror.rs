@@ -1,4 +1,4 @@
-//! Copies of requests to another group, whose answers nobody gets to see: to try a new version of an application with
+//! Copies of requests to another group, whose responses nobody gets to see: to try a new version of an application with
 //! what really comes.
 //!
 //! The client's request knows nothing of its copy. Only a request that is all there is copied, since a body that streams
@@ -21,7 +21,7 @@ use super::group::{FOREVER, Group, Reservation};
 use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
 use crate::downstream::request_body::Arrived;
-use crate::limits::{MIRROR_ANSWER_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
+use crate::limits::{MIRROR_RESPONSE_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
 use crate::request_context::RequestContext;
 use crate::worker::Worker;
 
@@ -109,7 +109,8 @@ impl Duplicate {
             if core.is_stopping() {
                 return;
             }
-            self.group.failed(&self.reservation, &failure, &self.worker);
+            let (group, worker) = (&self.group, &self.worker);
+            group.failed(&self.reservation, &failure, &group.timeouts, worker);
             let retries = &self.group.plan.retries;
             tried.push(self.reservation.index());
             let next = match failure {
@@ -150,7 +151,7 @@ impl Duplicate {
         self.attempt(transport).await
     }
 
-    /// Sends the copy, and reads the answer as far as that keeps the connection good.
+    /// Sends the copy, and reads the response as far as that keeps the connection good.
     async fn attempt(&self, transport: Transport) -> Result<(), Failure> {
         let (core, timeouts) = (&self.worker.core, &self.group.timeouts);
         transport.set_send_patience(timeouts.upstream_body);
@@ -174,7 +175,7 @@ impl Duplicate {
         loop {
             let bytes = body
                 .skip(input.bytes(), &self.worker.limits)
-                .map_err(|refusal| Failure::BadAnswer(refusal.into()))?;
+                .map_err(|refusal| Failure::BadResponse(refusal.into()))?;
             input.consume(bytes);
             seen += bytes;
             if body.is_complete() {
@@ -182,7 +183,7 @@ impl Duplicate {
             }
             transport.set_deadline(Some(core.now() + timeouts.upstream_body));
             // Nobody waits for the rest.
-            if seen > MIRROR_ANSWER_BYTES_MAX
+            if seen > MIRROR_RESPONSE_BYTES_MAX
                 || !matches!(receive(&transport, &mut input).await, Ok(1..))
             {
                 return Ok(());
@@ -194,7 +195,7 @@ impl Duplicate {
         Ok(())
     }
 
-    /// Takes heads off the input up to that of the final answer: how its body is framed, and whether the connection lives
+    /// Takes heads off the input up to that of the final response: how its body is framed, and whether the connection lives
     /// on behind it. `None` when it has not arrived.
     fn read_head(
         &self,
@@ -207,7 +208,7 @@ impl Duplicate {
             let head = match response::parse(input.bytes(), &mut slots, self.method, limits) {
                 Parsed::Complete(head) => head,
                 Parsed::Partial => return Ok(None),
-                Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
+                Parsed::Refused(refusal) => return Err(Failure::BadResponse(refusal.into())),
             };
             let (status, bytes) = (head.status, head.bytes);
             let end = (head.framing, head.keep_alive);

@@ -90,7 +90,15 @@ pub(crate) enum Response {
     /// A whole response and nothing else.
     Whole(Input),
     /// The connection, on which the rest of the response is still to come, and what has come of it.
-    Handed(Transport, Input),
+    Handed(Transport, Input, Behind),
+}
+
+/// Whose responses follow on a connection that was handed to a client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Behind {
+    Nobody,
+    /// They are sent again elsewhere.
+    Others,
 }
 
 /// A request that was submitted. Dropping it abandons the response.

@@ -66,7 +66,11 @@ impl Pool {
 
     /// Keeps a connection whose last response was complete.
     pub(crate) fn put(&self, stream: Transport, now: Instant) {
-        if self.closed.get() || stream.is_spent() {
+        if self.closed.get() {
+            return;
+        }
+        stream.watch_arrivals();
+        if stream.is_spent() {
             return;
         }
         let mut idle = self.idle.borrow_mut();

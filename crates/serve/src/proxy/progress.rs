@@ -16,7 +16,7 @@ pub(crate) struct Progress {
 enum RequestSide {
     /// Not all of it has been sent. Its client may hold the body back until it is told to send it.
     Held(Left),
-    /// Not all of it has been sent. Its client sends the body, whatever it is answered.
+    /// Not all of it has been sent. Its client sends the body, whatever the response is.
     Coming(Left),
     /// All of it has been sent.
     Sent,

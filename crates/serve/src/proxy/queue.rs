@@ -71,6 +71,10 @@ impl Queue {
         self.waiting.borrow().is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.borrow().len()
+    }
+
     /// Joins at the end; `None` when the queue is as long as it may be.
     pub(crate) async fn join(&self) -> Option<Ticket<'_>> {
         poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! The body of an answer on its way to the client, framed as the client understands it.
+//! The body of a response on its way to the client, framed as the client understands it.
 
 use onrush_engine::Input;
 use onrush_http::body::BodyReader;

@@ -1,6 +1,6 @@
 //! What a route changes in the requests that it forwards.
 
-use onrush_config::plan::{self, PathEdit, PathMatch};
+use onrush_config::plan::{self, PathEdit, PathMatch, Rewrite};
 use onrush_http::forwarded::is_forwarding_field;
 use onrush_http::header_is;
 use onrush_http::hop::{is_disguised, is_hop_by_hop};
@@ -9,7 +9,7 @@ use super::host::HostRule;
 use crate::edits::{Edits, Spelling};
 use crate::variables::VARIABLE_BYTES_MAX;
 
-/// Bytes by which an answer's head may grow on its way without a route's edits: by fields of our own, and by two in each
+/// Bytes by which a response's head may grow on its way without a route's edits: by fields of our own, and by two in each
 /// line of a server that writes neither the space behind the colon nor the CR.
 pub(crate) const GROWTH_MAX: usize = 640;
 
@@ -39,6 +39,8 @@ pub(super) enum PathRule {
     Prefix(String),
     /// This, in the place of the only path that the route matches.
     Whole(String),
+    /// What the first of these makes of it that applies.
+    Rewrite(Vec<Rewrite>),
 }
 
 /// The fields that are added to a request here.
@@ -61,6 +63,7 @@ impl Rules {
         let path = match &route.path_edit {
             PathEdit::Keep => PathRule::Client,
             PathEdit::ReplacePrefix(by) => PathRule::replacing(&route.when.path, by),
+            PathEdit::Rewrite(rules) => PathRule::Rewrite(rules.clone()),
         };
         let (variables, bytes) = edits.extent();
         let (host_variables, host_bytes) = host.extent();
@@ -72,7 +75,11 @@ impl Rules {
             edits_drop_ours: edits.drops_one_of(&OURS),
             // The head itself, and once more the whole of it for each place where any part of it may stand again: the
             // variables, and in Forwarded the host that a proxy told of.
-            factor: 1 + variables + host_variables + usize::from(forwarded.forwarded),
+            factor: 1
+                + variables
+                + host_variables
+                + usize::from(forwarded.forwarded)
+                + path.factor(),
             bytes_fixed: GROWTH_MAX
                 + bytes
                 + host_bytes
@@ -126,6 +133,25 @@ impl PathRule {
         match self {
             PathRule::Client => 0,
             PathRule::Prefix(by) | PathRule::Whole(by) => by.len(),
+            PathRule::Rewrite(rules) => {
+                let bytes = rules.iter().map(|rule| rule.extent().2);
+                bytes.max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// How often the path may stand in what comes of it, beyond once.
+    fn factor(&self) -> usize {
+        match self {
+            PathRule::Client | PathRule::Prefix(_) | PathRule::Whole(_) => 0,
+            // In a query each byte may be encoded.
+            PathRule::Rewrite(rules) => {
+                let times = rules.iter().map(|rule| {
+                    let (in_path, in_query, _) = rule.extent();
+                    in_path + 3 * in_query
+                });
+                times.max().unwrap_or(0)
+            }
         }
     }
 }

@@ -51,10 +51,10 @@ impl Tunnel {
         client: &mut Http1,
         exchange: &mut Exchange,
     ) -> Result<(), Error> {
-        exchange.become_tunnel();
-        let timeouts = exchange.settings().timeouts;
-        let idle_max = timeouts.tunnel_idle;
-        let sent = client.flush(timeouts.client_send).await;
+        let timeouts = exchange.timeouts();
+        let (idle_max, patience) = (timeouts.tunnel_idle, timeouts.client_send);
+        let _underway = exchange.become_tunnel();
+        let sent = client.flush(patience).await;
         let (server, client_stream) = (&self.server, &client.stream);
         if sent.is_err() {
             server.reset_when_dropped();

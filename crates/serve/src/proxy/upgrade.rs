@@ -45,5 +45,5 @@ pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
 /// # Errors
 /// When it does not: then it is unknown what follows.
 pub(crate) fn granted(head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
-    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadAnswer(refusal.into()))
+    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadResponse(refusal.into()))
 }

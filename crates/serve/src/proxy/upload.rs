@@ -1,6 +1,7 @@
 //! The request body's way: from the client to the server.
 
 use onrush_engine::{Instant, Splice};
+use onrush_http::Refusal;
 use onrush_tls::Transport;
 
 use super::attempt::Attempt;
@@ -18,7 +19,7 @@ pub(crate) struct Upload<'a> {
 
 /// Why an upload ended before its body.
 pub(crate) enum Stopped {
-    /// The server takes no more. It may have answered all the same.
+    /// The server takes no more. It may have responded all the same.
     ByServer,
     /// The client sends no more, or nothing that makes sense.
     ByClient(Failure),
@@ -41,7 +42,7 @@ impl Upload<'_> {
             }
             self.body
                 .pass((&mut output, self.server), &worker.limits, &keeps)
-                .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal.into())))?
+                .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal)))?
                 .map_err(|error| Stopped::ByClient(Failure::Client(error)))?;
             progress.body_left(self.body.left());
             self.set_server_deadline();
@@ -60,9 +61,8 @@ impl Upload<'_> {
             let deadline = self.deadlines_of_wait();
             match self.body.receive(deadline).await {
                 Ok(0) => {
-                    return Err(Stopped::ByClient(Failure::BadRequest(
-                        "it ended early".into(),
-                    )));
+                    let ended = Refusal::new(400, "it ended early");
+                    return Err(Stopped::ByClient(Failure::BadRequest(ended)));
                 }
                 Ok(_) => {}
                 Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),

@@ -11,7 +11,7 @@ use onrush_tls::Transport;
 use super::fields::{BodyLength, Fields};
 use super::{Interim, Passage, Persistence, TooLarge};
 use crate::edits::Applied;
-use crate::limits::ANSWER_LINES_BYTES_MAX;
+use crate::limits::RESPONSE_LINES_BYTES_MAX;
 use crate::output::{BodyFraming, Output};
 use crate::rendered::{self, Rendered};
 use crate::worker::Worker;
@@ -101,7 +101,7 @@ impl<'a> Reply<'a> {
         edits: Option<Applied<'_>>,
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<(), Error> {
-        let room = HEAD_BYTES_MAX + edits.map_or(0, |_| ANSWER_LINES_BYTES_MAX);
+        let room = HEAD_BYTES_MAX + edits.map_or(0, |_| RESPONSE_LINES_BYTES_MAX);
         let buffer = self.output.room(self.stream, room)?;
         let mut writer = HeadWriter::new(buffer.spare());
         let date = worker.date();
@@ -151,7 +151,7 @@ impl<'a> Reply<'a> {
     ) -> Result<(), Error> {
         let Self { stream, output, .. } = self;
         rendered.with(worker, |head, body| {
-            let buffer = output.room(stream, head.len() + ANSWER_LINES_BYTES_MAX)?;
+            let buffer = output.room(stream, head.len() + RESPONSE_LINES_BYTES_MAX)?;
             let room = buffer.spare();
             room[..head.len()].copy_from_slice(head);
             let bytes = edits

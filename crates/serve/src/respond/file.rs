@@ -1,13 +1,17 @@
-//! Files beneath a directory: which file a path means, and the answer made of it. There are no listings.
+//! Files beneath a directory: which file a path means, and the response made of it.
 
 mod cache;
 mod codings;
 mod condition;
+mod entry;
 mod form;
+mod listing;
 mod media;
+mod missing;
 mod pieces;
 mod plain;
 mod range;
+mod single;
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -19,18 +23,28 @@ use onrush_http::request::RequestHead;
 
 use super::refuse::refuse;
 use crate::compress::Offer;
+use crate::error_page::Form;
 use crate::reply::Reply;
-use cache::{Cache, Content, Entry, Missing};
+use cache::Cache;
+use entry::{Content, Entry};
 use form::Forms;
-use plain::{Varies, answer_entry};
+use listing::Above;
+use missing::Missing;
+use plain::{Varies, respond_with_entry};
 
+pub(crate) use media::media_type;
 pub(crate) use pieces::Pieces;
+pub(crate) use single::Single;
 
 /// The files of one route.
 pub(crate) struct Files {
     cache: Rc<Cache>,
     /// Whether names that begin with a dot are served.
     hidden: bool,
+    /// Whether directories without an index file are listed.
+    listing: bool,
+    /// The file that is served when nothing is found.
+    fallback: Option<Box<[u8]>>,
     /// What is offered beside the files as they are.
     forms: Option<Box<Forms>>,
 }
@@ -41,14 +55,15 @@ const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 impl Files {
     pub(crate) fn new(
         root: Root,
-        index: &[String],
-        hidden: bool,
+        plan: &plan::Files,
         precompressed: &[plan::Coding],
         offer: Option<Rc<Offer>>,
     ) -> Self {
         Self {
-            cache: Cache::new(root, index),
-            hidden,
+            cache: Cache::new(root, &plan.index),
+            hidden: plan.hidden,
+            listing: plan.listing,
+            fallback: plan.fallback.as_ref().map(|path| path.as_bytes().into()),
             forms: Forms::new(precompressed, offer),
         }
     }
@@ -63,10 +78,10 @@ impl Files {
         self.cache.give_up_open()
     }
 
-    /// Answers with the file at `path`, the part of the request's path that the route leaves. What is left to send of a
+    /// Responds with the file at `path`, the part of the request's path that the route leaves. What is left to send of a
     /// large file is returned.
     #[inline]
-    pub(crate) fn answer(
+    pub(crate) fn respond(
         &self,
         head: &RequestHead<'_, '_>,
         path: &[u8],
@@ -84,10 +99,10 @@ impl Files {
             reply.rendered(200, &entry.usual)?;
             return Ok(None);
         }
-        self.answer_unusual(head, path, reply)
+        self.respond_unusual(head, path, reply)
     }
 
-    fn answer_unusual(
+    fn respond_unusual(
         &self,
         head: &RequestHead<'_, '_>,
         path: &[u8],
@@ -103,21 +118,59 @@ impl Files {
             }
             _ => {
                 let reason = "files can only be read";
-                refuse(405, reason, &[ALLOW], reply)?;
+                refuse((405, reason), &[ALLOW], Form::of(head.headers), reply)?;
                 return Ok(None);
             }
         }
         let path = without_empty_segments(path);
         match self.find(head, &path, reply) {
-            Ok(entry) => match &self.forms {
-                None => answer_entry(&entry, Varies::No, head, reply),
-                Some(forms) => forms.answer((&self.cache, &path, &entry), head, reply),
-            },
-            Err(missing) => {
-                refuse_missing(missing, head, reply)?;
-                Ok(None)
-            }
+            Ok(entry) => self.respond_with(&path, &entry, head, reply),
+            Err(missing) => self.respond_without(missing, &path, head, reply),
         }
+    }
+
+    fn respond_with(
+        &self,
+        path: &[u8],
+        entry: &Rc<Entry>,
+        head: &RequestHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Option<Box<Pieces>>, Error> {
+        match &self.forms {
+            None => respond_with_entry(entry, Varies::No, head, reply),
+            Some(forms) => forms.respond(Some((&self.cache, path)), entry, head, reply),
+        }
+    }
+
+    /// Responds where there is no file: with the list of a directory, with the file that is there for this, or says so.
+    fn respond_without(
+        &self,
+        missing: Missing,
+        path: &[u8],
+        head: &RequestHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Option<Box<Pieces>>, Error> {
+        let core = &reply.worker.core;
+        if missing == Missing::NoIndex && self.listing {
+            let above = match path.is_empty() {
+                true => Above::Nothing,
+                false => Above::Directory,
+            };
+            let is_wanted = |name: &[u8]| self.hidden || !name.starts_with(b".");
+            match self.cache.list(path, is_wanted) {
+                Ok(directory) => listing::respond(directory, above, head, reply)?,
+                Err(missing) => refuse_missing(missing, head, reply)?,
+            }
+            return Ok(None);
+        }
+        if missing.is_nothing_found()
+            && let Some(path) = &self.fallback
+            && let Ok(entry) = self.cache.find(path, core)
+        {
+            return self.respond_with(path, &entry, head, reply);
+        }
+        refuse_missing(missing, head, reply)?;
+        Ok(None)
     }
 
     fn find(
@@ -168,13 +221,14 @@ fn is_hidden(path: &[u8]) -> bool {
         .any(|segment| segment.starts_with(b"."))
 }
 
-/// Answers a request for what cannot be sent.
+/// Responds to a request for what cannot be sent.
 fn refuse_missing(
     missing: Missing,
     head: &RequestHead<'_, '_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     let worker = reply.worker;
+    let form = Form::of(head.headers);
     let log = |why: &dyn std::fmt::Display| {
         let path = head.path;
         worker
@@ -182,34 +236,35 @@ fn refuse_missing(
             .failure(&worker.core, format_args!("the file for {path}: {why}"));
     };
     match missing {
-        Missing::NotFound => refuse(404, "", &[], reply),
+        Missing::NotFound => refuse((404, ""), &[], form, reply),
         Missing::Outside => {
             log(&"a symbolic link leads out of the directory that is served");
-            refuse(404, "", &[], reply)
+            refuse((404, ""), &[], form, reply)
         }
         Missing::Directory => {
             let location = with_slash(head);
             if location.len() > LOCATION_MAX {
-                return refuse(414, "the path is too long to be redirected", &[], reply);
+                let reason = "the path is too long to be redirected";
+                return refuse((414, reason), &[], form, reply);
             }
-            refuse(301, "", &[("Location", &location)], reply)
+            refuse((301, ""), &[("Location", &location)], form, reply)
         }
         Missing::NoIndex => {
-            let reason = "this directory has no index file, and there are no listings";
-            refuse(403, reason, &[], reply)
+            let reason = "this directory has no index file, and is not listed";
+            refuse((403, reason), &[], form, reply)
         }
-        Missing::Forbidden => refuse(403, "", &[], reply),
+        Missing::Forbidden => refuse((403, ""), &[], form, reply),
         Missing::Busy(error) => {
             let what_to_do = match error.is_out_of_descriptors() {
                 true => "; raise the limit on open files (ulimit -n)",
                 false => "",
             };
             log(&format_args!("{error}{what_to_do}"));
-            refuse(503, "", &[("Retry-After", "1")], reply)
+            refuse((503, ""), &[("Retry-After", "1")], form, reply)
         }
         Missing::Broken(error) => {
             log(&error);
-            refuse(500, "the file cannot be read", &[], reply)
+            refuse((500, "the file cannot be read"), &[], form, reply)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The fixed answer: a status, fields and a body from the configuration.
+//! The fixed response: a status, fields and a body from the configuration.
 
 use std::rc::Rc;
 
@@ -9,18 +9,18 @@ use onrush_http::write::HeadWriter;
 use onrush_http::{Header, Method, Version, header_is};
 
 use crate::compress::{self, Change, Offer};
-use crate::edits::AnswerEdits;
+use crate::edits::ResponseEdits;
 use crate::rendered::Rendered;
 use crate::reply::Reply;
 use crate::reply::fields::{BodyLength, Fields};
 
-/// One configured answer, prepared for one core.
+/// One configured response, prepared for one core.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     status: u16,
     /// As they are sent; the length is one of them, unless this status cannot have a body at all (RFC 9110 6.4.1).
     fields: Vec<u8>,
-    /// The whole answer when it is small, only its head when it is large.
+    /// The whole response when it is small, only its head when it is large.
     rendered: Rendered,
     body: Rc<[u8]>,
     body_is_rendered: bool,
@@ -40,13 +40,13 @@ struct Encoded {
 const COPY_MAX: usize = BUFFER_BYTES / 2;
 
 impl Fixed {
-    /// An answer that is encoded as `offer` says, where it is worth it. Of its `fields` those that `edits` take out of
-    /// answers are left out here, once, rather than of each answer. But not its type: without one it would get another.
+    /// A response that is encoded as `offer` says, where it is worth it. Of its `fields` those that `edits` take out of
+    /// responses are left out here, once, rather than of each response. But not its type: without one it would get another.
     pub(crate) fn new(
         status: u16,
         body: &[u8],
         fields: &[(String, String)],
-        edits: Option<&AnswerEdits>,
+        edits: Option<&ResponseEdits>,
         offer: Option<&Rc<Offer>>,
     ) -> Self {
         let edits = edits.filter(|edits| edits.are_for(status));
@@ -97,16 +97,16 @@ impl Fixed {
         }
     }
 
-    /// Writes the answer.
+    /// Writes the response.
     #[inline]
-    pub(crate) fn answer(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
+    pub(crate) fn respond(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
         if reply.takes_rendered() && reply.method != Method::Head && self.body_is_rendered {
             return reply.rendered(self.status, &self.rendered);
         }
-        self.answer_unusual(reply)
+        self.respond_unusual(reply)
     }
 
-    fn answer_unusual(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
+    fn respond_unusual(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
         reply.head(self.status, |head| {
             head.lines(&self.fields);
         })?;
@@ -121,7 +121,7 @@ impl Fixed {
 }
 
 impl Encoded {
-    /// `None` when no coding makes the answer shorter, or it must not have any.
+    /// `None` when no coding makes the response shorter, or it must not have any.
     fn new(status: u16, body: &[u8], named: &[Header<'_>], offer: &Offer) -> Option<Self> {
         let content_type = named
             .iter()

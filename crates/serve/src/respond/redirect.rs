@@ -5,6 +5,7 @@ use onrush_engine::Error;
 use onrush_http::request::RequestHead;
 
 use super::refuse::refuse;
+use crate::error_page::Form;
 use crate::location::{Location, Nowhere};
 use crate::reply::Reply;
 use crate::request_context::RequestContext;
@@ -25,8 +26,8 @@ impl Redirect {
         }
     }
 
-    /// Writes the answer.
-    pub(crate) fn answer(
+    /// Writes the response.
+    pub(crate) fn respond(
         &self,
         head: &RequestHead<'_, '_>,
         context: RequestContext<'_>,
@@ -40,15 +41,15 @@ impl Redirect {
         match self.location.render(&facts) {
             Ok(location) => {
                 let fields = [("Location", location.as_str())];
-                refuse(self.status, "", &fields, reply)
+                refuse((self.status, ""), &fields, Form::Text, reply)
             }
             Err(Nowhere::TooLong) => {
                 let reason = "the place that it leads to has too long a name";
-                refuse(414, reason, &[], reply)
+                refuse((414, reason), &[], Form::of(head.headers), reply)
             }
             Err(Nowhere::NoHost) => {
                 let reason = "the place that it leads to has no valid host";
-                refuse(400, reason, &[], reply)
+                refuse((400, reason), &[], Form::of(head.headers), reply)
             }
         }
     }

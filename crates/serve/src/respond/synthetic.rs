@@ -1,4 +1,4 @@
-//! Answers that the query describes, in the language of httpterm and haterm.
+//! Responses that the query describes, in the language of httpterm and haterm.
 
 mod head;
 mod pattern;
@@ -12,6 +12,7 @@ use onrush_http::{Framing, Method, Refusal};
 
 use super::refuse::refuse;
 use crate::downstream::Downstream;
+use crate::error_page::Form;
 use crate::limits::SYNTHETIC_BYTES_PER_TURN;
 use crate::reply::fields::BodyLength;
 use crate::reply::{Passage, Persistence, Reply};
@@ -20,14 +21,14 @@ use crate::worker::Worker;
 use head::{Request, write_head};
 use query::{Announced, Asked, Query};
 
-/// An answer that takes time, or room, or has a will of its own about the connection.
+/// A response that takes time, or room, or has a will of its own about the connection.
 pub(crate) struct Synthetic {
     query: Query,
     request: Request,
 }
 
-/// Answers a request at once if that is possible, or returns what has to be done.
-pub(crate) fn answer(
+/// Responds to a request at once if that is possible, or returns what has to be done.
+pub(crate) fn respond(
     head: &RequestHead<'_, '_>,
     reply: &mut Reply<'_>,
 ) -> Result<Option<Box<Synthetic>>, Error> {
@@ -37,13 +38,13 @@ pub(crate) fn answer(
         random(reply.worker, drawn)
     };
     let query = match Query::parse(head.query, draw) {
-        Asked::Answer(query) => query,
+        Asked::Response(query) => query,
         Asked::Help => {
-            answer_help(reply)?;
+            respond_with_help(reply)?;
             return Ok(None);
         }
         Asked::Nonsense(why) => {
-            refuse(400, why, &[], reply)?;
+            refuse((400, why), &[], Form::of(head.headers), reply)?;
             return Ok(None);
         }
     };
@@ -55,7 +56,7 @@ pub(crate) fn answer(
         expects_continue: head.expect_continue,
         etag: query.etag.map(|seed| hash(seed, head)),
     };
-    if !query.is_simple() || (request.has_body && !query.answers_first) {
+    if !query.is_simple() || (request.has_body && !query.responds_first) {
         return Ok(Some(Box::new(Synthetic { query, request })));
     }
     write_head(&query, &request, Duration::ZERO, reply)?;
@@ -136,12 +137,12 @@ impl Body {
 }
 
 impl Synthetic {
-    /// Reads what is to be read, waits, answers, waits again.
+    /// Reads what is to be read, waits, responds, waits again.
     pub(crate) async fn send(&self, mut client: Downstream<'_>) -> Result<(), Error> {
         let Self { query, request } = self;
         let client = &mut client;
         let mut wanted = Persistence::AsAsked;
-        if request.has_body && !query.answers_first && query.body_max > 0 {
+        if request.has_body && !query.responds_first && query.body_max > 0 {
             if request.expects_continue {
                 client.split(request.method).1.proceed()?;
             }
@@ -172,7 +173,7 @@ impl Synthetic {
 }
 
 impl Query {
-    /// What becomes of the connection behind the answer, of which the request has it as `wanted`.
+    /// What becomes of the connection behind the response, of which the request has it as `wanted`.
     fn persistence(&self, request: &Request, wanted: Persistence) -> Persistence {
         let is_framed = !self.has_body()
             || request.method == Method::Head
@@ -211,7 +212,7 @@ async fn read_body(most: u64, client: &mut Downstream<'_>) -> Result<bool, Error
             return Ok(true);
         }
         client.flush().await?;
-        let timeout = client.exchange.settings().timeouts.client_body;
+        let timeout = client.exchange.timeouts().client_body;
         let deadline = client.worker.core.now() + timeout;
         match client.split(Method::Get).0.receive(deadline).await {
             Ok(0) => {
@@ -228,15 +229,20 @@ async fn read_body(most: u64, client: &mut Downstream<'_>) -> Result<bool, Error
     }
 }
 
-/// Answers a body that is none, and ends the connection.
+/// Responds to a body that is none, and ends the connection.
 fn refuse_body(refusal: Refusal, client: &mut Downstream<'_>) -> Result<bool, Error> {
     let mut reply = client.reply(Method::Get, Persistence::Close);
-    refuse(refusal.status, refusal.reason, &[], &mut reply)?;
+    refuse(
+        (refusal.status, refusal.reason),
+        &[],
+        Form::Text,
+        &mut reply,
+    )?;
     reply.end()?;
     Ok(false)
 }
 
-/// Waits before the answer and says how long that took. A core that stops lets it, for as long as it lets anybody.
+/// Waits before the response and says how long that took. A core that stops lets it, for as long as it lets anybody.
 async fn wait(time: Duration, client: &mut Downstream<'_>) -> Result<Duration, Error> {
     if time.is_zero() {
         return Ok(time);
@@ -259,7 +265,7 @@ async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> R
     if query.piece.is_some() {
         client.flush().await?;
     }
-    let patience = client.exchange.settings().timeouts.client_send;
+    let patience = client.exchange.timeouts().client_send;
     let mut reply = client.split(Method::Get).1;
     while let Some(part) = body.part(at, query.piece.unwrap_or(u64::MAX)) {
         at += part.len() as u64;
@@ -273,13 +279,13 @@ async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> R
             }
         }
         let is_last = at == body.length;
-        // The last part goes with its end, and with answers that follow.
+        // The last part goes with its end, and with responses that follow.
         if !is_last || query.piece.is_some() {
             reply.flush(patience).await?;
         }
         if this_turn >= SYNTHETIC_BYTES_PER_TURN {
             this_turn = 0;
-            reply.worker.core.pause().await;
+            reply.worker.core.yield_now().await;
         }
     }
     reply.end()
@@ -300,7 +306,7 @@ fn random(worker: &Worker, nth: u64) -> u64 {
     Random::stream(worker.core.now_exact().nanoseconds(), stream).bits()
 }
 
-fn answer_help(reply: &mut Reply<'_>) -> Result<(), Error> {
+fn respond_with_help(reply: &mut Reply<'_>) -> Result<(), Error> {
     reply.head(200, |head| {
         head.header("Content-Type", b"text/plain; charset=utf-8")
             .header("Cache-Control", b"no-cache")

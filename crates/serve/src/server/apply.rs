@@ -9,7 +9,6 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -17,26 +16,43 @@ use std::task::Poll;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_engine::{Core, Error, Promise, Reply};
+use onrush_config::plan::Listen;
+use onrush_engine::{Address, Claim, Core, Promise, Reply};
 
 use super::Server;
-use crate::check::{Checked, cannot_serve};
+use super::listening::Listeners;
+use super::parts::{access_log, claim, shares};
+use crate::accept::{self, Accepting};
+use crate::check::Checked;
 use crate::generation::Generation;
 use crate::resolve::Resolver;
 use crate::service::Service;
 use crate::site::{Resources, Site};
+use crate::start_error::StartError;
 
 /// A configuration that is in force.
 #[derive(Debug)]
 pub struct Applied {
     number: u64,
     replaced: Arc<Generation>,
+    added: Vec<Address>,
+    removed: Vec<Address>,
 }
 
 impl Applied {
     /// Its number in the life of the server; the one it started with is 1.
     pub fn generation(&self) -> u64 {
         self.number
+    }
+
+    /// Addresses that are listened on since.
+    pub fn added(&self) -> &[Address] {
+        &self.added
+    }
+
+    /// Addresses that are not listened on any more.
+    pub fn removed(&self) -> &[Address] {
+        &self.removed
     }
 
     /// Waits until the last request of the configuration before has ended, for `patience` at most; whether it has.
@@ -50,12 +66,8 @@ impl Applied {
 pub enum ApplyError {
     /// It changes what is fixed when a server starts.
     Fixed(&'static str),
-    /// There is no thread to check passwords with.
-    Thread(io::Error),
-    /// The kernel refuses what resolving the names of servers needs.
-    Resolver(io::Error),
-    /// A directory that could be opened a moment ago cannot be opened any more.
-    Directory(String, Error),
+    /// A server could not start with it.
+    Refused(StartError),
     /// The server stops.
     Stopping,
 }
@@ -69,19 +81,19 @@ impl fmt::Display for ApplyError {
                     "{what} cannot change while the server runs; start another one"
                 )
             }
-            ApplyError::Thread(error) => {
-                write!(f, "cannot start a thread to check passwords: {error}")
-            }
-            ApplyError::Resolver(error) => {
-                write!(f, "cannot resolve the names of servers: {error}")
-            }
-            ApplyError::Directory(path, error) => f.write_str(&cannot_serve(path, error)),
+            ApplyError::Refused(error) => error.fmt(f),
             ApplyError::Stopping => f.write_str("the server stops"),
         }
     }
 }
 
 impl std::error::Error for ApplyError {}
+
+impl From<StartError> for ApplyError {
+    fn from(error: StartError) -> Self {
+        ApplyError::Refused(error)
+    }
+}
 
 /// What a core is asked to do, and where it says what came of it.
 pub(super) struct Order {
@@ -90,13 +102,13 @@ pub(super) struct Order {
 }
 
 enum Step {
-    Prepare(Arc<Resources>),
+    Prepare(Arc<Resources>, Arc<[Arc<Claim>]>),
     TakeOver,
     Forget,
 }
 
 struct Report {
-    outcome: Result<(), (String, Error)>,
+    outcome: Result<(), StartError>,
     /// For the next order.
     next: Promise<Order>,
 }
@@ -104,32 +116,84 @@ struct Report {
 impl Server {
     /// Puts another configuration in force, with its files as [`check`](crate::check()) has found them: requests that
     /// begin from now on are answered by it, those that have begun end as they began. Servers whose group and address are
-    /// written as before keep their connections, health and counters.
+    /// written as before keep their connections, health and counters. Addresses that it adds are listened on. Those that it
+    /// has no more take whoever has connected already, and nobody after them; the connections stay.
     ///
     /// # Errors
     /// See [`ApplyError`]; nothing has changed then.
     pub fn apply(&mut self, checked: Checked) -> Result<Applied, ApplyError> {
-        let Checked { plan, found, .. } = checked;
+        let Checked {
+            plan,
+            found,
+            arrival,
+        } = checked;
         if let Some(what) = fixed(&self.resources.plan, &plan) {
             return Err(ApplyError::Fixed(what));
         }
-        let resources =
-            Resources::new(plan, found, Some(&self.resources)).map_err(ApplyError::Thread)?;
+        let shares = shares(self.resources.shares.limit, &plan, self.cpus.len())
+            .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
+        let accepting = match &self.accepting {
+            Some(accepting) => Some(accepting.clone()),
+            None => {
+                let arrival = arrival.as_ref();
+                accept::choose(plan.accept, &self.cpus, &plan.listen, arrival, None)
+                    .map_err(StartError::Accept)?
+            }
+        };
+        let claims = self.claims_of(&plan.listen, accepting.as_ref())?;
+        let before = Some(&*self.resources);
+        let access_log = access_log(&plan, self.cpus.len(), before)?;
+        let resources = Resources::new(plan, found, (shares, access_log), before)
+            .map_err(StartError::Thread)?;
         let resources = Arc::new(resources);
         let resolver = Resolver::start(&resources.plan.upstreams, &resources.all_endpoints)
-            .map_err(ApplyError::Resolver)?;
-        if let Err(error) = self.tell(|| Step::Prepare(Arc::clone(&resources))) {
+            .map_err(StartError::Resolver)?;
+        let listening: Arc<[_]> = claims.clone().into();
+        let prepare = || Step::Prepare(Arc::clone(&resources), Arc::clone(&listening));
+        if let Err(error) = self.tell(prepare) {
             self.tell(|| Step::Forget)?;
             return Err(error);
         }
+        let removed = beside(&self.claims, &claims);
+        removed.iter().for_each(|claim| claim.withdraw());
+        let added = beside(&claims, &self.claims);
         self.tell(|| Step::TakeOver)?;
+        self.crowd.share_anew(shares);
+        self.claims = claims;
+        self.accepting = accepting;
         self._watch = resources.encryption.watch();
         self._resolver = resolver;
         let before = std::mem::replace(&mut self.resources, resources);
+        let number = self.resources.generation.number();
+        self.earlier.retain(|generation| generation.is_used());
+        self.earlier.push(Arc::clone(&before.generation));
         Ok(Applied {
-            number: self.resources.generation.number(),
+            number,
             replaced: Arc::clone(&before.generation),
+            added: addresses(&added),
+            removed: addresses(&removed),
         })
+    }
+
+    /// Claims on the addresses of a configuration: the present ones where they are, and new ones.
+    fn claims_of(
+        &self,
+        listen: &[Listen],
+        accepting: Option<&Accepting>,
+    ) -> Result<Vec<Arc<Claim>>, StartError> {
+        let there = self.resources.plan.listen.iter().zip(&self.claims);
+        let mut there: Vec<_> = there.map(Some).collect();
+        let claim_of = |listen: &Listen| {
+            // Each stands for one: port 0 is another port each time that it is written.
+            let mut present = there.iter_mut();
+            let same = present
+                .find(|there| there.is_some_and(|(before, _)| before.address == listen.address));
+            match same.and_then(Option::take) {
+                Some((_, claim)) => Ok(Arc::clone(claim)),
+                None => claim(listen, None, accepting, &self.cpus),
+            }
+        };
+        listen.iter().map(claim_of).collect()
     }
 
     /// Has all cores do one step, and waits until they have.
@@ -150,42 +214,54 @@ impl Server {
         if self.orders.len() < self.cpus.len() {
             return Err(ApplyError::Stopping);
         }
-        outcome.map_err(|(path, error)| ApplyError::Directory(path, error))
+        outcome.map_err(ApplyError::Refused)
     }
+}
+
+/// Those claims that are not among `others`.
+fn beside(claims: &[Arc<Claim>], others: &[Arc<Claim>]) -> Vec<Arc<Claim>> {
+    let is_among = |claim: &&Arc<Claim>| others.iter().any(|other| Arc::ptr_eq(other, claim));
+    let beside = claims.iter().filter(|claim| !is_among(claim));
+    beside.map(Arc::clone).collect()
+}
+
+fn addresses(claims: &[Arc<Claim>]) -> Vec<Address> {
+    claims.iter().map(|claim| claim.address().clone()).collect()
 }
 
 /// What differs between two plans and cannot.
 fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
-    let addresses = |plan: &Plan| -> Vec<_> {
-        let listen = plan.listen.iter();
-        listen.map(|listen| listen.address.clone()).collect()
-    };
     [
-        (addresses(before) != addresses(plan), "listen addresses"),
         (before.threads != plan.threads, "threads"),
         (before.cpus != plan.cpus, "cpus"),
         (before.io != plan.io, "io"),
         (before.accept != plan.accept, "accept"),
+        (before.admin != plan.admin, "admin"),
     ]
     .into_iter()
     .find_map(|(differs, what)| differs.then_some(what))
 }
 
-/// Does what a core is asked to, until it stops.
-pub(super) async fn follow(service: Rc<Service>, mut orders: Reply<Order>) {
+/// Does what a core is asked to, until it stops. `listeners` are those of the core.
+pub(super) async fn follow(
+    service: Rc<Service>,
+    mut listeners: Listeners,
+    mut orders: Reply<Order>,
+) {
     let core = service.worker.core.clone();
     let mut prepared = None;
     while let Some(order) = next(&core, &mut orders).await {
         let outcome = match order.step {
-            Step::Prepare(resources) => {
-                let site = Site::new(&service.worker, &resources, Some(&service.site()));
-                site.map(|site| prepared = Some(site))
+            Step::Prepare(resources, claims) => {
+                let next = prepare(&service, &listeners, &resources, &claims);
+                next.map(|next| prepared = Some(next))
             }
             Step::TakeOver => {
-                prepared
-                    .take()
-                    .into_iter()
-                    .for_each(|site| service.take_over(site));
+                if let Some((site, next)) = prepared.take() {
+                    service.take_over(site);
+                    next.take_over(&listeners, &service);
+                    listeners = next;
+                }
                 Ok(())
             }
             Step::Forget => {
@@ -198,6 +274,21 @@ pub(super) async fn follow(service: Rc<Service>, mut orders: Reply<Order>) {
         // Who asked waits for it.
         let _ = order.report.send(Report { outcome, next });
     }
+}
+
+/// The site and the listeners of another configuration.
+fn prepare(
+    service: &Service,
+    listeners: &Listeners,
+    resources: &Resources,
+    claims: &[Arc<Claim>],
+) -> Result<(Rc<Site>, Listeners), StartError> {
+    let site = Site::new(&service.worker, resources, Some(&service.site()))
+        .map_err(|(path, error)| StartError::Directory(path, error))?;
+    let listeners = listeners
+        .with(&service.worker.core, claims, &site)
+        .map_err(|(address, error)| StartError::Listen(address, error))?;
+    Ok((site, listeners))
 }
 
 /// The next order; `None` when there will be none.

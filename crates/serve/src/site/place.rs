@@ -7,18 +7,32 @@ use onrush_config::plan::{self, Networks};
 use onrush_engine::Stream;
 use onrush_tls::Acceptor;
 
+use crate::admit::connections::Bounds;
+use crate::observe::registry::Registry;
+
 /// One place to accept connections.
 pub(crate) struct Place {
     pub(crate) acceptor: Option<Arc<Acceptor>>,
+    /// Its place in the core's registry.
+    pub(crate) listener: u16,
     /// Who begins with the PROXY protocol.
     introducers: Option<Networks>,
+    /// How many connections clients may have, here and elsewhere.
+    pub(crate) bounds: Option<Rc<Bounds>>,
 }
 
 impl Place {
-    pub(crate) fn new(plan: &plan::Listen, acceptor: Option<&Arc<Acceptor>>) -> Rc<Self> {
+    pub(crate) fn new(
+        plan: &plan::Listen,
+        acceptor: Option<&Arc<Acceptor>>,
+        bounds: Option<Rc<Bounds>>,
+        registry: &Registry,
+    ) -> Rc<Self> {
         Rc::new(Self {
+            listener: registry.listener(&plan.address.to_string()),
             acceptor: acceptor.map(Arc::clone),
             introducers: plan.proxy_protocol.clone(),
+            bounds,
         })
     }
 

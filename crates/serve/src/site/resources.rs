@@ -6,9 +6,13 @@ use std::sync::Arc;
 use onrush_config::Plan;
 
 use crate::access::Ledger;
+use crate::admit::connections::Counts;
 use crate::check::Found;
+use crate::descriptors::Shares;
 use crate::encryption::Encryption;
+use crate::error_page::PageFiles;
 use crate::generation::Generation;
+use crate::observe::access_log::AccessLog;
 use crate::proxy::endpoints::Endpoints;
 
 pub(crate) struct Resources {
@@ -17,7 +21,13 @@ pub(crate) struct Resources {
     /// The servers of each group.
     pub(crate) all_endpoints: Vec<Arc<Endpoints>>,
     pub(crate) ledger: Ledger,
+    pub(crate) client_counts: Counts,
     pub(crate) encryption: Arc<Encryption>,
+    /// Where a line is written of each request.
+    pub(crate) access_log: Option<Arc<AccessLog>>,
+    pub(crate) page_files: PageFiles,
+    /// What the limit on open files has room for.
+    pub(crate) shares: Shares,
 }
 
 impl Resources {
@@ -26,7 +36,12 @@ impl Resources {
     ///
     /// # Errors
     /// When the system has no thread to check passwords with.
-    pub(crate) fn new(plan: Plan, found: Found, before: Option<&Resources>) -> io::Result<Self> {
+    pub(crate) fn new(
+        plan: Plan,
+        found: Found,
+        (shares, access_log): (Shares, Option<Arc<AccessLog>>),
+        before: Option<&Resources>,
+    ) -> io::Result<Self> {
         let endpoints_before = |name: &str| {
             let before = before?;
             let groups = before.plan.upstreams.iter();
@@ -45,7 +60,11 @@ impl Resources {
             all_endpoints: all_endpoints.collect(),
             ledger: Ledger::new(&plan, found.users, before.map(|before| &before.ledger))?,
             encryption: Arc::new(encryption),
+            page_files: found.page_files,
+            client_counts: Counts::new(&plan, before.map(|before| &before.client_counts)),
             generation: Generation::after(before.map(|before| &*before.generation)),
+            access_log,
+            shares,
             plan,
         })
     }

@@ -1,4 +1,4 @@
-//! What is behind a route: who is let in, and what answers.
+//! What is behind a route: who is let in, and what responds.
 
 use onrush_config::plan::{self, Action, FieldEdits, Mirror};
 use onrush_engine::{Error, Root};
@@ -6,7 +6,7 @@ use onrush_http::header_is;
 
 use crate::access::{Access, Ledger};
 use crate::proxy::split::Split;
-use crate::respond::file::Files;
+use crate::respond::file::{Files, Single};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::settings::Treatment;
@@ -15,14 +15,15 @@ use crate::settings::Treatment;
 pub(crate) struct Target {
     /// Who is let in, unless everybody is.
     pub(crate) access: Option<Box<Access>>,
-    pub(crate) answer: Answer,
+    pub(crate) response: Response,
     /// Another group that gets copies.
     pub(crate) mirror: Option<Mirror>,
 }
 
 /// How a route's requests are answered.
-pub(crate) enum Answer {
+pub(crate) enum Response {
     Fixed(Fixed),
+    File(Single),
     Files(Files),
     Synthetic,
     Redirect(Redirect),
@@ -38,7 +39,7 @@ impl Target {
     ) -> Result<Self, (String, Error)> {
         Ok(Self {
             access: Access::new(&route.access, index, ledger),
-            answer: Answer::new(&route.action, &route.edits.response, treatment)?,
+            response: Response::new(&route.action, &route.edits.response, treatment)?,
             mirror: match route.action {
                 Action::Forward { mirror, .. } => mirror,
                 _ => None,
@@ -47,45 +48,44 @@ impl Target {
     }
 }
 
-impl Answer {
+impl Response {
     fn new(
         action: &Action,
         edits: &FieldEdits,
         treatment: &Treatment,
     ) -> Result<Self, (String, Error)> {
-        let (answer_edits, offer) = (&treatment.answer_edits, &treatment.offer);
+        let (response_edits, offer) = (&treatment.response_edits, &treatment.offer);
         Ok(match action {
             Action::Respond {
                 status,
                 body,
                 headers,
-            } => Answer::Fixed(Fixed::new(
+            } => Response::Fixed(Fixed::new(
                 *status,
                 body,
                 headers,
-                answer_edits.as_ref(),
+                response_edits.as_ref(),
                 offer.as_ref(),
             )),
-            Action::Files {
-                root,
-                index,
-                hidden,
-                precompressed,
-            } => {
-                let root = Root::open(root).map_err(|error| (root.display().to_string(), error))?;
+            Action::RespondFile { status, file } => {
+                Response::File(Single::new(*status, file, offer.clone()))
+            }
+            Action::Files(files) => {
+                let root = Root::open(&files.root)
+                    .map_err(|error| (files.root.display().to_string(), error))?;
                 // What is said to be encoded is what the files are; their siblings would be encoded twice.
                 let is_coding = |(name, _): &(String, _)| header_is(name, "content-encoding");
                 let siblings = match edits.set.iter().chain(&edits.add).any(is_coding) {
                     true => &[][..],
-                    false => precompressed,
+                    false => &files.precompressed,
                 };
-                Answer::Files(Files::new(root, index, *hidden, siblings, offer.clone()))
+                Response::Files(Files::new(root, files, siblings, offer.clone()))
             }
-            Action::Synthetic => Answer::Synthetic,
+            Action::Synthetic => Response::Synthetic,
             Action::Redirect { status, location } => {
-                Answer::Redirect(Redirect::new(*status, location))
+                Response::Redirect(Redirect::new(*status, location))
             }
-            Action::Forward { split, mirror: _ } => Answer::Forward(Split::new(split)),
+            Action::Forward { split, mirror: _ } => Response::Forward(Split::new(split)),
         })
     }
 }

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use onrush_config::plan::{
-    Access, Action, AnswersEdited, BasicAuth, Network, Networks, OneLiner, Piece, Plan, Rate,
-    RateKey, RateLimit, Template, Variable,
+    Access, Action, BasicAuth, Network, Networks, OneLiner, Piece, Plan, Rate, RateKey, RateLimit,
+    ResponsesEdited, Template, Variable,
 };
 
 use crate::harness::{Step, exchange_text, on_every_driver, on_kernel_cores, send};
@@ -53,9 +53,9 @@ fn limited(limit: RateLimit) -> Access {
     }
 }
 
-fn statuses(answers: &str) -> Vec<&str> {
-    let answers = answers.split("HTTP/1.1 ").skip(1);
-    answers.map(|answer| &answer[..3]).collect()
+fn statuses(responses: &str) -> Vec<&str> {
+    let responses = responses.split("HTTP/1.1 ").skip(1);
+    responses.map(|response| &response[..3]).collect()
 }
 
 #[test]
@@ -91,9 +91,12 @@ fn networks_are_those_of_the_client_that_a_trusted_proxy_names() {
 
 #[test]
 fn more_requests_than_the_rate_get_429_and_the_time_to_wait() {
-    let answers = exchange_text(&plan(hourly(RateKey::Address, 2)), &GET.repeat(3));
-    assert_eq!(statuses(&answers), ["200", "200", "429"]);
-    assert!(answers.contains("\r\nRetry-After: 1800\r\n"), "{answers}");
+    let responses = exchange_text(&plan(hourly(RateKey::Address, 2)), &GET.repeat(3));
+    assert_eq!(statuses(&responses), ["200", "200", "429"]);
+    assert!(
+        responses.contains("\r\nRetry-After: 1800\r\n"),
+        "{responses}"
+    );
 }
 
 #[test]
@@ -108,17 +111,17 @@ fn who_is_counted_together_is_what_the_key_says() {
             ["200", "429", "429", "429", "429"],
         ),
     ] {
-        let answers = exchange_text(&plan(access), &requests);
-        assert_eq!(statuses(&answers), wanted);
+        let responses = exchange_text(&plan(access), &requests);
+        assert_eq!(statuses(&responses), wanted);
     }
 }
 
 #[test]
 fn refusals_have_the_fields_that_the_route_adds_where_it_says_so() {
     for (on, edited) in [
-        (AnswersEdited::Answers, 1),
-        (AnswersEdited::Always, 2),
-        (AnswersEdited::Statuses(vec![(429, 429)]), 1),
+        (ResponsesEdited::OfRoute, 1),
+        (ResponsesEdited::Always, 2),
+        (ResponsesEdited::Statuses(vec![(429, 429)]), 1),
     ] {
         let mut plan = plan(hourly(RateKey::Route, 1));
         plan.routes[0].edits.response.set = vec![(
@@ -126,14 +129,14 @@ fn refusals_have_the_fields_that_the_route_adds_where_it_says_so() {
             Template(vec![Piece::Variable(Variable::Path)]),
         )];
         plan.routes[0].edits.response_on = on;
-        let answers = exchange_text(&plan, &GET.repeat(2));
-        assert_eq!(statuses(&answers), ["200", "429"]);
-        assert_eq!(answers.matches("\r\nX-Asked: /\r\n").count(), edited);
+        let responses = exchange_text(&plan, &GET.repeat(2));
+        assert_eq!(statuses(&responses), ["200", "429"]);
+        assert_eq!(responses.matches("\r\nX-Asked: /\r\n").count(), edited);
     }
 }
 
 #[test]
-fn a_request_counts_until_its_answer_is_complete() {
+fn a_request_counts_until_its_response_is_complete() {
     on_every_driver(|site| async move {
         let late = [
             Step::Read,
@@ -152,15 +155,15 @@ fn a_request_counts_until_its_answer_is_complete() {
             .await;
         let mut second = site.connect(&address).await;
         second.send(GET.as_bytes()).await;
-        let answer = second.receive_text().await;
-        assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
-        assert!(answer.contains("\r\nRetry-After: 1\r\n"), "{answer}");
+        let response = second.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 429 "), "{response}");
+        assert!(response.contains("\r\nRetry-After: 1\r\n"), "{response}");
         drop(site.connect(&upstream.address.into()).await);
-        let answer = first.receive_text().await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let response = first.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         second.send(GET.as_bytes()).await;
-        let answer = second.receive_text().await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let response = second.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     });
 }
 
@@ -191,8 +194,8 @@ fn a_client_that_goes_away_does_not_count_any_more() {
         let mut next = site.connect(&address).await;
         loop {
             next.send(GET.as_bytes()).await;
-            let answer = next.receive_text().await;
-            if answer.starts_with("HTTP/1.1 200 ") {
+            let response = next.receive_text().await;
+            if response.starts_with("HTTP/1.1 200 ") {
                 break;
             }
             site.core.sleep(Duration::from_millis(1)).await;
@@ -221,10 +224,10 @@ fn get_as(login: &str) -> String {
 
 #[test]
 fn who_shows_no_login_is_asked_for_one() {
-    let answer = exchange_text(&plan(password()), &GET.repeat(2));
-    assert_eq!(statuses(&answer), ["401", "401"]);
+    let response = exchange_text(&plan(password()), &GET.repeat(2));
+    assert_eq!(statuses(&response), ["401", "401"]);
     let challenge = "\r\nWWW-Authenticate: Basic realm=\"the cave\", charset=\"UTF-8\"\r\n";
-    assert_eq!(answer.matches(challenge).count(), 2, "{answer}");
+    assert_eq!(response.matches(challenge).count(), 2, "{response}");
 }
 
 #[test]
@@ -233,8 +236,8 @@ fn the_rate_is_looked_at_before_the_password() {
         rate_limit: hourly(RateKey::Route, 1).rate_limit,
         ..password()
     };
-    let answers = exchange_text(&plan(access), &GET.repeat(2));
-    assert_eq!(statuses(&answers), ["401", "429"]);
+    let responses = exchange_text(&plan(access), &GET.repeat(2));
+    assert_eq!(statuses(&responses), ["401", "429"]);
 }
 
 // A thread checks passwords, and simulated time does not wait for threads: hence on drivers of the kernel only.
@@ -254,13 +257,13 @@ fn the_right_password_lets_in_and_no_other() {
             (ALI, "200"),
         ] {
             client.send(get_as(login).as_bytes()).await;
-            let answer = client.receive_message().await;
-            assert_eq!(statuses(&answer), [status], "{login}");
+            let response = client.receive_message().await;
+            assert_eq!(statuses(&response), [status], "{login}");
         }
         let mut client = site.connect(&address).await;
-        let answers = client.exchange(get_as(ALI).repeat(3).as_bytes()).await;
-        let answers = String::from_utf8(answers).expect("text");
-        assert_eq!(statuses(&answers), ["200"; 3]);
+        let responses = client.exchange(get_as(ALI).repeat(3).as_bytes()).await;
+        let responses = String::from_utf8(responses).expect("text");
+        assert_eq!(statuses(&responses), ["200"; 3]);
     });
 }
 
@@ -282,8 +285,8 @@ fn a_request_waits_for_its_password_once_and_whole() {
             body.len()
         );
         client.send(request.as_bytes()).await;
-        let answer = client.receive_text().await;
-        assert_eq!(statuses(&answer), ["200"]);
+        let response = client.receive_text().await;
+        assert_eq!(statuses(&response), ["200"]);
         let seen = &upstream.requests()[0][0];
         assert!(
             seen.contains(&format!("\nAuthorization: {ALI}\n")),
@@ -303,7 +306,7 @@ fn a_client_that_does_not_wait_for_its_password_keeps_nobody_from_theirs() {
         drop(gone);
         let mut client = site.connect(&address).await;
         client.send(get_as(ALI).as_bytes()).await;
-        let answer = client.receive_message().await;
-        assert_eq!(statuses(&answer), ["200"]);
+        let response = client.receive_message().await;
+        assert_eq!(statuses(&response), ["200"]);
     });
 }

@@ -9,14 +9,14 @@ use onrush_config::plan::{
     Upstream as Group,
 };
 
-use crate::harness::{Peer, Site, Step, on_every_driver, on_simulated_cores, send};
+use crate::harness::{Peer, Step, TestCore, on_every_driver, on_simulated_cores, send};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
 const BACKUP: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbackup";
 
 /// Forwards everything to a server that refuses connections and to a backup, which says what it is.
-fn plan(site: &Site) -> Plan {
+fn plan(site: &TestCore) -> Plan {
     let (listener, gone) = site.listen();
     drop(listener);
     let backup = site.upstream(&[&[Step::Read, send(BACKUP), Step::Again]]);
@@ -45,8 +45,8 @@ fn is_used(change: fn(&mut Group)) {
         let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         for turn in 0..40 {
-            let answer = ask(&mut client, [GET, POST][turn % 2]).await;
-            assert!(answer.ends_with("\r\n\r\nbackup"), "{turn}: {answer}");
+            let response = ask(&mut client, [GET, POST][turn % 2]).await;
+            assert!(response.ends_with("\r\n\r\nbackup"), "{turn}: {response}");
         }
         assert_eq!(service.worker.meter.totals().failed(), 0);
     });
@@ -158,8 +158,8 @@ fn who_is_only_full_is_waited_for() {
                 clients.push(client);
             }
             for client in &mut clients {
-                let answer = client.receive_text().await;
-                assert!(answer.ends_with("slow"), "{answer}");
+                let response = client.receive_text().await;
+                assert!(response.ends_with("slow"), "{response}");
             }
         }
     });

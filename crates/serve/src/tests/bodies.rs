@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::harness::{Peer, Site, Step, forward, on_every_driver, send};
+use crate::harness::{Peer, Step, TestCore, forward, on_every_driver, send};
 use onrush_config::Plan;
 use onrush_engine::{Address, BUFFER_BYTES};
 use onrush_http::Method;
@@ -58,8 +58,8 @@ const SIZES: [usize; 8] = [
     LARGE,
 ];
 
-/// Sends in the background, so that the answer can be read meanwhile.
-fn send_all(site: &Site, client: &Peer, message: Vec<u8>) {
+/// Sends in the background, so that the response can be read meanwhile.
+fn send_all(site: &TestCore, client: &Peer, message: Vec<u8>) {
     let stream = Rc::clone(&client.stream);
     site.core.spawn(async move {
         let _ = crate::harness::send_bytes(&stream, &message).await;
@@ -76,8 +76,8 @@ fn a_request_body_arrives_unchanged() {
             for (turn, size) in SIZES.into_iter().enumerate() {
                 let message = frame("PUT / HTTP/1.1\r\nHost: h\r\n", &bytes(size));
                 send_all(&site, &client, message.clone());
-                let answer = client.receive_text().await;
-                assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+                let response = client.receive_text().await;
+                assert!(response.starts_with("HTTP/1.1 200 OK"), "{response}");
                 let got = upstream.request(0, turn);
                 assert!(body(&got) == body(&message), "{size} bytes changed");
             }
@@ -87,27 +87,30 @@ fn a_request_body_arrives_unchanged() {
 }
 
 #[test]
-fn an_answers_body_arrives_unchanged() {
+fn a_responses_body_arrives_unchanged() {
     for frame in FRAMES {
         on_every_driver(move |site| async move {
-            let answers: Vec<Vec<u8>> = SIZES
+            let responses: Vec<Vec<u8>> = SIZES
                 .into_iter()
                 .map(|size| frame("HTTP/1.1 200 OK\r\n", &bytes(size)))
                 .collect();
-            let script: Vec<Step> = answers
+            let script: Vec<Step> = responses
                 .iter()
-                .flat_map(|answer| [Step::Read, Step::Send(answer.clone())])
+                .flat_map(|response| [Step::Read, Step::Send(response.clone())])
                 .collect();
             let upstream = site.upstream(&[&script]);
             let address = site.serve(&upstream.plan());
             let mut client = site.connect(&address).await;
-            for answer in answers {
+            for response in responses {
                 client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-                let got = client.receive_answer(Method::Get).await.expect("an answer");
+                let got = client
+                    .receive_response(Method::Get)
+                    .await
+                    .expect("an answer");
                 assert!(
-                    body(&got) == body(&answer),
+                    body(&got) == body(&response),
                     "{} bytes changed",
-                    answer.len()
+                    response.len()
                 );
             }
             assert_eq!(upstream.connections(), 1);
@@ -124,7 +127,10 @@ fn what_a_server_ends_by_closing_arrives_unchanged_in_chunks() {
         let address = site.serve(&upstream.plan());
         let mut client = site.connect(&address).await;
         client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-        let got = client.receive_answer(Method::Get).await.expect("an answer");
+        let got = client
+            .receive_response(Method::Get)
+            .await
+            .expect("an answer");
         let mut reader = onrush_http::body::BodyReader::new(onrush_http::Framing::Chunked);
         let (mut rest, mut payload) = (body(&got), Vec::<u8>::new());
         while !reader.is_complete() {
@@ -141,8 +147,8 @@ fn what_a_server_ends_by_closing_arrives_unchanged_in_chunks() {
 #[test]
 fn a_client_of_http_1_0_gets_the_payload_of_large_chunks() {
     on_every_driver(|site| async move {
-        let answer = framed_by_chunks("HTTP/1.1 200 OK\r\n", &bytes(LARGE));
-        let upstream = site.upstream(&[&[Step::Read, Step::Send(answer)]]);
+        let response = framed_by_chunks("HTTP/1.1 200 OK\r\n", &bytes(LARGE));
+        let upstream = site.upstream(&[&[Step::Read, Step::Send(response)]]);
         let address = site.serve(&upstream.plan());
         let mut client = site.connect(&address).await;
         let got = client.exchange(b"GET / HTTP/1.0\r\n\r\n").await;
@@ -153,7 +159,7 @@ fn a_client_of_http_1_0_gets_the_payload_of_large_chunks() {
 #[test]
 fn bodies_flow_in_both_directions_at_once() {
     on_every_driver(|site| async move {
-        // The server answers each part before it has got the next: an echo. Neither side holds more than it must.
+        // The server responds to each part before it has got the next: an echo. Neither side holds more than it must.
         let (listener, server) = site.listen();
         site.core.spawn(async move {
             let mut peer = Peer::new(listener.accept().await.expect("a connection"));
@@ -170,7 +176,7 @@ fn bodies_flow_in_both_directions_at_once() {
         let message = framed_by_length("POST / HTTP/1.1\r\nHost: h\r\n", &bytes(LARGE));
         send_all(&site, &client, message);
         let got = client
-            .receive_answer(Method::Post)
+            .receive_response(Method::Post)
             .await
             .expect("an answer");
         assert!(body(&got) == bytes(LARGE));
@@ -203,9 +209,9 @@ fn a_body_waits_for_100_continue_of_the_server() {
                 .await;
             assert_eq!(client.receive_text().await, "HTTP/1.1 100 Continue\r\n\r\n");
             client.send(b"hello").await;
-            let answer = client.receive_text().await;
-            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-            assert!(!answer.contains("Connection: close"), "{answer}");
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+            assert!(!response.contains("Connection: close"), "{response}");
         }
         assert_eq!(upstream.connections(), 1);
     });
@@ -226,16 +232,16 @@ fn a_server_that_refuses_an_expected_body_ends_the_clients_connection() {
             client
                 .send(b"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
                 .await;
-            let answer = client.receive_text().await;
-            assert!(answer.starts_with("HTTP/1.1 417 "), "{answer}");
-            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 417 "), "{response}");
+            assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
             assert_eq!(client.receive_all().await, b"");
         }
     });
 }
 
 #[test]
-fn an_answer_that_comes_before_the_body_is_read_reaches_the_client() {
+fn a_response_that_comes_before_the_body_is_read_reaches_the_client() {
     let early = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno\n";
     on_every_driver(move |site| {
         let upstream = site.upstream(&[&[Step::ReadHead, send(early), Step::WaitForEnd]]);
@@ -246,9 +252,9 @@ fn an_answer_that_comes_before_the_body_is_read_reaches_the_client() {
             let mut message = framed_by_length("POST / HTTP/1.1\r\nHost: h\r\n", &bytes(800_000));
             message.truncate(100_000);
             send_all(&site, &client, message);
-            let answer = client.receive_text().await;
-            assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+            assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
         }
     });
 }
@@ -259,11 +265,11 @@ fn requests_in_a_pipeline_are_answered_in_order() {
     let script: Vec<Step> = texts
         .iter()
         .flat_map(|text| {
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}",
                 text.len()
             );
-            [Step::Read, send(&answer)]
+            [Step::Read, send(&response)]
         })
         .collect();
     let requests: String = texts
@@ -273,7 +279,7 @@ fn requests_in_a_pipeline_are_answered_in_order() {
     let outcome = forward(&[&script], &requests);
     let found: Vec<_> = texts
         .iter()
-        .map(|text| outcome.answer.find(&format!("\n\n{text}")))
+        .map(|text| outcome.response.find(&format!("\n\n{text}")))
         .collect();
     assert!(found.iter().all(Option::is_some), "{outcome:?}");
     assert!(found.is_sorted(), "{outcome:?}");
@@ -281,7 +287,7 @@ fn requests_in_a_pipeline_are_answered_in_order() {
 }
 
 #[test]
-fn forwarded_and_own_answers_keep_their_order_in_a_pipeline() {
+fn forwarded_and_own_responses_keep_their_order_in_a_pipeline() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
@@ -303,10 +309,10 @@ fn forwarded_and_own_answers_keep_their_order_in_a_pipeline() {
         let mut client = site.connect(&address).await;
         client.send(requests.as_bytes()).await;
         for path in paths {
-            let answer = client.receive_text().await;
+            let response = client.receive_text().await;
             let wanted = if path == "/own" { "own" } else { "forwarded" };
             assert_eq!(
-                answer.split_once("\r\n\r\n").map(|(_, body)| body),
+                response.split_once("\r\n\r\n").map(|(_, body)| body),
                 Some(wanted)
             );
         }

@@ -25,8 +25,8 @@ async fn body(client: &mut Peer) -> String {
 }
 
 async fn received_body(client: &mut Peer) -> String {
-    let answer = client.receive_message().await;
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let response = client.receive_message().await;
+    let (_, body) = response.split_once("\r\n\r\n").expect("a head");
     body.to_owned()
 }
 
@@ -48,7 +48,7 @@ fn plan(servers: &[&Upstream]) -> Plan {
 #[test]
 fn requests_that_have_begun_end_as_they_began_and_the_next_ones_are_answered_anew() {
     on_every_driver(|site| async move {
-        // It answers when there is a second connection.
+        // It responds when there is a second connection.
         let slow = site.upstream(&[
             &[Step::Read, Step::WaitForConnections(2), send(OLD)],
             &[Step::WaitForEnd],

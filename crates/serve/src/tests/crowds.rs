@@ -24,6 +24,7 @@ fn room_for(clients: usize) -> Shares {
         limit: Some(64),
         clients,
         per_client: 2,
+        admins: 1,
         kept_per_core: 1,
         keepers: 1,
     }
@@ -41,8 +42,8 @@ fn all_of_more_clients_than_there_is_room_for_are_answered() {
         }
         // Those who are accepted first do not go away.
         for client in &mut clients {
-            let answer = client.receive_message().await;
-            assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+            let response = client.receive_message().await;
+            assert!(response.ends_with("\r\n\r\nok"), "{response}");
             assert!(service.worker.crowd.allowance.held() <= 4);
         }
     });
@@ -61,8 +62,8 @@ fn of_idle_clients_the_one_that_was_idle_longest_gives_way() {
         }
         let mut late = site.connect(&address).await;
         late.send(GET.as_bytes()).await;
-        let answer = late.receive_message().await;
-        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        let response = late.receive_message().await;
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
         assert_eq!(idle[0].receive_all_or_reset().await, (Vec::new(), false));
     });
 }
@@ -79,8 +80,8 @@ fn a_stopping_server_accepts_those_who_wait_for_room() {
         }
         site.core.stop(std::time::Duration::from_secs(200));
         for client in &mut clients {
-            let answer = String::from_utf8(client.receive_all().await).unwrap();
-            assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+            let response = String::from_utf8(client.receive_all().await).unwrap();
+            assert!(response.ends_with("\r\n\r\nok"), "{response}");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Header fields that a route removes, sets and adds, on requests and on answers of all kinds.
+//! Header fields that a route removes, sets and adds, on requests and on responses of all kinds.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use onrush_config::plan::{
-    Action, AnswersEdited, FieldEdits, OneLiner, PathEdit, PathMatch, Piece, Plan, Template,
-    Variable,
+    Action, FieldEdits, Files, OneLiner, PathEdit, PathMatch, Piece, Plan, ResponsesEdited,
+    Template, Variable,
 };
 
 use crate::harness::{Step, exchange_text, forward_with, on_every_driver, send};
@@ -43,17 +43,17 @@ fn at_server(change: &dyn Fn(&mut Plan), request: &str) -> String {
     let request = request.replace('\n', "\r\n");
     let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request);
     assert!(
-        outcome.answer.starts_with("HTTP/1.1 200 OK\n"),
+        outcome.response.starts_with("HTTP/1.1 200 OK\n"),
         "{outcome:?}"
     );
     outcome.requests.concat().concat()
 }
 
-/// What the client gets of an answer to a request with `X-A: 1`.
-fn at_client(change: &dyn Fn(&mut Plan), answer: &str) -> String {
+/// What the client gets of a response to a request with `X-A: 1`.
+fn at_client(change: &dyn Fn(&mut Plan), response: &str) -> String {
     let request = "GET /p?q HTTP/1.1\r\nHost: h:80\r\nX-A: 1\r\n\r\n";
-    let answer = send(&answer.replace('\n', "\r\n"));
-    forward_with(change, &[&[Step::Read, answer]], request).answer
+    let response = send(&response.replace('\n', "\r\n"));
+    forward_with(change, &[&[Step::Read, response]], request).response
 }
 
 #[test]
@@ -231,6 +231,51 @@ fn a_prefix_is_replaced_and_its_boundary_stays_one() {
 }
 
 #[test]
+fn a_path_is_rewritten_by_the_first_rule_that_is_found_in_it() {
+    let plan = crate::harness::configured(
+        r#"
+        [[route]]
+        forward = "http://127.0.0.1:1"
+        rewrite = [
+            { match = "^/u/([^/]+)$", to = "/users?id=$1" },
+            { match = "^/(?<lang>[a-z]{2})/(.*)$", to = "/$2/${lang}" },
+        ]
+        "#,
+    );
+    let edit = plan.routes[0].path_edit.clone();
+    for (path, at_server_path) in [
+        ("/u/7", "/users?id=7"),
+        ("/u/7?a=b", "/users?id=7&a=b"),
+        ("/u/7&admin=1;x+y", "/users?id=7%26admin%3D1%3Bx%2By"),
+        ("/%75/a%20b%26c", "/users?id=a%20b%26c"),
+        ("/x/..//u/7", "/users?id=7"),
+        ("/de/a%2Fb/c?d", "/a%2Fb/c/de?d"),
+        ("/other", "/other"),
+        ("//other/./%6f?x", "//other/./%6f?x"),
+    ] {
+        let change = |plan: &mut Plan| plan.routes[0].path_edit = edit.clone();
+        let got = at_server(&change, &format!("GET {path} HTTP/1.1\nHost: h\n\n"));
+        let line = got.split(" HTTP/1.1\n").next();
+        assert_eq!(line, Some(&*format!("GET {at_server_path}")), "{path}");
+    }
+    let change = |plan: &mut Plan| plan.routes[0].path_edit = edit.clone();
+    let got = at_server(&change, "OPTIONS * HTTP/1.1\nHost: h\n\n");
+    assert!(got.starts_with("OPTIONS * HTTP/1.1\n"), "{got}");
+}
+
+#[test]
+fn a_path_that_grows_too_long_is_refused() {
+    let to = format!("/x?{}", "a=$1&".repeat(8));
+    let plan = crate::harness::configured(&format!(
+        "[[route]]\nforward = \"http://127.0.0.1:1\"\nrewrite = {{ match = \"(.*)\", to = {to:?} }}"
+    ));
+    let path = "/=".repeat(1000);
+    let response =
+        crate::harness::exchange_text(&plan, &format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
+    assert!(response.starts_with("HTTP/1.1 431 "), "{response}");
+}
+
+#[test]
 fn the_only_path_of_a_route_is_replaced_as_a_whole() {
     let change = |plan: &mut Plan| {
         plan.routes[0].when.path = PathMatch::Exact("/old/page".into());
@@ -248,7 +293,7 @@ fn the_only_path_of_a_route_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn fields_of_forwarded_answers_are_edited() {
+fn fields_of_forwarded_responses_are_edited() {
     let change = |plan: &mut Plan| {
         plan.routes[0].edits.response = edits(
             &["server"],
@@ -259,18 +304,18 @@ fn fields_of_forwarded_answers_are_edited() {
             ],
         );
     };
-    let answer = at_client(
+    let response = at_client(
         &change,
         "HTTP/1.1 200 OK\nServer: x\nCache-Control: public\nDate: -----------------------------\nX-Was: 0\nContent-Length: 2\n\nok",
     );
     assert_eq!(
-        answer,
+        response,
         "HTTP/1.1 200 OK\nDate: -----------------------------\nX-Was: 0\nContent-Length: 2\n\
          Cache-Control: no-store\nX-Server: SERVER\nX-Was: /p?q\n\nok"
     );
 }
 
-/// A route with `action` whose answers lose Server and get a fixed field and one of the request.
+/// A route with `action` whose responses lose Server and get a fixed field and one of the request.
 fn plan(action: Action) -> Plan {
     let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
     plan.routes[0].action = action;
@@ -281,7 +326,7 @@ fn plan(action: Action) -> Plan {
 }
 
 #[test]
-fn answers_of_our_own_are_edited() {
+fn responses_of_our_own_are_edited() {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, bytes) in [("small", 2), ("large", 64 * 1024)] {
         let mut file = File::create(directory.path().join(name)).expect("a new file");
@@ -291,12 +336,7 @@ fn answers_of_our_own_are_edited() {
         file.set_modified(SystemTime::UNIX_EPOCH)
             .expect("its owner may");
     }
-    let files = || Action::Files {
-        root: directory.path().into(),
-        index: Vec::new(),
-        hidden: false,
-        precompressed: Vec::new(),
-    };
+    let files = || Action::Files(Files::beneath(directory.path()));
     let respond = |body: &str| Action::Respond {
         status: 200,
         body: body.into(),
@@ -319,21 +359,25 @@ fn answers_of_our_own_are_edited() {
         // Twice, since what is cached takes another way.
         let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").repeat(2);
         let target = path.split('?').next().unwrap_or(path);
-        let answers = exchange_text(&plan(action.clone()), &request);
+        let responses = exchange_text(&plan(action.clone()), &request);
         let lines = format!("\r\nX-Set: 1\r\nX-Path: {target}\r\n\r\n");
-        assert_eq!(answers.matches(&lines).count(), 2, "{action:?}: {answers}");
         assert_eq!(
-            answers.matches("\r\nX-Set: ").count(),
+            responses.matches(&lines).count(),
             2,
-            "{action:?}: {answers}"
+            "{action:?}: {responses}"
         );
-        assert_eq!(answers.matches(&format!("HTTP/1.1 {status} ")).count(), 2);
-        assert!(!answers.contains("\r\nServer: "), "{answers}");
+        assert_eq!(
+            responses.matches("\r\nX-Set: ").count(),
+            2,
+            "{action:?}: {responses}"
+        );
+        assert_eq!(responses.matches(&format!("HTTP/1.1 {status} ")).count(), 2);
+        assert!(!responses.contains("\r\nServer: "), "{responses}");
     }
 }
 
 #[test]
-fn no_field_of_an_answer_of_our_own_escapes_the_edits() {
+fn no_field_of_a_response_of_our_own_escapes_the_edits() {
     let removed = |names: &[&str]| edits(names, &[("X-Frame-Options", text("DENY"))], &[]);
     let respond = |status| Action::Respond {
         status,
@@ -357,23 +401,23 @@ fn no_field_of_an_answer_of_our_own_escapes_the_edits() {
         "GET / HTTP/1.0\r\n\r\n",
     ];
     for (action, on, names, edited) in [
-        (respond(200), AnswersEdited::Answers, &ours[..], true),
-        (respond(503), AnswersEdited::Answers, ours, true),
+        (respond(200), ResponsesEdited::OfRoute, &ours[..], true),
+        (respond(503), ResponsesEdited::OfRoute, ours, true),
         (
             respond(200),
-            AnswersEdited::Statuses(vec![(200, 299)]),
+            ResponsesEdited::Statuses(vec![(200, 299)]),
             ours,
             true,
         ),
         (
             respond(404),
-            AnswersEdited::Statuses(vec![(200, 299)]),
+            ResponsesEdited::Statuses(vec![(200, 299)]),
             ours,
             false,
         ),
         (
             Action::Synthetic,
-            AnswersEdited::Answers,
+            ResponsesEdited::OfRoute,
             &["X-req", "X_RSP"],
             true,
         ),
@@ -382,9 +426,9 @@ fn no_field_of_an_answer_of_our_own_escapes_the_edits() {
         plan.routes[0].edits.response = removed(names);
         plan.routes[0].edits.response_on = on.clone();
         for request in all {
-            let answer = exchange_text(&plan, &request.replace("/ ", "/?R=1 "));
+            let response = exchange_text(&plan, &request.replace("/ ", "/?R=1 "));
             let has = |start: &str| {
-                answer.lines().any(|line| {
+                response.lines().any(|line| {
                     line.to_ascii_lowercase()
                         .replace('_', "-")
                         .starts_with(start)
@@ -395,26 +439,26 @@ fn no_field_of_an_answer_of_our_own_escapes_the_edits() {
                 assert_eq!(
                     has(&start),
                     !edited,
-                    "{name} of {action:?} on {on:?}: {answer}"
+                    "{name} of {action:?} on {on:?}: {response}"
                 );
             }
-            assert_eq!(answer.contains("ALLOWALL"), !edited, "{answer}");
+            assert_eq!(response.contains("ALLOWALL"), !edited, "{response}");
             assert_eq!(
-                answer.matches("\r\nX-Frame-Options: DENY\r\n").count(),
+                response.matches("\r\nX-Frame-Options: DENY\r\n").count(),
                 usize::from(edited),
-                "{answer}"
+                "{response}"
             );
             assert_eq!(
-                answer.contains("\r\nX-Kept: 1\r\n"),
+                response.contains("\r\nX-Kept: 1\r\n"),
                 action != Action::Synthetic,
-                "{answer}"
+                "{response}"
             );
         }
     }
 }
 
 #[test]
-fn fixed_fields_are_added_to_answers_of_our_own() {
+fn fixed_fields_are_added_to_responses_of_our_own() {
     let mut plan = plan(Action::Respond {
         status: 200,
         body: b"ok".to_vec(),
@@ -433,10 +477,13 @@ fn fixed_fields_are_added_to_answers_of_our_own() {
 #[test]
 fn what_a_failed_server_leaves_to_us_is_edited_where_the_route_says_so() {
     for (on, edited) in [
-        (AnswersEdited::Answers, false),
-        (AnswersEdited::Always, true),
-        (AnswersEdited::Statuses(vec![(500, 599)]), true),
-        (AnswersEdited::Statuses(vec![(200, 299), (503, 504)]), false),
+        (ResponsesEdited::OfRoute, false),
+        (ResponsesEdited::Always, true),
+        (ResponsesEdited::Statuses(vec![(500, 599)]), true),
+        (
+            ResponsesEdited::Statuses(vec![(200, 299), (503, 504)]),
+            false,
+        ),
     ] {
         let change = |plan: &mut Plan| {
             plan.routes[0].edits.response = edits(
@@ -447,21 +494,29 @@ fn what_a_failed_server_leaves_to_us_is_edited_where_the_route_says_so() {
             plan.routes[0].edits.response_on = on.clone();
             plan.timeouts.upstream_first_byte = Duration::from_secs(1);
         };
-        let answer = at_client(&change, "garbage\n\n");
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-        assert_eq!(answer.contains("\nX-Host: h\n"), edited, "{on:?}: {answer}");
-        assert_eq!(answer.contains("\nServer: "), !edited, "{on:?}: {answer}");
+        let response = at_client(&change, "garbage\n\n");
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+        assert_eq!(
+            response.contains("\nX-Host: h\n"),
+            edited,
+            "{on:?}: {response}"
+        );
+        assert_eq!(
+            response.contains("\nServer: "),
+            !edited,
+            "{on:?}: {response}"
+        );
     }
 }
 
 #[test]
-fn relayed_answers_are_edited_by_their_status() {
-    let classes = AnswersEdited::Statuses(vec![(200, 299), (404, 404)]);
+fn relayed_responses_are_edited_by_their_status() {
+    let classes = ResponsesEdited::Statuses(vec![(200, 299), (404, 404)]);
     for (on, status, edited) in [
-        (AnswersEdited::Answers, 200, true),
-        (AnswersEdited::Answers, 304, true),
-        (AnswersEdited::Answers, 500, true),
-        (AnswersEdited::Always, 500, true),
+        (ResponsesEdited::OfRoute, 200, true),
+        (ResponsesEdited::OfRoute, 304, true),
+        (ResponsesEdited::OfRoute, 500, true),
+        (ResponsesEdited::Always, 500, true),
         (classes.clone(), 206, true),
         (classes.clone(), 404, true),
         (classes.clone(), 304, false),
@@ -471,31 +526,35 @@ fn relayed_answers_are_edited_by_their_status() {
             plan.routes[0].edits.response = edits(&["x-gone"], &[("X-Set", text("1"))], &[]);
             plan.routes[0].edits.response_on = on.clone();
         };
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 {status} X\nTransfer-Encoding: chunked\nX-Gone: 1\n\n0\nX-Gone: 2\nX-Kept: 3\n\n"
         );
-        let answer = at_client(&change, &answer);
+        let response = at_client(&change, &response);
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{answer}"
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{response}"
         );
-        assert_eq!(answer.contains("\nX-Set: 1\n"), edited, "{on:?}: {answer}");
         assert_eq!(
-            answer.contains("\nX-Gone: 1\n"),
+            response.contains("\nX-Set: 1\n"),
+            edited,
+            "{on:?}: {response}"
+        );
+        assert_eq!(
+            response.contains("\nX-Gone: 1\n"),
             !edited,
-            "{on:?}: {answer}"
+            "{on:?}: {response}"
         );
         // Nor does it come behind the body; a 304 has none.
         let has_body = status != 304;
         assert_eq!(
-            answer.contains("\nX-Gone: 2\n"),
+            response.contains("\nX-Gone: 2\n"),
             !edited && has_body,
-            "{on:?}: {answer}"
+            "{on:?}: {response}"
         );
         assert_eq!(
-            answer.contains("\nX-Kept: 3\n"),
+            response.contains("\nX-Kept: 3\n"),
             has_body,
-            "{on:?}: {answer}"
+            "{on:?}: {response}"
         );
     }
 }
@@ -508,18 +567,13 @@ fn errors_of_our_own_are_edited_where_the_route_says_so() {
     file.write_all(b"x").expect("it can be written");
     file.set_modified(SystemTime::UNIX_EPOCH)
         .expect("its owner may");
-    let files = || Action::Files {
-        root: directory.path().into(),
-        index: vec!["index.html".into()],
-        hidden: false,
-        precompressed: Vec::new(),
-    };
+    let files = || Action::Files(Files::beneath(directory.path()));
     let fixed = |status| Action::Respond {
         status,
         body: b"no".to_vec(),
         headers: Vec::new(),
     };
-    for (action, request, status, is_answer) in [
+    for (action, request, status, is_of_route) in [
         (fixed(503), "GET / HTTP/1.1\r\nHost: h\r\n\r\n", 503, true),
         (files(), "GET /x HTTP/1.1\r\nHost: h\r\n\r\n", 200, true),
         (files(), "GET /sub HTTP/1.1\r\nHost: h\r\n\r\n", 301, true),
@@ -558,21 +612,21 @@ fn errors_of_our_own_are_edited_where_the_route_says_so() {
         ),
     ] {
         for (on, edited) in [
-            (AnswersEdited::Answers, is_answer),
-            (AnswersEdited::Always, true),
-            (AnswersEdited::Statuses(vec![(status, status)]), true),
-            (AnswersEdited::Statuses(vec![(599, 599)]), false),
+            (ResponsesEdited::OfRoute, is_of_route),
+            (ResponsesEdited::Always, true),
+            (ResponsesEdited::Statuses(vec![(status, status)]), true),
+            (ResponsesEdited::Statuses(vec![(599, 599)]), false),
         ] {
             let mut plan = plan(action.clone());
             plan.routes[0].edits.response_on = on.clone();
-            let answer = exchange_text(&plan, request);
+            let response = exchange_text(&plan, request);
             assert!(
-                answer.starts_with(&format!("HTTP/1.1 {status} ")),
-                "{request}: {answer}"
+                response.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{request}: {response}"
             );
-            let is_edited = answer.contains("\r\nX-Set: 1\r\n");
-            assert_eq!(is_edited, edited, "{on:?}: {request}: {answer}");
-            assert_eq!(answer.contains("\r\nServer: "), !edited, "{answer}");
+            let is_edited = response.contains("\r\nX-Set: 1\r\n");
+            assert_eq!(is_edited, edited, "{on:?}: {request}: {response}");
+            assert_eq!(response.contains("\r\nServer: "), !edited, "{response}");
         }
     }
 }
@@ -650,16 +704,16 @@ fn a_client_cannot_name_away_what_the_route_sets() {
 }
 
 #[test]
-fn fields_of_answers_are_removed_in_every_spelling() {
+fn fields_of_responses_are_removed_in_every_spelling() {
     let change = |plan: &mut Plan| {
         plan.routes[0].edits.response = edits(&["X-Powered-By"], &[("X-Set", text("1"))], &[]);
     };
-    let answer = at_client(
+    let response = at_client(
         &change,
         "HTTP/1.1 200 OK\nX_Powered_By: x\nx-powered_by: x\nx_set: 0\nX_Kept: 2\nContent-Length: 0\n\n",
     );
     assert_eq!(
-        answer,
+        response,
         "HTTP/1.1 200 OK\nX_Kept: 2\nContent-Length: 0\nDate: -----------------------------\nX-Set: 1\n\n"
     );
 }
@@ -672,12 +726,12 @@ fn a_request_that_outgrows_its_bounds_on_the_way_is_refused() {
     let on_request = |plan: &mut Plan| {
         plan.routes[0].edits.request = edits(&[], &[], &[("X-B", twice())]);
     };
-    let on_answer = |plan: &mut Plan| {
+    let on_response = |plan: &mut Plan| {
         plan.routes[0].edits.response = edits(&[], &[], &[("X-B", twice())]);
     };
-    for change in [&on_request as &dyn Fn(&mut Plan), &on_answer] {
+    for change in [&on_request as &dyn Fn(&mut Plan), &on_response] {
         let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request.repeat(2));
-        let refused = outcome.answer.matches("HTTP/1.1 431 ").count();
+        let refused = outcome.response.matches("HTTP/1.1 431 ").count();
         assert_eq!((refused, outcome.requests.len()), (2, 0), "{outcome:?}");
     }
     // Twice that is no longer a head.
@@ -685,25 +739,25 @@ fn a_request_that_outgrows_its_bounds_on_the_way_is_refused() {
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let told = |plan: &mut Plan| plan.forwarded.x_forwarded = true;
     let outcome = forward_with(&told, &[&[Step::Read, send(OK)]], &request);
-    assert!(outcome.answer.starts_with("HTTP/1.1 431 "), "{outcome:?}");
+    assert!(outcome.response.starts_with("HTTP/1.1 431 "), "{outcome:?}");
     let fits = |plan: &mut Plan| {
         plan.routes[0].edits.request = edits(&[], &[("X-A", twice())], &[]);
     };
     let request = format!("GET / HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n");
     let outcome = forward_with(&fits, &[&[Step::Read, send(OK)]], &request);
-    assert!(outcome.answer.starts_with("HTTP/1.1 200 "), "{outcome:?}");
+    assert!(outcome.response.starts_with("HTTP/1.1 200 "), "{outcome:?}");
 }
 
 #[test]
-fn an_answer_that_outgrows_its_bounds_on_the_way_is_a_502() {
+fn a_response_that_outgrows_its_bounds_on_the_way_is_a_502() {
     let change = |plan: &mut Plan| {
         let long = text(&"v".repeat(3 * 1024));
         plan.routes[0].edits.response = edits(&[], &[("X-B", long)], &[]);
     };
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 200 OK\nX-A: {}\nContent-Length: 0\n\n",
         "v".repeat(14 * 1024)
     );
-    let answer = at_client(&change, &answer);
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    let response = at_client(&change, &response);
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
 }

@@ -1,4 +1,4 @@
-//! Servers that stop to answer: with every default no request is lost that may be repeated, and they come back by
+//! Servers that stop responding: with every default no request is lost that may be repeated, and they come back by
 //! themselves.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_config::plan::{Eject, EjectOn, RetryOn, Server, ServerAddress, Sticky};
 
-use crate::harness::{Peer, Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
+use crate::harness::{Peer, Step, TestCore, Upstream, on_every_driver, on_simulated_cores, send};
 use crate::limits::SERVERS_TRIED_MAX;
 use crate::proxy::absence::{Cause, Terms};
 use crate::record::Class;
@@ -16,7 +16,7 @@ const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
 
 /// A server that is well.
-fn good(site: &Site) -> Upstream {
+fn good(site: &TestCore) -> Upstream {
     site.upstream(&[&[Step::Read, send(OK), Step::Again]])
 }
 
@@ -37,7 +37,7 @@ async fn status(client: &mut Peer, request: &str) -> String {
 
 /// So many requests at the same time of one client each, half of which are in flight on a server that resets all of them
 /// at once; how many were answered.
-async fn answered_of(site: &Site, request: &str, clients: usize) -> usize {
+async fn answered_of(site: &TestCore, request: &str, clients: usize) -> usize {
     let in_flight = clients / 2;
     let bad = site.upstream(&[&[Step::Read, Step::WaitForConnections(in_flight), Step::Reset]]);
     let (address, service) = site.serve_worker(&plan(&[&bad, &good(site)]));
@@ -157,7 +157,7 @@ fn with_eject_false_each_request_finds_another_server_by_itself() {
 }
 
 #[test]
-fn where_retries_are_off_a_refused_connection_is_an_answer() {
+fn where_retries_are_off_a_refused_connection_is_a_response() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -203,7 +203,7 @@ fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
 }
 
 #[test]
-fn a_server_that_answers_the_one_request_is_back() {
+fn a_server_that_responds_to_the_one_request_is_back() {
     on_simulated_cores(|site| async move {
         let dead = [Step::Read];
         let alive = [Step::Read, send(OK), Step::Again];
@@ -307,8 +307,8 @@ fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
         let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         client.send(GET.as_bytes()).await;
-        let answer = client.receive_text().await;
-        let cookie = answer.split_once("Set-Cookie: srv=").expect("a cookie").1;
+        let response = client.receive_text().await;
+        let cookie = response.split_once("Set-Cookie: srv=").expect("a cookie").1;
         let cookie = &cookie[..cookie.find(';').expect("attributes")];
         let its = u32::from(one.connections() == 0);
         let terms = Terms::from(&Eject::default());

@@ -1,4 +1,4 @@
-//! Answers that are encoded on their way to the client, and those that must not be.
+//! Responses that are encoded on their way to the client, and those that must not be.
 
 mod edited;
 mod transports;
@@ -38,10 +38,10 @@ fn request(method: &str, fields: &str) -> String {
     format!("{method} / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")
 }
 
-/// What the client gets for `requests` of `method`, which a server answers with `answers` on one connection. It means
+/// What the client gets for `requests` of `method`, to which a server responds with `responses` on one connection. It means
 /// the same on every driver; where chunks and flushes are differs.
-fn received(method: Method, requests: &str, answers: &[Vec<u8>]) -> Vec<Received> {
-    received_with(&|_| {}, method, requests, answers)
+fn received(method: Method, requests: &str, responses: &[Vec<u8>]) -> Vec<Received> {
+    received_with(&|_| {}, method, requests, responses)
 }
 
 /// The same with something else changed in the plan.
@@ -49,13 +49,13 @@ fn received_with(
     change: &dyn Fn(&mut Plan),
     method: Method,
     requests: &str,
-    answers: &[Vec<u8>],
+    responses: &[Vec<u8>],
 ) -> Vec<Received> {
     let before: Rc<RefCell<Vec<Received>>> = Rc::default();
     on_every_driver(|site| {
-        let script: Vec<Step> = answers
+        let script: Vec<Step> = responses
             .iter()
-            .flat_map(|answer| [Step::Read, Step::Send(answer.clone())])
+            .flat_map(|response| [Step::Read, Step::Send(response.clone())])
             .collect();
         let upstream = site.upstream(&[&script]);
         let (requests, before) = (requests.to_owned(), Rc::clone(&before));
@@ -65,17 +65,17 @@ fn received_with(
             let address = site.serve(&plan);
             let mut client = site.connect(&address).await;
             let bytes = client.exchange(requests.as_bytes()).await;
-            let mut answers = Received::all(&bytes, method);
-            for answer in &mut answers {
-                answer.head = without_date(&answer.head);
+            let mut responses = Received::all(&bytes, method);
+            for response in &mut responses {
+                response.head = without_date(&response.head);
             }
-            let before = before.replace(answers.clone());
+            let before = before.replace(responses.clone());
             // What a server says is encoded may be anything, so nothing is expected of its content.
-            let means = |answer: &Received| {
-                let content = answer.try_content();
-                (answer.head.clone(), content, answer.trailers.clone())
+            let means = |response: &Received| {
+                let content = response.try_content();
+                (response.head.clone(), content, response.trailers.clone())
             };
-            let same = before.iter().map(means).eq(answers.iter().map(means));
+            let same = before.iter().map(means).eq(responses.iter().map(means));
             assert!(before.is_empty() || same, "drivers differ");
         }
     });
@@ -87,12 +87,12 @@ fn without_date(head: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The one answer to a GET that takes `codings`.
-fn received_one(codings: &str, answer: &[u8]) -> Received {
+/// The one response to a GET that takes `codings`.
+fn received_one(codings: &str, response: &[u8]) -> Received {
     let request = request("GET", &format!("Accept-Encoding: {codings}\r\n"));
-    let mut answers = received(Method::Get, &request, &[answer.to_vec()]);
-    assert_eq!(answers.len(), 1);
-    answers.remove(0)
+    let mut responses = received(Method::Get, &request, &[response.to_vec()]);
+    assert_eq!(responses.len(), 1);
+    responses.remove(0)
 }
 
 fn text(bytes: usize) -> Vec<u8> {
@@ -120,7 +120,7 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// An answer with a length.
+/// A response with a length.
 fn sized(fields: &str, content: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{fields}\r\n",
@@ -129,24 +129,24 @@ fn sized(fields: &str, content: &[u8]) -> Vec<u8> {
     [head.as_bytes(), content].concat()
 }
 
-/// An answer in chunks with `trailers`.
+/// A response in chunks with `trailers`.
 fn chunked(fields: &str, content: &[u8], trailers: &str) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{fields}\r\n");
-    let mut answer = head.into_bytes();
+    let mut response = head.into_bytes();
     for chunk in content.chunks(3000) {
-        answer.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-        answer.extend_from_slice(chunk);
-        answer.extend_from_slice(b"\r\n");
+        response.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        response.extend_from_slice(chunk);
+        response.extend_from_slice(b"\r\n");
     }
-    answer.extend_from_slice(format!("0\r\n{trailers}\r\n").as_bytes());
-    answer
+    response.extend_from_slice(format!("0\r\n{trailers}\r\n").as_bytes());
+    response
 }
 
 #[test]
-fn a_forwarded_answer_is_encoded_as_the_client_likes_it_however_it_is_framed() {
+fn a_forwarded_response_is_encoded_as_the_client_likes_it_however_it_is_framed() {
     for bytes in [100, 5000, 200_000] {
         let content = text(bytes);
-        let answers = [
+        let responses = [
             sized("Content-Type: text/plain\r\n", &content),
             chunked("Content-Type: Text/HTML; charset=utf-8\r\n", &content, ""),
             [
@@ -155,9 +155,9 @@ fn a_forwarded_answer_is_encoded_as_the_client_likes_it_however_it_is_framed() {
             ]
             .concat(),
         ];
-        for answer in answers {
+        for response in responses {
             for coding in ALL {
-                let received = received_one(coding.token(), &answer);
+                let received = received_one(coding.token(), &response);
                 assert_eq!(received.coding(), Some(coding), "{}", received.head);
                 assert!(received.content() == content);
                 assert_eq!(received.field("vary"), ["Accept-Encoding"]);
@@ -171,7 +171,7 @@ fn a_forwarded_answer_is_encoded_as_the_client_likes_it_however_it_is_framed() {
 
 #[test]
 fn the_favourite_of_the_client_is_taken_and_ours_between_equals() {
-    let answer = sized("Content-Type: text/plain\r\n", &text(1000));
+    let response = sized("Content-Type: text/plain\r\n", &text(1000));
     for (accepted, coding) in [
         ("gzip, br, zstd", Some(Coding::Zstd)),
         ("gzip, br", Some(Coding::Brotli)),
@@ -181,7 +181,7 @@ fn the_favourite_of_the_client_is_taken_and_ours_between_equals() {
         ("deflate", None),
         ("", None),
     ] {
-        let received = received_one(accepted, &answer);
+        let received = received_one(accepted, &response);
         assert_eq!(received.coding(), coding, "{accepted}");
         assert_eq!(received.content(), text(1000));
         assert_eq!(received.field("vary"), ["Accept-Encoding"], "{accepted}");
@@ -189,7 +189,7 @@ fn the_favourite_of_the_client_is_taken_and_ours_between_equals() {
 }
 
 #[test]
-fn the_head_of_an_encoded_answer_says_nothing_that_is_true_of_the_plain_one_only() {
+fn the_head_of_an_encoded_response_says_nothing_that_is_true_of_the_plain_one_only() {
     let fields = "Content-Type: text/css\r\nETag: \"abc\"\r\nAccept-Ranges: bytes\r\nLast-Modified: x\r\nVary: Origin\r\nX-Other: 1\r\n";
     let received = received_one("gzip", &sized(fields, &text(500)));
     assert_eq!(
@@ -201,8 +201,8 @@ fn the_head_of_an_encoded_answer_says_nothing_that_is_true_of_the_plain_one_only
         ("ETag: W/\"abc\"\r\nVary: *\r\n", &["W/\"abc\""][..], "*"),
         ("Vary: a, accept-encoding\r\n", &[], "a, accept-encoding"),
     ] {
-        let answer = sized(&format!("Content-Type: text/css\r\n{fields}"), &text(500));
-        let received = received_one("gzip", &answer);
+        let response = sized(&format!("Content-Type: text/css\r\n{fields}"), &text(500));
+        let received = received_one("gzip", &response);
         assert_eq!(received.field("etag"), etag);
         assert_eq!(received.field("vary"), [vary]);
     }
@@ -212,12 +212,12 @@ fn the_head_of_an_encoded_answer_says_nothing_that_is_true_of_the_plain_one_only
 fn trailers_stand_behind_an_encoded_body() {
     let content = text(10_000);
     let trailers = "Server-Timing: a\r\nX-Sum: 5\r\n";
-    let answer = chunked(
+    let response = chunked(
         "Content-Type: text/plain\r\nTrailer: X-Sum\r\n",
         &content,
         trailers,
     );
-    let received = received_one("br", &answer);
+    let received = received_one("br", &response);
     assert_eq!(received.content(), content);
     assert_eq!(received.trailers, format!("{trailers}\r\n").into_bytes());
     assert_eq!(received.field("trailer"), ["X-Sum"]);
@@ -227,20 +227,20 @@ fn trailers_stand_behind_an_encoded_body() {
 fn what_must_not_be_encoded_passes_as_it_is() {
     let content = text(500);
     let html = "Content-Type: text/html\r\n";
-    let answer = |status: &str, fields: &str| {
-        let answer = String::from_utf8(sized(fields, &content)).expect("text");
-        answer.replacen("200 OK", status, 1).into_bytes()
+    let response = |status: &str, fields: &str| {
+        let response = String::from_utf8(sized(fields, &content)).expect("text");
+        response.replacen("200 OK", status, 1).into_bytes()
     };
-    for (why, request_fields, answer) in [
+    for (why, request_fields, response) in [
         (
             "encoded",
             "",
-            answer("200 OK", &format!("{html}Content-Encoding: br\r\n")),
+            response("200 OK", &format!("{html}Content-Encoding: br\r\n")),
         ),
         (
             "no-transform",
             "",
-            answer(
+            response(
                 "200 OK",
                 &format!("{html}Cache-Control: public, No-Transform\r\n"),
             ),
@@ -248,7 +248,7 @@ fn what_must_not_be_encoded_passes_as_it_is() {
         (
             "part",
             "",
-            answer(
+            response(
                 "206 Partial Content",
                 &format!("{html}Content-Range: bytes 0-499/900\r\n"),
             ),
@@ -256,7 +256,7 @@ fn what_must_not_be_encoded_passes_as_it_is() {
         (
             "range",
             "",
-            answer(
+            response(
                 "200 OK",
                 &format!("{html}Content-Range: bytes 0-499/900\r\n"),
             ),
@@ -264,27 +264,35 @@ fn what_must_not_be_encoded_passes_as_it_is() {
         (
             "digest",
             "",
-            answer("200 OK", &format!("{html}Content-Digest: sha-256=:x:\r\n")),
+            response("200 OK", &format!("{html}Content-Digest: sha-256=:x:\r\n")),
         ),
         (
             "digest",
             "",
-            answer("200 OK", &format!("{html}Repr-Digest: sha-256=:x:\r\n")),
+            response("200 OK", &format!("{html}Repr-Digest: sha-256=:x:\r\n")),
         ),
         (
             "digest",
             "",
-            answer("200 OK", &format!("{html}Digest: md5=x\r\n")),
+            response("200 OK", &format!("{html}Digest: md5=x\r\n")),
         ),
         (
             "md5",
             "",
-            answer("200 OK", &format!("{html}Content-MD5: x\r\n")),
+            response("200 OK", &format!("{html}Content-MD5: x\r\n")),
         ),
-        ("type", "", answer("200 OK", "Content-Type: image/png\r\n")),
-        ("type", "", answer("200 OK", "Content-Type: textual/x\r\n")),
-        ("type", "", answer("200 OK", "")),
-        ("types", "", answer("200 OK", &format!("{html}{html}"))),
+        (
+            "type",
+            "",
+            response("200 OK", "Content-Type: image/png\r\n"),
+        ),
+        (
+            "type",
+            "",
+            response("200 OK", "Content-Type: textual/x\r\n"),
+        ),
+        ("type", "", response("200 OK", "")),
+        ("types", "", response("200 OK", &format!("{html}{html}"))),
         ("short", "", sized(html, &content[..99])),
         ("empty", "", sized(html, b"")),
     ] {
@@ -292,8 +300,8 @@ fn what_must_not_be_encoded_passes_as_it_is() {
             "GET",
             &format!("Accept-Encoding: gzip, br\r\n{request_fields}"),
         );
-        let answers = received(Method::Get, &request, std::slice::from_ref(&answer));
-        assert_eq!(answers, Received::all(&answer, Method::Get), "{why}");
+        let responses = received(Method::Get, &request, std::slice::from_ref(&response));
+        assert_eq!(responses, Received::all(&response, Method::Get), "{why}");
     }
 }
 
@@ -301,32 +309,35 @@ fn what_must_not_be_encoded_passes_as_it_is() {
 fn who_asks_for_a_part_or_wants_nothing_changed_gets_the_plain_content_and_is_told_that_it_varies()
 {
     let content = text(500);
-    let answer = sized("Content-Type: text/html\r\nETag: \"a\"\r\n", &content);
+    let response = sized("Content-Type: text/html\r\nETag: \"a\"\r\n", &content);
     for fields in [
         "Range: bytes=0-99\r\n",
         "If-Match: \"a\"\r\n",
         "Cache-Control: no-transform\r\n",
     ] {
         let request = request("GET", &format!("Accept-Encoding: gzip, br\r\n{fields}"));
-        let answers = received(Method::Get, &request, std::slice::from_ref(&answer));
-        assert_eq!(answers[0].coding(), None, "{fields}");
-        assert_eq!(answers[0].body, content);
-        assert_eq!(answers[0].field("etag"), ["\"a\""]);
-        assert_eq!(answers[0].field("vary"), ["Accept-Encoding"]);
+        let responses = received(Method::Get, &request, std::slice::from_ref(&response));
+        assert_eq!(responses[0].coding(), None, "{fields}");
+        assert_eq!(responses[0].body, content);
+        assert_eq!(responses[0].field("etag"), ["\"a\""]);
+        assert_eq!(responses[0].field("vary"), ["Accept-Encoding"]);
     }
     let old = "GET / HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n";
-    let answers = received(Method::Get, old, &[answer]);
-    assert_eq!((answers[0].coding(), &answers[0].body), (None, &content));
+    let responses = received(Method::Get, old, &[response]);
+    assert_eq!(
+        (responses[0].coding(), &responses[0].body),
+        (None, &content)
+    );
 }
 
 #[test]
-fn answers_without_a_body_have_none_in_any_coding() {
-    for answer in [
+fn responses_without_a_body_have_none_in_any_coding() {
+    for response in [
         "HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n",
         "HTTP/1.1 304 Not Modified\r\nContent-Type: text/html\r\nETag: \"a\"\r\n\r\n",
     ] {
-        let received = received_one("gzip", answer.as_bytes());
-        assert_eq!(received.head, answer.replace("\r\n", "\n"));
+        let received = received_one("gzip", response.as_bytes());
+        assert_eq!(received.head, response.replace("\r\n", "\n"));
         assert!(received.body.is_empty());
     }
 }
@@ -335,27 +346,27 @@ fn answers_without_a_body_have_none_in_any_coding() {
 fn a_head_is_answered_with_the_head_that_get_would_get() {
     let fields = "Content-Type: text/html\r\nETag: \"a\"\r\n";
     for (length, coding) in [(5000, Some(Coding::Gzip)), (50, None)] {
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n");
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n");
         let request = request("HEAD", "Accept-Encoding: gzip\r\n");
-        let answers = received(Method::Head, &request, &[answer.into_bytes()]);
-        assert_eq!(answers.len(), 1);
+        let responses = received(Method::Head, &request, &[response.into_bytes()]);
+        assert_eq!(responses.len(), 1);
         let length = length.to_string();
         let lengths = match coding {
             Some(_) => &[][..],
             None => &[length.as_str()],
         };
         assert_eq!(
-            answers[0].field("content-encoding").len(),
+            responses[0].field("content-encoding").len(),
             1 - lengths.len()
         );
-        assert_eq!(answers[0].field("content-length"), lengths);
-        assert!(answers[0].body.is_empty());
+        assert_eq!(responses[0].field("content-length"), lengths);
+        assert!(responses[0].body.is_empty());
     }
 }
 
 #[test]
 fn a_version_known_by_its_weak_tag_is_confirmed_by_that() {
-    let answer = b"HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n".to_vec();
+    let response = b"HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n".to_vec();
     for (fields, etag) in [
         (
             "Accept-Encoding: gzip\r\nIf-None-Match: W/\"a\"\r\n",
@@ -364,26 +375,26 @@ fn a_version_known_by_its_weak_tag_is_confirmed_by_that() {
         ("Accept-Encoding: gzip\r\nIf-None-Match: \"a\"\r\n", "\"a\""),
         ("If-None-Match: W/\"a\"\r\n", "\"a\""),
     ] {
-        let answers = received(
+        let responses = received(
             Method::Get,
             &request("GET", fields),
-            std::slice::from_ref(&answer),
+            std::slice::from_ref(&response),
         );
-        assert_eq!(answers[0].field("etag"), [etag], "{fields}");
+        assert_eq!(responses[0].field("etag"), [etag], "{fields}");
     }
 }
 
 #[test]
-fn encoded_answers_share_a_connection_with_others_and_an_encoder_with_each_other() {
+fn encoded_responses_share_a_connection_with_others_and_an_encoder_with_each_other() {
     let contents = [text(3000), text(50), text(70_000), text(200)];
-    let answers = contents
+    let responses = contents
         .each_ref()
         .map(|content| sized("Content-Type: text/plain\r\n", content));
     let requests = request("GET", "Accept-Encoding: gzip\r\n").repeat(4);
-    let received = received(Method::Get, &requests, &answers);
+    let received = received(Method::Get, &requests, &responses);
     let got: Vec<_> = received.iter().map(Received::content).collect();
     assert!(got == contents);
-    let coded = received.iter().map(|answer| answer.coding().is_some());
+    let coded = received.iter().map(|response| response.coding().is_some());
     assert_eq!(coded.collect::<Vec<_>>(), [true, false, true, true]);
 }
 
@@ -414,9 +425,9 @@ fn an_event_arrives_before_the_next_one_is_made() {
             for event in events {
                 seen += event;
                 loop {
-                    let (answer, _) = Received::first(&received, Method::Get);
+                    let (response, _) = Received::first(&received, Method::Get);
                     let mut decoded = Vec::new();
-                    let _ = decode_prefix(coding, &answer.body, &mut decoded);
+                    let _ = decode_prefix(coding, &response.body, &mut decoded);
                     if decoded == seen.as_bytes() {
                         break;
                     }
@@ -428,17 +439,17 @@ fn an_event_arrives_before_the_next_one_is_made() {
             }
             // It has ended in the middle.
             received.extend(client.receive_all().await);
-            let (answer, _) = Received::first(&received, Method::Get);
-            assert!(!answer.is_whole);
+            let (response, _) = Received::first(&received, Method::Get);
+            assert!(!response.is_whole);
         });
     }
 }
 
 #[test]
-fn a_server_that_stops_within_its_answer_leaves_an_encoded_one_unfinished() {
+fn a_server_that_stops_within_its_response_leaves_an_encoded_one_unfinished() {
     on_every_driver(|site| async move {
-        let answer = sized("Content-Type: text/plain\r\n", &text(50_000));
-        let half = Step::Send(answer[..30_000].to_vec());
+        let response = sized("Content-Type: text/plain\r\n", &text(50_000));
+        let half = Step::Send(response[..30_000].to_vec());
         let upstream = site.upstream(&[&[Step::Read, half]]);
         let (address, service) = site.serve_worker(&encoding_plan(&upstream));
         let request = request("GET", "Accept-Encoding: gzip\r\n");
@@ -447,19 +458,19 @@ fn a_server_that_stops_within_its_answer_leaves_an_encoded_one_unfinished() {
             .await
             .exchange(request.as_bytes())
             .await;
-        let (answer, _) = Received::first(&bytes, Method::Get);
-        assert_eq!(answer.coding(), Some(Coding::Gzip));
-        assert!(!answer.is_whole);
+        let (response, _) = Received::first(&bytes, Method::Get);
+        assert_eq!(response.coding(), Some(Coding::Gzip));
+        assert!(!response.is_whole);
         assert_eq!(service.worker.encoders.idle(), 1, "its encoder is free");
     });
 }
 
 #[test]
-fn answers_go_as_they_are_while_memory_for_encoders_is_spent() {
+fn responses_go_as_they_are_while_memory_for_encoders_is_spent() {
     on_simulated_cores(|site| async move {
         let content = text(5000);
-        let answer = sized("Content-Type: text/plain\r\n", &content);
-        let upstream = site.upstream(&[&[Step::Read, Step::Send(answer), Step::Again]]);
+        let response = sized("Content-Type: text/plain\r\n", &content);
+        let upstream = site.upstream(&[&[Step::Read, Step::Send(response), Step::Again]]);
         let (address, service) = site.serve_worker(&encoding_plan(&upstream));
         let pool: &Rc<Pool> = &service.worker.encoders;
         let lent: Vec<Encoding> =
@@ -467,13 +478,19 @@ fn answers_go_as_they_are_while_memory_for_encoders_is_spent() {
         let request = request("GET", "Accept-Encoding: br\r\n");
         let mut client = site.connect(&address).await;
         client.send(request.as_bytes()).await;
-        let plain = client.receive_answer(Method::Get).await.expect("an answer");
+        let plain = client
+            .receive_response(Method::Get)
+            .await
+            .expect("an answer");
         let (plain, _) = Received::first(&plain, Method::Get);
         assert_eq!((plain.coding(), &plain.body), (None, &content));
         assert_eq!(plain.field("vary"), ["Accept-Encoding"]);
         drop(lent);
         client.send(request.as_bytes()).await;
-        let encoded = client.receive_answer(Method::Get).await.expect("an answer");
+        let encoded = client
+            .receive_response(Method::Get)
+            .await
+            .expect("an answer");
         let (encoded, _) = Received::first(&encoded, Method::Get);
         assert_eq!(
             (encoded.coding(), encoded.content()),
@@ -482,7 +499,7 @@ fn answers_go_as_they_are_while_memory_for_encoders_is_spent() {
     });
 }
 
-/// An answer of the configuration, on a route that encodes.
+/// A response of the configuration, on a route that encodes.
 fn fixed(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Plan {
     let what = plan::OneLiner::Respond {
         status,
@@ -502,7 +519,7 @@ fn fixed(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Plan {
 }
 
 #[test]
-fn a_fixed_answer_has_a_form_for_each_coding() {
+fn a_fixed_response_has_a_form_for_each_coding() {
     // One that is sent with its head, and one that is not.
     for bytes in [2000, 100_000] {
         let content = text(bytes);
@@ -513,18 +530,18 @@ fn a_fixed_answer_has_a_form_for_each_coding() {
             let got = Received::all(&exchange(&plan, requests.as_bytes()), Method::Get);
             assert_eq!(got.len(), 2);
             let coding = ALL.into_iter().find(|coding| coding.token() == accepted);
-            for answer in &got {
-                assert!(answer.head.starts_with("HTTP/1.1 404 "));
-                assert_eq!(answer.coding(), coding);
-                assert!(answer.content() == content);
-                assert_eq!(answer.field("vary"), ["Accept-Encoding"]);
-                assert_eq!(answer.field("x-a"), ["b"]);
+            for response in &got {
+                assert!(response.head.starts_with("HTTP/1.1 404 "));
+                assert_eq!(response.coding(), coding);
+                assert!(response.content() == content);
+                assert_eq!(response.field("vary"), ["Accept-Encoding"]);
+                assert_eq!(response.field("x-a"), ["b"]);
                 assert_eq!(
-                    answer.field("content-length"),
-                    [answer.body.len().to_string()]
+                    response.field("content-length"),
+                    [response.body.len().to_string()]
                 );
                 let etag = if coding.is_some() { "W/\"e\"" } else { "\"e\"" };
-                assert_eq!(answer.field("etag"), [etag]);
+                assert_eq!(response.field("etag"), [etag]);
             }
             let request = request("HEAD", &fields);
             let head = Received::all(&exchange(&plan, request.as_bytes()), Method::Head);
@@ -534,7 +551,7 @@ fn a_fixed_answer_has_a_form_for_each_coding() {
 }
 
 #[test]
-fn a_fixed_answer_that_is_not_worth_it_has_one_form() {
+fn a_fixed_response_that_is_not_worth_it_has_one_form() {
     let content = text(1000);
     for plan in [
         fixed(200, &[("Content-Type", "image/png")], &content),
@@ -546,9 +563,9 @@ fn a_fixed_answer_that_is_not_worth_it_has_one_form() {
         fixed(200, &[], &noise(200)),
     ] {
         let request = request("GET", "Accept-Encoding: br, gzip, zstd\r\n");
-        let answer = exchange(&plan, request.as_bytes());
+        let response = exchange(&plan, request.as_bytes());
         let mut plain = plan.clone();
         plain.routes[0].compress = None;
-        assert_eq!(answer, exchange(&plain, request.as_bytes()));
+        assert_eq!(response, exchange(&plain, request.as_bytes()));
     }
 }

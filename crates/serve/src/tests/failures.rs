@@ -1,4 +1,4 @@
-//! What clients get when a server fails: 502, or the end of an answer that has begun, and never one that looks whole.
+//! What clients get when a server fails: 502, or the end of a response that has begun, and never one that looks whole.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 fn reason(script: &[Step], request: &str) -> String {
     let outcome = forward_calmly(&[script, &[Step::Read, send(OK)]], &[request, GET].concat());
     let (failed, next) = outcome
-        .answer
+        .response
         .split_once("HTTP/1.1 200 OK")
         .unwrap_or_else(|| panic!("{outcome:?}"));
     assert!(next.ends_with("\n\nok"), "{outcome:?}");
@@ -44,15 +44,15 @@ fn a_server_that_goes_away_unanswered_is_a_502_and_the_client_goes_on() {
     let outcome = forward(&[&[Step::Read, interim]], GET);
     assert!(
         outcome
-            .answer
+            .response
             .starts_with("HTTP/1.1 102 Processing\n\nHTTP/1.1 502 "),
         "{outcome:?}"
     );
 }
 
 #[test]
-fn an_answer_that_is_none_is_a_502_and_the_client_goes_on() {
-    for answer in [
+fn a_response_that_is_none_is_a_502_and_the_client_goes_on() {
+    for response in [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "HTTP/1.1 200 OK\r\nContent-",
         "H",
@@ -72,9 +72,9 @@ fn an_answer_that_is_none_is_a_502_and_the_client_goes_on() {
         "\u{16}\u{3}\u{1}\u{0}",
     ] {
         assert_eq!(
-            reason(&[Step::Read, send(answer)], GET),
+            reason(&[Step::Read, send(response)], GET),
             MALFORMED,
-            "{answer}"
+            "{response}"
         );
     }
     let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(20_000));
@@ -82,7 +82,7 @@ fn an_answer_that_is_none_is_a_502_and_the_client_goes_on() {
 }
 
 #[test]
-fn a_failure_answers_head_without_a_body() {
+fn a_failure_responds_to_head_without_a_body() {
     let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
     assert_eq!(reason(&[Step::Read], head), "");
 }
@@ -134,14 +134,14 @@ fn a_server_that_stops_reading_a_body_is_a_502_and_ends_the_clients_connection()
             message.resize(message.len() + 800_000, b'x');
             let _ = send_bytes(&stream, &message).await;
         });
-        let answer = client.receive_text().await;
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
     });
 }
 
 #[test]
-fn an_answer_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
+fn a_response_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let closing = "HTTP/1.1 200 OK\r\n\r\n";
     let cases = [
@@ -182,7 +182,7 @@ fn an_answer_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
                 let (address, service) = site.serve_worker(&upstream.plan());
                 let mut client = site.connect(&address).await;
                 client.send(GET.repeat(2).as_bytes()).await;
-                assert_eq!(client.receive_answer(Method::Get).await, None);
+                assert_eq!(client.receive_response(Method::Get).await, None);
                 assert_eq!(service.worker.meter.totals().failed(), 1);
                 assert_eq!(
                     upstream.requests().concat().len(),
@@ -195,7 +195,7 @@ fn an_answer_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
 }
 
 #[test]
-fn a_cut_answer_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
+fn a_cut_response_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
     let cut_chunks = [
         Step::Read,
         send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"),
@@ -214,7 +214,7 @@ fn a_cut_answer_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
                 let mut client = site.connect(&address).await;
                 client.send(b"GET / HTTP/1.0\r\n\r\n").await;
                 let (received, is_reset) = client.receive_all_or_reset().await;
-                // The reset may overtake the head of the answer, and then there is nothing that could look whole.
+                // The reset may overtake the head of the response, and then there is nothing that could look whole.
                 assert!(is_reset, "{}", received.escape_ascii());
                 assert_eq!(service.worker.meter.totals().failed(), 1);
             }
@@ -231,9 +231,9 @@ fn a_malformed_body_is_the_clients_fault() {
         client
             .send(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n")
             .await;
-        let answer = client.receive_text().await;
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
         let totals = service.worker.meter.totals();
         assert_eq!(
             (totals.requests, totals.refused, totals.failed()),
@@ -248,13 +248,13 @@ fn a_client_that_ends_within_its_body_is_told_so() {
         let upstream = site.upstream(&[&[Step::WaitForEnd]]);
         let address = site.serve(&upstream.plan());
         let mut client = site.connect(&address).await;
-        let answer = client
+        let response = client
             .exchange(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc")
             .await;
         assert!(
-            answer.starts_with(b"HTTP/1.1 400 "),
+            response.starts_with(b"HTTP/1.1 400 "),
             "{}",
-            answer.escape_ascii()
+            response.escape_ascii()
         );
     });
 }

@@ -4,21 +4,21 @@ use crate::harness::{Step, forward, send};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// What the server gets of a request without its end of line characters; it answers 200.
+/// What the server gets of a request without its end of line characters; it responds with 200.
 fn at_server(request: &str) -> String {
     let outcome = forward(&[&[Step::Read, send(OK)]], &request.replace('\n', "\r\n"));
     assert!(
-        outcome.answer.starts_with("HTTP/1.1 200 OK\n"),
+        outcome.response.starts_with("HTTP/1.1 200 OK\n"),
         "{outcome:?}"
     );
     outcome.requests.concat().concat()
 }
 
-/// What the client gets of an answer to an HTTP/1.1 request.
-fn at_client(answer: &str) -> String {
+/// What the client gets of a response to an HTTP/1.1 request.
+fn at_client(response: &str) -> String {
     let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-    let answer = send(&answer.replace('\n', "\r\n"));
-    forward(&[&[Step::Read, answer]], request).answer
+    let response = send(&response.replace('\n', "\r\n"));
+    forward(&[&[Step::Read, response]], request).response
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn trailers_pass_in_both_directions() {
     let body = "3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n";
     let request = format!("POST / HTTP/1.1\r\nHost: h\r\n{head}{body}");
     let head = "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let answer = send(&format!("{head}{body}"));
-    let outcome = forward(&[&[Step::Read, answer]], &request);
-    let (at_server, at_client) = (outcome.requests.concat().concat(), outcome.answer);
+    let response = send(&format!("{head}{body}"));
+    let outcome = forward(&[&[Step::Read, response]], &request);
+    let (at_server, at_client) = (outcome.requests.concat().concat(), outcome.response);
     let body = format!("\n\n{}", body.replace("\r\n", "\n"));
     assert!(
         at_server.contains("\nTrailer: X-Sum\n") && at_server.ends_with(&body),
@@ -106,7 +106,7 @@ fn a_request_that_goes_round_is_stopped() {
         &request(9).replace('\n', "\r\n"),
     );
     assert!(
-        outcome.answer.starts_with("HTTP/1.1 508 Loop Detected\n"),
+        outcome.response.starts_with("HTTP/1.1 508 Loop Detected\n"),
         "{outcome:?}"
     );
     assert!(outcome.requests.is_empty(), "{outcome:?}");
@@ -165,12 +165,12 @@ fn unknown_methods_pass_and_connect_does_not() {
         "PURGE /x HTTP/1.1\nHost: h\nVia: 1.1 onrush\n\n"
     );
     let refused = forward(&[&[]], "CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\n\r\n");
-    assert!(refused.answer.starts_with("HTTP/1.1 501 "), "{refused:?}");
+    assert!(refused.response.starts_with("HTTP/1.1 501 "), "{refused:?}");
     assert_eq!(refused.requests.len(), 0);
 }
 
 #[test]
-fn an_answer_passes_unchanged_but_for_a_date_when_it_has_none() {
+fn a_response_passes_unchanged_but_for_a_date_when_it_has_none() {
     let dated = "HTTP/1.1 404 Nothing here\nServer: x\nDate: -----------------------------\nETag: a\nContent-Length: 2\nSet-Cookie: a\nSet-Cookie: b\n\nno";
     assert_eq!(at_client(dated), dated);
     assert_eq!(
@@ -203,23 +203,23 @@ fn the_largest_head_that_is_read_is_also_forwarded() {
     assert_eq!(request.len(), 15 * 1024);
     let outcome = forward(&[&[Step::Read, send(OK)]], &request);
     assert!(
-        outcome.answer.starts_with("HTTP/1.1 200 OK"),
+        outcome.response.starts_with("HTTP/1.1 200 OK"),
         "{}",
-        outcome.answer
+        outcome.response
     );
-    let answer = request.replace(
+    let response = request.replace(
         "GET / HTTP/1.1\r\nHost:h\r\n",
         "HTTP/1.1 200\r\nContent-Length:0\r\n",
     );
-    let cut = answer.replacen(&"v".repeat(20), "", 1);
+    let cut = response.replacen(&"v".repeat(20), "", 1);
     let outcome = forward(
         &[&[Step::Read, send(&cut)]],
         "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
     );
     assert!(
-        outcome.answer.starts_with("HTTP/1.1 200 "),
+        outcome.response.starts_with("HTTP/1.1 200 "),
         "{}",
-        outcome.answer
+        outcome.response
     );
-    assert!(outcome.answer.contains("A97: "), "{}", outcome.answer);
+    assert!(outcome.response.contains("A97: "), "{}", outcome.response);
 }

@@ -10,8 +10,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::harness::{
-    Step, Upstream, exchange_text, on_every_driver, on_kernel_cores, on_resetting_core,
-    on_simulated_core, send, send_bytes,
+    Step, Upstream, exchange_text, forward_with, on_every_driver, on_kernel_cores,
+    on_resetting_core, on_simulated_core, send, send_bytes,
 };
 use onrush_config::Plan;
 use onrush_config::plan::OneLiner;
@@ -95,12 +95,12 @@ fn heads_beyond_the_bounds_are_refused() {
             async move {
                 let address = site.serve(&fixed());
                 let mut client = site.connect(&address).await;
-                let answer = client.exchange(head.as_bytes()).await;
+                let response = client.exchange(head.as_bytes()).await;
                 let wanted = format!("HTTP/1.1 {status} ");
                 assert!(
-                    answer.starts_with(wanted.as_bytes()),
+                    response.starts_with(wanted.as_bytes()),
                     "{}",
-                    answer.escape_ascii()
+                    response.escape_ascii()
                 );
             }
         });
@@ -142,9 +142,9 @@ fn a_body_that_nobody_wants_is_read_and_the_connection_goes_on() {
                 let _ = send_bytes(&stream, &both).await;
             });
             for _ in 0..2 {
-                let answer = client.receive_text().await;
-                assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-                assert!(!answer.contains("Connection: close"), "{answer}");
+                let response = client.receive_text().await;
+                assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+                assert!(!response.contains("Connection: close"), "{response}");
             }
         });
     }
@@ -169,7 +169,7 @@ fn a_malformed_body_that_nobody_wants_ends_the_connection() {
 }
 
 #[test]
-fn a_malformed_body_that_came_with_its_head_is_refused_whatever_the_answer() {
+fn a_malformed_body_that_came_with_its_head_is_refused_whatever_the_response() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path().display().to_string();
     std::fs::write(directory.path().join("x"), "file").expect("a new file");
@@ -192,11 +192,11 @@ fn a_malformed_body_that_came_with_its_head_is_refused_whatever_the_answer() {
                     let (address, service) = site.serve_worker(&plan);
                     let mut client = site.connect(&address).await;
                     let request = CHUNKED.replace("POST / ", "POST /x ");
-                    let answer = client.exchange(format!("{request}{body}").as_bytes()).await;
-                    let answer = String::from_utf8(answer).expect("text");
-                    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-                    assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-                    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+                    let response = client.exchange(format!("{request}{body}").as_bytes()).await;
+                    let response = String::from_utf8(response).expect("text");
+                    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+                    assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+                    assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
                     let totals = service.worker.meter.totals();
                     assert_eq!((totals.requests, totals.refused), (1, 1));
                 }
@@ -228,9 +228,9 @@ fn an_empty_host_is_refused_where_hosts_are_told_apart() {
         ),
     ] {
         let parsed = onrush_config::parse(&text(host), std::path::Path::new("c.toml"));
-        let answer = exchange_text(&parsed.expect("valid").plan, request);
+        let response = exchange_text(&parsed.expect("valid").plan, request);
         let wanted = format!("HTTP/1.1 {status} ");
-        assert!(answer.starts_with(&wanted), "{host}{request}: {answer}");
+        assert!(response.starts_with(&wanted), "{host}{request}: {response}");
     }
 }
 
@@ -248,7 +248,7 @@ const REQUESTS: &[&str] = &[
     "\r\n",
 ];
 
-const ANSWERS: &[&str] = &[
+const RESPONSES: &[&str] = &[
     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;a=b\r\n!\r\n0\r\nX: y\r\n\r\n",
     "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end",
@@ -301,7 +301,7 @@ fn soup(valid: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A server with an answer of its own, at /own, in front of one that answers everything.
+/// A server with a response of its own, at /own, in front of one that responds to everything.
 fn own_and_forwarded(upstream: &Upstream) -> Plan {
     let text = format!(
         "[[route]]\npath = \"/own\"\nrespond = {{ status = 200, body = \"own\" }}\n[[route]]\nforward = \"http://{}\"",
@@ -334,8 +334,8 @@ fn whatever_clients_send_does_no_harm_to_a_kernels_driver() {
                     clients.push(client);
                 }
                 for client in &mut clients {
-                    let answer = client.receive_all().await;
-                    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 "));
+                    let response = client.receive_all().await;
+                    assert!(response.is_empty() || response.starts_with(b"HTTP/1.1 "));
                 }
             }
             let mut other = site.connect(&address).await;
@@ -359,8 +359,8 @@ proptest! {
             let soup = soup.clone();
             async move {
                 let address = site.serve(&own_and_forwarded(&upstream));
-                let answer = site.connect(&address).await.exchange(&soup).await;
-                assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 "));
+                let response = site.connect(&address).await.exchange(&soup).await;
+                assert!(response.is_empty() || response.starts_with(b"HTTP/1.1 "));
                 for path in ["/", "/own"] {
                     let mut other = site.connect(&address).await;
                     other.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).await;
@@ -370,16 +370,16 @@ proptest! {
         });
     }
 
-    // Nothing can be said of the answers: the harness looks for panics, tasks that never end and buffers that are lost.
+    // Nothing can be said of the responses: the harness looks for panics, tasks that never end and buffers that are lost.
     #[test]
     fn connections_that_are_reset_anywhere_leave_nothing_behind(
         seed: u64,
         reset in 1..200u32,
         requests in soup(REQUESTS),
-        answers in soup(ANSWERS),
+        responses in soup(RESPONSES),
     ) {
         on_resetting_core(seed, reset, |site| {
-            let upstream = site.upstream(&[&[Step::Read, Step::Send(answers.clone())]]);
+            let upstream = site.upstream(&[&[Step::Read, Step::Send(responses.clone())]]);
             let requests = requests.clone();
             async move {
                 let address = site.serve(&own_and_forwarded(&upstream));
@@ -390,11 +390,11 @@ proptest! {
         });
     }
 
-    // The client of the harness panics when it gets what is no answer.
+    // The client of the harness panics when it gets what is no response.
     #[test]
-    fn whatever_a_server_sends_the_client_gets_answers_or_one_that_is_cut(
+    fn whatever_a_server_sends_the_client_gets_responses_or_one_that_is_cut(
         seed: u64,
-        soup in soup(ANSWERS),
+        soup in soup(RESPONSES),
         end in select(&[Step::WaitForEnd, Step::Reset, Step::Wait(Duration::ZERO)][..]),
     ) {
         on_simulated_core(seed, |site| {
@@ -407,23 +407,63 @@ proptest! {
                 let mut client = site.connect(&address).await;
                 client.send(GET.as_bytes()).await;
                 loop {
-                    match client.receive_answer(Method::Get).await {
+                    match client.receive_response(Method::Get).await {
                         Some(interim) if interim.starts_with(b"HTTP/1.1 1") => {}
                         Some(_) => break,
                         // Cut: the client must have been left, which is how it knows.
                         None => return assert_eq!(client.receive_all().await, b""),
                     }
                 }
-                // An answer that is whole leaves a connection that works, unless it says that it does not.
+                // A response that is whole leaves a connection that works, unless it says that it does not.
                 let mut other = site.connect(&address).await;
                 for client in [&mut client, &mut other] {
                     if send_bytes(&client.stream, GET.as_bytes()).await.is_ok()
-                        && let Some(answer) = client.receive_answer(Method::Get).await
+                        && let Some(response) = client.receive_response(Method::Get).await
                     {
-                        assert!(answer.starts_with(b"HTTP/1.1 "));
+                        assert!(response.starts_with(b"HTTP/1.1 "));
                     }
                 }
             }
         });
     }
+}
+
+#[test]
+fn heads_may_be_bound_more_tightly() {
+    let plan = crate::harness::configured(
+        r#"
+        request_head_max = 300
+        request_fields_max = 3
+        request_target_max = 20
+        [[route]]
+        respond = { status = 200 }
+        "#,
+    );
+    let fields = |count: usize| "A: b\r\n".repeat(count);
+    let long = |count: usize| format!("A: {}\r\n", "b".repeat(count));
+    for (target, more, status) in [
+        ("/", fields(2), 200),
+        ("/", fields(3), 431),
+        ("/34567890123456789012", String::new(), 414),
+        ("/3456789012345678901", String::new(), 200),
+        ("/", long(200), 200),
+        ("/", long(300), 431),
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: h\r\n{more}\r\n");
+        let response = crate::harness::exchange_text(&plan, &request);
+        let line = format!("HTTP/1.1 {status} ");
+        assert!(response.starts_with(&line), "{request}: {response}");
+    }
+}
+
+#[test]
+fn a_bound_on_heads_is_none_for_responses() {
+    let change = |plan: &mut Plan| plan.request_limits.fields_max = 2;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{}\r\nok",
+        "A: b\r\n".repeat(9)
+    );
+    let script = [Step::Read, send(&head)];
+    let outcome = forward_with(&change, &[&script], "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(outcome.response.ends_with("ok"), "{outcome:?}");
 }

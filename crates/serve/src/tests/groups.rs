@@ -9,7 +9,7 @@ use onrush_config::plan::{
     Sticky, Upstream as Group,
 };
 
-use crate::harness::{Peer, Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
+use crate::harness::{Peer, Step, TestCore, Upstream, on_every_driver, on_simulated_cores, send};
 use crate::record::Class;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -25,16 +25,16 @@ fn plan(servers: &[&Upstream], change: impl FnOnce(&mut Group)) -> Plan {
     plan
 }
 
-fn answer(body: &str) -> Step {
+fn respond(body: &str) -> Step {
     let length = body.len();
     send(&format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"
     ))
 }
 
-/// A server that answers everything with its name.
-fn named(site: &Site, name: &str) -> Upstream {
-    site.upstream(&[&[Step::Read, answer(name), Step::Again]])
+/// A server that responds to everything with its name.
+fn named(site: &TestCore, name: &str) -> Upstream {
+    site.upstream(&[&[Step::Read, respond(name), Step::Again]])
 }
 
 async fn ask(client: &mut Peer, request: &str) -> String {
@@ -42,10 +42,10 @@ async fn ask(client: &mut Peer, request: &str) -> String {
     client.receive_text().await
 }
 
-/// What stands behind the head of the answer.
+/// What stands behind the head of the response.
 async fn body(client: &mut Peer, request: &str) -> String {
-    let answer = ask(client, request).await;
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let response = ask(client, request).await;
+    let (_, body) = response.split_once("\r\n\r\n").expect("a head");
     body.to_owned()
 }
 
@@ -104,7 +104,7 @@ fn a_status_that_is_worth_another_attempt_is_not_shown_to_the_client() {
         for _ in 0..4 {
             assert_eq!(body(&mut client, GET).await, "good");
         }
-        // Where no other is left its answer is the answer.
+        // Where no other is left, its response is what the client gets.
         let mut client = site.connect(&site.serve(&only_busy)).await;
         assert_eq!(body(&mut client, GET).await, "busy");
     });
@@ -147,11 +147,11 @@ fn backup_servers_get_requests_only_when_no_other_is_up() {
 }
 
 /// Two clients at the same time, where a server may have one connection; returns the second one's status.
-async fn second_of_two(site: &Site, queue_max: usize, patience: Duration) -> String {
+async fn second_of_two(site: &TestCore, queue_max: usize, patience: Duration) -> String {
     let slow = [
         Step::Read,
         Step::Wait(Duration::from_millis(200)),
-        answer("x"),
+        respond("x"),
         Step::Again,
     ];
     let server = site.upstream(&[&slow]);
@@ -166,10 +166,10 @@ async fn second_of_two(site: &Site, queue_max: usize, patience: Duration) -> Str
     site.until("the first request", || server.connections() == 1)
         .await;
     let mut second = site.connect(&address).await;
-    let answer = ask(&mut second, GET).await;
+    let response = ask(&mut second, GET).await;
     assert!(first.receive_text().await.ends_with("\r\n\r\nx"));
     assert_eq!(server.connections(), 1);
-    answer[9..12].to_owned()
+    response[9..12].to_owned()
 }
 
 #[test]
@@ -248,13 +248,13 @@ fn a_cookie_that_was_set_over_tls_never_travels_without() {
                 Vec::new()
             });
             let mut client = site.connect(&site.serve(&plan)).await;
-            let answer = ask(&mut client, request).await;
-            let lines: Vec<_> = answer
+            let response = ask(&mut client, request).await;
+            let lines: Vec<_> = response
                 .lines()
                 .filter(|line| line.starts_with("Set-Cookie: srv="))
                 .collect();
-            assert_eq!(lines.len(), 1, "{answer}");
-            assert_eq!(lines[0].ends_with("; Secure"), is_secure, "{answer}");
+            assert_eq!(lines.len(), 1, "{response}");
+            assert_eq!(lines[0].ends_with("; Secure"), is_secure, "{response}");
         }
     });
 }
@@ -312,7 +312,7 @@ fn http_check() -> Check {
 #[test]
 fn a_server_that_fails_its_checks_is_out_until_it_passes_them() {
     on_simulated_cores(|site| async move {
-        let ok = [Step::Read, answer("ok")];
+        let ok = [Step::Read, respond("ok")];
         let bad = [
             Step::Read,
             send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"),
@@ -332,7 +332,7 @@ fn a_server_that_fails_its_checks_is_out_until_it_passes_them() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_its_checks_in_time_is_out() {
+fn a_server_that_does_not_respond_to_its_checks_in_time_is_out() {
     on_simulated_cores(|site| async move {
         let silent = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         let plan = plan(&[&silent], |group| group.health = health(http_check()));
@@ -362,7 +362,7 @@ fn a_server_that_fails_request_after_request_is_taken_out_for_a_while() {
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
         let mut plan = plan(&[&bad, &good], |group| {
             group.eject = Some(Eject {
-                on: EjectOn::Answers,
+                on: EjectOn::Responses,
                 consecutive_failures: NonZeroU32::new(3),
                 error_share: None,
                 latency_share: None,
@@ -388,7 +388,7 @@ fn a_server_that_fails_request_after_request_is_taken_out_for_a_while() {
 #[test]
 fn a_whole_request_may_take_so_long_and_no_longer() {
     on_simulated_cores(|site| async move {
-        // Every part of the answer is in time; all of them together are not.
+        // Every part of the response is in time; all of them together are not.
         let dribble = [
             Step::Read,
             send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"),

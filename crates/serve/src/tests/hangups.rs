@@ -9,7 +9,7 @@ use onrush_config::Plan;
 use onrush_config::plan::{OneLiner, ServerAddress};
 use onrush_engine::{Address, Instant, Listener, Stream};
 
-use crate::harness::{Peer, Site, on_every_driver, send_bytes};
+use crate::harness::{Peer, TestCore, on_every_driver, send_bytes};
 use crate::service::Service;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -19,7 +19,7 @@ fn get(path: &str) -> Vec<u8> {
 }
 
 /// A server that the test plays, and a plan that forwards everything to it.
-fn server(site: &Site, change: impl FnOnce(&mut Plan)) -> (Listener, Plan) {
+fn server(site: &TestCore, change: impl FnOnce(&mut Plan)) -> (Listener, Plan) {
     let (listener, address) = site.listen();
     let what = OneLiner::Forward(vec![ServerAddress::Ip(address)]);
     let mut plan = Plan::one_liner(what, Vec::new());
@@ -45,14 +45,14 @@ async fn asked(server: &mut Peer) -> String {
 }
 
 /// A client that asks for `path`.
-async fn ask(site: &Site, proxy: &Address, path: &str) -> Peer {
+async fn ask(site: &TestCore, proxy: &Address, path: &str) -> Peer {
     let client = site.connect(proxy).await;
     client.send(&get(path)).await;
     client
 }
 
 /// Asks for `path` and waits until that request stands in the queue.
-async fn ask_in_vain(site: &Site, proxy: &Address, service: &Service, path: &str) -> Peer {
+async fn ask_in_vain(site: &TestCore, proxy: &Address, service: &Service, path: &str) -> Peer {
     let client = ask(site, proxy, path).await;
     site.until("a request in the queue", || {
         !service.group(0).queue.is_empty()
@@ -65,7 +65,7 @@ fn hang_up(client: Peer) {
     client.stream.reset_when_dropped();
 }
 
-async fn given_up(site: &Site, service: &Service, count: u64) {
+async fn given_up(site: &TestCore, service: &Service, count: u64) {
     site.until("requests that are given up", || {
         service.worker.meter.totals().given_up == count
     })
@@ -164,7 +164,7 @@ fn a_client_that_ends_its_side_and_then_hangs_up_is_gone() {
 }
 
 #[test]
-fn a_reset_in_the_middle_of_an_answer_ends_it_and_is_counted() {
+fn a_reset_in_the_middle_of_a_response_ends_it_and_is_counted() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
         let (proxy, service) = site.serve_worker(&plan);
@@ -182,7 +182,7 @@ fn a_reset_in_the_middle_of_an_answer_ends_it_and_is_counted() {
 }
 
 #[test]
-fn a_reset_behind_an_upload_ends_the_wait_for_its_answer() {
+fn a_reset_behind_an_upload_ends_the_wait_for_its_response() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
         let (proxy, service) = site.serve_worker(&plan);
@@ -291,7 +291,7 @@ fn a_stop_does_not_wait_for_a_server_whose_client_has_hung_up() {
 }
 
 #[test]
-fn a_synthetic_answer_does_not_wait_for_who_has_hung_up() {
+fn a_synthetic_response_does_not_wait_for_who_has_hung_up() {
     on_every_driver(|site| async move {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         let (address, service) = site.serve_worker(&plan);

@@ -1,7 +1,7 @@
-//! What of a message stays on its connection or with its route: fields of interim answers, trailers, and the Host that a
+//! What of a message stays on its connection or with its route: fields of interim responses, trailers, and the Host that a
 //! route makes of a request.
 
-use onrush_config::plan::{Action, AnswersEdited, Compress, Mirror, Plan};
+use onrush_config::plan::{Action, Compress, Mirror, Plan, ResponsesEdited};
 use onrush_config::value::parse_template;
 
 use super::edits::{edits, text};
@@ -12,16 +12,16 @@ use crate::harness::{
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 #[test]
-fn an_interim_answer_has_no_field_that_the_route_removes_or_sets() {
+fn an_interim_response_has_no_field_that_the_route_removes_or_sets() {
     let interim = "HTTP/1.1 103 Early Hints\nX-Gone: 1\nX_GONE: 2\nLink: </a>\nX-Set: old\nX-Added: 1\nConnection: x-hop\nX-Hop: 1\nKeep-Alive: 5\nProxy-Connection: x\n\n";
-    let answer = format!("{interim}{OK}")
+    let response = format!("{interim}{OK}")
         .replace("\r\n", "\n")
         .replace('\n', "\r\n");
     for on in [
-        AnswersEdited::Answers,
-        AnswersEdited::Always,
-        // What the final answer will be is not known yet.
-        AnswersEdited::Statuses(vec![(200, 200)]),
+        ResponsesEdited::OfRoute,
+        ResponsesEdited::Always,
+        // What the final response will be is not known yet.
+        ResponsesEdited::Statuses(vec![(200, 200)]),
     ] {
         for depth in [0, 8] {
             let change = |plan: &mut Plan| {
@@ -31,7 +31,7 @@ fn an_interim_answer_has_no_field_that_the_route_removes_or_sets() {
                 plan.routes[0].edits.response = edits(&["x-gone"], &[set], &[added]);
             };
             let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-            let got = forward_with(&change, &[&[Step::Read, send(&answer)]], request).answer;
+            let got = forward_with(&change, &[&[Step::Read, send(&response)]], request).response;
             assert_eq!(
                 got,
                 "HTTP/1.1 103 Early Hints\nLink: </a>\nX-Added: 1\n\n\
@@ -54,14 +54,14 @@ fn lines(text: &str) -> String {
 #[test]
 fn trailers_that_connection_names_stay_on_their_connection() {
     let request = lines(&format!("POST / HTTP/1.1\nHost: h\n{CHUNKED}"));
-    let answer = send(&lines(&format!("HTTP/1.1 200 OK\n{CHUNKED}")));
+    let response = send(&lines(&format!("HTTP/1.1 200 OK\n{CHUNKED}")));
     // All at once, and in two pieces: the head goes on before its trailers come.
-    let scripts: [&[Step]; 1] = [&[Step::Read, answer]];
+    let scripts: [&[Step]; 1] = [&[Step::Read, response]];
     for outcome in [
         forward(&scripts, &request),
         forward_calmly(&scripts, &request),
     ] {
-        let (at_server, at_client) = (outcome.requests.concat().concat(), outcome.answer);
+        let (at_server, at_client) = (outcome.requests.concat().concat(), outcome.response);
         assert!(at_server.ends_with(PASSED), "{at_server}");
         assert!(at_client.ends_with(PASSED), "{at_client}");
     }
@@ -81,10 +81,10 @@ fn what_one_request_names_is_no_news_of_the_next() {
 #[test]
 fn trailers_behind_an_encoded_body_are_held_back_like_others() {
     let head = "HTTP/1.1 200 OK\nContent-Type: text/plain\n";
-    let answer = send(&lines(&format!("{head}{CHUNKED}")));
-    // Where its chunks end differs with how the answer arrives.
+    let response = send(&lines(&format!("{head}{CHUNKED}")));
+    // Where its chunks end differs with how the response arrives.
     on_every_driver(|site| {
-        let upstream = site.upstream(&[&[Step::Read, answer.clone()]]);
+        let upstream = site.upstream(&[&[Step::Read, response.clone()]]);
         let mut plan = upstream.plan();
         plan.routes[0].compress = Some(Compress::default());
         async move {
@@ -138,9 +138,9 @@ fn trailers_that_a_route_sets_or_removes_are_dropped_in_both_directions() {
     };
     let message = "Transfer-Encoding: chunked\n\n0\nX-Sum: 1\nX-Kept: 2\nX-Other: 3\n\n";
     let request = lines(&format!("POST / HTTP/1.1\nHost: h\n{message}"));
-    let answer = send(&lines(&format!("HTTP/1.1 200 OK\n{message}")));
-    let outcome = forward_with(&change, &[&[Step::Read, answer]], &request);
-    for got in [outcome.requests.concat().concat(), outcome.answer] {
+    let response = send(&lines(&format!("HTTP/1.1 200 OK\n{message}")));
+    let outcome = forward_with(&change, &[&[Step::Read, response]], &request);
+    for got in [outcome.requests.concat().concat(), outcome.response] {
         assert!(got.ends_with("X-Sum: s\n\n0\nX-Other: 3\n\n"), "{got}");
     }
 }
@@ -178,9 +178,12 @@ fn a_host_that_a_route_makes_of_a_request_has_to_be_one() {
                 assert!(seen.starts_with(&start), "{template}: {seen}");
             }
             None => {
-                let answer = outcome.answer;
-                assert!(answer.starts_with("HTTP/1.1 400 "), "{template}: {answer}");
-                assert!(answer.contains("is no host"), "{template}: {answer}");
+                let response = outcome.response;
+                assert!(
+                    response.starts_with("HTTP/1.1 400 "),
+                    "{template}: {response}"
+                );
+                assert!(response.contains("is no host"), "{template}: {response}");
                 assert_eq!(seen, "", "{template} by {fields}");
             }
         }
@@ -188,9 +191,9 @@ fn a_host_that_a_route_makes_of_a_request_has_to_be_one() {
 }
 
 #[test]
-fn an_answer_whose_coding_the_route_says_is_encoded_by_nobody_else() {
+fn a_response_whose_coding_the_route_says_is_encoded_by_nobody_else() {
     let body = "text ".repeat(1000);
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -210,7 +213,7 @@ fn an_answer_whose_coding_the_route_says_is_encoded_by_nobody_else() {
             };
             let request =
                 "GET / HTTP/1.1\r\nHost: h\r\nX-Coding: gzip\r\nAccept-Encoding: gzip, br\r\n\r\n";
-            let got = forward_with(&change, &[&[Step::Read, send(&answer)]], request).answer;
+            let got = forward_with(&change, &[&[Step::Read, send(&response)]], request).response;
             let lines = got.lines().map(str::to_ascii_lowercase);
             let said = lines.filter(|line| line.starts_with("content-encoding: "));
             assert_eq!(said.count(), 1, "{template}: {got}");
@@ -220,11 +223,11 @@ fn an_answer_whose_coding_the_route_says_is_encoded_by_nobody_else() {
 }
 
 #[test]
-fn an_answer_that_says_it_has_no_coding_says_one_when_it_is_encoded() {
+fn a_response_that_says_it_has_no_coding_says_one_when_it_is_encoded() {
     let change = |plan: &mut Plan| plan.routes[0].compress = Some(Compress::default());
-    let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: identity\r\nContent-Length: 5000\r\n\r\n";
+    let response = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: identity\r\nContent-Length: 5000\r\n\r\n";
     let request = "HEAD / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n";
-    let got = forward_with(&change, &[&[Step::Read, send(answer)]], request).answer;
+    let got = forward_with(&change, &[&[Step::Read, send(response)]], request).response;
     let lines = got
         .lines()
         .filter(|line| line.starts_with("Content-Encoding: "));

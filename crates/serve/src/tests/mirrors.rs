@@ -2,7 +2,7 @@
 
 use onrush_config::plan::{Action, Mirror, Plan};
 
-use crate::harness::{Site, Step, Upstream, on_every_driver, on_kernel_cores, send};
+use crate::harness::{Step, TestCore, Upstream, on_every_driver, on_kernel_cores, send};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -20,15 +20,15 @@ fn plan(main: &Upstream, other: &Upstream, share: u16) -> Plan {
 }
 
 /// Sends the requests, and waits for the copy of each.
-async fn is_copied(site: Site, requests: [&'static str; 2]) {
+async fn is_copied(site: TestCore, requests: [&'static str; 2]) {
     let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
     let other = site.upstream(&[&[Step::Read, send(BAD), Step::Again]]);
     let address = site.serve(&plan(&main, &other, 10_000));
     let mut client = site.connect(&address).await;
     for (turn, request) in requests.into_iter().enumerate() {
         client.send(request.as_bytes()).await;
-        let answer = client.receive_text().await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
         site.until("a copy", || other.requests().concat().len() > turn)
             .await;
     }
@@ -36,7 +36,7 @@ async fn is_copied(site: Site, requests: [&'static str; 2]) {
 }
 
 #[test]
-fn another_group_gets_the_same_requests_and_its_answers_are_dropped() {
+fn another_group_gets_the_same_requests_and_its_responses_are_dropped() {
     on_every_driver(|site| is_copied(site, [GET, GET]));
 }
 
@@ -85,8 +85,8 @@ fn what_goes_wrong_with_a_copy_does_not_concern_the_client() {
             let (address, service) = site.serve_worker(&plan(&main, &other, 10_000));
             let mut client = site.connect(&address).await;
             client.send(GET.as_bytes()).await;
-            let answer = client.receive_text().await;
-            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
             site.until("the end of a copy", || {
                 other.connections() > 0 && service.worker.mirrored.get() == 0
             })
@@ -107,8 +107,8 @@ fn a_body_that_streams_and_what_chance_leaves_out_are_not_copied() {
             let address = site.serve(&plan(&main, &other, share));
             let mut client = site.connect(&address).await;
             client.send(request.as_bytes()).await;
-            let answer = client.receive_text().await;
-            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
         }
         assert_eq!(other.connections(), 0);
     });

@@ -7,16 +7,16 @@ use crate::harness::{Step, forward, forward_with, on_every_driver, send};
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// What the client gets of `answer`, without its Date. A second request follows: on the same connection if `reused`.
-fn relayed(answer: &str, reused: bool) -> String {
-    let answer = send(answer);
+/// What the client gets of `response`, without its Date. A second request follows: on the same connection if `reused`.
+fn relayed(response: &str, reused: bool) -> String {
+    let response = send(response);
     let scripts: [&[Step]; 2] = match reused {
         true => [
-            &[Step::Read, answer, Step::Read, send(OK)],
+            &[Step::Read, response, Step::Read, send(OK)],
             &[Step::Read, send("HTTP/1.1 599 X\r\n\r\n")],
         ],
         false => [
-            &[Step::Read, answer, Step::WaitForEnd],
+            &[Step::Read, response, Step::WaitForEnd],
             &[Step::Read, send(OK)],
         ],
     };
@@ -24,27 +24,27 @@ fn relayed(answer: &str, reused: bool) -> String {
     let connections = if reused { 1 } else { 2 };
     assert_eq!(outcome.requests.len(), connections, "{outcome:?}");
     assert_eq!(outcome.totals.failed(), 0, "{outcome:?}");
-    let answers = outcome
-        .answer
+    let responses = outcome
+        .response
         .replace("Date: -----------------------------\n", "");
     let next = "HTTP/1.1 200 OK\nContent-Length: 2\n\nok";
-    let first = answers.strip_suffix(next);
+    let first = responses.strip_suffix(next);
     first.unwrap_or_else(|| panic!("{outcome:?}")).to_owned()
 }
 
 #[test]
 fn heads_that_are_not_quite_right_are_put_right() {
     let hello = "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello";
-    for answer in [
+    for response in [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\nContent-Length: 5 ,5\r\ncontent-length: 5\r\n\r\nhello",
         "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
         "HTTP/1.1 200 OK\r\nContent-Length:5\n\r\nhello",
     ] {
-        assert_eq!(relayed(answer, true), hello, "{answer}");
+        assert_eq!(relayed(response, true), hello, "{response}");
     }
-    for (answer, wanted) in [
+    for (response, wanted) in [
         (
             "HTTP/1.1 200\r\nX:\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 200 \nX: \nContent-Length: 0\n\n",
@@ -62,13 +62,13 @@ fn heads_that_are_not_quite_right_are_put_right() {
             "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.1 200 OK\nContent-Length: 0\n\n",
         ),
     ] {
-        assert_eq!(relayed(answer, true), wanted, "{answer}");
+        assert_eq!(relayed(response, true), wanted, "{response}");
     }
 }
 
 #[test]
 fn a_204_that_announces_a_body_has_none_and_ends_its_connection() {
-    for answer in [
+    for response in [
         "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
         "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello",
         "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -76,9 +76,9 @@ fn a_204_that_announces_a_body_has_none_and_ends_its_connection() {
         "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n!",
     ] {
         assert_eq!(
-            relayed(answer, false),
+            relayed(response, false),
             "HTTP/1.1 204 No Content\n\n",
-            "{answer}"
+            "{response}"
         );
     }
 }
@@ -106,9 +106,9 @@ fn chunks_go_on_without_what_is_surplus() {
 
 #[test]
 fn a_client_of_http_1_0_gets_the_payload_of_odd_chunks() {
-    let answer = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5 ;a=b \r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n";
-    let outcome = forward(&[&[Step::Read, send(answer)]], "GET / HTTP/1.0\r\n\r\n");
-    assert!(outcome.answer.ends_with("\n\nhello"), "{outcome:?}");
+    let response = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5 ;a=b \r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n";
+    let outcome = forward(&[&[Step::Read, send(response)]], "GET / HTTP/1.0\r\n\r\n");
+    assert!(outcome.response.ends_with("\n\nhello"), "{outcome:?}");
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn a_large_body_with_extensions_arrives_unchanged_but_for_them() {
     });
 }
 
-/// A request with a body of `length` of which `sent` bytes are sent before the early answer, and the rest after it.
-fn answered_early(
+/// A request with a body of `length` of which `sent` bytes are sent before the early response, and the rest after it.
+fn early_response(
     expect: &'static str,
     interim: &'static str,
     length: usize,
@@ -179,26 +179,26 @@ fn answered_early(
             client
                 .send(&[head.as_bytes(), &vec![b'x'; sent]].concat())
                 .await;
-            let mut answer = client.receive_text().await;
-            if answer.starts_with("HTTP/1.1 100 ") {
-                answer = client.receive_text().await;
+            let mut response = client.receive_text().await;
+            if response.starts_with("HTTP/1.1 100 ") {
+                response = client.receive_text().await;
             }
-            assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-            let is_kept = !answer.contains("\r\nConnection: close\r\n");
+            assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+            let is_kept = !response.contains("\r\nConnection: close\r\n");
             if is_kept {
                 client.send(&vec![b'x'; length - sent]).await;
                 client.send(GET.as_bytes()).await;
                 let next = client.receive_text().await;
                 assert!(next.starts_with("HTTP/1.1 200 "), "{next}");
             }
-            *seen.borrow_mut() = (answer, is_kept);
+            *seen.borrow_mut() = (response, is_kept);
         }
     });
     result.take()
 }
 
 #[test]
-fn an_answer_before_a_short_rest_of_the_body_keeps_the_clients_connection() {
+fn a_response_before_a_short_rest_of_the_body_keeps_the_clients_connection() {
     for (expect, interim, length, sent, is_kept) in [
         ("", "", 1000, 10, true),
         ("", "", 1000, 0, true),
@@ -213,16 +213,16 @@ fn an_answer_before_a_short_rest_of_the_body_keeps_the_clients_connection() {
             true,
         ),
     ] {
-        let (answer, kept) = answered_early(expect, interim, length, sent);
+        let (response, kept) = early_response(expect, interim, length, sent);
         assert_eq!(
             kept, is_kept,
-            "{expect}{interim}{sent} of {length}: {answer}"
+            "{expect}{interim}{sent} of {length}: {response}"
         );
     }
 }
 
 #[test]
-fn chunks_behind_an_early_answer_are_read_up_to_a_bound() {
+fn chunks_behind_an_early_response_are_read_up_to_a_bound() {
     let early = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno\n";
     for (size, is_kept) in [(1000, true), (10_000_000, false)] {
         on_every_driver(move |site| async move {
@@ -235,14 +235,14 @@ fn chunks_behind_an_early_answer_are_read_up_to_a_bound() {
             client
                 .send(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
                 .await;
-            let answer = client.receive_text().await;
-            assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
             let rest = format!("{size:x}\r\n{}\r\n0\r\n\r\n{GET}", "x".repeat(size));
             let stream = std::rc::Rc::clone(&client.stream);
             site.core.spawn(async move {
                 let _ = crate::harness::send_bytes(&stream, rest.as_bytes()).await;
             });
-            let next = client.receive_answer(onrush_http::Method::Get).await;
+            let next = client.receive_response(onrush_http::Method::Get).await;
             assert_eq!(next.is_some(), is_kept, "{size}");
         });
     }
@@ -254,9 +254,9 @@ fn the_body_behind_a_malformed_one_is_never_taken_for_a_request() {
     let request =
         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;\r\nx\r\n0\r\n\r\n";
     let outcome = forward_with(&change, &[&[Step::WaitForEnd]], &format!("{request}{GET}"));
-    assert!(outcome.answer.starts_with("HTTP/1.1 400 "), "{outcome:?}");
+    assert!(outcome.response.starts_with("HTTP/1.1 400 "), "{outcome:?}");
     assert_eq!(
-        outcome.answer.matches("HTTP/1.1 ").count(),
+        outcome.response.matches("HTTP/1.1 ").count(),
         1,
         "{outcome:?}"
     );

@@ -1,5 +1,6 @@
 //! Requests of many clients on pipelined connections: every client gets its own response, whatever the others do.
 
+use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_config::plan::{Server, ServerAddress};
 
-use crate::harness::{Site, Step, Upstream, on_every_driver, on_simulated_cores, send};
+use crate::harness::{Step, TestCore, Upstream, on_every_driver, on_simulated_cores, send};
 
 /// Forwards everything to `upstream`, with `depth` requests at a time on one connection.
 fn plan(upstream: &Upstream, depth: u32) -> Plan {
@@ -27,8 +28,8 @@ fn ok(body: &str) -> Step {
     ))
 }
 
-/// So many clients ask at the same time; returns their answers' bodies.
-async fn ask(site: &Site, plan: &Plan, clients: usize) -> Vec<String> {
+/// So many clients ask at the same time; returns their responses' bodies.
+async fn ask(site: &TestCore, plan: &Plan, clients: usize) -> Vec<String> {
     let address = site.serve(plan);
     let mut connections = Vec::new();
     for number in 0..clients {
@@ -38,8 +39,8 @@ async fn ask(site: &Site, plan: &Plan, clients: usize) -> Vec<String> {
     }
     let mut bodies = Vec::new();
     for client in &mut connections {
-        let answer = client.receive_text().await;
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let response = client.receive_text().await;
+        let (head, body) = response.split_once("\r\n\r\n").expect("a head");
         bodies.push(format!("{} {body}", &head[9..12]));
     }
     bodies
@@ -90,7 +91,7 @@ fn a_full_connection_is_joined_by_another() {
 #[test]
 fn requests_behind_a_connection_that_ends_are_sent_again() {
     on_every_driver(|site| async move {
-        // One answer, and then the end for those behind it.
+        // One response, and then the end for those behind it.
         let dying = [Step::Read, Step::Echo];
         let living = [Step::Read, Step::Echo, Step::Again];
         let upstream = site.upstream(&[&dying, &living]);
@@ -103,7 +104,7 @@ fn requests_behind_a_connection_that_ends_are_sent_again() {
 #[test]
 fn a_long_response_delays_no_other() {
     on_every_driver(|site| async move {
-        // The first answer is never finished before the others are.
+        // The first response is never finished before the others are.
         let long = [
             Step::Read,
             send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
@@ -121,6 +122,52 @@ fn a_long_response_delays_no_other() {
     });
 }
 
+/// One client after the other, or some at the same time, ask for long responses. Returns how many connections were made to the
+/// server, and how many of them are left.
+async fn ask_for_long(site: &TestCore, clients: usize) -> (usize, usize) {
+    let long = [
+        Step::Read,
+        send("HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n"),
+        Step::Send(vec![b'x'; 40_000]),
+        Step::Again,
+    ];
+    let upstream = site.upstream(&[&long]);
+    let address = site.serve(&plan(&upstream, 8));
+    let finished = Rc::new(Cell::new(0));
+    for _ in 0..clients {
+        let (own, address, finished) = (site.clone(), address.clone(), Rc::clone(&finished));
+        let asks = async move {
+            let mut client = own.connect(&address).await;
+            for turn in 0..15 {
+                client.send(get("/").as_bytes()).await;
+                let response = client.receive_text().await;
+                assert!(response.ends_with("xx"), "turn {turn}");
+            }
+            finished.set(finished.get() + 1);
+        };
+        site.core.spawn(asks);
+    }
+    site.until("all have got theirs", || finished.get() == clients)
+        .await;
+    (upstream.connections(), upstream.open())
+}
+
+#[test]
+fn long_responses_one_after_the_other_use_one_connection() {
+    on_every_driver(|site| async move {
+        assert_eq!(ask_for_long(&site, 1).await, (1, 1));
+    });
+}
+
+#[test]
+fn connections_of_requests_behind_long_responses_are_used_again() {
+    on_every_driver(|site| async move {
+        let (_, open) = ask_for_long(&site, 4).await;
+        // Each client has one at most, and one may be about to end.
+        assert!(open <= 5, "{open} connections are left");
+    });
+}
+
 #[test]
 fn a_malformed_response_is_a_502_for_one_and_a_retry_for_those_behind() {
     on_every_driver(|site| async move {
@@ -135,14 +182,25 @@ fn a_malformed_response_is_a_502_for_one_and_a_retry_for_those_behind() {
 #[test]
 fn what_may_not_be_repeated_has_a_connection_of_its_own() {
     on_every_driver(|site| async move {
-        let upstream = site.upstream(&[&[Step::Read, ok("x"), Step::Again]]);
+        // No response comes before both requests have a connection.
+        let patient = [
+            Step::Read,
+            Step::WaitForConnections(2),
+            ok("x"),
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&patient]);
         let address = site.serve(&plan(&upstream, 8));
-        let mut client = site.connect(&address).await;
+        let mut clients = Vec::new();
         for request in [
             "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx".to_owned(),
             get("/"),
         ] {
+            let client = site.connect(&address).await;
             client.send(request.as_bytes()).await;
+            clients.push(client);
+        }
+        for client in &mut clients {
             assert!(client.receive_text().await.ends_with("\r\n\r\nx"));
         }
         assert_eq!(upstream.connections(), 2);
@@ -173,8 +231,8 @@ fn a_client_that_goes_away_leaves_the_others_responses_in_order() {
         .await;
         drop(clients.remove(2));
         for (client, path) in clients.iter_mut().zip(["/0", "/1", "/3"]) {
-            let answer = client.receive_text().await;
-            assert!(answer.ends_with(path), "{answer}");
+            let response = client.receive_text().await;
+            assert!(response.ends_with(path), "{response}");
         }
     });
 }
@@ -184,9 +242,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 const LATE: &str = "504 504 Gateway Timeout: the server did not answer in time\n";
 
-/// The first connection follows `hung`, all others answer; of four clients one gets 504, and the others their answers
+/// The first connection follows `hung`, all others respond; of four clients one gets 504, and the others their responses
 /// after they have been sent again once.
-async fn one_of_four_is_late(site: &Site, hung: &[Step], configure: impl Fn(&mut Plan)) {
+async fn one_of_four_is_late(site: &TestCore, hung: &[Step], configure: impl Fn(&mut Plan)) {
     let echo = [Step::Read, Step::Echo, Step::Again];
     let upstream = site.upstream(&[hung, &echo]);
     let mut plan = plan(&upstream, 8);

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::harness::{Peer, Site, Step, on_every_driver, on_simulated_cores, send};
+use crate::harness::{Peer, Step, TestCore, on_every_driver, on_simulated_cores, send};
 use onrush_engine::Address;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -11,12 +11,12 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 async fn get(client: &mut Peer) {
     client.send(GET.as_bytes()).await;
-    let answer = client.receive_text().await;
-    assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+    let response = client.receive_text().await;
+    assert!(response.ends_with("\r\n\r\nok"), "{response}");
 }
 
 /// Has `count` requests answered at the same time, by a server whose script waits for as many connections.
-async fn get_at_once(site: &Site, address: &Address, count: usize) -> Vec<Peer> {
+async fn get_at_once(site: &TestCore, address: &Address, count: usize) -> Vec<Peer> {
     let mut clients = Vec::new();
     for _ in 0..count {
         let client = site.connect(address).await;
@@ -24,14 +24,14 @@ async fn get_at_once(site: &Site, address: &Address, count: usize) -> Vec<Peer> 
         clients.push(client);
     }
     for client in &mut clients {
-        let answer = client.receive_text().await;
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        let response = client.receive_text().await;
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
     }
     clients
 }
 
-/// What a server does that answers nobody before it has five connections.
-fn answering_five_at_once() -> [Step; 4] {
+/// What a server does that responds to nobody before it has five connections.
+fn responding_to_five_at_once() -> [Step; 4] {
     [
         Step::WaitForConnections(5),
         Step::Read,
@@ -57,7 +57,7 @@ fn one_connection_serves_one_client_after_the_other() {
 #[test]
 fn no_more_idle_connections_are_kept_than_the_plan_says() {
     on_every_driver(|site| async move {
-        let upstream = site.upstream(&[&answering_five_at_once()]);
+        let upstream = site.upstream(&[&responding_to_five_at_once()]);
         let mut plan = upstream.plan();
         plan.upstreams[0].connections_idle_max = 2;
         let address = site.serve(&plan);
@@ -142,7 +142,7 @@ fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
         for _ in 0..3 {
             get(&mut client).await;
             // Its end reaches the proxy sooner or later; a request that comes before that is sent again.
-            site.core.pause().await;
+            site.core.yield_now().await;
         }
         assert_eq!(upstream.connections(), 3);
         assert_eq!(service.worker.meter.totals().failed(), 0);
@@ -151,12 +151,12 @@ fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
 
 #[test]
 fn a_connection_whose_server_says_close_is_not_used_again() {
-    for answer in [
+    for response in [
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
     ] {
         on_every_driver(move |site| async move {
-            let upstream = site.upstream(&[&[Step::Read, send(answer), Step::WaitForEnd]]);
+            let upstream = site.upstream(&[&[Step::Read, send(response), Step::WaitForEnd]]);
             let address = site.serve(&upstream.plan());
             let mut client = site.connect(&address).await;
             get(&mut client).await;
@@ -182,7 +182,7 @@ fn a_connection_kept_by_a_server_of_http_1_0_is_used_again() {
 #[test]
 fn idle_connections_hold_no_buffers() {
     on_every_driver(|site| async move {
-        let upstream = site.upstream(&[&answering_five_at_once()]);
+        let upstream = site.upstream(&[&responding_to_five_at_once()]);
         let address = site.serve(&upstream.plan());
         let before = site.core.pool().in_use();
         let _clients = get_at_once(&site, &address, 5).await;

@@ -12,7 +12,7 @@ use onrush_tls::Transport;
 use crate::client::{Client, Origin};
 use crate::compress::decode::decode;
 use crate::downstream::framed::{self, Frame, frame, parse};
-use crate::harness::{Site, Step, on_every_driver, on_simulated_core, send, send_bytes};
+use crate::harness::{Step, TestCore, on_every_driver, on_simulated_core, send, send_bytes};
 use crate::record::End;
 use crate::service::Service;
 
@@ -40,7 +40,7 @@ struct Asking {
 
 impl Asking {
     /// One that is connected with what `service` serves.
-    async fn connect(site: &Site, service: &Rc<Service>) -> Self {
+    async fn connect(site: &TestCore, service: &Rc<Service>) -> Self {
         let (listener, address) = site.listen();
         let service = Rc::clone(service);
         site.core.spawn(async move {
@@ -136,7 +136,7 @@ fn get(path: &str) -> String {
 }
 
 #[test]
-fn answers_of_our_own_are_the_same_in_another_protocol() {
+fn responses_of_our_own_are_the_same_in_another_protocol() {
     on_every_driver(|site| async move {
         let folder = std::env::temp_dir().join(format!("onrush-protocols-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -342,7 +342,7 @@ fn what_is_encoded_is_encoded_for_another_protocol_too() {
         std::fs::create_dir_all(&folder).expect("a folder");
         let text = "all work and no play ".repeat(20_000);
         std::fs::write(folder.join("large.txt"), &text).expect("a file");
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}",
             text.len()
         );
@@ -351,7 +351,7 @@ fn what_is_encoded_is_encoded_for_another_protocol_too() {
              {:x}\r\n{text}\r\n0\r\nX-Sum: 7\r\n\r\n",
             text.len()
         );
-        let script = [Step::Read, send(&answer), Step::Read, send(&chunked)];
+        let script = [Step::Read, send(&response), Step::Read, send(&chunked)];
         let upstream = site.upstream(&[&script]).address;
         let config = format!(
             "compress = true\n\

@@ -53,7 +53,7 @@ fn a_connection_without_a_header_is_closed_and_counted() {
         "PROXY TCP4 192.0.2.7",
     ] {
         let outcome = introduced(bytes);
-        assert_eq!(outcome.answer, "", "{bytes}");
+        assert_eq!(outcome.response, "", "{bytes}");
         assert!(outcome.requests.is_empty(), "{bytes}");
         assert_eq!(outcome.totals.refused, 1, "{bytes}");
         assert_eq!(outcome.totals.connections, 1, "{bytes}");
@@ -71,11 +71,11 @@ fn others_speak_for_themselves_and_may_not_introduce_anybody() {
     let script = [Step::Read, send(OK)];
     let outcome = forward_with(&change, &[&script], GET);
     assert!(
-        outcome.answer.starts_with("HTTP/1.1 200 OK\n"),
+        outcome.response.starts_with("HTTP/1.1 200 OK\n"),
         "{outcome:?}"
     );
     let outcome = forward_with(&change, &[&script], &[FROM_AFAR, GET].concat());
-    assert!(outcome.answer.starts_with("HTTP/1.1 400 "), "{outcome:?}");
+    assert!(outcome.response.starts_with("HTTP/1.1 400 "), "{outcome:?}");
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn access_rules_are_about_the_client_in_the_header() {
     let mut plan = Plan::one_liner(what, Vec::new());
     plan.listen[0].proxy_protocol = Some(Networks::everybody());
     plan.routes[0].access.deny = Networks(vec![far]);
-    let answer = exchange_text(&plan, &[FROM_AFAR, GET].concat());
-    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    let response = exchange_text(&plan, &[FROM_AFAR, GET].concat());
+    assert!(response.starts_with("HTTP/1.1 403 "), "{response}");
 }
 
 #[test]

@@ -9,11 +9,11 @@ use onrush_config::Plan;
 use onrush_engine::random::Random;
 use onrush_http::Method;
 
-use crate::harness::{Site, Step, cut_off_on_resetting_core, send, send_bytes};
+use crate::harness::{Step, TestCore, cut_off_on_resetting_core, send, send_bytes};
 use crate::meter::Seen;
 use crate::record::End;
 
-/// A path whose answer nobody reads.
+/// A path whose response nobody reads.
 const ENDLESS: &str = "/synthetic/?s=90000000";
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
@@ -23,12 +23,12 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
 struct Outcome {
     /// Requests whose last byte a client handed over, or began to.
     asked: Cell<usize>,
-    /// Statuses of the answers that were received to their end.
+    /// Statuses of the responses that were received to their end.
     received: RefCell<Vec<u16>>,
 }
 
-/// Routes of every kind; servers that are well, die, fall silent, and cut their answers.
-fn plan(site: &Site) -> Plan {
+/// Routes of every kind; servers that are well, die, fall silent, and cut their responses.
+fn plan(site: &TestCore) -> Plan {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nhalf";
     let well = [Step::Read, send(OK), Step::Again];
     let slow = [Step::Read, Step::Wait(Duration::from_millis(200)), send(OK)];
@@ -79,8 +79,13 @@ fn request(chance: &Random) -> (Method, String) {
     }
 }
 
-/// A client that asks a few times, and waits for some of the answers.
-async fn ask(site: Site, address: onrush_engine::Address, chance: Random, outcome: Rc<Outcome>) {
+/// A client that asks a few times, and waits for some of the responses.
+async fn ask(
+    site: TestCore,
+    address: onrush_engine::Address,
+    chance: Random,
+    outcome: Rc<Outcome>,
+) {
     let mut client = site.connect(&address).await;
     for _ in 0..4 {
         let (method, request) = request(&chance);
@@ -103,16 +108,16 @@ async fn ask(site: Site, address: onrush_engine::Address, chance: Random, outcom
             client.stream.reset_when_dropped();
             return;
         }
-        let Some(answer) = client.receive_answer(method).await else {
+        let Some(response) = client.receive_response(method).await else {
             return;
         };
-        let status = str::from_utf8(&answer[9..12]).expect("digits");
+        let status = str::from_utf8(&response[9..12]).expect("digits");
         outcome
             .received
             .borrow_mut()
             .push(status.parse().expect("a number"));
-        if !String::from_utf8_lossy(&answer).contains("keep-alive")
-            && memchr::memmem::find(&answer, b"Connection: close").is_some()
+        if !String::from_utf8_lossy(&response).contains("keep-alive")
+            && memchr::memmem::find(&response, b"Connection: close").is_some()
         {
             return;
         }

@@ -1,4 +1,4 @@
-//! A request that died on a reused connection before any byte of its answer is sent once more, if that is harmless.
+//! A request that died on a reused connection before any byte of its response is sent once more, if that is harmless.
 
 use crate::harness::{Step, forward, forward_calmly, on_every_driver, send};
 
@@ -6,12 +6,12 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A first request makes a connection; the second one, `request`, meets what follows of `then` on it, and a server that
-/// answers on the next connection. Returns what the client got for the second and how many retries there were.
+/// responds on the next connection. Returns what the client got for the second and how many retries there were.
 fn second(request: &str, then: &[Step]) -> (String, u64) {
     let first = [&[Step::Read, send(OK)], then].concat();
     let outcome = forward(&[&first, &[Step::Read, send(OK)]], &[GET, request].concat());
-    let first = outcome.answer.find("\n\nok").expect("the first answer") + 4;
-    let status = outcome.answer[first..].lines().next().unwrap_or_default();
+    let first = outcome.response.find("\n\nok").expect("the first answer") + 4;
+    let status = outcome.response[first..].lines().next().unwrap_or_default();
     (status.to_owned(), outcome.totals.retried)
 }
 
@@ -48,7 +48,7 @@ fn a_request_that_may_have_an_effect_is_never_sent_again() {
 }
 
 #[test]
-fn a_request_whose_answer_has_begun_is_never_sent_again() {
+fn a_request_whose_response_has_begun_is_never_sent_again() {
     for begun in ["H", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"] {
         for end in [&[][..], &[Step::Reset]] {
             // A reset must not overtake the byte.
@@ -61,7 +61,7 @@ fn a_request_whose_answer_has_begun_is_never_sent_again() {
 }
 
 #[test]
-fn a_request_with_an_interim_answer_is_never_sent_again() {
+fn a_request_with_an_interim_response_is_never_sent_again() {
     let interim = "HTTP/1.1 103 Early Hints\r\n\r\n";
     let interim_begun = ("HTTP/1.1 103 Early Hints".to_owned(), 0);
     assert_eq!(second(GET, &[Step::Read, send(interim)]), interim_begun);
@@ -72,7 +72,7 @@ fn a_request_with_an_interim_answer_is_never_sent_again() {
 #[test]
 fn a_request_on_a_fresh_connection_is_never_sent_again() {
     let outcome = forward(&[&[Step::Read], &[Step::Read, send(OK)]], GET);
-    assert!(outcome.answer.starts_with("HTTP/1.1 502 "), "{outcome:?}");
+    assert!(outcome.response.starts_with("HTTP/1.1 502 "), "{outcome:?}");
     assert_eq!(outcome.requests.len(), 1);
 }
 
@@ -99,8 +99,8 @@ fn a_request_is_sent_again_at_most_once_however_many_idle_connections_there_are(
             assert!(client.receive_text().await.ends_with("\r\n\r\nok"));
         }
         clients[0].send(GET.as_bytes()).await;
-        let answer = clients[0].receive_text().await;
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        let response = clients[0].receive_text().await;
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
         assert_eq!(service.worker.meter.totals().retried, 1);
         assert_eq!(upstream.connections(), CONNECTIONS + 1);
     });
@@ -118,8 +118,8 @@ fn a_body_that_is_being_streamed_is_never_sent_again() {
         client
             .send(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc")
             .await;
-        let answer = client.receive_text().await;
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
         assert_eq!(service.worker.meter.totals().retried, 0);
         assert_eq!(upstream.connections(), 1);
     });

@@ -1,4 +1,4 @@
-//! Which route a request takes, and answers that send it elsewhere.
+//! Which route a request takes, and responses that send it elsewhere.
 
 use std::num::NonZeroU32;
 
@@ -24,8 +24,8 @@ fn plan(routes: Vec<Route>) -> Plan {
 }
 
 fn status(plan: &Plan, request: &str) -> String {
-    let answer = exchange_text(plan, &request.replace('\n', "\r\n"));
-    answer.split(' ').nth(1).expect("a status").to_owned()
+    let response = exchange_text(plan, &request.replace('\n', "\r\n"));
+    response.split(' ').nth(1).expect("a status").to_owned()
 }
 
 #[test]
@@ -42,6 +42,27 @@ fn slashes_in_a_row_do_not_slip_past_a_route() {
     ] {
         let request = format!("GET {path} HTTP/1.1\nHost: h\n\n");
         assert_eq!(status(&plan, &request), wanted, "{path}");
+    }
+}
+
+#[test]
+fn a_route_may_be_for_all_but_some() {
+    let plan = crate::harness::configured(
+        r#"
+        [[route]]
+        not = [{ path = "/public/" }, { from = "127.0.0.0/8", method = "GET" }]
+        respond = { status = 403 }
+        [[route]]
+        respond = { status = 200 }
+        "#,
+    );
+    for (request, wanted) in [
+        ("GET / HTTP/1.1\nHost: h\n\n", "200"),
+        ("DELETE / HTTP/1.1\nHost: h\n\n", "403"),
+        ("DELETE /public/x HTTP/1.1\nHost: h\n\n", "200"),
+        ("DELETE /public/../x HTTP/1.1\nHost: h\n\n", "403"),
+    ] {
+        assert_eq!(status(&plan, request), wanted, "{request}");
     }
 }
 
@@ -75,7 +96,7 @@ fn a_route_may_be_for_some_networks_only() {
     assert_eq!(status(&plan, request), "200");
 }
 
-/// The answer to a request that is redirected to the place of this template, from below `/old`.
+/// The response to a request that is redirected to the place of this template, from below `/old`.
 fn redirected(request: &str, template: &str) -> String {
     let mut route = Route::to(Action::Redirect {
         status: 308,
@@ -89,15 +110,15 @@ fn redirected(request: &str, template: &str) -> String {
 fn location(target: &str, template: &str) -> String {
     let request =
         format!("GET {target} HTTP/1.1\r\nHost: h.example:80\r\nX-A: a b\u{e9}\tc\r\n\r\n");
-    let answer = redirected(&request, template);
-    let line = answer
+    let response = redirected(&request, template);
+    let line = response
         .split("\r\n")
         .find_map(|line| line.strip_prefix("Location: "));
     assert!(
-        answer.starts_with("HTTP/1.1 308 Permanent Redirect\r\n"),
-        "{template}: {answer}"
+        response.starts_with("HTTP/1.1 308 Permanent Redirect\r\n"),
+        "{template}: {response}"
     );
-    line.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    line.unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 #[test]
@@ -211,19 +232,22 @@ fn a_redirect_to_a_host_that_is_none_is_refused() {
         ("https://{path.rest}", "Host: h\n"),
     ] {
         let request = format!("GET /old/x HTTP/1.1\n{fields}\n").replace('\n', "\r\n");
-        let answer = redirected(&request, template);
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{template}: {answer}");
-        assert!(!answer.contains("Location"), "{template}: {answer}");
+        let response = redirected(&request, template);
+        assert!(
+            response.starts_with("HTTP/1.1 400 "),
+            "{template}: {response}"
+        );
+        assert!(!response.contains("Location"), "{template}: {response}");
     }
     let request = "GET /old/x HTTP/1.0\r\n\r\n";
-    let answer = redirected(request, "https://{host}{uri}");
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let response = redirected(request, "https://{host}{uri}");
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
     // A proxy in front says what the client has asked by, and whom.
     let request = "GET /old/x HTTP/1.1\r\nHost: h\r\nX-A: https\r\nX-B: b.example:8\r\n\r\n";
-    let answer = redirected(request, "{header:X-A}://{header:X-B}{uri}");
+    let response = redirected(request, "{header:X-A}://{header:X-B}{uri}");
     assert!(
-        answer.contains("\r\nLocation: https://b.example:8/old/x\r\n"),
-        "{answer}"
+        response.contains("\r\nLocation: https://b.example:8/old/x\r\n"),
+        "{response}"
     );
 }
 
@@ -249,9 +273,9 @@ fn a_place_that_a_route_sets_has_no_host_that_the_client_chose() {
             let place = parse_template(template).expect(template);
             plan.routes[0].edits.response.set = vec![("location".into(), place)];
         };
-        let answer = "HTTP/1.1 201 Created\r\nLocation: /own\r\nContent-Length: 0\r\n\r\n";
+        let response = "HTTP/1.1 201 Created\r\nLocation: /own\r\nContent-Length: 0\r\n\r\n";
         let request = format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-A: b@c\r\n\r\n");
-        let got = forward_with(&change, &[&[Step::Read, send(answer)]], &request).answer;
+        let got = forward_with(&change, &[&[Step::Read, send(response)]], &request).response;
         let lines = got
             .lines()
             .filter_map(|line| line.strip_prefix("Location: "));

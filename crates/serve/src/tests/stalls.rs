@@ -1,4 +1,4 @@
-//! A process that is held up sees answers, ends and deadlines at the same time. What has come is taken, and no server is
+//! A process that is held up sees responses, ends and deadlines at the same time. What has come is taken, and no server is
 //! blamed for what it had no time for.
 
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use onrush_config::Plan;
 use onrush_config::plan::{Check, Eject, Health, OneLiner, ServerAddress};
 use onrush_engine::{Address, Listener};
 
-use crate::harness::{Peer, Site, on_calm_cores};
+use crate::harness::{Peer, TestCore, on_calm_cores};
 use crate::service::Service;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -29,7 +29,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn of(site: &Site, health: Option<Health>) -> Stage {
+    fn of(site: &TestCore, health: Option<Health>) -> Stage {
         let (listener, address) = site.listen();
         let servers = vec![ServerAddress::Ip(address); 2];
         let mut plan = Plan::one_liner(OneLiner::Forward(servers), Vec::new());
@@ -68,7 +68,7 @@ async fn status(client: &mut Peer) -> String {
 }
 
 #[test]
-fn an_answer_that_has_come_while_the_core_was_held_up_is_delivered() {
+fn a_response_that_has_come_while_the_core_was_held_up_is_delivered() {
     on_calm_cores(|site| async move {
         let stage = Stage::of(&site, None);
         let mut client = site.connect(&stage.front).await;

@@ -72,9 +72,9 @@ fn an_idle_connection_may_ask_once_more() {
         site.core.stop(PATIENT);
         site.until("it stops", || site.core.is_stopping()).await;
         client.send(GET.as_bytes()).await;
-        let answer = String::from_utf8(client.receive_all().await).unwrap();
-        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
     });
 }
 
@@ -91,8 +91,8 @@ fn whoever_has_connected_is_accepted_and_answered() {
         // In one turn with the last of them.
         site.core.stop(PATIENT);
         for client in &mut clients {
-            let answer = String::from_utf8(client.receive_all().await).unwrap();
-            assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+            let response = String::from_utf8(client.receive_all().await).unwrap();
+            assert!(response.ends_with("\r\n\r\nok"), "{response}");
         }
     });
 }
@@ -104,9 +104,17 @@ fn requests_that_have_come_behind_another_are_answered_too() {
         let mut client = site.connect(&address).await;
         client.send(SLOW.repeat(3).as_bytes()).await;
         site.core.stop(PATIENT);
-        let answers = String::from_utf8(client.receive_all().await).unwrap();
-        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3, "{answers}");
-        assert_eq!(answers.matches("Connection: close").count(), 1, "{answers}");
+        let responses = String::from_utf8(client.receive_all().await).unwrap();
+        assert_eq!(
+            responses.matches("HTTP/1.1 200 OK").count(),
+            3,
+            "{responses}"
+        );
+        assert_eq!(
+            responses.matches("Connection: close").count(),
+            1,
+            "{responses}"
+        );
     });
 }
 
@@ -147,14 +155,14 @@ fn a_request_that_is_in_flight_is_answered_and_its_connection_ends() {
         })
         .await;
         site.core.stop(PATIENT);
-        let answer = String::from_utf8(client.receive_all().await).unwrap();
-        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
     });
 }
 
 #[test]
-fn an_answer_that_has_begun_is_finished_and_its_connection_ends() {
+fn a_response_that_has_begun_is_finished_and_its_connection_ends() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
@@ -194,8 +202,8 @@ fn an_upload_that_is_in_flight_is_finished() {
         site.core.stop(PATIENT);
         site.until("it stops", || site.core.is_stopping()).await;
         client.send(b"def").await;
-        let answer = String::from_utf8(client.receive_all().await).unwrap();
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
     });
 }
 
@@ -207,14 +215,14 @@ fn a_head_that_is_arriving_is_waited_for() {
         client.send(GET.as_bytes()).await;
         client.send(&GET.as_bytes()[..10]).await;
         client.receive_text().await;
-        // Whether these bytes were there before the stop or not, they are no reason to lose the answer.
+        // Whether these bytes were there before the stop or not, they are no reason to lose the response.
         site.core.sleep(Duration::from_millis(5)).await;
         site.core.stop(PATIENT);
         site.until("it stops", || site.core.is_stopping()).await;
         client.send(&GET.as_bytes()[10..]).await;
-        let answer = String::from_utf8(client.receive_all().await).unwrap();
-        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
     });
 }
 
@@ -227,10 +235,14 @@ fn a_request_that_came_while_another_was_answered_is_answered_and_nothing_is_los
         // It is in the kernel when the stop comes.
         client.send(SLOW.as_bytes()).await;
         site.core.stop(PATIENT);
-        // It reads late: a reset would have thrown the answers away by then.
+        // It reads late: a reset would have thrown the responses away by then.
         site.core.sleep(Duration::from_millis(100)).await;
-        let answers = String::from_utf8(client.receive_all().await).unwrap();
-        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
+        let responses = String::from_utf8(client.receive_all().await).unwrap();
+        assert_eq!(
+            responses.matches("HTTP/1.1 200 OK").count(),
+            2,
+            "{responses}"
+        );
     });
 }
 

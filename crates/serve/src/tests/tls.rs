@@ -9,9 +9,9 @@ use onrush_config::plan::{
 use onrush_engine::{Address, Input, Stream};
 use onrush_tls::{ClientSetup, Connector, Transport};
 
-use crate::harness::{Site, Step, on_every_driver, send};
+use crate::harness::{Step, TestCore, on_every_driver, send};
 
-/// A server of synthetic answers that speaks TLS.
+/// A server of synthetic responses that speaks TLS.
 fn server(profile: TlsProfile) -> Plan {
     let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
     plan.listen[0].tls = Some(Tls {
@@ -23,7 +23,7 @@ fn server(profile: TlsProfile) -> Plan {
 }
 
 /// What forwards to it.
-fn proxy(site: &Site, address: &Address, verify: Verify) -> Address {
+fn proxy(site: &TestCore, address: &Address, verify: Verify) -> Address {
     let Address::Tcp(address) = *address else {
         unreachable!("claims here are of TCP")
     };
@@ -51,9 +51,12 @@ fn a_sticky_cookie_is_secure_where_the_client_speaks_tls() {
         let front = proxy(&site, &site.serve(&plan), Verify::Nothing);
         let mut client = site.connect(&front).await;
         client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-        let answer = client.receive_text().await;
-        assert!(answer.contains("\r\nSet-Cookie: srv="), "{answer}");
-        assert!(answer.contains("; SameSite=Lax; Secure\r\n"), "{answer}");
+        let response = client.receive_text().await;
+        assert!(response.contains("\r\nSet-Cookie: srv="), "{response}");
+        assert!(
+            response.contains("; SameSite=Lax; Secure\r\n"),
+            "{response}"
+        );
     });
 }
 
@@ -145,9 +148,9 @@ fn a_server_that_is_not_believed_gets_no_request() {
             let front = proxy(&site, &behind, verify);
             let mut client = site.connect(&front).await;
             let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-            let answer = client.exchange(request).await;
-            let answer = String::from_utf8(answer).expect("ASCII");
-            assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+            let response = client.exchange(request).await;
+            let response = String::from_utf8(response).expect("ASCII");
+            assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
             assert_eq!(service.worker.meter.totals().requests, 0);
         }
     });

@@ -12,7 +12,7 @@ use onrush_config::plan::{OneLiner, ServerAddress};
 use onrush_engine::{Address, Errno, Kind, Listener};
 
 use crate::harness::{
-    Peer, Site, Step, cut_off_on_every_driver, forward, forward_with, on_every_driver,
+    Peer, Step, TestCore, cut_off_on_every_driver, forward, forward_with, on_every_driver,
     on_simulated_cores, send, send_bytes,
 };
 
@@ -28,13 +28,13 @@ const LARGE: usize = 1 << 20;
 
 /// A server that a test plays, and a proxy before it.
 struct Way {
-    site: Site,
+    site: TestCore,
     listener: Listener,
     proxy: Address,
 }
 
 impl Way {
-    fn new(site: &Site, change: impl FnOnce(&mut Plan)) -> Self {
+    fn new(site: &TestCore, change: impl FnOnce(&mut Plan)) -> Self {
         let (listener, server) = site.listen();
         let what = OneLiner::Forward(vec![ServerAddress::Ip(server)]);
         let mut plan = Plan::one_liner(what, Vec::new());
@@ -63,11 +63,11 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|index| (index * 31 % 251) as u8).collect()
 }
 
-/// What the server gets of a request; it answers 200.
+/// What the server gets of a request; it responds with 200.
 fn at_server(request: &str) -> String {
     let outcome = forward(&[&[Step::Read, send(OK)]], &request.replace('\n', "\r\n"));
     assert!(
-        outcome.answer.starts_with("HTTP/1.1 200 OK\n"),
+        outcome.response.starts_with("HTTP/1.1 200 OK\n"),
         "{outcome:?}"
     );
     outcome.requests.concat().concat()
@@ -88,7 +88,7 @@ fn a_tunnel_is_asked_for_and_granted() {
         ]]
     );
     assert_eq!(
-        outcome.answer,
+        outcome.response,
         "HTTP/1.1 101 Switching Protocols\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\nDate: -----------------------------\nConnection: upgrade\nUpgrade: websocket\n\n"
     );
     assert_eq!(
@@ -144,17 +144,20 @@ fn a_change_that_was_not_asked_for_is_a_502() {
     ] {
         let outcome = forward(&[&[Step::Read, send(grant), Step::WaitForEnd]], request);
         let status = "HTTP/1.1 502 Bad Gateway\n";
-        assert!(outcome.answer.starts_with(status), "{grant}: {outcome:?}");
+        assert!(outcome.response.starts_with(status), "{grant}: {outcome:?}");
         assert_eq!(outcome.totals.tunnels, 0, "{outcome:?}");
     }
 }
 
 #[test]
-fn an_answer_that_grants_no_tunnel_is_an_ordinary_one() {
+fn a_response_that_grants_no_tunnel_is_an_ordinary_one() {
     let refusal = send("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno");
     let keeping = [Step::Read, refusal, Step::WaitForEnd];
     let outcome = forward(&[&keeping, &[Step::Read, send(OK)]], &[ASK, GET].concat());
-    let (first, second) = outcome.answer.split_once("HTTP/1.1 200 OK\n").expect("two");
+    let (first, second) = outcome
+        .response
+        .split_once("HTTP/1.1 200 OK\n")
+        .expect("two");
     assert!(
         first.starts_with("HTTP/1.1 426 ") && first.ends_with("\n\nno"),
         "{outcome:?}"
@@ -170,10 +173,10 @@ fn an_answer_that_grants_no_tunnel_is_an_ordinary_one() {
 #[test]
 fn a_tunnel_begins_on_a_connection_of_its_own() {
     let granting = [Step::Read, send(GRANT), Step::WaitForEnd];
-    let answering = [Step::Read, send(OK), Step::WaitForEnd];
+    let responding = [Step::Read, send(OK), Step::WaitForEnd];
     for pipeline in [None, NonZeroU32::new(8)] {
         let change = |plan: &mut Plan| plan.upstreams[0].pipeline = pipeline;
-        let outcome = forward_with(&change, &[&answering, &granting], &[GET, ASK].concat());
+        let outcome = forward_with(&change, &[&responding, &granting], &[GET, ASK].concat());
         let requests: Vec<usize> = outcome.requests.iter().map(Vec::len).collect();
         assert_eq!(requests, [1, 1], "{outcome:?}");
         assert_eq!(outcome.totals.tunnels, 1, "{outcome:?}");
@@ -216,7 +219,7 @@ fn what_stands_behind_the_heads_is_passed_on_first() {
         send("!"),
     ];
     let outcome = forward(&[&script], &format!("{ASK}early"));
-    assert!(outcome.answer.ends_with("\n\nhello!"), "{outcome:?}");
+    assert!(outcome.response.ends_with("\n\nhello!"), "{outcome:?}");
 }
 
 #[test]

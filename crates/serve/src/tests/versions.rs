@@ -1,4 +1,4 @@
-//! Clients and servers of HTTP/1.0, and answers without a body.
+//! Clients and servers of HTTP/1.0, and responses without a body.
 
 use crate::harness::{Step, forward, on_every_driver, send};
 use onrush_http::Method;
@@ -8,18 +8,18 @@ const GET_10: &str = "GET / HTTP/1.0\r\n\r\n";
 const GET_10_ALIVE: &str = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-Sum: 1\r\n\r\n";
 
-fn body(answer: &str) -> &str {
-    answer.split_once("\n\n").expect("a head").1
+fn body(response: &str) -> &str {
+    response.split_once("\n\n").expect("a head").1
 }
 
 #[test]
 fn a_client_of_http_1_0_gets_no_chunks_and_its_connection_ends() {
     for request in [GET_10, GET_10_ALIVE] {
         let outcome = forward(&[&[Step::Read, send(CHUNKED)]], request);
-        let answer = &outcome.answer;
-        assert_eq!(body(answer), "abcdefg", "{answer}");
-        assert!(answer.contains("\nConnection: close\n"), "{answer}");
-        assert!(!answer.contains("Transfer-Encoding"), "{answer}");
+        let response = &outcome.response;
+        assert_eq!(body(response), "abcdefg", "{response}");
+        assert!(response.contains("\nConnection: close\n"), "{response}");
+        assert!(!response.contains("Transfer-Encoding"), "{response}");
     }
 }
 
@@ -28,10 +28,13 @@ fn a_client_of_http_1_0_keeps_its_connection_only_when_it_asks_to() {
     let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     let script = [Step::Read, ok, Step::Again];
     let kept = forward(&[&script], &GET_10_ALIVE.repeat(2));
-    assert_eq!(kept.answer.matches("\nConnection: keep-alive\n").count(), 2);
+    assert_eq!(
+        kept.response.matches("\nConnection: keep-alive\n").count(),
+        2
+    );
     let once = forward(&[&script], &GET_10.repeat(2));
-    assert_eq!(once.answer.matches("HTTP/1.1 200 OK").count(), 1);
-    assert!(once.answer.contains("\nConnection: close\n"), "{once:?}");
+    assert_eq!(once.response.matches("HTTP/1.1 200 OK").count(), 1);
+    assert!(once.response.contains("\nConnection: close\n"), "{once:?}");
 }
 
 #[test]
@@ -60,8 +63,8 @@ fn what_http_1_0_does_not_know_is_not_asked_of_a_server() {
                 "POST / HTTP/1.0\r\nHost: h\r\nExpect: {expectation}\r\nContent-Length: 2\r\n\r\nab"
             );
             let mut client = site.connect(&address).await;
-            let answer = client.exchange(request.as_bytes()).await;
-            assert!(answer.starts_with(b"HTTP/1.1 200 "));
+            let response = client.exchange(request.as_bytes()).await;
+            assert!(response.starts_with(b"HTTP/1.1 200 "));
             let wanted = "POST / HTTP/1.1\nHost: h\nContent-Length: 2\nVia: 1.0 onrush\n\nab";
             assert_eq!(upstream.requests(), [[wanted]]);
         });
@@ -80,15 +83,15 @@ fn what_a_server_ends_by_closing_becomes_chunks_and_the_client_goes_on() {
             let mut client = site.connect(&address).await;
             for _ in 0..2 {
                 client.send(GET.as_bytes()).await;
-                let answer = client.receive_text().await;
+                let response = client.receive_text().await;
                 assert!(
-                    answer.contains("\r\nTransfer-Encoding: chunked\r\n"),
-                    "{answer}"
+                    response.contains("\r\nTransfer-Encoding: chunked\r\n"),
+                    "{response}"
                 );
-                assert!(answer.ends_with("\r\n0\r\n\r\n"), "{answer}");
-                let payload: String = answer.split("\r\n\r\n").nth(1).unwrap().to_owned();
+                assert!(response.ends_with("\r\n0\r\n\r\n"), "{response}");
+                let payload: String = response.split("\r\n\r\n").nth(1).unwrap().to_owned();
                 let letters: String = payload.split("\r\n").skip(1).step_by(2).collect();
-                assert_eq!(letters, "abcdefg", "{answer}");
+                assert_eq!(letters, "abcdefg", "{response}");
             }
             assert_eq!(upstream.connections(), 2);
         });
@@ -99,12 +102,12 @@ fn what_a_server_ends_by_closing_becomes_chunks_and_the_client_goes_on() {
 fn a_client_of_http_1_0_gets_what_a_server_ends_by_closing_as_it_is() {
     let script = [Step::Read, send("HTTP/1.0 200 OK\r\n\r\nabc")];
     let outcome = forward(&[&script], GET_10_ALIVE);
-    assert_eq!(body(&outcome.answer), "abc");
-    assert!(outcome.answer.contains("\nConnection: close\n"));
+    assert_eq!(body(&outcome.response), "abc");
+    assert!(outcome.response.contains("\nConnection: close\n"));
 }
 
 #[test]
-fn answers_without_a_body_have_none_whatever_their_fields_say() {
+fn responses_without_a_body_have_none_whatever_their_fields_say() {
     let cases = [
         ("HEAD", "200 OK", "Content-Length: 1000"),
         ("HEAD", "200 OK", "Transfer-Encoding: chunked"),
@@ -116,15 +119,15 @@ fn answers_without_a_body_have_none_whatever_their_fields_say() {
     ];
     for (method, status, field) in cases {
         on_every_driver(move |site| async move {
-            let answer = format!("HTTP/1.1 {status}\r\n{field}\r\n\r\n");
-            let upstream = site.upstream(&[&[Step::Read, send(&answer), Step::Again]]);
+            let response = format!("HTTP/1.1 {status}\r\n{field}\r\n\r\n");
+            let upstream = site.upstream(&[&[Step::Read, send(&response), Step::Again]]);
             let address = site.serve(&upstream.plan());
             let mut client = site.connect(&address).await;
             for _ in 0..2 {
                 client
                     .send(format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
                     .await;
-                let got = client.receive_answer(Method::of(method)).await.unwrap();
+                let got = client.receive_response(Method::of(method)).await.unwrap();
                 let got = String::from_utf8(got).unwrap();
                 assert!(got.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{got}");
                 let names_length = field == "Content-Length: 1000";
@@ -137,36 +140,36 @@ fn answers_without_a_body_have_none_whatever_their_fields_say() {
 }
 
 #[test]
-fn interim_answers_without_end_are_no_answer() {
+fn interim_responses_without_end_are_no_final_one() {
     let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     for (count, status) in [(16, "200 OK"), (17, "502 Bad Gateway")] {
         let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(count);
-        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-        let script = [Step::Read, send(&interim), send(answer)];
+        let response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let script = [Step::Read, send(&interim), send(response)];
         let outcome = forward(&[&script], get);
-        let passed = outcome.answer.matches("102 Processing").count();
+        let passed = outcome.response.matches("102 Processing").count();
         assert_eq!(passed, count, "{outcome:?}");
         assert!(
-            outcome.answer.contains(&format!("HTTP/1.1 {status}\n")),
+            outcome.response.contains(&format!("HTTP/1.1 {status}\n")),
             "{outcome:?}"
         );
     }
 }
 
 #[test]
-fn interim_answers_are_relayed_to_clients_that_know_them() {
+fn interim_responses_are_relayed_to_clients_that_know_them() {
     let script = [
         Step::Read,
         send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x\r\nX: 1\r\n\r\n"),
         send("HTTP/1.1 102 Processing\r\n\r\n"),
         send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     ];
-    let answer = forward(&[&script], GET).answer;
-    let end = answer.find("HTTP/1.1 200").expect("the final answer");
+    let response = forward(&[&script], GET).response;
+    let end = response.find("HTTP/1.1 200").expect("the final answer");
     assert_eq!(
-        &answer[..end],
+        &response[..end],
         "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.1 102 Processing\n\n"
     );
-    let answer = forward(&[&script], GET_10).answer;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\n"), "{answer}");
+    let response = forward(&[&script], GET_10).response;
+    assert!(response.starts_with("HTTP/1.1 200 OK\n"), "{response}");
 }

@@ -12,7 +12,7 @@ use crate::alert::Alert;
 use crate::limits::{REFUSAL_LINGER, REFUSAL_LINGER_BYTES};
 
 /// What a client is told that speaks HTTP where TLS is spoken.
-const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
+const PLAIN_HTTP_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     Content-Type: text/plain\r\n\
     Content-Length: 37\r\n\
     Connection: close\r\n\
@@ -92,7 +92,7 @@ async fn end(stream: &Stream, outbox: &mut Outbox<'_>) -> Result<(), Error> {
 }
 
 pub(super) async fn refuse_plain_http(stream: &Stream) -> Result<(), Error> {
-    stream.queue(PLAIN_HTTP_ANSWER);
+    stream.queue(PLAIN_HTTP_RESPONSE);
     stream.flush().await?;
     linger(stream).await
 }

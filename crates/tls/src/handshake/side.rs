@@ -68,7 +68,7 @@ impl Side {
     }
 
     /// Whether the peer waits for what we say last. What a TLS 1.3 server says last are tickets: they leave with its first
-    /// answer when the request has arrived already, and else as soon as it waits for one.
+    /// response when the request has arrived already, and else as soon as it waits for one.
     pub(super) fn has_last_word(&self) -> bool {
         match self {
             Side::Server(connection) => {

@@ -111,7 +111,7 @@ impl Site {
         loop {
             match connected.take() {
                 Some(connected) => return (accepted, connected),
-                None => self.core.pause().await,
+                None => self.core.yield_now().await,
             }
         }
     }
@@ -245,7 +245,7 @@ async fn has_greeted(server: &Transport, client: &Transport) {
     let waits = poll_fn(|_| std::task::Poll::Ready(server.poll_recv(&mut Input::default())));
     assert!(waits.await.is_pending(), "nothing was sent");
     while !client.stream.is_spent() {
-        server.core().pause().await;
+        server.core().yield_now().await;
     }
     assert!(!client.is_spent());
 }
@@ -372,7 +372,7 @@ fn tickets_spend_no_connection_and_resume_the_next() {
                 assert_eq!(ours.protocol.as_deref(), Some(&b"http/1.1"[..]));
                 drop(server);
                 while !client.is_spent() {
-                    site.core.pause().await;
+                    site.core.yield_now().await;
                 }
             }
         }
@@ -385,7 +385,7 @@ fn data_that_nobody_asked_for_spends_a_connection_and_is_not_lost() {
         let (server, client) = site.pair(Profile::Intermediate).await;
         send(&server, b"unasked").await.unwrap();
         while !client.is_spent() {
-            site.core.pause().await;
+            site.core.yield_now().await;
         }
         let mut input = Input::default();
         while input.bytes().len() < 7 {
@@ -417,7 +417,7 @@ fn a_silent_client_is_given_up_at_the_deadline() {
 }
 
 #[test]
-fn plain_http_gets_an_answer_that_it_can_read() {
+fn plain_http_gets_a_response_that_it_can_read() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let client = Transport::plain(
             Stream::connect(&site.core, &site.address, None)
@@ -440,12 +440,15 @@ fn plain_http_gets_an_answer_that_it_can_read() {
             .await;
             assert!(matches!(refused, Err(HandshakeError::PlainHttp)));
         });
-        let answer = String::from_utf8(receive_all(&client).await.unwrap()).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        let response = String::from_utf8(receive_all(&client).await.unwrap()).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("HTTP/1.1 400 Bad Request\r\n"),
+            "{response}"
+        );
         assert!(
             head.contains(&format!("Content-Length: {}", body.len())),
-            "{answer}"
+            "{response}"
         );
     });
 }
@@ -512,7 +515,7 @@ fn clients_show_certificates_where_they_must() {
                 server.err().unwrap().to_string(),
                 "the client shows no certificate"
             );
-            // TLS 1.3 lets a client learn that only when it waits for an answer.
+            // TLS 1.3 lets a client learn that only when it waits for a response.
             let refused = patient(client.unwrap()).recv(&mut Input::default()).await;
             assert_eq!(refused, Err(Error::new(Op::Recv, Kind::Alert(116))));
         }
@@ -697,7 +700,7 @@ fn an_idle_connection_holds_no_buffer() {
                 assert_eq!(client.recv(&mut input).await, Ok(0));
             });
             // It waits by now: it has had its turn.
-            core.pause().await;
+            core.yield_now().await;
             assert_eq!(core.pool().in_use(), 0);
             server.shutdown().await.unwrap();
         });

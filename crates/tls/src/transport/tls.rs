@@ -9,7 +9,7 @@ use crate::session::Session;
 /// What a connection has in addition when it speaks TLS.
 pub(super) struct Tls {
     pub(super) session: Session,
-    /// The last words of the handshake may wait in the stream: tickets, which leave with the first answer, or before the
+    /// The last words of the handshake may wait in the stream: tickets, which leave with the first response, or before the
     /// first wait for a request.
     pub(super) is_greeting: bool,
     /// Records wait in the stream; new ones are sealed when they have left.

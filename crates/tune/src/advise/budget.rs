@@ -12,7 +12,7 @@
 //! A node gives half of its cores; what an interface is due beyond that comes from other nodes of its package, the nearest
 //! first.
 
-use super::floor::{Floor, FloorNode};
+use super::usable::{UsableNode, UsableTopology};
 use crate::facts::{Facts, Interface};
 
 /// The share of a machine's cores that takes interrupts when there are queues enough: 16 of 64 carried 4 million packets
@@ -39,11 +39,11 @@ pub(super) const GUEST_CORES: f64 = 0.5;
 const IDLE_PART: f64 = 16.0;
 
 /// The cores that each interface is due, in the order of `interfaces`.
-pub(super) fn cores(facts: &Facts, floor: &Floor, interfaces: &[&Interface]) -> Vec<f64> {
+pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Interface]) -> Vec<f64> {
     let weights = weights(facts, interfaces);
-    let all = floor.cores() as f64;
+    let all = usable.cores() as f64;
     let quarter = all / INTERRUPT_SHARE as f64;
-    let budget = match floor.is_tiny() {
+    let budget = match usable.is_tiny() {
         true => all,
         false => quarter.max(INTERRUPT_CORES_MIN.min(all / 2.0)),
     };
@@ -133,30 +133,30 @@ fn has_function(interface: &Interface, interfaces: &[&Interface]) -> bool {
 /// Cores of some nodes for the packets of the interfaces of one home node.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
-    /// Indexes of the floor's nodes with the cores that each gives when queues are enough, the home first.
+    /// Indexes of the usable nodes with the cores that each gives when queues are enough, the home first.
     pub(super) nodes: Vec<(usize, f64)>,
     /// All of those.
     pub(super) cores: f64,
 }
 
-/// For each node of the floor what its interfaces get, when they are due so many cores there.
-pub(super) fn pools(facts: &Facts, floor: &Floor, due: &[f64]) -> Vec<Pool> {
-    let half = |node: &FloorNode| (node.cores.len() as f64 / 2.0).max(1.0);
-    let given = |node: &FloorNode| match floor.is_tiny() {
+/// For each usable node what its interfaces get, when they are due so many cores there.
+pub(super) fn pools(facts: &Facts, usable: &UsableTopology, due: &[f64]) -> Vec<Pool> {
+    let half = |node: &UsableNode| (node.cores.len() as f64 / 2.0).max(1.0);
+    let given = |node: &UsableNode| match usable.is_tiny() {
         true => node.cores.len() as f64,
         false => due[node.at].min(half(node)),
     };
-    let mut left: Vec<f64> = floor
+    let mut left: Vec<f64> = usable
         .nodes
         .iter()
         .map(|node| half(node) - given(node))
         .collect();
-    let pool = |home: &FloorNode| {
+    let pool = |home: &UsableNode| {
         let mut nodes = vec![(home.at, given(home))];
         let mut wanted = due[home.at] - given(home);
-        for near in neighbours(facts, floor, home) {
+        for near in neighbours(facts, usable, home) {
             let gives = wanted.min(left[near]).floor();
-            if gives >= 1.0 && !floor.is_tiny() {
+            if gives >= 1.0 && !usable.is_tiny() {
                 nodes.push((near, gives));
                 (wanted, left[near]) = (wanted - gives, left[near] - gives);
             }
@@ -166,22 +166,22 @@ pub(super) fn pools(facts: &Facts, floor: &Floor, due: &[f64]) -> Vec<Pool> {
             nodes,
         }
     };
-    floor.nodes.iter().map(pool).collect()
+    usable.nodes.iter().map(pool).collect()
 }
 
 /// Other nodes of the same package, the nearest first.
-fn neighbours(facts: &Facts, floor: &Floor, home: &FloorNode) -> Vec<usize> {
+fn neighbours(facts: &Facts, usable: &UsableTopology, home: &UsableNode) -> Vec<usize> {
     let known = facts
         .topology
         .nodes
         .iter()
         .find(|node| Some(node.id) == home.id);
-    let distance = |node: &FloorNode| {
+    let distance = |node: &UsableNode| {
         let distances = known.map(|known| &known.distances);
         let distance = distances.zip(node.id).and_then(|(all, id)| all.get(id));
         distance.copied().unwrap_or(usize::MAX)
     };
-    let mut near: Vec<&FloorNode> = floor
+    let mut near: Vec<&UsableNode> = usable
         .nodes
         .iter()
         .filter(|node| node.at != home.at && node.package == home.package)

@@ -5,9 +5,9 @@
 //! cores that take interrupts would have none, and taken away only where many were made for CPUs that they do not go to.
 
 use super::budget;
-use super::floor::{Floor, homes};
 use super::queue::{changeable, present};
 use super::request::{Queues, Request};
+use super::usable::{UsableTopology, homes};
 use crate::facts::{Facts, Interface};
 
 /// Queues that a core may take before they are too many: 32 on 16 cores carried 4 million packets a second each way
@@ -22,7 +22,7 @@ const CORES_MIN: usize = 8;
 
 /// For each interface.
 pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request) -> Vec<usize> {
-    let floor = Floor::of(&facts.topology);
+    let usable = UsableTopology::of(&facts.topology);
     let now: Vec<usize> = interfaces.iter().map(|one| present(one)).collect();
     if request.queues == Queues::Keep {
         return now;
@@ -30,17 +30,17 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
     let homes_of = |(interface, now): (&&Interface, &usize)| {
         // Where a single queue would go says nothing of several.
         let most = changeable(interface).map_or(0, |(_, most)| most);
-        homes(facts, &floor, interface, (*now).max(most), &mut Vec::new())
+        homes(facts, &usable, interface, (*now).max(most), &mut Vec::new())
     };
     let all: Vec<Vec<usize>> = interfaces.iter().zip(&now).map(homes_of).collect();
-    let cores = budget::cores(facts, &floor, interfaces);
-    let mut due = vec![0.0; floor.nodes.len()];
+    let cores = budget::cores(facts, &usable, interfaces);
+    let mut due = vec![0.0; usable.nodes.len()];
     for (homes, cores) in all.iter().zip(&cores) {
         homes
             .iter()
             .for_each(|home| due[*home] += cores / homes.len() as f64);
     }
-    let pools = budget::pools(facts, &floor, &due);
+    let pools = budget::pools(facts, &usable, &due);
     // What an interface gets of the cores of its nodes' pools.
     let share = |homes: &[usize], cores: f64| {
         let part = |home: &usize| match due[*home] > 0.0 {
@@ -57,7 +57,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
         let most = most.max(1);
         match now[at] {
             now if now < share.min(most) => share.min(most),
-            now if is_too_many(&floor, &all[at], now, share) => share,
+            now if is_too_many(&usable, &all[at], now, share) => share,
             now => now,
         }
     };
@@ -65,12 +65,12 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
 }
 
 /// A small machine, and one in which each queue may have a CPU, keeps the queues that it has.
-fn is_too_many(floor: &Floor, homes: &[usize], now: usize, share: usize) -> bool {
+fn is_too_many(usable: &UsableTopology, homes: &[usize], now: usize, share: usize) -> bool {
     let near: usize = homes
         .iter()
-        .map(|home| floor.nodes[*home].cores.len())
+        .map(|home| usable.nodes[*home].cores.len())
         .sum();
-    let is_for_others = homes.len() < floor.nodes.len() || now > floor.cpus();
-    let is_fair = share >= 2 && share * MACHINE_SHARE >= floor.cores() && near >= CORES_MIN;
+    let is_for_others = homes.len() < usable.nodes.len() || now > usable.cpus();
+    let is_fair = share >= 2 && share * MACHINE_SHARE >= usable.cores() && near >= CORES_MIN;
     is_for_others && is_fair && now > QUEUES_PER_CORE * share
 }

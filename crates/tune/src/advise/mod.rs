@@ -6,10 +6,10 @@ mod target;
 
 mod budget;
 mod count;
-mod floor;
 mod offload;
 mod placement;
-mod seats;
+mod queue_cpus;
+mod usable;
 
 mod accept;
 mod advice;

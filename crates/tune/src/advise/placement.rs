@@ -16,9 +16,9 @@
 use serde::Serialize;
 
 use super::budget;
-use super::floor::{CORES_MIN_FOR_SYSTEM, Floor, FloorNode, homes};
+use super::queue_cpus::{self, Part};
 use super::request::Goal;
-use super::seats::{self, Part};
+use super::usable::{CORES_MIN_FOR_SYSTEM, UsableNode, UsableTopology, homes};
 use crate::cpus::CpuSet;
 use crate::facts::{Facts, Interface};
 
@@ -80,15 +80,15 @@ pub struct QueuePlacement {
 ///
 /// `counts` are the receive queues that each interface is to have.
 pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: Goal) -> Placement {
-    let floor = Floor::of(&facts.topology);
+    let usable = UsableTopology::of(&facts.topology);
     let mut placed: Vec<InterfacePlacement> = interfaces
         .iter()
         .map(|interface| blank(interface))
         .collect();
-    let cores = budget::cores(facts, &floor, interfaces);
+    let cores = budget::cores(facts, &usable, interfaces);
     let mut parts = Vec::new();
     for (at, (interface, queues)) in interfaces.iter().zip(counts.iter().copied()).enumerate() {
-        let homes = homes(facts, &floor, interface, queues, &mut placed[at].reasons);
+        let homes = homes(facts, &usable, interface, queues, &mut placed[at].reasons);
         parts.extend(homes.iter().enumerate().map(|(turn, home)| Part {
             interface: at,
             home: *home,
@@ -97,27 +97,27 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
         }));
     }
     parts.retain(|part| !part.queues.is_empty());
-    let is_small = is_small(&floor, &parts);
-    let seated = match is_small {
-        true => seats::everywhere(&floor, &parts),
-        false => seats::seated(facts, &floor, &parts),
+    let is_small = is_small(&usable, &parts);
+    let placements = match is_small {
+        true => queue_cpus::everywhere(&usable, &parts),
+        false => queue_cpus::place(facts, &usable, &parts),
     };
-    for (part, seated) in parts.iter().zip(seated) {
+    for (part, placement) in parts.iter().zip(placements) {
         let interface = &mut placed[part.interface];
         let has_interrupts = has_interrupts(interfaces[part.interface]);
-        for (queue, seat) in part.queues.iter().zip(&seated.seats) {
+        for (queue, cpus) in part.queues.iter().zip(&placement.queues) {
             interface.queues.push(QueuePlacement {
                 queue: *queue,
-                irq_cpu: has_interrupts.then_some(seat.cpu),
+                irq_cpu: has_interrupts.then_some(cpus.cpu),
                 steering_cpus: match has_interrupts {
-                    true => seat.others.clone(),
-                    // Packets of a virtual interface are handled where they were sent; they are handed to all seats.
-                    false => seated.all(),
+                    true => cpus.others.clone(),
+                    // Packets of a virtual interface are handled where they were sent; they go to the CPUs of all queues.
+                    false => placement.all(),
                 },
             });
         }
-        if !interface.reasons.contains(&seated.reason) {
-            interface.reasons.push(seated.reason);
+        if !interface.reasons.contains(&placement.reason) {
+            interface.reasons.push(placement.reason);
         }
     }
     for interface in &mut placed {
@@ -132,20 +132,20 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
     }
     match is_small {
         true => shared_by_all(facts, placed),
-        false => share_out(facts, &floor, placed, goal),
+        false => share_out(facts, &usable, placed, goal),
     }
 }
 
 /// Whether nothing can be set aside: too few cores, or few and a queue for each of those that interrupts go to.
-fn is_small(floor: &Floor, parts: &[Part]) -> bool {
-    let queues = |node: &FloorNode| {
+fn is_small(usable: &UsableTopology, parts: &[Part]) -> bool {
+    let queues = |node: &UsableNode| {
         let here = parts.iter().filter(|part| part.home == node.at);
         here.map(|part| part.queues.len()).sum::<usize>()
     };
-    let mut in_use = floor.nodes.iter().filter(|node| queues(node) > 0);
-    let has_all = |node: &FloorNode| queues(node) >= node.cores.len().max(2);
-    floor.is_tiny()
-        || floor.cores() < CORES_MIN_FOR_SYSTEM && !parts.is_empty() && in_use.all(has_all)
+    let mut in_use = usable.nodes.iter().filter(|node| queues(node) > 0);
+    let has_all = |node: &UsableNode| queues(node) >= node.cores.len().max(2);
+    usable.is_tiny()
+        || usable.cores() < CORES_MIN_FOR_SYSTEM && !parts.is_empty() && in_use.all(has_all)
 }
 
 fn blank(interface: &Interface) -> InterfacePlacement {
@@ -174,7 +174,7 @@ fn shared_by_all(facts: &Facts, interfaces: Vec<InterfacePlacement>) -> Placemen
 /// Shares out what the interfaces left: the system first, then the application.
 fn share_out(
     facts: &Facts,
-    floor: &Floor,
+    usable: &UsableTopology,
     interfaces: Vec<InterfacePlacement>,
     goal: Goal,
 ) -> Placement {
@@ -198,7 +198,7 @@ fn share_out(
         .allowed
         .minus(&topology.with_siblings(&irq_cpus))
         .minus(&steering_cpus);
-    let mut system_cpus = system(floor, &free, beside);
+    let mut system_cpus = system(usable, &free, beside);
     let mut application_cpus = free.minus(&system_cpus);
     let mut sharing = Sharing::Nothing;
     if application_cpus.is_empty() {
@@ -231,12 +231,12 @@ fn share_out(
     }
 }
 
-fn system(floor: &Floor, free: &CpuSet, beside: CpuSet) -> CpuSet {
-    if floor.cores() < CORES_MIN_FOR_SYSTEM || !beside.is_empty() {
+fn system(usable: &UsableTopology, free: &CpuSet, beside: CpuSet) -> CpuSet {
+    if usable.cores() < CORES_MIN_FOR_SYSTEM || !beside.is_empty() {
         return beside;
     }
-    let wanted = (floor.cpus() / 32).clamp(1, 4);
-    let cores = floor
+    let wanted = (usable.cpus() / 32).clamp(1, 4);
+    let cores = usable
         .nodes
         .iter()
         .flat_map(|node| &node.cores)

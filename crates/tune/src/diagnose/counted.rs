@@ -8,9 +8,9 @@ use crate::facts::interface::allowance;
 
 /// A share of CPU time that others took which shows in every figure.
 const STEAL: f64 = 0.02;
-/// A share of packets sent again, dropped or held back which shows in the slowest answers.
+/// A share of packets sent again, dropped or held back which shows in the slowest responses.
 pub(super) const LOSS: f64 = 0.001;
-/// A share of a control group's periods in which it was stopped that shows in the slowest answers: each stop is a wait of
+/// A share of a control group's periods in which it was stopped that shows in the slowest responses: each stop is a wait of
 /// up to a period, 100 ms by default.
 const STOPPED: f64 = 0.05;
 

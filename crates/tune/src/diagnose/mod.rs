@@ -114,6 +114,8 @@ pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
         loads: loads(before, after),
     };
     let mut findings: Vec<Finding> = [
+        // A program that stands still is limited by nothing else.
+        case.stopped(),
         case.allowance(),
         case.ring(),
         case.backlog(),
@@ -124,7 +126,6 @@ pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
         case.ports(),
         case.steal(),
         case.loss(),
-        case.stopped(),
         case.cage(),
         case.cpus(),
         case.pacing(),

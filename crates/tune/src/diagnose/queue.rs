@@ -10,7 +10,7 @@ use crate::facts::listening::{Port, ports};
 /// A queue of connections below this is one that nobody chose: nginx asks for 511, and who gives no number to listen()
 /// gets 128 of many languages.
 const BACKLOG_SMALL: u64 = 511;
-/// A share of connections that were turned away at first which shows in the slowest answers: each waits for a second.
+/// A share of connections that were turned away at first which shows in the slowest responses: each waits for a second.
 const TURNED_AWAY: f64 = 0.001;
 /// The discipline that spreads the packets of a connection over time, so that TCP need not.
 const PACER: &str = "fq";

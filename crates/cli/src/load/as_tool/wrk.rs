@@ -131,7 +131,7 @@ fn native(shown: &Shown, rate: u64) -> Result<Vec<String>, String> {
         shown.threads.to_string(),
         "-d".to_owned(),
         format!("{seconds}s"),
-        // No answer is given up: wrk counts those that are slow, and goes on waiting.
+        // No response is given up: wrk counts those that are slow, and goes on waiting.
         format!("--timeout={}s", seconds.saturating_add(1)),
     ];
     if is_https(&shown.url) {

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
@@ -47,7 +46,7 @@ impl Operations for Epoll {
     /// Takes it back. Closing it does so only where it is the last descriptor of its socket (epoll(7), question 6): a Unix
     /// listener would go on taking wake-ups from those that other cores have.
     fn forget(&self, socket: &Socket) {
-        // It was registered, which is all that could be wrong.
+        // It was registered, or is no more: nothing else could be wrong.
         let _ = rustix::event::epoll::delete(&self.epoll, socket.descriptor());
     }
 
@@ -77,9 +76,13 @@ impl Operations for Epoll {
         accepting: Accepting,
         sockets: &mut Sockets,
     ) -> Result<Key, Errno> {
-        // A core that stops asks the kernel itself: what has come since the last look must not be lost.
-        if !sockets[listener].readable && accepting == Accepting::Ongoing {
-            return Err(Errno::AGAIN);
+        match accepting {
+            Accepting::Ongoing if sockets[listener].readable => {}
+            Accepting::Ongoing => return Err(Errno::AGAIN),
+            // A core that stops asks the kernel itself: what has come since the last look must not be lost.
+            Accepting::Ending => {}
+            // From here on those who come wake the other process, and not this one.
+            Accepting::Leaving => self.forget(&sockets[listener]),
         }
         let accepted = calls::accept(&sockets[listener], SocketFlags::NONBLOCK);
         sockets[listener].readable = accepted.as_ref().err() != Some(&Errno::AGAIN);
@@ -93,9 +96,7 @@ impl Operations for Epoll {
 
     fn is_waited_for(&mut self, listener: Key, sockets: &mut Sockets) -> bool {
         let socket = &mut sockets[listener];
-        let mut descriptors = [PollFd::new(socket.descriptor(), PollFlags::IN)];
-        // Interrupted is as good as nobody: the caller looks again.
-        let is_waiting = poll(&mut descriptors, Some(&Timespec::default())) == Ok(1);
+        let is_waiting = calls::is_waited_for(socket);
         socket.readable = is_waiting;
         is_waiting
     }
@@ -224,6 +225,8 @@ impl Operations for Epoll {
     }
 
     fn watch_end(&mut self, _: Key, _: &mut Socket) {}
+
+    fn watch_arrivals(&mut self, _: Key, _: &mut Socket) {}
 
     fn is_spent(&self, socket: &Socket) -> bool {
         // Bytes that passed by a pipe, or were dropped, may have been the last: only a call tells.

@@ -226,6 +226,8 @@ impl Operations for Simulated {
 
     fn watch_end(&mut self, _: Key, _: &mut Socket) {}
 
+    fn watch_arrivals(&mut self, _: Key, _: &mut Socket) {}
+
     fn is_spent(&self, socket: &Socket) -> bool {
         socket.simulated.as_ref().is_some_and(|end| end.is_spent())
     }

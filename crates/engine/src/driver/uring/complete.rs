@@ -90,7 +90,10 @@ impl Ring {
         match outcome(result) {
             Ok(count) => {
                 socket.outgoing.consume(count as usize);
-                if !socket.outgoing.is_empty() {
+                if socket.outgoing.is_empty() {
+                    // Its task may wait for something else by now, with a deadline for that.
+                    socket.count_taken(count as u64);
+                } else {
                     socket.note_taken(count as u64, clock::now());
                 }
             }
@@ -138,8 +141,11 @@ impl Ring {
                 }
             }
             (Ok(_), None) => unreachable!("bytes were received into no buffer"),
-            // Out of provided buffers, or cancelled for back-pressure: the next wait arms it again.
-            (Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => {}
+            // Out of provided buffers, or cancelled for back-pressure: bytes may stand there. The next wait arms it again, or
+            // receives bulk at once.
+            (Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => {
+                socket.readable |= socket.bulk > 0;
+            }
             (Err(errno), _) => socket.ring.end = Some(Err(errno)),
         }
         tasks.wake_once(&mut socket.recv_waiter);

@@ -11,9 +11,11 @@ use super::message::Message;
 use super::operation::{Operation, user_data};
 use super::provided::Provided;
 use crate::buffer::Pool;
-use crate::clock::Instant;
+use crate::clock::{self, Instant};
+use crate::driver::calls;
+use crate::driver::operations::Follows;
 use crate::error::{Error, Kind, Op};
-use crate::limits::{BUFFER_BYTES, MULTISHOT_BYTES, SEND_BYTES_MAX};
+use crate::limits::{BUFFER_BYTES, MULTISHOT_BYTES, SEND_BYTES_MAX, SENT_AT_ONCE_FROM};
 use crate::socket::key::Key;
 use crate::socket::{Socket, Sockets};
 
@@ -182,6 +184,26 @@ impl Ring {
             self.cancel(Operation::Send, key);
         }
     }
+}
+
+/// Whether what is queued is sent by a call of its own. The head of a file is: its completion would have to be awaited before
+/// the file may follow, a turn of the core for each (measured: 7.9 us instead of 5.9 for 9 KB). So is bulk, for which the same
+/// holds, and which the next connection's bulk would drive out of the CPU's cache.
+pub(super) fn leaves_at_once(socket: &Socket, follows: Follows) -> bool {
+    let parts = socket.outgoing.iter().map(|part| part.bytes().len());
+    !socket.ring.sending
+        && (follows != Follows::Nothing || parts.sum::<usize>() >= SENT_AT_ONCE_FROM)
+}
+
+/// Sends what the socket takes; EAGAIN when something is left.
+pub(super) fn send_at_once(
+    socket: &mut Socket,
+    follows: Follows,
+    now: Instant,
+) -> Result<(), Error> {
+    socket.writable = true;
+    socket.written = clock::now();
+    calls::flush(socket, follows, now)
 }
 
 /// What the ring is to do something with: the one place where a socket is named to it.

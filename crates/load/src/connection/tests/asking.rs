@@ -1,4 +1,4 @@
-//! Requests that differ: mixes, bodies, variables, cookies, and answers that are other than expected.
+//! Requests that differ: mixes, bodies, variables, cookies, and responses that are other than expected.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,11 +31,11 @@ fn in_turn(requests: Vec<Request>) -> Asks {
     }
 }
 
-/// Plays with a server that answers as `answer` says of a request's first line, and checks how often it got each.
+/// Plays with a server that responds as `respond` says of a request's first line, and checks how often it got each.
 #[track_caller]
 fn lines(
     change: impl Fn(&mut Options),
-    answer: impl Fn(&str, u64) -> Reply + 'static,
+    respond: impl Fn(&str, u64) -> Reply + 'static,
     check: impl Fn(&Outcome, &BTreeMap<String, u64>),
 ) {
     let got: Rc<RefCell<BTreeMap<String, u64>>> = Rc::default();
@@ -45,7 +45,7 @@ fn lines(
         move |head, _, on_connection| {
             let line = head.split(" HTTP/").next().unwrap();
             *seen.borrow_mut().entry(line.to_owned()).or_default() += 1;
-            answer(line, on_connection)
+            respond(line, on_connection)
         },
         |outcome| check(outcome, &std::mem::take(&mut *got.borrow_mut())),
     );
@@ -75,7 +75,7 @@ fn a_mix_is_answered_as_its_methods_want_and_each_kind_has_its_figures() {
                 _ => reply(OK, Then::Stay),
             },
             |outcome, got| {
-                outcome.has_answers(30);
+                outcome.has_responses(30);
                 if pipeline == 1 {
                     assert!(got.values().all(|&count| count == 10), "{got:?}");
                 }
@@ -83,12 +83,12 @@ fn a_mix_is_answered_as_its_methods_want_and_each_kind_has_its_figures() {
                     .record
                     .kinds
                     .iter()
-                    .map(|kind| kind.answers)
+                    .map(|kind| kind.responses)
                     .collect();
                 let lines = ["GET /a", "HEAD /a", "POST /b"];
                 assert_eq!(kinds, lines.map(|line| got[line]));
                 for kind in &outcome.record.kinds {
-                    assert_eq!(kind.response.count(), kind.answers);
+                    assert_eq!(kind.response.count(), kind.responses);
                 }
             },
         );
@@ -116,8 +116,8 @@ fn counters_are_met_once_at_most_also_when_connections_end() {
         |outcome, got| {
             // A request that crosses a close on the way fails on a simulated network, where nobody knows what was read.
             let crossed = outcome.record.failures_of(Failure::ClosedUnanswered);
-            assert_eq!(outcome.record.answers() + crossed, 40);
-            assert_eq!(got.len() as u64, outcome.record.answers());
+            assert_eq!(outcome.record.responses() + crossed, 40);
+            assert_eq!(got.len() as u64, outcome.record.responses());
             assert!(got.values().all(|&count| count == 1), "{got:?}");
             let numbers = got
                 .keys()
@@ -144,13 +144,13 @@ fn cookies_are_those_of_the_connection() {
             }
             Some(cookie) => {
                 let status = if cookie.starts_with("id=") { 200 } else { 400 };
-                let answer =
+                let response =
                     format!("HTTP/1.1 {status} X\r\nX: {cookie}\r\nContent-Length: 0\r\n\r\n");
-                reply(answer.as_bytes(), Then::Stay)
+                reply(response.as_bytes(), Then::Stay)
             }
         },
         |outcome| {
-            outcome.has_answers(20);
+            outcome.has_responses(20);
             let statuses: Vec<_> = outcome.record.said().collect();
             assert_eq!(statuses, [("200".to_owned(), 20)]);
         },
@@ -158,7 +158,7 @@ fn cookies_are_those_of_the_connection() {
 }
 
 #[test]
-fn an_answer_other_than_expected_is_an_answer_and_an_error() {
+fn a_response_other_than_expected_is_a_response_and_an_error() {
     let expecting = |path: &str, statuses: &[&str], body: Option<&str>| Request {
         expect: Expect {
             statuses: statuses
@@ -182,7 +182,7 @@ fn an_answer_other_than_expected_is_an_answer_and_an_error() {
         },
         |_, _| reply(OK, Then::Stay),
         |outcome, _| {
-            assert_eq!(outcome.record.answers(), 40);
+            assert_eq!(outcome.record.responses(), 40);
             assert_eq!(
                 outcome.failures(),
                 [
@@ -220,14 +220,14 @@ fn large_bodies_arrive_whole() {
         },
         |_, _, _| reply(OK, Then::Stay),
         |outcome| {
-            outcome.has_answers(6);
+            outcome.has_responses(6);
             assert!(outcome.record.established <= 2, "connections were kept");
         },
     );
 }
 
 #[test]
-fn a_server_that_refuses_a_body_before_it_is_there_has_answered() {
+fn a_server_that_refuses_a_body_before_it_is_there_has_responded() {
     play(
         |options| {
             options.stop.count = Some(6);
@@ -240,10 +240,10 @@ fn a_server_that_refuses_a_body_before_it_is_there_has_answered() {
             )
         },
         |outcome| {
-            // A close with bytes unread is a reset, which may overtake the answer (RFC 9112 9.6).
+            // A close with bytes unread is a reset, which may overtake the response (RFC 9112 9.6).
             let record = &outcome.record;
             let lost: u64 = outcome.failures().iter().map(|(_, count)| count).sum();
-            assert_eq!(record.answers() + lost, 6);
+            assert_eq!(record.responses() + lost, 6);
             assert!(record.said().all(|(status, _)| status == "413"));
         },
     );
@@ -267,7 +267,7 @@ fn a_log_is_replayed_at_its_times_in_its_order() {
         },
         |_, _| reply(OK, Then::Stay),
         |outcome, got| {
-            outcome.has_answers(5);
+            outcome.has_responses(5);
             assert_eq!((got["GET /a"], got["GET /b"]), (2, 3));
         },
     );
@@ -287,14 +287,14 @@ fn a_log_ends_the_run_also_when_its_last_requests_are_left_out() {
             _ => reply(OK, Then::Stay),
         },
         |outcome| {
-            assert!((1..=3).contains(&outcome.record.answers()));
+            assert!((1..=3).contains(&outcome.record.responses()));
             assert_eq!(outcome.failures(), []);
         },
     );
 }
 
 #[test]
-fn the_first_answers_of_connections_can_be_left_out() {
+fn the_first_responses_of_connections_can_be_left_out() {
     play(
         |options| {
             options.stop.count = Some(12);
@@ -304,7 +304,7 @@ fn the_first_answers_of_connections_can_be_left_out() {
         |_, _, _| reply(OK, Then::Stay),
         |outcome| {
             assert_eq!(outcome.failures(), []);
-            assert_eq!(outcome.record.answers(), 12);
+            assert_eq!(outcome.record.responses(), 12);
             assert_eq!(outcome.record.unmeasured, 3);
             assert_eq!(outcome.record.times.response.count(), 9);
         },

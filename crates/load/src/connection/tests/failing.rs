@@ -25,7 +25,7 @@ fn fails_as(failure: Failure, bytes: &'static [u8], then: Then) {
         |outcome| {
             assert_eq!(outcome.failures(), [(failure, 10)]);
             let Outcome { record, .. } = outcome;
-            assert_eq!((record.answers(), record.tally.requests), (0, 10));
+            assert_eq!((record.responses(), record.tally.requests), (0, 10));
         },
     );
 }
@@ -52,7 +52,7 @@ fn garbage_is_a_protocol_error() {
 }
 
 #[test]
-fn an_answer_that_ends_too_early_is_an_early_close() {
+fn a_response_that_ends_too_early_is_an_early_close() {
     for bytes in [
         b"HTTP/1.1 200".as_slice(),
         b"HTTP/1.1 100 Continue\r\n\r\n",
@@ -65,7 +65,7 @@ fn an_answer_that_ends_too_early_is_an_early_close() {
 }
 
 #[test]
-fn an_answer_that_does_not_go_on_times_out() {
+fn a_response_that_does_not_go_on_times_out() {
     let for_ever = Then::Stall(Duration::from_secs(3600));
     for bytes in [
         b"".as_slice(),
@@ -77,7 +77,7 @@ fn an_answer_that_does_not_go_on_times_out() {
 }
 
 #[test]
-fn an_answer_that_trickles_does_not_time_out() {
+fn a_response_that_trickles_does_not_time_out() {
     play(
         |options| {
             options.timeout = Duration::from_secs(60);
@@ -87,25 +87,25 @@ fn an_answer_that_trickles_does_not_time_out() {
             0 => reply(OK, Then::Stall(Duration::from_millis(5))),
             _ => reply(OK, Then::Stay),
         },
-        |outcome| outcome.has_answers(2),
+        |outcome| outcome.has_responses(2),
     );
 }
 
 #[test]
-fn bytes_that_nobody_asked_for_are_an_error_and_spoil_no_answer() {
+fn bytes_that_nobody_asked_for_are_an_error_and_spoil_no_response() {
     play(
         |options| options.stop.count = Some(4),
         |_, _, _| reply(b"HTTP/1.1 204 No Content\r\n\r\nwhat is this", Then::Stay),
         |outcome| {
-            // An answer may be taken before the bytes behind it arrive; then they spoil the next one.
+            // A response may be taken before the bytes behind it arrive; then they spoil the next one.
             let record = &outcome.record;
             assert_eq!((record.tally.requests, record.sent), (4, 4));
-            let failed = record.tally.requests - record.answers();
+            let failed = record.tally.requests - record.responses();
             let unasked = record.failures_of(Failure::UnexpectedBytes);
             assert_eq!(record.failures_of(Failure::Protocol), failed);
             assert_eq!(record.tally.errors, failed + unasked);
             assert_eq!(record.tally.unexpected, unasked);
-            assert!(record.tally.errors > 0 && unasked <= record.answers());
+            assert!(record.tally.errors > 0 && unasked <= record.responses());
         },
     );
 }
@@ -124,7 +124,7 @@ fn a_connection_with_bytes_that_nobody_asked_for_carries_no_further_request() {
         },
         |outcome| {
             let record = &outcome.record;
-            assert_eq!((record.answers(), record.sent, outcome.seen), (5, 5, 5));
+            assert_eq!((record.responses(), record.sent, outcome.seen), (5, 5, 5));
             let unasked = record.failures_of(Failure::UnexpectedBytes);
             assert!(unasked >= 4, "{unasked}");
             assert_eq!(record.tally.errors, unasked);
@@ -160,7 +160,7 @@ fn resets_are_errors_and_every_request_is_accounted_for() {
                     .map(|failure| record.failures_of(failure))
                     .iter()
                     .sum();
-                assert_eq!(record.answers() + failed, 200);
+                assert_eq!(record.responses() + failed, 200);
                 let unanswered = record.failures_of(Failure::ResetUnanswered);
                 resets.set(resets.get() + unanswered + record.failures_of(Failure::Reset));
             },
@@ -184,7 +184,7 @@ fn a_server_that_comes_late_is_found() {
             listen(late.clone(), listener, script, Rc::default()).await;
         });
         let record = load(&core, &|options| options.stop.count = Some(5), address);
-        assert_eq!(record.answers(), 5);
+        assert_eq!(record.responses(), 5);
         let refused = record.failures_of(Failure::ConnectRefused);
         assert!((2..10).contains(&refused), "{refused} attempts");
         assert_eq!(record.tally.connections, refused + 1);

@@ -119,7 +119,7 @@ fn what_was_said_is_counted_by_its_name_in_the_protocol() {
             },
             hit_or_miss,
             |record| {
-                assert_eq!((record.answers(), record.tally.errors), (40, 0));
+                assert_eq!((record.responses(), record.tally.errors), (40, 0));
                 let said: Vec<_> = record.said().collect();
                 assert_eq!(said, named(&[("hit", 20), ("miss", 10), ("error", 10)]));
                 assert_eq!(record.tally.statuses, [20, 10, 10, 0, 0]);
@@ -146,7 +146,7 @@ fn what_goes_wrong_is_told_apart_as_in_any_protocol() {
             script,
             |record| {
                 assert_eq!(record.failures_of(failure), 4);
-                assert_eq!((record.answers(), record.tally.errors), (0, 4));
+                assert_eq!((record.responses(), record.tally.errors), (0, 4));
             },
         );
     }
@@ -160,11 +160,11 @@ fn a_connection_carries_as_many_requests_as_it_may() {
             options.requests_per_connection = Some(3);
         },
         hit_or_miss,
-        |record| assert_eq!((record.answers(), record.established), (12, 4)),
+        |record| assert_eq!((record.responses(), record.established), (12, 4)),
     );
 }
 
-fn answer_all(mut stream: TcpStream) {
+fn respond_to_all(mut stream: TcpStream) {
     let reader = BufReader::new(stream.try_clone().unwrap());
     for line in reader.lines().map_while(Result::ok) {
         let said = hit_or_miss(number(&line));
@@ -180,7 +180,7 @@ fn reports_sums_and_views_have_the_names_of_the_protocol() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || answer_all(stream));
+            std::thread::spawn(move || respond_to_all(stream));
         }
     });
     // Both at once, as parts of one load are.

@@ -67,7 +67,7 @@ fn due_turns(plan: &Plan, turn: u64, run: Duration) -> u64 {
     }
 }
 
-/// Answers, failed requests, unfinished and missed ones are what was asked for, whatever the server, the pace and the end
+/// Responses, failed requests, unfinished and missed ones are what was asked for, whatever the server, the pace and the end
 /// of the run do.
 #[test]
 fn every_request_that_was_asked_for_is_accounted_for() {
@@ -110,9 +110,9 @@ fn every_request_that_was_asked_for_is_accounted_for() {
         let outcome = play_counted(core, &change, &script, &asked);
         let asked: u64 = asked.take().unwrap();
         let record = &outcome.record;
-        let failed = record.tally.requests - record.answers();
+        let failed = record.tally.requests - record.responses();
         let unfinished = outcome.end.unfinished;
-        assert_eq!(record.sent, record.answers() + failed + unfinished);
+        assert_eq!(record.sent, record.responses() + failed + unfinished);
         assert_eq!(record.sent + outcome.missed, asked, "{outcome:?}");
         // All of them are measured, or known to be longer than they had waited.
         let without = record.unanswered.response.count();
@@ -134,7 +134,7 @@ fn what_is_in_flight_when_the_time_is_over_is_no_error() {
         },
         |_, _, _| reply(b"", Then::Stall(Duration::from_secs(3600))),
         |outcome| {
-            outcome.has_answers(0);
+            outcome.has_responses(0);
             assert_eq!(outcome.record.tally.connections_open, 3);
         },
     );
@@ -159,7 +159,7 @@ fn a_rate_is_kept() {
             &script,
             &|outcome| {
                 // The last ones are still on their way at the end.
-                assert!((980..=1000).contains(&outcome.record.answers()));
+                assert!((980..=1000).contains(&outcome.record.responses()));
                 assert_eq!(outcome.failures(), []);
             },
         );

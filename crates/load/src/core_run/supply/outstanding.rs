@@ -1,4 +1,4 @@
-//! For how long the requests of a core have waited that have no answer: those on their way, and those that were due and
+//! For how long the requests of a core have waited that have no response: those on their way, and those that were due and
 //! not sent.
 
 use onrush_engine::Instant;
@@ -9,7 +9,7 @@ use crate::backlog::PIECES;
 use crate::unanswered::Unanswered;
 use crate::work::Work;
 
-/// Requests of one connection that have no answer.
+/// Requests of one connection that have no response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waiting {
     start: Instant,
@@ -36,7 +36,7 @@ impl Supply {
         });
     }
 
-    /// Adds to `sum` what requests that were sent have waited for their answers until `now`. Costs a look at each connection.
+    /// Adds to `sum` what requests that were sent have waited for their responses until `now`. Costs a look at each connection.
     pub(in crate::core_run) fn add_waits(&self, sum: &mut Unanswered, now: Instant) {
         for waiting in &self.waiting {
             waiting.get().add_to(sum, now);

@@ -62,7 +62,7 @@ fn each_form_has_its_columns() {
 }
 
 #[test]
-fn a_second_without_answers_has_no_times() {
+fn a_second_without_responses_has_no_times() {
     let idle = Second {
         rps: 0.0,
         first_byte_us: None,
@@ -103,7 +103,7 @@ fn the_load_that_is_reached_rises_in_ten_stairs() {
 }
 
 #[test]
-fn overhead_is_added_for_each_packet_and_each_answer_is_one_at_least() {
+fn overhead_is_added_for_each_packet_and_each_response_is_one_at_least() {
     let overhead = |extra, payload| Shown {
         overhead: Some(Overhead { extra, payload }),
         ..shown(Form::Raw)
@@ -156,7 +156,7 @@ fn a_row_has_a_time_and_how_many_were_shorter() {
         last.starts_with("99.9999 0.0001 1000000       999 "),
         "{last}"
     );
-    // Without answers the rows are there all the same.
+    // Without responses the rows are there all the same.
     assert_eq!(percentiles(&Times::default()).lines().count(), 4 + 64);
 }
 

@@ -120,7 +120,7 @@ fn wrk2_says_what_it_saw_before_it_measures() {
     );
     assert_eq!(text.rates.seen, 0);
     assert_eq!(second(&mut text, 11.0, [1000.0, 2000.0]), None);
-    // Too short to be a rate, and no answers.
+    // Too short to be a rate, and no responses.
     second(&mut text, 11.01, [9.0, 9.0]);
     second(&mut text, 12.0, [0.0, 500.0]);
     assert_eq!(text.rates.kept, [1000.0, 2000.0, 500.0]);

@@ -16,7 +16,7 @@ const TIME_TICKS_MAX: usize = 7;
 /// Columns per factor of ten of the distribution: each a third wider than the one before.
 const COLUMNS_PER_DECADE: f64 = 8.0;
 
-/// How the response times are spread: the share of answers in each step of time.
+/// How the response times are spread: the share of responses in each step of time.
 pub(super) fn distribution(times: &Times) -> Option<String> {
     let response = times.of(Kind::Response);
     let step = |ns: u64| (ns.max(1) as f64 / 1000.0).log10() * COLUMNS_PER_DECADE;

@@ -7,7 +7,7 @@
 
 use super::member::{Cost, Member};
 
-/// The cost of a server of which no answer is known yet, while it works on its first: worse than every measured one, so
+/// The cost of a server of which no response is known yet, while it works on its first: worse than every measured one, so
 /// that a newcomer is tried with a single request and not with a flood. As in Finagle. 2^47 ns is more than a day;
 /// the shift leaves room for the requests in flight.
 const UNKNOWN: u64 = u64::MAX >> 17;

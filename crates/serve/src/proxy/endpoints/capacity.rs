@@ -109,7 +109,7 @@ mod tests {
                             .reserve_or_wait(Method::Get, (0, &[]), &core, until)
                             .await;
                         let reservation = reservation.expect("its turn comes");
-                        core.pause().await;
+                        core.yield_now().await;
                         drop(reservation);
                         served.set(served.get() + 1);
                     }
@@ -169,7 +169,7 @@ mod tests {
     /// Lets all tasks run that can.
     async fn settle(core: &Core) {
         for _ in 0..10 {
-            core.pause().await;
+            core.yield_now().await;
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::{Address, Instant};
 
-use super::state::{Location, Presence, State, WAITED_FOR};
+use super::state::{Duty, Location, Presence, State, WAITED_FOR};
 use crate::limits::ADDRESSES_PER_NAME;
 
 /// Where a server may be: its address, or one of those of its name.
@@ -111,7 +111,22 @@ impl Endpoint {
 
     /// Where the server is and its weight.
     pub(crate) fn location(&self) -> Option<Location> {
-        self.fixed.clone().or_else(|| self.state.location().clone())
+        let location = self.fixed.clone();
+        let mut location = location.or_else(|| self.state.location().clone())?;
+        if let Some(weight) = self.state.weight() {
+            location.weight = weight;
+        }
+        Some(location)
+    }
+
+    /// What an administrator wants of it.
+    pub(crate) fn duty(&self) -> Duty {
+        self.state.duty()
+    }
+
+    /// Whether its weight was given by hand.
+    pub(crate) fn is_weighed(&self) -> bool {
+        self.state.weight().is_some()
     }
 
     /// Whether it has been taken out.
@@ -144,12 +159,17 @@ impl Endpoint {
 
     /// Whether it may have requests, apart from being vacant.
     pub(crate) fn availability(&self) -> Availability {
-        if !self.is_healthy() || self.presence() != Presence::In {
+        if !self.is_healthy() || self.presence() != Presence::In || self.duty() != Duty::Serve {
             return Availability::Out;
         }
         Availability::In {
             since: self.state.since.load(Ordering::Relaxed),
         }
+    }
+
+    /// Whether a client that has been with it may come again.
+    pub(crate) fn takes_its_clients(&self) -> bool {
+        self.is_healthy() && self.presence() == Presence::In && self.duty() != Duty::Rest
     }
 
     /// Requests in flight of all cores, when there is a bound.

@@ -16,6 +16,10 @@ pub(super) struct State {
     /// Where its name leads, and its weight; `None` while the endpoint is vacant. Locked only when that changes and when a
     /// core refreshes what it has seen.
     found: Mutex<Option<Location>>,
+    /// A [`Duty`].
+    duty: AtomicU8,
+    /// The weight that it was given by hand; 0 for that of the configuration.
+    weight: AtomicU32,
     /// A [`Presence`]. Changed only while `ejection` is locked.
     presence: AtomicU8,
     ejection: Mutex<Ejection>,
@@ -44,6 +48,32 @@ pub(crate) enum Presence {
     OnTrial,
     /// And has got it.
     Tried,
+}
+
+/// What an administrator wants of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Duty {
+    /// It gets requests, if it is up.
+    Serve,
+    /// It gets those of clients that have been with it, and no others.
+    Drain,
+    /// It gets none.
+    Rest,
+}
+
+impl Duty {
+    /// All of them.
+    pub const ALL: [Duty; 3] = [Duty::Serve, Duty::Drain, Duty::Rest];
+
+    /// As it is written: HAProxy's words but for the last one, which it calls `maint`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Duty::Serve => "up",
+            Duty::Drain => "drain",
+            Duty::Rest => "down",
+        }
+    }
 }
 
 /// What is remembered of a server being taken out.
@@ -79,6 +109,24 @@ impl State {
         }
     }
 
+    pub(super) fn duty(&self) -> Duty {
+        let duty = self.duty.load(Ordering::Relaxed);
+        Duty::ALL[usize::from(duty)]
+    }
+
+    pub(super) fn set_duty(&self, duty: Duty) {
+        self.duty.store(duty as u8, Ordering::Relaxed);
+    }
+
+    /// The weight that it was given by hand.
+    pub(super) fn weight(&self) -> Option<u32> {
+        Some(self.weight.load(Ordering::Relaxed)).filter(|&weight| weight > 0)
+    }
+
+    pub(super) fn set_weight(&self, weight: Option<u32>) {
+        self.weight.store(weight.unwrap_or(0), Ordering::Relaxed);
+    }
+
     pub(super) fn set_since(&self, now: Instant) {
         self.since.store(now.nanoseconds(), Ordering::Relaxed);
     }
@@ -101,6 +149,8 @@ impl Default for State {
     fn default() -> Self {
         Self {
             found: Mutex::default(),
+            duty: AtomicU8::new(Duty::Serve as u8),
+            weight: AtomicU32::new(0),
             presence: AtomicU8::new(Presence::In as u8),
             ejection: Mutex::default(),
             since: AtomicU64::new(0),

@@ -7,14 +7,16 @@ use std::time::Duration;
 use onrush_config::plan::Reuse;
 use onrush_engine::{Core, Error, Instant};
 use onrush_http::forwarded::Scheme;
+use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
-use onrush_http::{Framing, Method};
+use onrush_http::{Framing, HeaderSlots, Method};
 use onrush_tls::Transport;
 
 use crate::compress::Wish;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
+use crate::error_page::Form;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
@@ -52,13 +54,15 @@ pub(crate) struct Forward {
     pub(crate) scheme: Scheme,
     /// Whether the client waits for 100 before it sends the body.
     pub(super) expects_continue: bool,
-    /// How its answer is encoded, on a route that does that.
+    /// What its client would rather have errors in, where that has to be known without its head.
+    pub(crate) form: Form,
+    /// How its response is encoded, on a route that does that.
     pub(crate) wish: Wish,
     /// Whether the head has left the client's input: from then on the request cannot be repeated.
     pub(super) is_consumed: bool,
     /// Whether it is the first request of its client.
     is_first: bool,
-    /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the answer.
+    /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the response.
     asks_for_tunnel: bool,
 }
 
@@ -91,7 +95,7 @@ impl Forward {
             lease: None,
             key: way.key,
             sticks_to: group.sticks_to(head),
-            until: match context.settings().timeouts.request {
+            until: match context.exchange.timeouts().request {
                 Some(timeout) => now + timeout,
                 None => FOREVER,
             },
@@ -107,6 +111,10 @@ impl Forward {
                 None => Scheme::Http,
             },
             expects_continue: head.expect_continue,
+            form: match head.framing != Framing::None || context.exchange.may_intercept() {
+                true => Form::of(head.headers),
+                false => Form::Text,
+            },
             wish: context
                 .exchange
                 .offer()
@@ -142,7 +150,11 @@ impl Forward {
         let to = (group, reservation.index());
         let write =
             |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, context, out);
-        let shared = Lease::pipelined(to, head, self.until, context.worker, write)?;
+        // On a shared connection all wait equally long, so that the oldest is the first whose time is over.
+        let shared = match context.exchange.waits_as_all() {
+            true => Lease::pipelined(to, head, self.until, context.worker, write)?,
+            false => None,
+        };
         if shared.is_some() || !self.may_reuse(group) {
             return Ok(shared);
         }
@@ -158,6 +170,11 @@ impl Forward {
     /// `wait` from now, but not longer than the whole exchange may take.
     pub(crate) fn deadline(&self, core: &Core, wait: Duration) -> Instant {
         (core.now() + wait).min(self.until)
+    }
+
+    /// The same by the clock, for what begins now.
+    pub(super) fn deadline_exact(&self, core: &Core, wait: Duration) -> Instant {
+        (core.now_exact() + wait).min(self.until)
     }
 
     pub(super) fn tried(&self) -> &[u32] {
@@ -200,14 +217,22 @@ impl Forward {
     pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
         match self.asks_for_tunnel {
             true => upgrade::granted(head),
-            false => Err(Failure::BadAnswer(
+            false => Err(Failure::BadResponse(
                 "it changed the protocol without being asked to".into(),
             )),
         }
     }
 
-    /// The request leaves: its answer is measured from here, by the turns of the core. A read of the clock would say when
-    /// we had time for the answer, and not when it came.
+    /// What its client would rather have errors in.
+    pub(super) fn error_form(&self, client: &Downstream<'_>) -> Form {
+        match self.is_consumed {
+            true => self.form,
+            false => Form::of(client.head(&mut HeaderSlots::new()).headers),
+        }
+    }
+
+    /// The request leaves: its response is measured from here, by the turns of the core. A read of the clock would say when
+    /// we had time for the response, and not when it came.
     pub(crate) fn is_sent_now(&self, core: &Core) {
         self.sent.set(core.now());
     }
@@ -234,4 +259,14 @@ pub(super) fn queue_request(
     };
     stream.queue(buffer);
     Ok(queued)
+}
+
+/// Whom a connection to a server is made for, where servers want to know.
+pub(super) fn origin(group: &Group, client: &Downstream<'_>) -> Origin<'static> {
+    if group.plan.proxy_protocol.is_none() {
+        return Origin::Local;
+    }
+    let mut slots = HeaderSlots::new();
+    let head = client.head(&mut slots);
+    client.context().introduction(head.headers)
 }

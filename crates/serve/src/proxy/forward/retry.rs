@@ -22,7 +22,7 @@ impl Forward {
             && progress.response() == ResponseSide::Awaited
     }
 
-    /// Whether the answer to it could be another server's than that of `last`: nobody has heard of this one's, and the
+    /// Whether the response to it could be another server's than that of `last`: nobody has heard of this one's, and the
     /// request is still at hand.
     fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
         group.plan.retries.count > 0
@@ -81,10 +81,11 @@ impl Forward {
                     && self.spends_attempt(group)
                     && (group.is_out(last) || group.may_retry(now))
             }
-            Failure::BadAnswer(_) => {
+            Failure::BadResponse(_) => {
                 on.garbage && self.spends_attempt(group) && group.may_retry(now)
             }
             Failure::Status(_)
+            | Failure::Intercepted(_)
             | Failure::Unavailable(_)
             | Failure::Cut(_)
             | Failure::BadRequest(_)
@@ -94,7 +95,7 @@ impl Forward {
 }
 
 impl Attempt<'_> {
-    /// Whether an answer with `status` is dropped for another server's.
+    /// Whether a response with `status` is dropped for another server's.
     pub(crate) fn drops(&self, status: u16) -> bool {
         let (group, forward) = (self.group, self.forward);
         group.plan.retries.statuses.contains(&status)

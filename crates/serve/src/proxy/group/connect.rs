@@ -16,17 +16,31 @@ impl Group {
     ///
     /// # Errors
     /// As those of connecting; and when the server's name has lost its address.
-    pub(crate) async fn connect(
+    pub(crate) fn connect(
         &self,
         server: &Server,
         origin: &Origin<'_>,
         worker: &Worker,
         until: Instant,
+    ) -> impl Future<Output = Result<Transport, Error>> {
+        let connected_by = until.min(worker.core.now_exact() + self.timeouts.connect);
+        self.connect_by(server, origin, worker, (connected_by, until))
+    }
+
+    /// The same, with a connection by `connected_by`.
+    ///
+    /// # Errors
+    /// As those of [`Group::connect`].
+    pub(crate) async fn connect_by(
+        &self,
+        server: &Server,
+        origin: &Origin<'_>,
+        worker: &Worker,
+        (connected_by, until): (Instant, Instant),
     ) -> Result<Transport, Error> {
         let Some(address) = server.address() else {
             return Err(Error::new(Op::Connect, Kind::Os(Errno::ADDRNOTAVAIL)));
         };
-        let connected_by = until.min(worker.core.now_exact() + self.timeouts.connect);
         self.connect_to(&address, server, origin, worker, connected_by, until)
             .await
     }

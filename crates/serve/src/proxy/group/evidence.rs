@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use onrush_config::plan::{Balance, EjectOn};
+use onrush_config::plan::{Balance, EjectOn, Timeouts};
 
 use super::ejection::Ejection;
 use super::{Group, Purpose, Reservation};
@@ -21,9 +21,9 @@ impl Group {
     }
 
     pub(super) fn refresh_measures(&self) {
-        let wants_answers = |ejection: &Ejection| ejection.ejector.borrow().wants_answers();
+        let wants_responses = |ejection: &Ejection| ejection.ejector.borrow().wants_responses();
         let measures = self.plan.balance == Balance::PeakEwma
-            || self.ejection.as_ref().is_some_and(wants_answers);
+            || self.ejection.as_ref().is_some_and(wants_responses);
         self.measures.set(measures);
     }
 
@@ -40,7 +40,7 @@ impl Group {
             its.borrow_mut()
                 .observe(latency, worker.core.now(), self.decay);
         }
-        let counts_statuses = self.ejects_on() == Some(EjectOn::Answers);
+        let counts_statuses = self.ejects_on() == Some(EjectOn::Responses);
         let outcome = if counts_statuses && status >= 500 {
             eject::Outcome::Failed
         } else {
@@ -50,10 +50,22 @@ impl Group {
     }
 
     /// A server has not responded, or not to the end.
-    pub(crate) fn failed(&self, reservation: &Reservation, failure: &Failure, worker: &Worker) {
+    pub(crate) fn failed(
+        &self,
+        reservation: &Reservation,
+        failure: &Failure,
+        timeouts: &Timeouts,
+        worker: &Worker,
+    ) {
+        if !matches!(
+            failure,
+            Failure::Client(_) | Failure::BadRequest(_) | Failure::Intercepted(_)
+        ) {
+            reservation.server().responses.fail();
+        }
         if let Some(on) = self.ejects_on()
             && let Some(outcome) = failure.outcome(on)
-            && !self.is_our_own(failure, worker)
+            && !is_our_own(failure, timeouts, worker)
         {
             if outcome == eject::Outcome::Failed {
                 self.suspects.add(reservation.index(), worker.core.now());
@@ -167,13 +179,13 @@ impl Group {
             ejection.ejector.borrow_mut().forget(server);
         }
     }
+}
 
-    /// Whether a server had no time to respond since this core was held up for a good part of it.
-    fn is_our_own(&self, failure: &Failure, worker: &Worker) -> bool {
-        let patience = match failure {
-            Failure::Connect(_) => self.timeouts.connect,
-            _ => self.timeouts.upstream_first_byte,
-        };
-        failure.is_timeout() && worker.was_held_up(patience)
-    }
+/// Whether a server had no time to respond since this core was held up for a good part of it.
+fn is_our_own(failure: &Failure, timeouts: &Timeouts, worker: &Worker) -> bool {
+    let patience = match failure {
+        Failure::Connect(_) => timeouts.connect,
+        _ => timeouts.upstream_first_byte,
+    };
+    failure.is_timeout() && worker.was_held_up(patience)
 }

@@ -11,7 +11,7 @@ use super::server::identity;
 use super::{FOREVER, Group, NO_SERVER, Server, Share, Tier};
 use crate::limits::POOL_SWEEP;
 use crate::proxy::balance::Member;
-use crate::proxy::endpoints::{Availability, Endpoint, Location, Presence};
+use crate::proxy::endpoints::{Availability, Duty, Endpoint, Location, Presence};
 use crate::proxy::kept::Kept;
 use crate::proxy::slow_start::SlowStart;
 use crate::worker::Worker;
@@ -28,6 +28,8 @@ impl Group {
             server.move_to(location.map(|location| location.address));
             if endpoint.presence() != Presence::In {
                 self.forget(index);
+            } else if endpoint.duty() == Duty::Rest {
+                server.pool.drain();
             }
         }
         let mut members = self.members_of(Tier::Primary, now);

@@ -61,6 +61,11 @@ impl Reservation {
     pub(crate) fn server(&self) -> &Server {
         self.group.server(self.server)
     }
+
+    /// The same, for who keeps it.
+    pub(crate) fn shared_server(&self) -> &Rc<Server> {
+        &self.group.servers()[self.server as usize]
+    }
 }
 
 impl Drop for Reservation {

@@ -10,7 +10,7 @@ use onrush_http::Method;
 use super::{Group, NO_SERVER, Purpose, Reservation};
 use crate::limits::TRIAL_PATIENCE;
 use crate::proxy::balance::Question;
-use crate::proxy::endpoints::{Availability, Presence};
+use crate::proxy::endpoints::{Duty, Presence};
 use crate::proxy::queue::Ticket;
 use crate::proxy::unavailable::Unavailable;
 
@@ -148,7 +148,8 @@ impl Group {
     pub(super) fn located(&self) -> impl Iterator<Item = (u32, Presence)> {
         let servers = (0..).zip(self.endpoints.all().iter().zip(&self.shares));
         servers.filter_map(|(index, (endpoint, share))| {
-            let is_there = endpoint.is_healthy() && share.get().is_some();
+            let is_there =
+                endpoint.is_healthy() && endpoint.duty() == Duty::Serve && share.get().is_some();
             is_there.then(|| (index, endpoint.presence()))
         })
     }
@@ -191,8 +192,7 @@ impl Group {
     /// Reserves this server and no other.
     pub(crate) fn reserve_on(self: &Rc<Self>, server: u32) -> Option<Reservation> {
         let endpoint = self.endpoints.all().get(server as usize)?;
-        let is_in = matches!(endpoint.availability(), Availability::In { .. });
-        if !is_in || self.shares[server as usize].get().is_none() {
+        if !endpoint.takes_its_clients() || self.shares[server as usize].get().is_none() {
             return None;
         }
         self.take(server, Purpose::Ordinary)

@@ -1,11 +1,14 @@
 //! One server of a group on one core: its names, its address at present, its idle connections, and what is in flight.
 //! Groups of two configurations may share it; what a configuration makes of it is theirs.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::Address;
 
+use crate::observe::live::Destination;
+use crate::observe::responses::Responses;
 use crate::proxy::balance::hash;
 use crate::proxy::ewma::Ewma;
 use crate::proxy::pipelined::PipelinedSet;
@@ -24,9 +27,13 @@ pub(crate) struct Server {
     pub(crate) pipelined: PipelinedSet,
     /// Where it is now; `None` while its endpoint is vacant.
     pub(super) address: RefCell<Option<Address>>,
+    /// Whether it is at an address that its name does not say.
+    has_other_address: Cell<bool>,
     /// What a sticky cookie says for it: it changes when the address does.
     pub(super) identity: Cell<u64>,
     pub(super) in_flight: Cell<u32>,
+    /// What came of requests to it.
+    pub(crate) responses: Responses,
     /// How fast it has responded; only where that is needed.
     pub(super) latency: RefCell<Ewma>,
     /// Groups that use it and have not retired.
@@ -57,8 +64,10 @@ impl Server {
             pool: Pool::new(upstream.connections_idle_max),
             pipelined: PipelinedSet::default(),
             address: RefCell::default(),
+            has_other_address: Cell::new(false),
             identity: Cell::new(0),
             in_flight: Cell::new(0),
+            responses: Responses::default(),
             latency: RefCell::new(Ewma::default()),
             users: Cell::new(0),
         }
@@ -76,6 +85,9 @@ impl Server {
             self.pipelined.close();
             self.identity.set(address.as_ref().map_or(0, identity));
             self.latency.take();
+            let named = |address: &Address| address.to_string() == self.name;
+            self.has_other_address
+                .set(!address.as_ref().is_some_and(named));
             self.address.replace(address);
         }
     }
@@ -104,6 +116,16 @@ impl Server {
         match self.address().map(|address| address.to_string()) {
             Some(address) if address != self.name => format!("{} ({address})", self.name),
             _ => self.name.clone(),
+        }
+    }
+}
+
+impl Destination for Server {
+    /// [`Server::label`], without an allocation where the name is all.
+    fn known_as(&self) -> Cow<'_, str> {
+        match self.has_other_address.get() {
+            false => Cow::Borrowed(&self.name),
+            true => Cow::Owned(self.label()),
         }
     }
 }

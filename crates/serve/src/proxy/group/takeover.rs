@@ -185,7 +185,7 @@ mod tests {
     use super::super::super::kept::Kept;
     use super::super::Purpose;
     use super::*;
-    use crate::harness::{Site, on_simulated_core};
+    use crate::harness::{TestCore, on_simulated_core};
 
     const NOW: Instant = Instant::from_nanoseconds(1_000);
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     /// A connection to a listener.
-    async fn connection(site: &Site) -> Transport {
+    async fn connection(site: &TestCore) -> Transport {
         let (listener, address) = site.listen();
         let stream = Stream::connect(&site.core, &Address::Tcp(address), None).await;
         drop(listener);

@@ -8,7 +8,7 @@ use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
 use onrush_tls::Transport;
 
-use super::{Pipelined, Response};
+use super::{Behind, Pipelined, Response};
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
@@ -35,7 +35,9 @@ async fn carry_all(
             Ok(Turn::Received) => {}
             Ok(Turn::Done) => return None,
             Ok(Turn::Ended) if input.is_empty() => return None,
-            Ok(Turn::Ended) => return Some(Failure::BadAnswer("it ended within its head".into())),
+            Ok(Turn::Ended) => {
+                return Some(Failure::BadResponse("it ended within its head".into()));
+            }
             Err(error) => return Some(Failure::Unanswered(error)),
         }
         if let Err(failure) = separate(connection, &mut transport, &mut input, worker) {
@@ -93,7 +95,7 @@ fn separate(
 ) -> Result<(), Failure> {
     while !input.is_empty() {
         let Some((number, method)) = oldest(connection) else {
-            return Err(Failure::BadAnswer("it answers what was not asked".into()));
+            return Err(Failure::BadResponse("it answers what was not asked".into()));
         };
         let response = match extent(input.bytes(), method, worker)? {
             Extent::Unknown => return Ok(()),
@@ -115,9 +117,14 @@ fn separate(
             }
             Extent::Long => match transport.take() {
                 Some(transport) => {
+                    let mut state = connection.state.borrow_mut();
                     // Its head may be still to come, behind an interim response.
-                    connection.state.borrow_mut().set_deadline(&transport);
-                    Response::Handed(transport, std::mem::take(input))
+                    state.set_deadline(&transport);
+                    let behind = match state.waiting.len() {
+                        1 => Behind::Nobody,
+                        _ => Behind::Others,
+                    };
+                    Response::Handed(transport, std::mem::take(input), behind)
                 }
                 None => return Ok(()),
             },
@@ -154,7 +161,7 @@ fn extent(bytes: &[u8], method: Method, worker: &Worker) -> Result<Extent, Failu
     let head = match response::parse(bytes, &mut slots, method, &worker.limits) {
         Parsed::Complete(head) => head,
         Parsed::Partial => return Ok(Extent::Unknown),
-        Parsed::Refused(refusal) => return Err(Failure::BadAnswer(refusal.into())),
+        Parsed::Refused(refusal) => return Err(Failure::BadResponse(refusal.into())),
     };
     if head.status < 200 || !head.keep_alive {
         return Ok(Extent::Long);
@@ -162,11 +169,20 @@ fn extent(bytes: &[u8], method: Method, worker: &Worker) -> Result<Extent, Failu
     let mut body = BodyReader::of_response(head.framing);
     let arrived = &bytes[head.bytes..];
     match (body.skip(arrived, &worker.limits), head.framing) {
-        (Ok(length), _) if body.is_complete() => Ok(Extent::Whole(head.bytes + length)),
+        (Ok(length), _) if body.is_complete() => Ok(of_whole(head.bytes + length, bytes.len())),
         (Ok(_), Framing::Length(length)) if length <= (BUFFER_BYTES - head.bytes) as u64 => {
             Ok(Extent::Partial)
         }
         // What is wrong with it, if anything is, is found out where it is relayed.
         (Ok(_) | Err(_), _) => Ok(Extent::Long),
+    }
+}
+
+/// A response of so many bytes, all of which have arrived: with others behind it, it has to fit a buffer of its own. What was
+/// received may be longer than that, where it is bulk.
+fn of_whole(bytes: usize, received: usize) -> Extent {
+    match bytes == received || bytes <= BUFFER_BYTES {
+        true => Extent::Whole(bytes),
+        false => Extent::Long,
     }
 }

@@ -1,5 +1,6 @@
 //! The head of a request for a server.
 
+use onrush_config::plan::{Rewrite, TargetPart};
 use onrush_engine::{BUFFER_BYTES, Buffer};
 use onrush_http::forwarded::{Told, write_forwarded, write_x_forwarded};
 use onrush_http::hop::{accepts_trailers, via_count};
@@ -127,10 +128,7 @@ fn write_request(
     };
     let mut writer = HeadWriter::new(out);
     writer.raw(head.method_text.as_bytes()).raw(b" ");
-    write_path(rules, &facts, &mut writer);
-    if let Some(query) = head.query {
-        writer.raw(b"?").raw(query.as_bytes());
-    }
+    write_target(rules, &facts, &mut writer);
     writer.raw(b" HTTP/1.1\r\nHost: ");
     rules
         .host
@@ -186,25 +184,75 @@ fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     }
 }
 
-fn write_path(rules: &Rules, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
+fn write_target(rules: &Rules, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
     let head = facts.head;
-    let replacement = match &rules.path {
-        PathRule::Prefix(replacement) if head.path != "*" => replacement,
+    let has_query = match &rules.path {
+        PathRule::Client => {
+            writer.raw(head.path.as_bytes());
+            false
+        }
         PathRule::Whole(path) => {
             writer.raw(path.as_bytes());
-            return;
+            false
         }
-        PathRule::Client | PathRule::Prefix(_) => {
-            writer.raw(head.path.as_bytes());
-            return;
+        _ if head.path == "*" => {
+            writer.raw(b"*");
+            false
         }
+        PathRule::Prefix(replacement) => {
+            write_replaced(replacement, facts, writer);
+            false
+        }
+        PathRule::Rewrite(rules) => write_rewritten(rules, head.path, writer),
     };
-    let rest = path::rest(head.path, facts.about.prefix());
+    if let Some(query) = head.query {
+        let mark: &[u8] = if has_query { b"&" } else { b"?" };
+        writer.raw(mark).raw(query.as_bytes());
+    }
+}
+
+fn write_replaced(replacement: &str, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
+    let rest = path::rest(facts.head.path, facts.about.prefix());
     let mut rest = &*rest;
     if replacement.ends_with('/') {
         rest = rest.strip_prefix('/').unwrap_or(rest);
     }
     writer.raw(replacement.as_bytes()).raw(rest.as_bytes());
+}
+
+/// Writes what the first rule makes of `path` that applies; whether a query is begun by that.
+fn write_rewritten(rules: &[Rewrite], path: &str, writer: &mut HeadWriter<'_>) -> bool {
+    let canonical = path::canonical(path);
+    let mut has_query = false;
+    let mut put = |part, bytes: &[u8]| match part {
+        TargetPart::Path => {
+            writer.raw(bytes);
+        }
+        TargetPart::Query => {
+            has_query = true;
+            writer.raw(bytes);
+        }
+        TargetPart::QueryValue => write_query_value(bytes, writer),
+    };
+    let mut rules = rules.iter();
+    let is_rewritten = rules.any(|rule| rule.apply(canonical.as_bytes(), &mut put));
+    if !is_rewritten {
+        writer.raw(path.as_bytes());
+    }
+    has_query
+}
+
+/// A part of a path as a value in a query: what separates values there is encoded.
+fn write_query_value(bytes: &[u8], writer: &mut HeadWriter<'_>) {
+    for &byte in bytes {
+        match byte {
+            b'&' => writer.raw(b"%26"),
+            b'+' => writer.raw(b"%2B"),
+            b';' => writer.raw(b"%3B"),
+            b'=' => writer.raw(b"%3D"),
+            _ => writer.raw(&[byte]),
+        };
+    }
 }
 
 /// Tells the server about the client.

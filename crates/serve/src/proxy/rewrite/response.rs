@@ -1,4 +1,4 @@
-//! The head of a server's answer for a client.
+//! The head of a server's response for a client.
 
 use onrush_engine::BUFFER_BYTES;
 use onrush_http::header_is;
@@ -11,7 +11,7 @@ use crate::proxy::rules::GROWTH_MAX;
 use crate::reply::fields::{BodyLength, Fields};
 use crate::worker::Worker;
 
-/// What is added to an answer on its way to the client.
+/// What is added to a response on its way to the client.
 #[derive(Debug)]
 pub(crate) struct Onward {
     /// The cookie by which the client comes back to the server.
@@ -22,13 +22,13 @@ pub(crate) struct Onward {
     pub(crate) is_open: bool,
 }
 
-/// The room that an answer's head of `bytes` needs, as far as a buffer has it.
+/// The room that a response's head of `bytes` needs, as far as a buffer has it.
 pub(crate) fn response_room(bytes: usize, edits: Option<&Applied<'_>>) -> usize {
     let growth = edits.map_or(0, Applied::growth);
     (bytes + GROWTH_MAX + growth).min(BUFFER_BYTES)
 }
 
-/// Writes the fields of an answer for the client, but for what its route adds. Returns whether its Connection names
+/// Writes the fields of a response for the client, but for what its route adds. Returns whether its Connection names
 /// fields, which trailers may be among.
 pub(crate) fn response(
     head: &ResponseHead<'_, '_>,
@@ -60,7 +60,7 @@ pub(crate) fn response(
     names_fields
 }
 
-/// Writes the fields of an interim answer (1xx), without what `edits` remove or set: that comes, or does not, with the
+/// Writes the fields of an interim response (1xx), without what `edits` remove or set: that comes, or does not, with the
 /// final one, whose status is not known yet.
 pub(crate) fn interim(
     head: &ResponseHead<'_, '_>,
@@ -73,7 +73,7 @@ pub(crate) fn interim(
     });
 }
 
-/// Servers do say that an answer without a body has 0 bytes, which none but that of a HEAD or 304 may say (RFC 9110 8.6).
+/// Servers do say that a response without a body has 0 bytes, which none but that of a HEAD or 304 may say (RFC 9110 8.6).
 fn is_length(name: &str) -> bool {
     header_is(name, "content-length")
 }

@@ -3,24 +3,19 @@
 //! What is remembered are files that exist, each under its one normalized path; so clients can fill the cache only with
 //! what there is to serve. What does not exist is looked for each time.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 
-use onrush_engine::{Core, Errno, Error, File, FileKind, Instant, Kind, Metadata, Root};
-use onrush_http::date::{self, DATE_BYTES};
+use onrush_engine::{Core, Directory, FileKind, Instant, Root};
 use onrush_http::encoding::Coding;
 
 use super::codings::Codings;
-use super::condition::Validators;
+use super::entry::{Content, Entry, Found};
 use super::media::media_type;
-use crate::limits::{
-    FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILE_READS_MAX, FILE_SETTLED_SECONDS, FILES_MAX,
-    FILES_OPEN_MAX,
-};
-use crate::rendered::Rendered;
-use crate::reply::fields::{BodyLength, Fields};
+use super::missing::Missing;
+use crate::limits::{FILE_CHECK, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX, LISTING_ENTRIES_MAX};
 
 /// A root directory and what is known of its files.
 pub(crate) struct Cache {
@@ -39,61 +34,6 @@ pub(crate) struct Cache {
     forgetting: Cell<bool>,
     /// Where paths of siblings are put together.
     path: RefCell<Vec<u8>>,
-}
-
-/// A file ready to be sent.
-pub(crate) struct Entry {
-    pub(crate) content: Content,
-    pub(crate) metadata: Metadata,
-    pub(crate) media: String,
-    etag: String,
-    last_modified: Option<[u8; DATE_BYTES]>,
-    /// The head of the usual answer, and its body when that is held.
-    pub(crate) usual: Rendered,
-    /// Whether a change must show in the metadata; see [`FILE_SETTLED_SECONDS`].
-    settled: bool,
-    /// Which of the directory's index files it is, when it is one.
-    index: Option<usize>,
-    /// In which codings there are siblings, and when that was looked at.
-    siblings: Cell<(Codings, Option<Instant>)>,
-    /// The answer with it as the sibling of another file.
-    as_sibling: OnceCell<Box<Rendered>>,
-    /// The answers with its content encoded; none in a coding that does not make it shorter.
-    encoded: [OnceCell<Option<Box<Rendered>>>; 3],
-    checked: Cell<Instant>,
-    used: Cell<Instant>,
-}
-
-/// A file just opened.
-struct Found {
-    file: File,
-    media: String,
-    /// As in [`Entry`].
-    index: Option<usize>,
-}
-
-/// Where the bytes are.
-pub(crate) enum Content {
-    /// In `usual`.
-    Held,
-    Open(File),
-}
-
-/// Why there is no file to send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Missing {
-    NotFound,
-    /// A directory, named without its slash.
-    Directory,
-    /// A directory without an index file.
-    NoIndex,
-    Forbidden,
-    /// We lack what it takes to open it, for the moment.
-    Busy(Error),
-    /// It exists but cannot be read.
-    Broken(Error),
-    /// A link that leads out of the root.
-    Outside,
 }
 
 impl Cache {
@@ -127,7 +67,7 @@ impl Cache {
         if let Some(entry) = self.fresh(path, core.now()) {
             match &entry.content {
                 Content::Held => return Ok(entry),
-                // Its length is about to be promised, so it is worth a look: a cut-off answer would be the alternative.
+                // Its length is about to be promised, so it is worth a look: a cut-off response would be the alternative.
                 Content::Open(file) if file.metadata_now() == Ok(entry.metadata) => {
                     return Ok(entry);
                 }
@@ -151,16 +91,23 @@ impl Cache {
             return Ok(entry);
         }
         self.forget(path);
-        let (entry, consistent) =
-            Entry::load(found, core).map_err(|error| match error.is_out_of_descriptors() {
-                true => Missing::Busy(error),
-                false => Missing::Broken(error),
-            })?;
+        let (entry, consistent) = Entry::load(found, core).map_err(Missing::of_reading)?;
         let entry = Rc::new(entry);
         if consistent {
             self.keep(path, &entry, core);
         }
         Ok(entry)
+    }
+
+    /// What lies in the directory at `path`, of which names are `wanted`.
+    pub(super) fn list(
+        &self,
+        path: &[u8],
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Directory, Missing> {
+        let root = self.root.borrow();
+        let listed = root.list_beneath(path, LISTING_ENTRIES_MAX, wanted);
+        listed.map_err(Missing::of)
     }
 
     pub(super) fn keep_open(&self, max: usize) {
@@ -272,7 +219,7 @@ impl Cache {
         self.path.replace(sibling);
         found
             .ok()
-            .filter(|sibling| modified_time(&sibling.metadata) >= modified_time(&entry.metadata))
+            .filter(|sibling| sibling.modified_time() >= entry.modified_time())
     }
 
     /// Remembers a file if there is room for it.
@@ -334,189 +281,6 @@ impl Cache {
     }
 }
 
-impl Entry {
-    /// Reads or renders what an answer needs of `file`. Says, too, whether the file stood still meanwhile.
-    fn load(found: Found, core: &Core) -> Result<(Entry, bool), Error> {
-        let Found { file, media, index } = found;
-        let mut metadata = *file.metadata();
-        let mut content = Vec::new();
-        let mut consistent = true;
-        for attempt in 1..=FILE_READS_MAX {
-            if metadata.length > FILE_HELD_MAX as u64 {
-                break;
-            }
-            content = read(&file, metadata.length)?;
-            let after = file.metadata_now()?;
-            consistent = metadata == after && metadata.length == content.len() as u64;
-            if consistent || attempt == FILE_READS_MAX {
-                break;
-            }
-            metadata = after;
-        }
-        let is_held = metadata.length <= FILE_HELD_MAX as u64;
-        if is_held {
-            // What was read is what is sent, whatever the file has become.
-            metadata.length = content.len() as u64;
-        } else {
-            content.clear();
-            consistent = true;
-        }
-        let seconds = core.unix_seconds();
-        let modified = modified(&metadata, seconds);
-        let etag = etag(&metadata);
-        let last_modified = modified.map(date::format);
-        let fields = |head: &mut Fields<'_>| {
-            write_representation(head, &media, metadata.length);
-            write_validators(head, &etag, last_modified.as_ref());
-        };
-        let usual = Rendered::new(200, fields, &content);
-        let settled = u64::try_from(metadata.changed.0)
-            .is_ok_and(|changed| changed.saturating_add(FILE_SETTLED_SECONDS) <= seconds);
-        let entry = Entry {
-            content: if is_held {
-                Content::Held
-            } else {
-                Content::Open(file)
-            },
-            metadata,
-            media,
-            etag,
-            last_modified,
-            usual,
-            settled,
-            index,
-            siblings: Cell::default(),
-            as_sibling: OnceCell::new(),
-            encoded: Default::default(),
-            checked: Cell::new(core.now()),
-            used: Cell::new(core.now()),
-        };
-        Ok((entry, consistent))
-    }
-
-    /// Whether the file just opened at this entry's path is the one it was made of.
-    fn is_still(&self, found: &Found) -> bool {
-        self.settled
-            && self.metadata == *found.file.metadata()
-            && self.media == found.media
-            && self.index == found.index
-    }
-
-    /// The answer with it as another file's sibling, rendered when it is first asked for.
-    pub(super) fn rendered_as_sibling(&self, render: impl FnOnce() -> Box<Rendered>) -> &Rendered {
-        self.as_sibling.get_or_init(render)
-    }
-
-    /// The same with its content in `coding`; `None` when that does not make it shorter.
-    pub(super) fn rendered_encoded(
-        &self,
-        coding: Coding,
-        render: impl FnOnce() -> Option<Box<Rendered>>,
-    ) -> Option<&Rendered> {
-        let place = match coding {
-            Coding::Zstd => 0,
-            Coding::Brotli => 1,
-            Coding::Gzip => 2,
-        };
-        self.encoded[place].get_or_init(render).as_deref()
-    }
-
-    /// Strong, in its quotes.
-    pub(super) fn etag(&self) -> &str {
-        &self.etag
-    }
-
-    pub(crate) fn validators(&self) -> Validators<'_> {
-        let seconds = u64::try_from(self.metadata.modified_seconds).ok();
-        Validators {
-            etag: &self.etag,
-            modified: seconds.filter(|_| self.last_modified.is_some()),
-        }
-    }
-
-    /// The fields that any answer about this version of the file carries.
-    pub(crate) fn write_validators(&self, head: &mut Fields<'_>) {
-        write_validators(head, &self.etag, self.last_modified.as_ref());
-    }
-
-    pub(super) fn write_last_modified(&self, head: &mut Fields<'_>) {
-        write_last_modified(head, self.last_modified.as_ref());
-    }
-}
-
-/// As much of `length` bytes as there is.
-fn read(file: &File, length: u64) -> Result<Vec<u8>, Error> {
-    let mut content = vec![0; length as usize];
-    let mut filled = 0;
-    while filled < content.len() {
-        match file.read(filled as u64, &mut content[filled..])? {
-            0 => break,
-            count => filled += count,
-        }
-    }
-    content.truncate(filled);
-    Ok(content)
-}
-
-fn write_representation(head: &mut Fields<'_>, media: &str, length: u64) {
-    head.header("Content-Type", media.as_bytes())
-        .length(BodyLength::Known(length));
-}
-
-fn write_validators(head: &mut Fields<'_>, etag: &str, last_modified: Option<&[u8; DATE_BYTES]>) {
-    write_last_modified(head, last_modified);
-    head.header("ETag", etag.as_bytes())
-        .header("Accept-Ranges", b"bytes");
-}
-
-fn write_last_modified(head: &mut Fields<'_>, last_modified: Option<&[u8; DATE_BYTES]>) {
-    if let Some(last_modified) = last_modified {
-        head.header("Last-Modified", last_modified);
-    }
-}
-
-/// Time of modification to the nanosecond, and length. The inode would tell apart a few more versions, but it differs
-/// between servers that hold the same file (and says something of the disk): behind a balancer every second condition
-/// would fail.
-fn etag(metadata: &Metadata) -> String {
-    let time = i128::from(metadata.modified_seconds) * 1_000_000_000
-        + i128::from(metadata.modified_nanoseconds);
-    format!("\"{:x}-{:x}\"", time as u64, metadata.length)
-}
-
-fn modified_time(metadata: &Metadata) -> (i64, u32) {
-    (metadata.modified_seconds, metadata.modified_nanoseconds)
-}
-
-/// Seconds since 1970. A time in the future must not be sent (RFC 9110 8.8.2.1), one before 1970 cannot.
-fn modified(metadata: &Metadata, now: u64) -> Option<u64> {
-    u64::try_from(metadata.modified_seconds)
-        .ok()
-        .filter(|seconds| *seconds <= now)
-}
-
-impl Missing {
-    fn of(error: Error) -> Missing {
-        let Kind::Os(errno) = error.kind else {
-            return Missing::Broken(error);
-        };
-        match errno {
-            // NXIO: a socket in the file system.
-            Errno::NOENT
-            | Errno::NOTDIR
-            | Errno::NAMETOOLONG
-            | Errno::LOOP
-            | Errno::NXIO
-            | Errno::NODEV => Missing::NotFound,
-            Errno::XDEV => Missing::Outside,
-            Errno::ACCESS | Errno::PERM => Missing::Forbidden,
-            // AGAIN: renames without end along the path, or a lease that its holder has yet to give up.
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => Missing::Busy(error),
-            _ => Missing::Broken(error),
-        }
-    }
-}
-
 /// Hashes paths: eight bytes a step by a folded multiplication, 2 ns for a short path where the standard hash takes 15.
 /// Keys are names of existing files only, so nobody outside can choose colliding ones; the seed is for whoever chooses
 /// the files.
@@ -571,25 +335,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_to_open_has_its_meaning() {
-        let missing = |errno| {
-            Missing::of(Error::new(
-                onrush_engine::Op::Open,
-                onrush_engine::Kind::Os(errno),
-            ))
-        };
-        assert_eq!(missing(Errno::NOENT), Missing::NotFound);
-        assert_eq!(missing(Errno::NOTDIR), Missing::NotFound);
-        assert_eq!(missing(Errno::NAMETOOLONG), Missing::NotFound);
-        assert_eq!(missing(Errno::LOOP), Missing::NotFound);
-        assert_eq!(missing(Errno::XDEV), Missing::Outside);
-        assert_eq!(missing(Errno::ACCESS), Missing::Forbidden);
-        assert!(matches!(missing(Errno::MFILE), Missing::Busy(_)));
-        assert!(matches!(missing(Errno::NFILE), Missing::Busy(_)));
-        assert!(matches!(missing(Errno::IO), Missing::Broken(_)));
-    }
-
-    #[test]
     fn paths_hash_apart() {
         let hash = PathHash::new();
         let mut seen = std::collections::HashSet::new();
@@ -603,25 +348,5 @@ mod tests {
         for length in 0..40 {
             assert!(seen.insert(hash.hash_one(&zeros[..length])), "{length}");
         }
-    }
-
-    #[test]
-    fn an_etag_tells_versions_apart_and_a_future_time_is_no_date() {
-        let metadata = Metadata {
-            kind: FileKind::Regular,
-            length: 16,
-            modified_seconds: 1,
-            modified_nanoseconds: 2,
-            identity: (1, 2),
-            changed: (5, 5),
-        };
-        assert_eq!(etag(&metadata), "\"3b9aca02-10\"");
-        assert_eq!(modified(&metadata, 1), Some(1));
-        assert_eq!(modified(&metadata, 0), None);
-        let ancient = Metadata {
-            modified_seconds: -1,
-            ..metadata
-        };
-        assert_eq!(modified(&ancient, 1), None);
     }
 }

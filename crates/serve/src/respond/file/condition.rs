@@ -24,7 +24,7 @@ pub(crate) enum Verdict {
     Failed,
 }
 
-/// Whether no field of the request can change the answer to a GET: neither a condition nor a range.
+/// Whether no field of the request can change the response to a GET: neither a condition nor a range.
 #[inline]
 pub(crate) fn are_absent(headers: &[Header<'_>]) -> bool {
     headers.iter().all(|header| {

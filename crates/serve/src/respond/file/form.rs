@@ -9,11 +9,12 @@ use onrush_http::Method;
 use onrush_http::encoding::Coding;
 use onrush_http::request::RequestHead;
 
-use super::cache::{Cache, Content, Entry};
+use super::cache::Cache;
 use super::codings::Codings;
 use super::condition::{self, Validators, Verdict};
+use super::entry::{Content, Entry};
 use super::pieces::{Pieces, Ranges, What, send_ranges};
-use super::plain::{Varies, answer_entry, answer_failed_condition};
+use super::plain::{Varies, respond_to_failed_condition, respond_with_entry};
 use crate::compress::encoding::Encoding;
 use crate::compress::{self, Offer, head as change};
 use crate::rendered::Rendered;
@@ -39,40 +40,45 @@ impl Forms {
         }))
     }
 
-    /// Answers with the form of `entry`, the file at `path`, that the request asks for.
-    pub(super) fn answer(
+    /// Responds with the form of `entry` that the request asks for. Where it lies beneath a directory, `place` says where.
+    pub(super) fn respond(
         &self,
-        (cache, path, entry): (&Rc<Cache>, &[u8], &Rc<Entry>),
+        place: Option<(&Rc<Cache>, &[u8])>,
+        entry: &Rc<Entry>,
         head: &RequestHead<'_, '_>,
         reply: &mut Reply<'_>,
     ) -> Result<Option<Box<Pieces>>, Error> {
         let core = &reply.worker.core;
-        let there = match self.siblings.is_empty() {
-            true => Codings::default(),
-            false => cache.siblings((path, entry), &self.siblings, core),
+        let there = match place {
+            Some((cache, path)) if !self.siblings.is_empty() => {
+                cache.siblings((path, entry), &self.siblings, core)
+            }
+            _ => Codings::default(),
         };
         let length = Some(entry.metadata.length);
         let offer = self.offer.as_ref();
         let offer = offer.filter(|offer| offer.suits(Some(entry.media.as_bytes()), length));
         if there.is_empty() && offer.is_none() {
-            return answer_entry(entry, Varies::No, head, reply);
+            return respond_with_entry(entry, Varies::No, head, reply);
         }
         let siblings = self.siblings.iter().filter(|&&it| there.contains(it));
         let encoded = offer.map_or(&[][..], |offer| offer.codings());
         match choose(head, siblings.chain(encoded)) {
             Some(coding) if there.contains(coding) => {
-                if let Some(sibling) = cache.sibling((path, entry), coding, core) {
-                    return answer_sibling(entry, &sibling, coding, head, reply);
+                let sibling =
+                    place.and_then(|(cache, path)| cache.sibling((path, entry), coding, core));
+                if let Some(sibling) = sibling {
+                    return respond_with_sibling(entry, &sibling, coding, head, reply);
                 }
             }
             Some(coding) => {
-                if let Some(pieces) = answer_encoded(entry, coding, head, reply)? {
+                if let Some(pieces) = respond_encoded(entry, coding, head, reply)? {
                     return Ok(pieces);
                 }
             }
             None => {}
         }
-        answer_entry(entry, Varies::ByEncoding, head, reply)
+        respond_with_entry(entry, Varies::ByEncoding, head, reply)
     }
 }
 
@@ -154,8 +160,8 @@ impl Coded<'_> {
         }
     }
 
-    /// Answers when the request's conditions fail; whether it did.
-    fn answer_failed(
+    /// Responds when the request's conditions fail; whether it did.
+    fn respond_if_failed(
         &self,
         head: &RequestHead<'_, '_>,
         reply: &mut Reply<'_>,
@@ -165,14 +171,14 @@ impl Coded<'_> {
             Verdict::NotModified => {
                 reply.head(304, |head| self.write_validators(head))?;
             }
-            Verdict::Failed => answer_failed_condition(reply)?,
+            Verdict::Failed => respond_to_failed_condition(head, reply)?,
         }
         Ok(true)
     }
 }
 
-/// Answers with a file that is another one encoded.
-fn answer_sibling(
+/// Responds with a file that is another one encoded.
+fn respond_with_sibling(
     entry: &Rc<Entry>,
     sibling: &Rc<Entry>,
     coding: Coding,
@@ -187,7 +193,7 @@ fn answer_sibling(
         length: Some(length),
         coding,
     };
-    if coded.answer_failed(head, reply)? {
+    if coded.respond_if_failed(head, reply)? {
         return Ok(None);
     }
     if matches!(sibling.content, Content::Held) {
@@ -196,15 +202,15 @@ fn answer_sibling(
                 Box::new(Rendered::new(200, |head| coded.write(head), content))
             })
         });
-        answer_rendered(rendered, &coded, reply)?;
+        respond_rendered(rendered, &coded, reply)?;
         return Ok(None);
     }
     reply.head(200, |head| coded.write(head))?;
     send_ranges(sibling, Ranges::One(0..length), reply)
 }
 
-/// Answers with a file that is encoded for it; `None`, and nothing written, when it is better sent as it is.
-fn answer_encoded(
+/// Responds with a file that is encoded for it; `None`, and nothing written, when it is better sent as it is.
+fn respond_encoded(
     entry: &Rc<Entry>,
     coding: Coding,
     head: &RequestHead<'_, '_>,
@@ -230,13 +236,13 @@ fn answer_encoded(
             return Ok(None);
         };
         let coded = coded(Some(rendered.body_length() as u64));
-        if !coded.answer_failed(head, reply)? {
-            answer_rendered(rendered, &coded, reply)?;
+        if !coded.respond_if_failed(head, reply)? {
+            respond_rendered(rendered, &coded, reply)?;
         }
         return Ok(Some(None));
     }
     let coded = coded(None);
-    if coded.answer_failed(head, reply)? {
+    if coded.respond_if_failed(head, reply)? {
         return Ok(Some(None));
     }
     if reply.method == Method::Head {
@@ -252,8 +258,8 @@ fn answer_encoded(
     Ok(Some(Some(Box::new(Pieces { entry, what }))))
 }
 
-/// Answers with what is rendered, or, where its head does not fit the request, with a head of its own.
-fn answer_rendered(
+/// Responds with what is rendered, or, where its head does not fit the request, with a head of its own.
+fn respond_rendered(
     rendered: &Rendered,
     coded: &Coded<'_>,
     reply: &mut Reply<'_>,

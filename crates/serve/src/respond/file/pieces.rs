@@ -8,7 +8,7 @@ use std::time::Duration;
 use onrush_engine::{Error, File, Kind};
 use onrush_http::Method;
 
-use super::cache::{Content, Entry};
+use super::entry::{Content, Entry};
 use crate::compress::Then;
 use crate::compress::encoding::Encoding;
 use crate::downstream::Downstream;
@@ -98,7 +98,7 @@ impl Boundary {
 impl Pieces {
     /// Sends what stands in the output and the pieces behind it.
     pub(crate) async fn send(&mut self, mut client: Downstream<'_>) -> Result<(), Error> {
-        let patience = client.exchange.settings().timeouts.client_send;
+        let patience = client.exchange.timeouts().client_send;
         let mut reply = client.split(Method::Get).1;
         let Self { entry, what } = self;
         let Content::Open(file) = &entry.content else {
@@ -144,7 +144,7 @@ async fn send_range(
         }
         // What a plain connection is sent of a file counts as work by itself.
         if offset < range.end && reply.as_plain().is_none() {
-            reply.worker.core.pause().await;
+            reply.worker.core.yield_now().await;
         }
     }
     Ok(())
@@ -175,7 +175,7 @@ async fn send_encoded(
             in_a_turn = 0;
             // The client gets what there is, or is found to be gone, before more is spent on it.
             reply.flush(patience).await?;
-            worker.core.pause().await;
+            worker.core.yield_now().await;
         }
     }
     encoding.write(b"", Then::Finish, reply)

@@ -1,4 +1,4 @@
-//! A file as it is: the answer that the conditions and ranges of its request ask for.
+//! A file as it is: the response that the conditions and ranges of its request ask for.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -7,11 +7,12 @@ use onrush_engine::Error;
 use onrush_http::Method;
 use onrush_http::request::RequestHead;
 
-use super::cache::Entry;
 use super::condition::{self, Verdict};
+use super::entry::Entry;
 use super::pieces::{Boundary, Pieces, Ranges, content_range, send_ranges};
 use super::range::Wanted;
 use crate::compress::head as change;
+use crate::error_page::Form;
 use crate::reply::Reply;
 use crate::reply::fields::{BodyLength, Fields};
 use crate::respond::refuse::refuse;
@@ -23,8 +24,8 @@ pub(super) enum Varies {
     ByEncoding,
 }
 
-/// Answers with the file, or the parts of it that the request is for.
-pub(super) fn answer_entry(
+/// Responds with the file, or the parts of it that the request is for.
+pub(super) fn respond_with_entry(
     entry: &Rc<Entry>,
     varies: Varies,
     head: &RequestHead<'_, '_>,
@@ -37,26 +38,30 @@ pub(super) fn answer_entry(
             return Ok(None);
         }
         Verdict::Failed => {
-            answer_failed_condition(reply)?;
+            respond_to_failed_condition(head, reply)?;
             return Ok(None);
         }
     }
     match wanted(entry, head, reply) {
-        Wanted::Whole => answer_whole(entry, varies, reply),
-        Wanted::One(range) => answer_range(entry, varies, range, reply),
-        Wanted::Several(ranges) => answer_ranges(entry, varies, ranges, reply),
+        Wanted::Whole => respond_whole(entry, varies, reply),
+        Wanted::One(range) => respond_with_range(entry, varies, range, reply),
+        Wanted::Several(ranges) => respond_with_ranges(entry, varies, ranges, reply),
         Wanted::Nothing => {
             let range = format!("bytes */{}", entry.metadata.length);
             let fields = [("Content-Range", range.as_str())];
-            refuse(416, "the file ends before", &fields, reply)?;
+            let form = Form::of(head.headers);
+            refuse((416, "the file ends before"), &fields, form, reply)?;
             Ok(None)
         }
     }
 }
 
-pub(super) fn answer_failed_condition(reply: &mut Reply<'_>) -> Result<(), Error> {
+pub(super) fn respond_to_failed_condition(
+    head: &RequestHead<'_, '_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Error> {
     let reason = "the file is another version than the request expects";
-    refuse(412, reason, &[], reply)
+    refuse((412, reason), &[], Form::of(head.headers), reply)
 }
 
 fn write_validators(head: &mut Fields<'_>, entry: &Entry, varies: Varies) {
@@ -79,7 +84,7 @@ fn wanted(entry: &Entry, head: &RequestHead<'_, '_>, reply: &Reply<'_>) -> Wante
     Wanted::of(range, entry.metadata.length)
 }
 
-fn answer_whole(
+fn respond_whole(
     entry: &Rc<Entry>,
     varies: Varies,
     reply: &mut Reply<'_>,
@@ -93,7 +98,7 @@ fn answer_whole(
     send_ranges(entry, Ranges::One(0..length), reply)
 }
 
-fn answer_range(
+fn respond_with_range(
     entry: &Rc<Entry>,
     varies: Varies,
     range: Range<u64>,
@@ -109,7 +114,7 @@ fn answer_range(
     send_ranges(entry, Ranges::One(range), reply)
 }
 
-fn answer_ranges(
+fn respond_with_ranges(
     entry: &Rc<Entry>,
     varies: Varies,
     ranges: Vec<Range<u64>>,

@@ -1,5 +1,6 @@
 //! Files, through real connections, on every driver.
 
+mod absent;
 mod changes;
 mod forms;
 mod parts;
@@ -19,7 +20,7 @@ use super::*;
 use crate::harness::{exchange, exchange_text, on_every_driver, on_simulated_cores};
 use crate::limits::{FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX};
 use crate::service::Service;
-use crate::site::target::Answer;
+use crate::site::target::Response;
 
 const TIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 /// Of a file of 10 bytes that changed then.
@@ -68,12 +69,11 @@ impl Tree {
     fn plan_with(&self, path: PathMatch, index: &[&str], hidden: bool) -> Plan {
         let mut plan = self.plan();
         plan.routes[0].when.path = path;
-        plan.routes[0].action = Action::Files {
-            root: self.0.path().into(),
+        plan.routes[0].action = Action::Files(plan::Files {
             index: index.iter().map(|name| (*name).to_owned()).collect(),
             hidden,
-            precompressed: Vec::new(),
-        };
+            ..plan::Files::beneath(self.0.path())
+        });
         plan
     }
 }
@@ -96,16 +96,16 @@ fn get_with(plan: &Plan, target: &str, fields: &str) -> String {
     exchange_text(plan, &request("GET", target, fields))
 }
 
-fn status(answer: &str) -> u16 {
-    answer[9..12].parse().unwrap()
+fn status(response: &str) -> u16 {
+    response[9..12].parse().unwrap()
 }
 
-fn body(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").unwrap().1
+fn body(response: &str) -> &str {
+    response.split_once("\r\n\r\n").unwrap().1
 }
 
-fn field<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
-    let head = answer.split("\r\n\r\n").next().unwrap();
+fn field<'a>(response: &'a str, name: &str) -> Option<&'a str> {
+    let head = response.split("\r\n\r\n").next().unwrap();
     head.split("\r\n")
         .filter_map(|line| line.split_once(": "))
         .find(|(found, _)| *found == name)
@@ -118,7 +118,7 @@ fn pattern(length: usize) -> Vec<u8> {
 
 fn cache_of(service: &Service) -> Rc<Cache> {
     let site = service.site();
-    let Answer::Files(files) = &site.routes.route(0).target.answer else {
+    let Response::Files(files) = &site.routes.route(0).target.response else {
         panic!("the plan has files only");
     };
     Rc::clone(&files.cache)
@@ -165,9 +165,9 @@ fn an_old_client_is_told_how_the_connection_goes_on() {
             "close",
         ),
     ] {
-        let answer = exchange_text(&tree.plan(), text);
-        assert_eq!(field(&answer, "Connection"), Some(connection), "{text}");
-        assert_eq!(body(&answer), "0123456789");
+        let response = exchange_text(&tree.plan(), text);
+        assert_eq!(field(&response, "Connection"), Some(connection), "{text}");
+        assert_eq!(body(&response), "0123456789");
     }
 }
 
@@ -177,18 +177,18 @@ fn files_of_every_length_arrive_whole() {
     for length in [0, 1, held - 1, held, held + 1, 300_000] {
         let tree = Tree::new();
         tree.write("file", &pattern(length));
-        let answer = exchange(
+        let response = exchange(
             &tree.plan(),
             request("GET", "/file", "").repeat(2).as_bytes(),
         );
-        let head_length = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
-        let head = str::from_utf8(&answer[..head_length]).unwrap();
+        let head_length = memchr::memmem::find(&response, b"\r\n\r\n").unwrap() + 4;
+        let head = str::from_utf8(&response[..head_length]).unwrap();
         assert_eq!(
             field(head, "Content-Length"),
             Some(length.to_string().as_str())
         );
         let once = [head.as_bytes(), &pattern(length)].concat();
-        assert!(answer == once.repeat(2), "{length} bytes");
+        assert!(response == once.repeat(2), "{length} bytes");
     }
 }
 
@@ -201,14 +201,14 @@ fn pipelined_requests_for_small_and_large_files_are_answered_in_order() {
         tree.write(format!("{at}"), content);
         requests += &request("GET", &format!("/{at}"), "");
     }
-    let mut answer = &exchange(&tree.plan(), requests.as_bytes())[..];
+    let mut response = &exchange(&tree.plan(), requests.as_bytes())[..];
     for content in contents {
-        let head_length = memchr::memmem::find(answer, b"\r\n\r\n").unwrap() + 4;
-        answer = &answer[head_length..];
-        assert!(answer.starts_with(&content));
-        answer = &answer[content.len()..];
+        let head_length = memchr::memmem::find(response, b"\r\n\r\n").unwrap() + 4;
+        response = &response[head_length..];
+        assert!(response.starts_with(&content));
+        response = &response[content.len()..];
     }
-    assert!(answer.is_empty());
+    assert!(response.is_empty());
 }
 
 #[test]
@@ -226,9 +226,13 @@ fn a_directory_is_answered_with_the_first_index_file_there_is() {
         ("/second/", "second"),
         ("/odd/", "a directory is no index file"),
     ] {
-        let answer = get(&plan, path);
-        assert_eq!((status(&answer), body(&answer)), (200, content), "{path}");
-        let media = field(&answer, "Content-Type");
+        let response = get(&plan, path);
+        assert_eq!(
+            (status(&response), body(&response)),
+            (200, content),
+            "{path}"
+        );
+        let media = field(&response, "Content-Type");
         assert_eq!(media, Some("text/html; charset=utf-8"));
     }
     assert_eq!(status(&get(&plan, "/none/")), 403);
@@ -251,15 +255,15 @@ fn a_directory_without_its_slash_is_redirected_within_this_host() {
         ("//\\h", "/%5Ch/"),
         ("/x/../dir", "/x/../dir/"),
     ] {
-        let answer = get(&tree.plan(), target);
-        assert_eq!(status(&answer), 301, "{target}");
-        assert_eq!(field(&answer, "Location"), Some(location), "{target}");
+        let response = get(&tree.plan(), target);
+        assert_eq!(status(&response), 301, "{target}");
+        assert_eq!(field(&response, "Location"), Some(location), "{target}");
     }
     let prefix = tree.plan_with(PathMatch::Prefix("/static".into()), &["index.html"], false);
     for (target, location) in [("/static", "/static/"), ("/static/dir", "/static/dir/")] {
-        let answer = get(&prefix, target);
-        assert_eq!(status(&answer), 301, "{target}");
-        assert_eq!(field(&answer, "Location"), Some(location), "{target}");
+        let response = get(&prefix, target);
+        assert_eq!(status(&response), 301, "{target}");
+        assert_eq!(field(&response, "Location"), Some(location), "{target}");
     }
 }
 
@@ -382,8 +386,12 @@ fn names_may_have_any_bytes() {
         "/./with%20space.txt?query",
     ] {
         // Twice: found, then remembered.
-        let answer = exchange_text(&tree.plan(), &request("GET", target, "").repeat(2));
-        assert_eq!(answer.matches("\r\n\r\n0123456789").count(), 2, "{target}");
+        let response = exchange_text(&tree.plan(), &request("GET", target, "").repeat(2));
+        assert_eq!(
+            response.matches("\r\n\r\n0123456789").count(),
+            2,
+            "{target}"
+        );
     }
 }
 
@@ -391,22 +399,22 @@ fn names_may_have_any_bytes() {
 fn files_can_only_be_read() {
     let tree = Tree::of(&["file"]);
     for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"] {
-        let answer = exchange_text(&tree.plan(), &request(method, "/file", ""));
-        assert_eq!(status(&answer), 405, "{method}");
-        assert_eq!(field(&answer, "Allow"), Some("GET, HEAD, OPTIONS"));
+        let response = exchange_text(&tree.plan(), &request(method, "/file", ""));
+        assert_eq!(status(&response), 405, "{method}");
+        assert_eq!(field(&response, "Allow"), Some("GET, HEAD, OPTIONS"));
     }
     for target in ["/file", "*"] {
-        let answer = exchange_text(&tree.plan(), &request("OPTIONS", target, ""));
-        assert_eq!(status(&answer), 204);
-        assert_eq!(field(&answer, "Allow"), Some("GET, HEAD, OPTIONS"));
-        assert_eq!(field(&answer, "Content-Length"), None);
+        let response = exchange_text(&tree.plan(), &request("OPTIONS", target, ""));
+        assert_eq!(status(&response), 204);
+        assert_eq!(field(&response, "Allow"), Some("GET, HEAD, OPTIONS"));
+        assert_eq!(field(&response, "Content-Length"), None);
     }
     let posted = "POST /file HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello";
-    let answer = exchange_text(
+    let response = exchange_text(
         &tree.plan(),
         &format!("{posted}{}", request("GET", "/file", "")),
     );
-    assert!(answer.starts_with("HTTP/1.1 405 ") && answer.ends_with("0123456789"));
+    assert!(response.starts_with("HTTP/1.1 405 ") && response.ends_with("0123456789"));
 }
 
 #[test]

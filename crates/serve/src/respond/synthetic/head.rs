@@ -1,4 +1,4 @@
-//! The head of a synthetic answer, and what it depends on.
+//! The head of a synthetic response, and what it depends on.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Request {
 }
 
 impl Query {
-    /// Whether an answer of this status has a body, and a length (RFC 9110 6.4.1, 15.3.6).
+    /// Whether a response of this status has a body, and a length (RFC 9110 6.4.1, 15.3.6).
     pub(super) fn has_body(&self) -> bool {
         !matches!(self.status, 204 | 205 | 304)
     }
@@ -86,7 +86,7 @@ fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
     }
 }
 
-/// `X-req` about the request, `X-rsp` about the answer, worded as httpterm does. The time a head took to arrive is not
+/// `X-req` about the request, `X-rsp` about the response, worded as httpterm does. The time a head took to arrive is not
 /// measured: nearly always it comes in one packet.
 fn write_report(query: &Query, request: &Request, waited: Duration, head: &mut Fields<'_>) {
     let mut digits = itoa::Buffer::new();

@@ -8,7 +8,7 @@
 //! | | we do | as |
 //! |---|---|---|
 //! | `k` | chunks of one byte | httpterm (haterm: one chunk) |
-//! | `A` | answer before the request's body is read | haterm |
+//! | `A` | respond before the request's body is read | haterm |
 //! | `b=100k` | announces 102,400 | httpterm's help (its code: 100) |
 //! | `b=0` | no length, so the connection closes, even with `K` | httpterm's help (its code: only without keep-alive) |
 //! | `b` that is not the true length | closes behind the body, unless `K` keeps the connection | httpterm keeps it |
@@ -18,23 +18,23 @@
 //! | `v` | X-req and X-rsp are sent unless it is 0 | haterm (httpterm 1.7.10: only when it is not) |
 //! | first `?` | begins the arguments, all of them count | httpterm (haterm: the last one does) |
 //! | `s` with HEAD | the length is announced, no body is sent | RFC 9110 (both: length 0) |
-//! | `r` below 200 | is refused: no client would take it for an answer | |
+//! | `r` below 200 | is refused: no client would take it for a final response | |
 //! | `S` | is accepted and means nothing: there is no splicing to be disabled | |
 
 use std::time::Duration;
 
 use crate::limits::{SYNTHETIC_BYTES_MAX, SYNTHETIC_TIME_MAX};
 
-/// An answer as it was asked for.
+/// A response as it was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Query {
     /// `s`: bytes of the body.
     pub(crate) size: u64,
     /// `r`: 200 to 999.
     pub(crate) status: u16,
-    /// `t`: before the answer.
+    /// `t`: before the response.
     pub(crate) wait: Duration,
-    /// `P`: behind the answer.
+    /// `P`: behind the response.
     pub(crate) pause: Duration,
     /// `w`: how long the connection may then be idle.
     pub(crate) idle: Option<Duration>,
@@ -44,10 +44,10 @@ pub(crate) struct Query {
     pub(crate) persists: Option<bool>,
     /// `b`.
     pub(crate) announced: Announced,
-    /// `B`: bytes of the request's body to be read before the answer.
+    /// `B`: bytes of the request's body to be read before the response.
     pub(crate) body_max: u64,
-    /// `A`: the answer comes before the request's body is read.
-    pub(crate) answers_first: bool,
+    /// `A`: the response comes before the request's body is read.
+    pub(crate) responds_first: bool,
     /// `e`: the start of a hash.
     pub(crate) etag: Option<u64>,
     /// `k`.
@@ -60,7 +60,7 @@ pub(crate) struct Query {
     pub(crate) verbose: bool,
 }
 
-/// The length in the answer's head.
+/// The length in the response's head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Announced {
     Truth,
@@ -71,10 +71,10 @@ pub(crate) enum Announced {
 /// What a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
-    Answer(Query),
+    Response(Query),
     /// `/?` and `/?h`.
     Help,
-    /// No answer can be made of it; why.
+    /// No response can be made of it; why.
     Nonsense(&'static str),
 }
 
@@ -90,7 +90,7 @@ impl Query {
         persists: None,
         announced: Announced::Truth,
         body_max: u64::MAX,
-        answers_first: false,
+        responds_first: false,
         etag: None,
         chunked: false,
         random: false,
@@ -102,7 +102,7 @@ impl Query {
     pub(crate) fn parse(query: Option<&str>, mut random: impl FnMut() -> u64) -> Asked {
         let mut asked = Query::DEFAULT;
         let Some(query) = query else {
-            return Asked::Answer(asked);
+            return Asked::Response(asked);
         };
         if query.is_empty() || query.starts_with('h') {
             return Asked::Help;
@@ -118,7 +118,7 @@ impl Query {
                 return Asked::Nonsense(why);
             }
         }
-        Asked::Answer(asked)
+        Asked::Response(asked)
     }
 
     fn set(&mut self, letter: u8, number: i64) -> Result<(), &'static str> {
@@ -145,7 +145,7 @@ impl Query {
                 }
             }
             b'B' => self.body_max = if number < 0 { u64::MAX } else { size },
-            b'A' => self.answers_first = number > 0,
+            b'A' => self.responds_first = number > 0,
             b'e' => self.etag = (number != 0).then_some(number as u64),
             b'k' => self.chunked = number > 0,
             b'R' => self.random = number > 0,
@@ -198,7 +198,7 @@ mod tests {
 
     fn parse(query: &str) -> Query {
         match Query::parse(Some(query), || 1 << 63) {
-            Asked::Answer(query) => query,
+            Asked::Response(query) => query,
             other => panic!("{query}: {other:?}"),
         }
     }
@@ -290,7 +290,7 @@ mod tests {
             (
                 "A=1",
                 Query {
-                    answers_first: true,
+                    responds_first: true,
                     ..d
                 },
             ),
@@ -383,15 +383,15 @@ mod tests {
     #[test]
     fn no_query_asks_for_nothing_and_an_empty_one_for_help() {
         let parse = |query| Query::parse(query, || 0);
-        assert_eq!(parse(None), Asked::Answer(Query::DEFAULT));
+        assert_eq!(parse(None), Asked::Response(Query::DEFAULT));
         for query in ["", "h", "help"] {
             assert_eq!(parse(Some(query)), Asked::Help);
         }
-        assert_eq!(parse(Some("x")), Asked::Answer(Query::DEFAULT));
+        assert_eq!(parse(Some("x")), Asked::Response(Query::DEFAULT));
     }
 
     #[test]
-    fn a_status_that_is_no_final_answer_is_nonsense() {
+    fn a_status_that_is_no_final_response_is_nonsense() {
         for query in [
             "r=0",
             "r=100",
@@ -413,7 +413,7 @@ mod tests {
             query in "([srtwPcCKbBekSRpvAhx][=a]-?[0-9]{0,25}[kmgrKMGRx]{0,8}[&?,;/]?){0,6}",
             bits in proptest::prelude::any::<u64>(),
         ) {
-            if let Asked::Answer(asked) = Query::parse(Some(&query), || bits) {
+            if let Asked::Response(asked) = Query::parse(Some(&query), || bits) {
                 assert!(asked.size <= SYNTHETIC_BYTES_MAX);
                 assert!((200..1000).contains(&asked.status));
                 assert!(asked.wait.max(asked.pause) <= SYNTHETIC_TIME_MAX);

@@ -1,4 +1,4 @@
-//! Synthetic answers, through real connections, on every driver.
+//! Synthetic responses, through real connections, on every driver.
 
 use onrush_config::Plan;
 use onrush_config::plan::OneLiner;
@@ -18,12 +18,12 @@ fn get(target: &str) -> String {
     exchange_text(&plan(), &request("GET", target, ""))
 }
 
-fn split(answer: &str) -> (&str, &str) {
-    answer.split_once("\r\n\r\n").unwrap()
+fn split(response: &str) -> (&str, &str) {
+    response.split_once("\r\n\r\n").unwrap()
 }
 
-fn field<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
-    let (head, _) = split(answer);
+fn field<'a>(response: &'a str, name: &str) -> Option<&'a str> {
+    let (head, _) = split(response);
     head.split("\r\n")
         .filter_map(|line| line.split_once(": "))
         .find(|(found, _)| *found == name)
@@ -40,7 +40,7 @@ fn lines(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn the_plain_answer_is_empty_and_reports() {
+fn the_plain_response_is_empty_and_reports() {
     let dashes = "-".repeat(29);
     let target = request("GET", "/", "");
     assert_eq!(
@@ -68,11 +68,11 @@ fn a_body_is_as_long_as_asked_for_and_made_of_lines_of_fifty_bytes() {
         ("1m", 1 << 20),
     ] {
         let target = format!("/?s={text}");
-        let answer = exchange(&plan(), request("GET", &target, "").repeat(2).as_bytes());
-        let at = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
-        let once = [&answer[..at], &lines(length)].concat();
-        assert!(answer == once.repeat(2), "{text}");
-        let head = str::from_utf8(&answer[..at]).unwrap();
+        let response = exchange(&plan(), request("GET", &target, "").repeat(2).as_bytes());
+        let at = memchr::memmem::find(&response, b"\r\n\r\n").unwrap() + 4;
+        let once = [&response[..at], &lines(length)].concat();
+        assert!(response == once.repeat(2), "{text}");
+        let head = str::from_utf8(&response[..at]).unwrap();
         assert_eq!(
             field(head, "Content-Length"),
             Some(length.to_string().as_str())
@@ -83,8 +83,8 @@ fn a_body_is_as_long_as_asked_for_and_made_of_lines_of_fifty_bytes() {
 #[test]
 fn head_announces_what_get_would_send() {
     for target in ["/?s=1k", "/?s=10m", "/?s=1k&k=1", "/?s=1k&p=10", "/?h"] {
-        let answer = exchange_text(&plan(), &request("HEAD", target, ""));
-        let (head, body) = split(&answer);
+        let response = exchange_text(&plan(), &request("HEAD", target, ""));
+        let (head, body) = split(&response);
         assert_eq!(body, "", "{target}");
         let length = ["1024", "10485760"]
             .iter()
@@ -101,9 +101,9 @@ fn the_status_is_the_one_asked_for() {
         (503, "HTTP/1.1 503 Service Unavailable"),
         (299, "HTTP/1.1 299 "),
     ] {
-        let answer = get(&format!("/?r={status}&s=3"));
-        assert!(answer.starts_with(&format!("{line}\r\n")), "{answer}");
-        assert_eq!(split(&answer).1, ".12");
+        let response = get(&format!("/?r={status}&s=3"));
+        assert!(response.starts_with(&format!("{line}\r\n")), "{response}");
+        assert_eq!(split(&response).1, ".12");
     }
     assert!(get("/?r=100").starts_with("HTTP/1.1 400 "));
 }
@@ -113,18 +113,18 @@ fn statuses_without_a_body_have_none_whatever_is_asked_for() {
     for status in [204, 205, 304] {
         for more in ["", "&k=1", "&b=5", "&b=0", "&p=1"] {
             let target = format!("/?s=10&r={status}{more}");
-            let answer = exchange_text(&plan(), &request("GET", &target, "").repeat(2));
-            assert_eq!(answer.matches("\r\n\r\n").count(), 2, "{target}");
-            assert!(answer.ends_with("\r\n\r\n"), "{target}");
+            let response = exchange_text(&plan(), &request("GET", &target, "").repeat(2));
+            assert_eq!(response.matches("\r\n\r\n").count(), 2, "{target}");
+            assert!(response.ends_with("\r\n\r\n"), "{target}");
         }
     }
 }
 
 #[test]
 fn fields_follow_the_query() {
-    let answer = get("/?c=0");
-    assert_eq!(field(&answer, "Cache-Control"), Some("no-cache"));
-    assert!(field(&answer, "X-rsp").unwrap().contains("cache=0"));
+    let response = get("/?c=0");
+    assert_eq!(field(&response, "Cache-Control"), Some("no-cache"));
+    assert!(field(&response, "X-rsp").unwrap().contains("cache=0"));
     assert_eq!(field(&get("/?c=1"), "Cache-Control"), None);
     assert_eq!(field(&get("/?v=0"), "X-rsp"), None);
     let etag = |target| field(&get(target), "ETag").map(str::to_owned);
@@ -140,7 +140,7 @@ fn fields_follow_the_query() {
 #[test]
 fn the_connection_stays_or_closes_as_the_query_says() {
     let close = "Connection: close\r\n";
-    for (target, fields, answers) in [
+    for (target, fields, responses) in [
         ("/?s=1", "", 2),
         ("/?s=1", close, 1),
         ("/?s=1&C=1", "", 1),
@@ -156,14 +156,14 @@ fn the_connection_stays_or_closes_as_the_query_says() {
         ("/?s=1&b=7&K=1", "", 2),
         ("/?s=1&k=1&b=7", "", 2),
     ] {
-        let answer = exchange_text(&plan(), &request("GET", target, fields).repeat(2));
+        let response = exchange_text(&plan(), &request("GET", target, fields).repeat(2));
         assert_eq!(
-            answer.matches("HTTP/1.1 200 OK").count(),
-            answers,
-            "{target}: {answer}"
+            response.matches("HTTP/1.1 200 OK").count(),
+            responses,
+            "{target}: {response}"
         );
-        let closes = field(&answer, "Connection") == Some("close");
-        assert_eq!(closes, answers == 1, "{target}");
+        let closes = field(&response, "Connection") == Some("close");
+        assert_eq!(closes, responses == 1, "{target}");
     }
     let old = "GET /?s=1 HTTP/1.0\r\n\r\n";
     assert_eq!(
@@ -186,19 +186,19 @@ fn the_length_announced_may_be_a_lie_or_missing() {
         ("/?s=10&b=-1", Some("10")),
         ("/?s=10&b=0", None),
     ] {
-        let answer = get(target);
-        assert_eq!(field(&answer, "Content-Length"), announced, "{target}");
-        assert_eq!(split(&answer).1, ".123456789", "{target}");
+        let response = get(target);
+        assert_eq!(field(&response, "Content-Length"), announced, "{target}");
+        assert_eq!(split(&response).1, ".123456789", "{target}");
     }
 }
 
 #[test]
 fn chunks_have_one_byte_each() {
-    let answer = get("/?s=12&k=1");
-    assert_eq!(field(&answer, "Transfer-Encoding"), Some("chunked"));
-    assert_eq!(field(&answer, "Content-Length"), None);
+    let response = get("/?s=12&k=1");
+    assert_eq!(field(&response, "Transfer-Encoding"), Some("chunked"));
+    assert_eq!(field(&response, "Content-Length"), None);
     assert!(
-        field(&answer, "X-rsp")
+        field(&response, "X-rsp")
             .unwrap()
             .contains(", chunked, size=12")
     );
@@ -206,16 +206,16 @@ fn chunks_have_one_byte_each() {
         .chars()
         .map(|byte| format!("1\r\n{byte}\r\n"))
         .collect();
-    assert_eq!(split(&answer).1, format!("{chunks}0\r\n\r\n"));
+    assert_eq!(split(&response).1, format!("{chunks}0\r\n\r\n"));
     // Longer than the pattern.
-    let answer = get("/?s=30k&k=1");
-    assert_eq!(split(&answer).1.len(), 30 * 1024 * 6 + 5);
-    assert!(answer.ends_with("\r\n0\r\n\r\n"));
+    let response = get("/?s=30k&k=1");
+    assert_eq!(split(&response).1.len(), 30 * 1024 * 6 + 5);
+    assert!(response.ends_with("\r\n0\r\n\r\n"));
     // An empty body, and a client that knows no chunks.
     assert_eq!(split(&get("/?k=1")).1, "0\r\n\r\n");
-    let answer = exchange_text(&plan(), "GET /?s=3&k=1 HTTP/1.0\r\n\r\n");
-    assert_eq!(field(&answer, "Content-Length"), Some("3"));
-    assert_eq!(split(&answer).1, ".12");
+    let response = exchange_text(&plan(), "GET /?s=3&k=1 HTTP/1.0\r\n\r\n");
+    assert_eq!(field(&response, "Content-Length"), Some("3"));
+    assert_eq!(split(&response).1, ".12");
 }
 
 #[test]
@@ -227,22 +227,22 @@ fn random_bytes_and_pieces_have_the_right_length() {
         ("/?s=100k&p=10k", 102_400),
         ("/?s=10&p=1g", 10),
     ] {
-        let answer = exchange(&plan(), request("GET", target, "").as_bytes());
-        let at = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
-        assert_eq!(answer.len() - at, length, "{target}");
+        let response = exchange(&plan(), request("GET", target, "").as_bytes());
+        let at = memchr::memmem::find(&response, b"\r\n\r\n").unwrap() + 4;
+        assert_eq!(response.len() - at, length, "{target}");
         let is_random = target.contains("R=1");
-        assert_eq!(answer[at..] == lines(length), !is_random, "{target}");
+        assert_eq!(response[at..] == lines(length), !is_random, "{target}");
     }
-    let answer = get("/?s=12&k=1&p=5");
-    assert_eq!(split(&answer).1.len(), 12 * 6 + 5);
+    let response = get("/?s=12&k=1&p=5");
+    assert_eq!(split(&response).1.len(), 12 * 6 + 5);
 }
 
 #[test]
 fn help_is_given_when_asked_for() {
     for target in ["/?", "/?h", "/any/path?help"] {
-        let answer = get(target);
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{target}");
-        assert_eq!(split(&answer).1, HELP);
+        let response = get(target);
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{target}");
+        assert_eq!(split(&response).1, HELP);
     }
 }
 
@@ -260,11 +260,11 @@ fn every_method_is_answered_and_bodies_are_read_first() {
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "GET"] {
             for body in [body, chunked] {
                 let once = format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{body}");
-                let answer = exchange_text(&plan(), &once.repeat(3));
+                let response = exchange_text(&plan(), &once.repeat(3));
                 assert_eq!(
-                    answer.matches("HTTP/1.1 200 OK").count(),
+                    response.matches("HTTP/1.1 200 OK").count(),
                     3,
-                    "{method} {target}: {answer}"
+                    "{method} {target}: {response}"
                 );
             }
         }
@@ -272,7 +272,7 @@ fn every_method_is_answered_and_bodies_are_read_first() {
 }
 
 #[test]
-fn a_client_that_waits_for_100_continue_gets_it_unless_the_answer_comes_first() {
+fn a_client_that_waits_for_100_continue_gets_it_unless_the_response_comes_first() {
     let expecting = |target: &str| {
         request(
             "POST",
@@ -287,23 +287,23 @@ fn a_client_that_waits_for_100_continue_gets_it_unless_the_answer_comes_first() 
     assert!(continued.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"));
     assert_eq!(continued.matches("HTTP/1.1 200 OK").count(), 2);
     for target in ["/?A=1", "/?B=0"] {
-        let answer = exchange_text(&plan(), &expecting(target));
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-        assert_eq!(field(&answer, "Connection"), Some("close"));
+        let response = exchange_text(&plan(), &expecting(target));
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+        assert_eq!(field(&response, "Connection"), Some("close"));
     }
 }
 
 #[test]
 fn a_body_that_is_none_is_refused_and_one_that_ends_early_not_answered() {
     let head = "POST /?s=1 HTTP/1.1\r\nHost: h\r\n";
-    let answer = exchange_text(
+    let response = exchange_text(
         &plan(),
         &format!("{head}Transfer-Encoding: chunked\r\n\r\nxyz\r\n"),
     );
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    assert_eq!(field(&answer, "Connection"), Some("close"));
-    let answer = exchange_text(&plan(), &format!("{head}Content-Length: 10\r\n\r\nhell"));
-    assert_eq!(answer, "");
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert_eq!(field(&response, "Connection"), Some("close"));
+    let response = exchange_text(&plan(), &format!("{head}Content-Length: 10\r\n\r\nhell"));
+    assert_eq!(response, "");
 }
 
 #[test]
@@ -313,20 +313,20 @@ fn a_body_that_does_not_come_is_answered_with_408() {
         let text = request("POST", "/?s=1", "Content-Length: 5\r\n");
         client.send(text.as_bytes()).await;
         let before = site.core.now();
-        let answer = String::from_utf8(client.receive_all().await).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
         assert!(site.core.now() - before >= plan().timeouts.client_body);
     });
 }
 
 #[test]
-fn bytes_read_before_the_answer_are_bounded_by_b() {
+fn bytes_read_before_the_response_are_bounded_by_b() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let text = request("POST", "/?s=1&B=10", "Content-Length: 20\r\n") + "0123456789";
         client.send(text.as_bytes()).await;
-        let answer = client.receive_message().await;
-        assert!(answer.ends_with("\r\n\r\n."));
+        let response = client.receive_message().await;
+        assert!(response.ends_with("\r\n\r\n."));
         // The rest follows, and then the next request.
         client.send(b"0123456789").await;
         client.send(request("GET", "/?s=2", "").as_bytes()).await;
@@ -335,7 +335,7 @@ fn bytes_read_before_the_answer_are_bounded_by_b() {
 }
 
 #[test]
-fn an_answer_waits_as_long_as_asked_for() {
+fn a_response_waits_as_long_as_asked_for() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         for (target, least, most) in [
@@ -346,11 +346,11 @@ fn an_answer_waits_as_long_as_asked_for() {
         ] {
             let before = site.core.now();
             client.send(request("GET", target, "").as_bytes()).await;
-            let answer = client.receive_message().await;
+            let response = client.receive_message().await;
             let took = (site.core.now() - before).as_millis();
             assert!((least..=most).contains(&took), "{target} took {took} ms");
             if least == 500 {
-                let report = field(&answer, "X-rsp").unwrap();
+                let report = field(&response, "X-rsp").unwrap();
                 let (_, real) = report.split_once("time=500 ms (").unwrap();
                 let real: u128 = real.strip_suffix(" real)").unwrap().parse().unwrap();
                 assert!((least..=took).contains(&real), "{report}");
@@ -360,7 +360,7 @@ fn an_answer_waits_as_long_as_asked_for() {
 }
 
 #[test]
-fn earlier_answers_do_not_wait_for_later_ones() {
+fn earlier_responses_do_not_wait_for_later_ones() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let both = request("GET", "/?s=1", "") + &request("GET", "/?s=2&t=10000", "");
@@ -374,7 +374,7 @@ fn earlier_answers_do_not_wait_for_later_ones() {
 }
 
 #[test]
-fn a_pause_behind_the_answer_delays_the_close() {
+fn a_pause_behind_the_response_delays_the_close() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let before = site.core.now();
@@ -412,7 +412,7 @@ fn the_idle_time_is_the_one_asked_for_until_the_next_request() {
 }
 
 #[test]
-fn a_stopping_core_lets_a_waiting_answer_come_and_closes_behind_it() {
+fn a_stopping_core_lets_a_waiting_response_come_and_closes_behind_it() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         client
@@ -420,9 +420,9 @@ fn a_stopping_core_lets_a_waiting_answer_come_and_closes_behind_it() {
             .await;
         site.core.sleep(Duration::from_millis(100)).await;
         site.core.stop(Duration::from_secs(100));
-        let answer = String::from_utf8(client.receive_all().await).unwrap();
-        assert_eq!(field(&answer, "Connection"), Some("close"));
-        assert!(answer.ends_with("\r\n\r\n."));
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert_eq!(field(&response, "Connection"), Some("close"));
+        assert!(response.ends_with("\r\n\r\n."));
     });
 }
 

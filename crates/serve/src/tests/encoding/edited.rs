@@ -1,4 +1,4 @@
-//! Edits of answers come before their encoding: what they say counts as what the server has said, and what encoding says
+//! Edits of responses come before their encoding: what they say counts as what the server has said, and what encoding says
 //! stays said.
 
 use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
@@ -12,16 +12,16 @@ use crate::harness::exchange;
 
 const GZIP: Option<Coding> = Some(Coding::Gzip);
 
-/// What the client gets of a server's answer with these fields.
+/// What the client gets of a server's response with these fields.
 fn forwarded(edits: &FieldEdits, fields: &str) -> Received {
     let request = request("GET", "Accept-Encoding: gzip\r\n");
-    let answer = sized(fields, &text(500));
+    let response = sized(fields, &text(500));
     let change = |plan: &mut onrush_config::Plan| plan.routes[0].edits.response = edits.clone();
-    received_with(&change, Method::Get, &request, &[answer]).remove(0)
+    received_with(&change, Method::Get, &request, &[response]).remove(0)
 }
 
-/// What it gets of an answer of the configuration with these.
-fn answered(edits: &FieldEdits, fields: &[(&str, &str)]) -> Received {
+/// What it gets of a response of the configuration with these.
+fn responded(edits: &FieldEdits, fields: &[(&str, &str)]) -> Received {
     let mut plan = fixed(200, fields, &text(500));
     plan.routes[0].edits.response = edits.clone();
     let bytes = exchange(
@@ -65,7 +65,7 @@ fn what_an_edit_says_of_the_content_counts_as_said_by_the_server() {
         assert_eq!(received.content(), text(500), "{edits:?}");
         if !fields.is_empty() {
             let media = fields.trim_end().split_once(": ").expect("a field").1;
-            let own = answered(&edits, &[("Content-Type", media)]);
+            let own = responded(&edits, &[("Content-Type", media)]);
             assert_eq!(own.coding(), coding, "{edits:?}");
             assert_eq!(own.content(), text(500), "{edits:?}");
         }
@@ -78,7 +78,7 @@ fn what_is_said_to_be_encoded_is_not_encoded_again() {
     let received = forwarded(&edits, "Content-Type: text/html\r\n");
     assert_eq!(received.field("content-encoding"), ["br"]);
     assert_eq!(received.body, text(500));
-    assert_eq!(answered(&edits, &[]).body, text(500));
+    assert_eq!(responded(&edits, &[]).body, text(500));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_encoding_says_cannot_be_edited() {
                 &edits,
                 "Content-Type: text/html\r\nVary: Accept-Encoding\r\n",
             ),
-            answered(&edits, &[]),
+            responded(&edits, &[]),
         ];
         for received in received {
             assert_eq!(received.coding(), GZIP, "{edits:?}");

@@ -1,4 +1,4 @@
-//! Encoded answers from shared connections, and through TLS on both sides.
+//! Encoded responses from shared connections, and through TLS on both sides.
 
 use std::num::NonZeroU32;
 
@@ -15,7 +15,7 @@ use crate::compress::decode::Received;
 use crate::harness::{Step, on_every_driver};
 
 #[test]
-fn each_of_many_clients_on_one_connection_gets_its_answer_in_its_coding() {
+fn each_of_many_clients_on_one_connection_gets_its_response_in_its_coding() {
     on_every_driver(|site| async move {
         let echo = [Step::Read, Step::Echo, Step::Again];
         let upstream = site.upstream(&[&echo]);
@@ -37,11 +37,14 @@ fn each_of_many_clients_on_one_connection_gets_its_answer_in_its_coding() {
             clients.push((client, path, coding));
         }
         for (client, path, coding) in &mut clients {
-            let answer = client.receive_answer(Method::Get).await.expect("an answer");
-            let (answer, _) = Received::first(&answer, Method::Get);
-            assert_eq!(answer.coding(), *coding);
-            assert_eq!(answer.content(), path.as_bytes());
-            assert_eq!(answer.field("vary"), ["Accept-Encoding"]);
+            let response = client
+                .receive_response(Method::Get)
+                .await
+                .expect("an answer");
+            let (response, _) = Received::first(&response, Method::Get);
+            assert_eq!(response.coding(), *coding);
+            assert_eq!(response.content(), path.as_bytes());
+            assert_eq!(response.field("vary"), ["Accept-Encoding"]);
         }
         assert_eq!(upstream.connections(), 1);
     });
@@ -77,7 +80,7 @@ fn encoding(mut plan: Plan) -> Plan {
 }
 
 #[test]
-fn answers_are_encoded_between_two_connections_of_tls() {
+fn responses_are_encoded_between_two_connections_of_tls() {
     // One that fits a record, and one of many.
     for bytes in [1000, 300_000] {
         for coding in ALL {
@@ -91,16 +94,16 @@ fn answers_are_encoded_between_two_connections_of_tls() {
                 let front = site.serve(&forwarding_over_tls(&middle));
                 let fields = format!("Accept-Encoding: {}\r\n", coding.token());
                 let requests = request("GET", &fields).repeat(2);
-                let answers = site
+                let responses = site
                     .connect(&front)
                     .await
                     .exchange(requests.as_bytes())
                     .await;
-                let answers = Received::all(&answers, Method::Get);
-                assert_eq!(answers.len(), 2);
-                for answer in answers {
-                    assert_eq!(answer.coding(), Some(coding));
-                    assert!(answer.content() == content && answer.body.len() < bytes);
+                let responses = Received::all(&responses, Method::Get);
+                assert_eq!(responses.len(), 2);
+                for response in responses {
+                    assert_eq!(response.coding(), Some(coding));
+                    assert!(response.content() == content && response.body.len() < bytes);
                 }
             });
         }

@@ -20,7 +20,7 @@ const STORM: usize = 2_000;
 const BUFFERS_MAX: usize = 64;
 
 /// More than any network holds of what nobody reads.
-const ANSWER_BYTES: usize = 32 << 20;
+const RESPONSE_BYTES: usize = 32 << 20;
 
 /// Asks for new keys again and again and reads nothing, until `is_endured`.
 async fn storm(from: Transport, is_endured: Rc<Cell<bool>>) {
@@ -33,12 +33,12 @@ async fn storm(from: Transport, is_endured: Rc<Cell<bool>>) {
         send(&from, b"x").await.unwrap();
     }
     while !is_endured.get() {
-        from.core().pause().await;
+        from.core().yield_now().await;
     }
     from.reset_when_dropped();
 }
 
-/// Receives all of it, while an answer waits that the peer does not read.
+/// Receives all of it, while a response waits that the peer does not read.
 async fn endure(to: Rc<Transport>) {
     let core = to.core().clone();
     let mut input = Input::default();
@@ -62,13 +62,13 @@ async fn weather(site: Site, from_client: bool) {
     };
     let (to, is_endured) = (Rc::new(to), Rc::new(Cell::new(false)));
     site.core.spawn(storm(from, Rc::clone(&is_endured)));
-    let answering = Rc::clone(&to);
+    let responding = Rc::clone(&to);
     site.core.spawn(async move {
-        let sent = send(&answering, &bytes(ANSWER_BYTES)).await;
+        let sent = send(&responding, &bytes(RESPONSE_BYTES)).await;
         assert!(sent.is_err(), "nobody has read it");
     });
     while !to.stream.has_unsent() {
-        site.core.pause().await;
+        site.core.yield_now().await;
     }
     endure(to).await;
     is_endured.set(true);
@@ -151,7 +151,7 @@ fn records_without_data_are_counted_from_the_last_data_of_either_direction() {
                 repeat(&from, what, count_max).await;
                 while idle_records(&to) < count_max {
                     assert!(!to.is_spent(), "{what:?}");
-                    site.core.pause().await;
+                    site.core.yield_now().await;
                 }
                 send(&to, b"z").await.unwrap();
                 assert_eq!(from.recv(&mut Input::default()).await, Ok(1));

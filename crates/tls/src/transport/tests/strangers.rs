@@ -75,7 +75,7 @@ impl Outcome {
         loop {
             match self.0.take() {
                 Some(outcome) => return outcome,
-                None => core.pause().await,
+                None => core.yield_now().await,
             }
         }
     }

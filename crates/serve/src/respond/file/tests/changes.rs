@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Asks for `/file` or `/` again and again while `change` happens, and gives the answers before, within the second, and
+/// Asks for `/file` or `/` again and again while `change` happens, and gives the responses before, within the second, and
 /// after it.
 fn around(tree: &Rc<Tree>, target: &'static str, change: fn(&Tree), check: fn([String; 3])) {
     let plan = tree.plan_with(PathMatch::Any, &["index.html", "index.htm"], false);
@@ -15,16 +15,16 @@ fn around(tree: &Rc<Tree>, target: &'static str, change: fn(&Tree), check: fn([S
             tree.write("index.htm", b"before");
             let address = site.serve(&plan);
             let mut client = site.connect(&address).await;
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             for wait in [Duration::ZERO, FILE_CHECK / 4, FILE_CHECK] {
                 site.core.sleep(wait).await;
                 client.send(request("GET", target, "").as_bytes()).await;
-                answers.push(client.receive_message().await);
-                if answers.len() == 1 {
+                responses.push(client.receive_message().await);
+                if responses.len() == 1 {
                     change(&tree);
                 }
             }
-            check(answers.try_into().unwrap());
+            check(responses.try_into().unwrap());
         }
     });
 }
@@ -98,13 +98,13 @@ fn a_changed_file_is_noticed_within_a_second() {
         async move {
             tree.write_sparse("file", 30_000);
             let mut client = site.connect(&site.serve(&plan)).await;
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             for _ in 0..3 {
                 client.send(request("GET", "/file", "").as_bytes()).await;
-                answers.push(client.receive_message().await);
+                responses.push(client.receive_message().await);
                 tree.write_sparse("file", 20_000);
             }
-            grown(answers.try_into().unwrap());
+            grown(responses.try_into().unwrap());
         }
     });
 }
@@ -115,12 +115,7 @@ fn a_root_that_is_a_link_is_followed_when_it_is_swapped() {
     releases.write("1/file", b"first");
     releases.write("2/file", b"second");
     let mut plan = releases.plan();
-    plan.routes[0].action = Action::Files {
-        root: releases.path("current").into(),
-        index: Vec::new(),
-        hidden: false,
-        precompressed: Vec::new(),
-    };
+    plan.routes[0].action = Action::Files(plan::Files::beneath(releases.path("current")));
     on_simulated_cores(|site| {
         let (plan, releases) = (plan.clone(), Rc::clone(&releases));
         async move {

@@ -12,8 +12,8 @@ const PLANNED: [plan::Coding; 3] = [plan::Coding::Zstd, plan::Coding::Brotli, pl
 /// Siblings are served.
 fn with_siblings(tree: &Tree) -> Plan {
     let mut plan = tree.plan_with(PathMatch::Any, &["index.html"], false);
-    if let Action::Files { precompressed, .. } = &mut plan.routes[0].action {
-        *precompressed = PLANNED.to_vec();
+    if let Action::Files(files) = &mut plan.routes[0].action {
+        files.precompressed = PLANNED.to_vec();
     }
     plan
 }
@@ -35,9 +35,9 @@ fn ask(plan: &Plan, method: &str, target: &str, fields: &str) -> Received {
     } else {
         Method::Get
     };
-    let mut answers = Received::all(&bytes, method);
-    assert_eq!(answers.len(), 1);
-    answers.remove(0)
+    let mut responses = Received::all(&bytes, method);
+    assert_eq!(responses.len(), 1);
+    responses.remove(0)
 }
 
 fn accept(codings: &str) -> String {
@@ -76,16 +76,16 @@ fn a_sibling_is_sent_in_a_files_place_to_those_who_take_its_coding() {
             ("identity", "/a.css", "a.css", None),
             ("gzip", "/d/", "d/index.html.gz", Some(Coding::Gzip)),
         ] {
-            let answer = ask(&plan, "GET", target, &accept(accepted));
+            let response = ask(&plan, "GET", target, &accept(accepted));
             assert!(
-                answer.body == fs::read(tree.path(file)).unwrap(),
+                response.body == fs::read(tree.path(file)).unwrap(),
                 "{accepted} {target}"
             );
-            assert_eq!(answer.coding(), coding, "{accepted} {target}");
-            assert_eq!(answer.field("vary"), ["Accept-Encoding"]);
+            assert_eq!(response.coding(), coding, "{accepted} {target}");
+            assert_eq!(response.field("vary"), ["Accept-Encoding"]);
             assert_eq!(
-                answer.field("content-length"),
-                [answer.body.len().to_string()]
+                response.field("content-length"),
+                [response.body.len().to_string()]
             );
             let media = if target == "/d/" {
                 "text/html"
@@ -93,11 +93,11 @@ fn a_sibling_is_sent_in_a_files_place_to_those_who_take_its_coding() {
                 "text/css"
             };
             assert_eq!(
-                answer.field("content-type"),
+                response.field("content-type"),
                 [format!("{media}; charset=utf-8")]
             );
             let head = ask(&plan, "HEAD", target, &accept(accepted));
-            assert_eq!(head.head, answer.head);
+            assert_eq!(head.head, response.head);
         }
         let alone = ask(&plan, "GET", "/alone.css", &accept("gzip, br"));
         assert_eq!((alone.coding(), alone.field("vary").len()), (None, 0));
@@ -114,9 +114,9 @@ fn a_sibling_that_is_older_than_its_file_is_not_sent() {
     let second = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_778);
     let file = fs::File::options().append(true).open(tree.path("a.css"));
     file.unwrap().set_modified(second).unwrap();
-    let answer = ask(&with_siblings(&tree), "GET", "/a.css", &accept("gzip"));
+    let response = ask(&with_siblings(&tree), "GET", "/a.css", &accept("gzip"));
     assert_eq!(
-        (answer.coding(), answer.body.as_slice()),
+        (response.coding(), response.body.as_slice()),
         (None, &b"changed"[..])
     );
 }
@@ -139,10 +139,10 @@ fn siblings_come_and_go_while_the_server_runs() {
                 }
                 site.core.sleep(FILE_CHECK * 2).await;
                 client.send(request.as_bytes()).await;
-                let answer = client.receive_text().await;
-                assert_eq!(field(&answer, "Content-Encoding").is_some(), is_there);
+                let response = client.receive_text().await;
+                assert_eq!(field(&response, "Content-Encoding").is_some(), is_there);
                 let content = if is_there { "short" } else { "0123456789" };
-                assert_eq!(body(&answer), content);
+                assert_eq!(body(&response), content);
             }
         }
     });
@@ -156,31 +156,31 @@ fn a_file_is_encoded_when_it_has_no_sibling() {
         let target = format!("/{path}");
         for coding in ALL {
             let plan = encoding(tree.plan());
-            let answer = ask(&plan, "GET", &target, &accept(coding.token()));
-            assert_eq!(answer.coding(), Some(coding));
-            assert!(answer.content() == text(bytes));
-            assert!(answer.body.len() < bytes / 2);
+            let response = ask(&plan, "GET", &target, &accept(coding.token()));
+            assert_eq!(response.coding(), Some(coding));
+            assert!(response.content() == text(bytes));
+            assert!(response.body.len() < bytes / 2);
             let plain = ask(&plan, "GET", &target, "");
             assert!(plain.body == text(bytes));
             assert_eq!(
-                answer.field("etag"),
+                response.field("etag"),
                 [format!("W/{}", plain.field("etag")[0])]
             );
-            assert_eq!(answer.field("accept-ranges"), [""; 0]);
-            for answer in [&answer, &plain] {
-                assert_eq!(answer.field("vary"), ["Accept-Encoding"]);
-                assert_eq!(answer.field("last-modified"), [TIME]);
+            assert_eq!(response.field("accept-ranges"), [""; 0]);
+            for response in [&response, &plain] {
+                assert_eq!(response.field("vary"), ["Accept-Encoding"]);
+                assert_eq!(response.field("last-modified"), [TIME]);
             }
             let head = ask(&plan, "HEAD", &target, &accept(coding.token()));
-            assert_eq!(head.head, answer.head);
+            assert_eq!(head.head, response.head);
         }
     }
     tree.write("small.css.gz", b"sibling");
     let plan = encoding(with_siblings(&tree));
-    let answer = ask(&plan, "GET", "/small.css", &accept("gzip, br, zstd"));
-    assert_eq!(answer.body, b"sibling");
-    let answer = ask(&plan, "GET", "/small.css", &accept("gzip;q=0.5, zstd"));
-    assert_eq!(answer.coding(), Some(Coding::Zstd));
+    let response = ask(&plan, "GET", "/small.css", &accept("gzip, br, zstd"));
+    assert_eq!(response.body, b"sibling");
+    let response = ask(&plan, "GET", "/small.css", &accept("gzip;q=0.5, zstd"));
+    assert_eq!(response.coding(), Some(Coding::Zstd));
 }
 
 #[test]
@@ -190,9 +190,9 @@ fn files_of_other_types_and_short_ones_are_not_encoded() {
     tree.write("a.txt", &text(99));
     let plan = encoding(tree.plan());
     for target in ["/a.png", "/a.txt"] {
-        let answer = ask(&plan, "GET", target, &accept("gzip, br, zstd"));
+        let response = ask(&plan, "GET", target, &accept("gzip, br, zstd"));
         let plain = ask(&tree.plan(), "GET", target, &accept("gzip, br, zstd"));
-        assert_eq!(answer, plain);
+        assert_eq!(response, plain);
     }
 }
 
@@ -206,14 +206,14 @@ fn a_part_is_one_of_the_plain_file() {
         "Range: bytes=10-19\r\n",
         "Range: bytes=10-19\r\nIf-Range: \"other\"\r\n",
     ] {
-        let answer = ask(&plan, "GET", "/a.css", &format!("{}{fields}", accept("br")));
-        let is_part = answer.head.starts_with("HTTP/1.1 206 ");
+        let response = ask(&plan, "GET", "/a.css", &format!("{}{fields}", accept("br")));
+        let is_part = response.head.starts_with("HTTP/1.1 206 ");
         assert_eq!(is_part, !fields.contains("other"));
-        assert_eq!(answer.coding(), None);
+        assert_eq!(response.coding(), None);
         let content = text(5000);
         let wanted = if is_part { &content[10..20] } else { &content };
-        assert_eq!(answer.body, wanted);
-        assert_eq!(answer.field("vary"), ["Accept-Encoding"]);
+        assert_eq!(response.body, wanted);
+        assert_eq!(response.field("vary"), ["Accept-Encoding"]);
     }
 }
 
@@ -226,8 +226,8 @@ fn each_form_is_confirmed_by_its_own_tag() {
         let plan = encoding(with_siblings(&tree));
         let target = format!("/{path}");
         let tags = ["br", "gzip", "identity"].map(|accepted| {
-            let answer = ask(&plan, "GET", &target, &accept(accepted));
-            answer.field("etag")[0].to_owned()
+            let response = ask(&plan, "GET", &target, &accept(accepted));
+            response.field("etag")[0].to_owned()
         });
         assert!(tags[0].ends_with("-br\""), "{tags:?}");
         assert!(tags[1].starts_with("W/"), "{tags:?}");
@@ -243,23 +243,23 @@ fn each_form_is_confirmed_by_its_own_tag() {
             ("identity", &tags[2], 304),
         ] {
             let fields = format!("{}If-None-Match: {tag}\r\n", accept(accepted));
-            let answer = ask(&plan, "GET", &target, &fields);
+            let response = ask(&plan, "GET", &target, &fields);
             let line = format!("HTTP/1.1 {status} ");
             assert!(
-                answer.head.starts_with(&line),
+                response.head.starts_with(&line),
                 "{accepted} {tag}: {}",
-                answer.head
+                response.head
             );
-            assert_eq!(answer.field("vary"), ["Accept-Encoding"]);
+            assert_eq!(response.field("vary"), ["Accept-Encoding"]);
             if status == 304 {
-                assert!(answer.body.is_empty());
+                assert!(response.body.is_empty());
                 let own = match accepted {
                     "br" => &tags[0],
                     "gzip" => &tags[1],
                     _ => &tags[2],
                 };
-                assert_eq!(answer.field("etag"), [own]);
-                assert_eq!(answer.field("content-encoding"), [""; 0]);
+                assert_eq!(response.field("etag"), [own]);
+                assert_eq!(response.field("content-encoding"), [""; 0]);
             }
         }
         let fields = format!("{}If-Match: \"other\"\r\n", accept("gzip"));
@@ -285,13 +285,13 @@ fn a_client_of_http_1_0_or_that_closes_gets_what_it_understands() {
     let plan = encoding(tree.plan());
     for (target, bytes) in [("/small.css", 3000), ("/large.css", 30_000)] {
         let old = format!("GET {target} HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n");
-        let answer = Received::first(&exchange(&plan, old.as_bytes()), Method::Get).0;
-        assert!(answer.coding().is_none() && answer.body == text(bytes));
+        let response = Received::first(&exchange(&plan, old.as_bytes()), Method::Get).0;
+        assert!(response.coding().is_none() && response.body == text(bytes));
         let fields = format!("{}Connection: close\r\n", accept("gzip"));
-        let answer = ask(&plan, "GET", target, &fields);
-        assert_eq!(answer.coding(), Some(Coding::Gzip));
-        assert!(answer.content() == text(bytes));
-        assert_eq!(answer.field("connection"), ["close"]);
+        let response = ask(&plan, "GET", target, &fields);
+        assert_eq!(response.coding(), Some(Coding::Gzip));
+        assert!(response.content() == text(bytes));
+        assert_eq!(response.field("connection"), ["close"]);
     }
 }
 

@@ -28,7 +28,7 @@ fn conditions_decide_what_is_sent() {
         (format!("If-Match: {ETAG}\r\nRange: bytes=0-1"), 206),
     ] {
         for method in ["GET", "HEAD"] {
-            let answer = exchange_text(
+            let response = exchange_text(
                 &tree.plan(),
                 &request(method, "/file", &format!("{fields}\r\n")),
             );
@@ -36,12 +36,12 @@ fn conditions_decide_what_is_sent() {
                 ("HEAD", 206) => 200,
                 (_, expected) => expected,
             };
-            assert_eq!(status(&answer), expected, "{method} {fields}");
+            assert_eq!(status(&response), expected, "{method} {fields}");
             if expected == 304 {
-                assert_eq!(field(&answer, "ETag"), Some(ETAG));
-                assert_eq!(field(&answer, "Last-Modified"), Some(TIME));
-                assert_eq!(field(&answer, "Content-Length"), None);
-                assert_eq!(body(&answer), "");
+                assert_eq!(field(&response, "ETag"), Some(ETAG));
+                assert_eq!(field(&response, "Last-Modified"), Some(TIME));
+                assert_eq!(field(&response, "Content-Length"), None);
+                assert_eq!(body(&response), "");
             }
         }
     }
@@ -77,14 +77,14 @@ fn a_range_is_sent_alone() {
         ),
     ] {
         let request = request("GET", target, &format!("Range: {range}\r\n"));
-        let answer = exchange(&tree.plan(), request.as_bytes());
-        let at = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
-        let head = str::from_utf8(&answer[..at]).unwrap();
+        let response = exchange(&tree.plan(), request.as_bytes());
+        let at = memchr::memmem::find(&response, b"\r\n\r\n").unwrap() + 4;
+        let head = str::from_utf8(&response[..at]).unwrap();
         assert_eq!(status(head), 206, "{range}");
         assert_eq!(field(head, "Content-Range"), Some(content_range));
         let length = content.len().to_string();
         assert_eq!(field(head, "Content-Length"), Some(length.as_str()));
-        assert!(answer[at..] == content, "{range}");
+        assert!(response[at..] == content, "{range}");
     }
 }
 
@@ -101,13 +101,13 @@ fn a_range_that_cannot_be_had_is_refused_and_one_that_makes_no_sense_ignored() {
         ("/file", "Range: lines=0-1", 200),
         ("/file", "Range: bytes=0-1\r\nRange: bytes=2-3", 200),
     ] {
-        let answer = get_with(&tree.plan(), target, &format!("{fields}\r\n"));
-        assert_eq!(status(&answer), expected, "{target} {fields}");
+        let response = get_with(&tree.plan(), target, &format!("{fields}\r\n"));
+        assert_eq!(status(&response), expected, "{target} {fields}");
         if expected == 416 {
             let length = if target == "/file" { 10 } else { 0 };
             let content_range = format!("bytes */{length}");
             assert_eq!(
-                field(&answer, "Content-Range"),
+                field(&response, "Content-Range"),
                 Some(content_range.as_str())
             );
         }
@@ -124,8 +124,8 @@ fn a_range_of_another_version_gets_the_whole_file() {
         ("Sun, 06 Nov 1994 08:49:38 GMT", 200),
     ] {
         let fields = format!("Range: bytes=1-2\r\nIf-Range: {validator}\r\n");
-        let answer = get_with(&tree.plan(), "/file", &fields);
-        assert_eq!(status(&answer), expected, "{validator}");
+        let response = get_with(&tree.plan(), "/file", &fields);
+        assert_eq!(status(&response), expected, "{validator}");
     }
 }
 
@@ -167,7 +167,7 @@ fn several_ranges_are_sent_as_parts() {
                 let announced: usize = field(&head, "Content-Length").unwrap().parse().unwrap();
                 assert_eq!(announced, expected.len());
                 assert!(client.receive_exactly(announced).await == expected);
-                // Nothing more and nothing less: the next answer follows.
+                // Nothing more and nothing less: the next response follows.
                 let next = client.receive_until(b"\r\n\r\n").await;
                 assert!(next.starts_with(b"HTTP/1.1 200 "));
             }
@@ -181,10 +181,10 @@ fn files_beyond_four_gigabytes_have_their_true_length_and_end() {
     tree.write_sparse("huge", 5_000_000_000);
     let head = exchange_text(&tree.plan(), &request("HEAD", "/huge", ""));
     assert_eq!(field(&head, "Content-Length"), Some("5000000000"));
-    let answer = get_with(&tree.plan(), "/huge", "Range: bytes=4999999998-\r\n");
+    let response = get_with(&tree.plan(), "/huge", "Range: bytes=4999999998-\r\n");
     assert_eq!(
-        field(&answer, "Content-Range"),
+        field(&response, "Content-Range"),
         Some("bytes 4999999998-4999999999/5000000000")
     );
-    assert_eq!(body(&answer), "\0\0");
+    assert_eq!(body(&response), "\0\0");
 }

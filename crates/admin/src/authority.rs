@@ -1,0 +1,233 @@
+//! Who may use the interface: on a Unix socket this user and root, on a TCP address who has the token.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use onrush_engine::Stream;
+use onrush_http::request::RequestHead;
+
+/// Bytes of a token at least: what nobody guesses.
+const TOKEN_MIN: usize = 16;
+
+/// Bytes of a token at most.
+const TOKEN_MAX: usize = 512;
+
+/// What clients on a TCP address have to send: `Authorization: Bearer …` (RFC 6750 2.1).
+#[derive(Clone)]
+pub struct Token(String);
+
+/// Why a file has no token.
+#[derive(Debug)]
+pub enum TokenError {
+    /// It cannot be read.
+    Read(std::io::Error),
+    /// What stands in it is none.
+    Invalid,
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenError::Read(error) => error.fmt(f),
+            TokenError::Invalid => write!(
+                f,
+                "expected one line of {TOKEN_MIN} to {TOKEN_MAX} visible ASCII characters, such as `openssl rand -hex 32` \
+                 prints"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+impl Token {
+    /// The one that stands in a file.
+    ///
+    /// # Errors
+    /// See [`TokenError`].
+    pub fn read(path: &Path) -> Result<Token, TokenError> {
+        let text = fs::read_to_string(path).map_err(TokenError::Read)?;
+        Token::new(text.trim_end_matches(['\r', '\n'])).ok_or(TokenError::Invalid)
+    }
+
+    /// `None` for what is none.
+    pub fn new(text: &str) -> Option<Token> {
+        let is_valid = (TOKEN_MIN..=TOKEN_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_valid.then(|| Token(text.to_owned()))
+    }
+
+    /// As it is sent.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// In a time that does not depend on how much of it is right.
+    fn is(&self, other: &[u8]) -> bool {
+        let own = self.0.as_bytes();
+        let differences = own.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
+        std::hint::black_box(differences) == 0 && own.len() == other.len()
+    }
+}
+
+/// The token itself is nobody's business who reads a log.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Denial {
+    /// It has no token, or another one.
+    Token,
+    /// A page of another site has sent it.
+    Foreign,
+}
+
+/// Who may ask for something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Audience {
+    /// Balancers and service managers, which have no token.
+    Everybody,
+    /// Who has the token.
+    Trusted,
+}
+
+/// Whether who is at the other end of a Unix socket may use the interface: root, and the user that this process runs as.
+pub(crate) fn is_known(stream: &Stream) -> bool {
+    match stream.peer_user() {
+        Some(user) => user == 0 || user == rustix::process::geteuid().as_raw(),
+        // TCP: each request shows its token.
+        None => true,
+    }
+}
+
+/// Whether a request for what has this audience may be answered.
+pub(crate) fn check(
+    head: &RequestHead<'_, '_>,
+    token: Option<&Token>,
+    audience: Audience,
+) -> Result<(), Denial> {
+    let value = |name: &str| {
+        let mut named = head
+            .headers
+            .iter()
+            .filter(move |header| header.name.eq_ignore_ascii_case(name));
+        named.next().map(|header| header.value)
+    };
+    // Browsers say so themselves (Fetch Metadata; RFC 6454), and a name that leads here from elsewhere is in both fields.
+    let is_foreign = match (value("sec-fetch-site"), value("origin")) {
+        (Some(site), _) => !matches!(site, b"same-origin" | b"none"),
+        (None, Some(_)) => true,
+        (None, None) => false,
+    };
+    if is_foreign {
+        return Err(Denial::Foreign);
+    }
+    let Some(token) = token.filter(|_| audience == Audience::Trusted) else {
+        return Ok(());
+    };
+    let sent = value("authorization").and_then(|value| {
+        let (scheme, sent) = value.split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"Bearer ").then_some(sent)
+    });
+    match sent.is_some_and(|sent| token.is(sent)) {
+        true => Ok(()),
+        false => Err(Denial::Token),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_http::{HeaderSlots, Limits, Parsed, request};
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn outcome(fields: &str, audience: Audience) -> Result<(), Denial> {
+        let token = Token::new(TOKEN).expect("it is long enough");
+        let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+        let mut slots = HeaderSlots::new();
+        let Parsed::Complete(head) = request::parse(text.as_bytes(), &mut slots, &Limits::DEFAULT)
+        else {
+            panic!("it is a request: {text}")
+        };
+        check(&head, Some(&token), audience)
+    }
+
+    #[test]
+    fn a_token_is_long_and_visible() {
+        for wrong in [
+            "",
+            "0123456789abcde",
+            "0123456789abcde f",
+            "0123456789abcdé",
+            &"x".repeat(513),
+        ] {
+            assert!(Token::new(wrong).is_none(), "{wrong}");
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("token");
+        fs::write(&path, format!("{TOKEN}\n")).expect("it is ours");
+        assert_eq!(Token::read(&path).expect("it is one").text(), TOKEN);
+        fs::write(&path, format!("{TOKEN}\n{TOKEN}\n")).expect("it is ours");
+        assert!(matches!(Token::read(&path), Err(TokenError::Invalid)));
+    }
+
+    #[test]
+    fn who_has_the_token_is_let_in_and_nobody_else() {
+        assert_eq!(
+            outcome(
+                &format!("Authorization: Bearer {TOKEN}\r\n"),
+                Audience::Trusted
+            ),
+            Ok(())
+        );
+        assert_eq!(
+            outcome(
+                &format!("authorization: bearer {TOKEN}\r\n"),
+                Audience::Trusted
+            ),
+            Ok(())
+        );
+        for wrong in [
+            String::new(),
+            format!("Authorization: {TOKEN}\r\n"),
+            format!("Authorization: Bearer {TOKEN}0\r\n"),
+            format!("Authorization: Bearer {}\r\n", &TOKEN[1..]),
+            "Authorization: Bearer \r\n".to_owned(),
+            format!("Authorization: Basic {TOKEN}\r\n"),
+        ] {
+            assert_eq!(
+                outcome(&wrong, Audience::Trusted),
+                Err(Denial::Token),
+                "{wrong}"
+            );
+            assert_eq!(outcome(&wrong, Audience::Everybody), Ok(()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_refused_whatever_they_have() {
+        for fields in [
+            "Origin: http://evil.example\r\n",
+            "Origin: null\r\n",
+            "Sec-Fetch-Site: cross-site\r\n",
+            "Sec-Fetch-Site: same-site\r\nOrigin: http://h\r\n",
+        ] {
+            let fields = format!("{fields}Authorization: Bearer {TOKEN}\r\n");
+            assert_eq!(
+                outcome(&fields, Audience::Everybody),
+                Err(Denial::Foreign),
+                "{fields}"
+            );
+        }
+        let own = format!(
+            "Sec-Fetch-Site: same-origin\r\nOrigin: http://h\r\nAuthorization: Bearer {TOKEN}\r\n"
+        );
+        assert_eq!(outcome(&own, Audience::Trusted), Ok(()));
+    }
+}

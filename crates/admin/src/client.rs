@@ -1,0 +1,107 @@
+//! The other end of an admin interface: one request, one response.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, response};
+use serde_json::Value;
+
+use crate::authority::Token;
+
+/// Bytes of a response at most: metrics of thousands of servers.
+const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
+
+/// How long an interface may be silent: an upgrade takes a minute at most, and reads a long configuration first.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Where an interface is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A TCP address, and what it wants to see.
+    Tcp(SocketAddr, Option<Token>),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Unix(path) => write!(f, "unix:{}", path.display()),
+            Place::Tcp(address, _) => address.fmt(f),
+        }
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as JSON; null for what is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// Asks the interface at `place` for `path`: with a `body` by POST, otherwise by GET. It may be empty.
+///
+/// # Errors
+/// When nobody is there, or what comes back is no response.
+pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Answer> {
+    let request = request(place, path, body);
+    let mut bytes = Vec::new();
+    match place {
+        Place::Unix(path) => {
+            let mut stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(request.as_bytes())?;
+            stream.take(RESPONSE_MAX).read_to_end(&mut bytes)?;
+        }
+        Place::Tcp(address, _) => {
+            let mut stream = TcpStream::connect_timeout(address, PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(request.as_bytes())?;
+            stream.take(RESPONSE_MAX).read_to_end(&mut bytes)?;
+        }
+    }
+    let mut slots = HeaderSlots::new();
+    match response::parse(&bytes, &mut slots, Method::Get, &Limits::DEFAULT) {
+        Parsed::Complete(head)
+            if head.framing == Framing::Length((bytes.len() - head.bytes) as u64)
+                || head.framing == Framing::None =>
+        {
+            Ok(Answer {
+                status: head.status,
+                body: bytes[head.bytes..].to_vec(),
+            })
+        }
+        _ => Err(io::Error::other(
+            "what is there speaks no HTTP, or has ended before it had said all",
+        )),
+    }
+}
+
+fn request(place: &Place, path: &str, body: Option<&str>) -> String {
+    let (host, token) = match place {
+        Place::Unix(_) => ("localhost".to_owned(), None),
+        Place::Tcp(address, token) => (address.to_string(), token.as_ref()),
+    };
+    let authorization = token.map_or(String::new(), |token| {
+        format!("Authorization: Bearer {}\r\n", token.text())
+    });
+    let line = match body {
+        None => format!("GET {path} HTTP/1.1\r\n"),
+        Some(body) => format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n", body.len()),
+    };
+    let body = body.unwrap_or("");
+    format!("{line}Host: {host}\r\n{authorization}Connection: close\r\n\r\n{body}")
+}

@@ -1,0 +1,267 @@
+//! Clients of the interface: requests in, responses out, one at a time on each connection.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{Error, Input, Kind, Listener, Stream};
+use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request};
+
+use crate::api::Desk;
+use crate::authority::{self, Audience, Denial};
+use crate::request::Request;
+use crate::response::{Extent, Response, Then};
+
+/// Bytes of a request's body at most: a server's name and what is wanted of it.
+const BODY_MAX: u64 = 64 * 1024;
+
+/// How long a request may take to arrive.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same where anybody can connect, before a token was seen: who has none must not keep others out for long.
+const STRANGERS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a connection may be idle.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// How long a client may take no byte.
+const SEND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a client is read on behind its last response, and how many bytes.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 1024 * 1024;
+
+/// Pause when there are no descriptors, or the kernel refuses a connection for another reason.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A request with what to do after it.
+struct Arrived {
+    /// What is answered without a look at it, if it is not even that.
+    request: Result<Request, Response>,
+    then: Then,
+}
+
+/// What is known of who is at the other end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Unknown,
+    /// It has shown its token.
+    Proven,
+}
+
+/// Accepts until the core stops.
+pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
+    let live = Rc::new(Cell::new(0));
+    loop {
+        match listener.accept().await {
+            Ok(stream) => {
+                if live.get() > desk.connections_max {
+                    // Somebody is being told so already, and descriptors are few.
+                    continue;
+                }
+                live.set(live.get() + 1);
+                let (desk, counter) = (Rc::clone(&desk), Rc::clone(&live));
+                let is_crowded = live.get() > desk.connections_max;
+                desk.core.clone().spawn(async move {
+                    // Who is gone, silent or slow need not be told about.
+                    let _ = match is_crowded {
+                        true => refuse(&stream).await,
+                        false => serve(&stream, &desk).await,
+                    };
+                    counter.set(counter.get() - 1);
+                });
+            }
+            Err(error) if error.kind == Kind::Stopping => return,
+            Err(_) => desk.core.sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn refuse(stream: &Stream) -> Result<(), Error> {
+    let response = Response::error(503, "too many clients at a time; try again");
+    send(stream, &response.bytes(Extent::Whole, Then::Close)).await?;
+    leave(stream).await
+}
+
+async fn serve(stream: &Stream, desk: &Desk) -> Result<(), Error> {
+    if !authority::is_known(stream) {
+        let why = "only root and the user that runs the server may use this socket";
+        let response = Response::error(403, why);
+        send(stream, &response.bytes(Extent::Whole, Then::Close)).await?;
+        return leave(stream).await;
+    }
+    let (mut input, mut trust) = (Input::default(), Trust::Unknown);
+    loop {
+        let Some(arrived) = receive(stream, &mut input, (desk, &mut trust)).await? else {
+            return Ok(());
+        };
+        let then = match stream.core().is_stopping() {
+            true => Then::Close,
+            false => arrived.then,
+        };
+        let (response, extent) = match arrived.request {
+            Ok(request) => {
+                let extent = match request.method {
+                    Method::Head => Extent::Head,
+                    _ => Extent::Whole,
+                };
+                (desk.respond(request).await, extent)
+            }
+            Err(response) => (response, Extent::Whole),
+        };
+        send(stream, &response.bytes(extent, then)).await?;
+        if then == Then::Close {
+            return leave(stream).await;
+        }
+    }
+}
+
+/// The next request; `None` when there is none.
+async fn receive(
+    stream: &Stream,
+    input: &mut Input,
+    (desk, trust): (&Desk, &mut Trust),
+) -> Result<Option<Arrived>, Error> {
+    let core = stream.core();
+    let (idle, patience) = match desk.token() {
+        Some(_) if *trust == Trust::Unknown => (STRANGERS_PATIENCE, STRANGERS_PATIENCE),
+        _ => (IDLE, REQUEST_PATIENCE),
+    };
+    let mut deadline = core.now_exact() + idle;
+    let is_begun = |input: &Input| !input.is_empty();
+    let (mut request, length, then) = loop {
+        match parse(input, desk) {
+            Parse::Partial => {}
+            Parse::Refused(response) => {
+                return Ok(Some(Arrived {
+                    request: Err(response),
+                    then: Then::Close,
+                }));
+            }
+            Parse::Complete {
+                request,
+                length,
+                then,
+                bytes,
+            } => {
+                input.consume(bytes);
+                if Desk::audience(&request.path) == Audience::Trusted {
+                    *trust = Trust::Proven;
+                    deadline = core.now_exact() + REQUEST_PATIENCE;
+                }
+                break (request, length, then);
+            }
+        }
+        stream.set_deadline(Some(deadline));
+        let was_begun = is_begun(input);
+        let received = match was_begun {
+            true => stream.recv(input).await,
+            false => stream.recv_unless_stopping(input).await,
+        };
+        match received {
+            Ok(0) => return Ok(None),
+            Ok(_) if !was_begun => deadline = core.now() + patience,
+            Ok(_) => {}
+            Err(_) => return Ok(None),
+        }
+    };
+    while (request.body.len() as u64) < length {
+        if input.is_empty() {
+            stream.set_deadline(Some(deadline));
+            if stream.recv(input).await? == 0 {
+                return Ok(None);
+            }
+        }
+        let wanted = length as usize - request.body.len();
+        let taken = wanted.min(input.bytes().len());
+        request.body.extend_from_slice(&input.bytes()[..taken]);
+        input.consume(taken);
+    }
+    Ok(Some(Arrived {
+        request: Ok(request),
+        then,
+    }))
+}
+
+enum Parse {
+    Partial,
+    Refused(Response),
+    Complete {
+        request: Request,
+        /// Of the body, which follows.
+        length: u64,
+        then: Then,
+        /// Of the head.
+        bytes: usize,
+    },
+}
+
+fn parse(input: &Input, desk: &Desk) -> Parse {
+    let mut slots = HeaderSlots::new();
+    let head = match request::parse(input.bytes(), &mut slots, &Limits::DEFAULT) {
+        Parsed::Complete(head) => head,
+        Parsed::Partial => return Parse::Partial,
+        Parsed::Refused(refusal) => {
+            return Parse::Refused(Response::error(refusal.status, refusal.reason));
+        }
+    };
+    let audience = Desk::audience(head.path);
+    if let Err(denial) = authority::check(&head, desk.token(), audience) {
+        return Parse::Refused(match denial {
+            Denial::Token => Response::error(
+                401,
+                "expected Authorization: Bearer TOKEN, with the token of the file that [admin] names",
+            )
+            .with("WWW-Authenticate", "Bearer"),
+            Denial::Foreign => Response::error(403, "a page of another site may not ask this"),
+        });
+    }
+    let length = match head.framing {
+        Framing::None => 0,
+        Framing::Length(length) if length <= BODY_MAX => length,
+        Framing::Length(_) => {
+            return Parse::Refused(Response::error(413, "a body has 64 KiB at most"));
+        }
+        Framing::Chunked | Framing::UntilClose => {
+            return Parse::Refused(Response::error(411, "a body needs a Content-Length"));
+        }
+    };
+    let accept = head.headers.iter();
+    let accept = accept.filter(|header| header.name.eq_ignore_ascii_case("accept"));
+    let accept = accept.map(|header| String::from_utf8_lossy(header.value).into_owned());
+    Parse::Complete {
+        request: Request {
+            method: head.method,
+            path: head.path.to_owned(),
+            accept: accept.collect::<Vec<_>>().join(","),
+            body: Vec::new(),
+        },
+        length,
+        then: match head.keep_alive && !head.expect_continue {
+            true => Then::Keep,
+            false => Then::Close,
+        },
+        bytes: head.bytes,
+    }
+}
+
+/// Ends our side, and reads on until the client has ended its own: closing with bytes unread would take the response back.
+async fn leave(stream: &Stream) -> Result<(), Error> {
+    stream.shutdown().await?;
+    stream.set_deadline(Some(stream.core().now_exact() + LINGER));
+    let (mut input, mut read) = (Input::default(), 0);
+    while read < LINGER_BYTES {
+        match stream.recv(&mut input).await? {
+            0 => return Ok(()),
+            bytes => read += bytes,
+        }
+        input.consume(input.bytes().len());
+    }
+    Ok(())
+}
+
+async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
+    stream.set_send_patience(SEND_PATIENCE);
+    stream.queue(Rc::<[u8]>::from(bytes));
+    stream.flush().await
+}

@@ -1,0 +1,120 @@
+//! Where admin interfaces are that nobody has placed: a Unix socket for each process, in a directory that belongs to its
+//! user and that no other may enter.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::{env, process};
+
+/// Where this user's are: `/run/onrush` of root, `$XDG_RUNTIME_DIR/onrush` of others, `/tmp/onrush-UID` without one.
+pub fn directory() -> PathBuf {
+    let user = rustix::process::geteuid();
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match runtime.filter(|path| path.is_absolute()) {
+        _ if user.is_root() => "/run/onrush".into(),
+        Some(runtime) => runtime.join("onrush"),
+        None => format!("/tmp/onrush-{}", user.as_raw()).into(),
+    }
+}
+
+/// That of this process, in a directory that is made where it is not there. What processes have left behind that are gone
+/// is removed.
+///
+/// # Errors
+/// When there can be no such directory, or it is not this user's own.
+pub fn of_this_process() -> io::Result<PathBuf> {
+    let directory = directory();
+    own(&directory)?;
+    for (process, path) in sockets(&directory) {
+        // Who is refused finds nobody.
+        let connected = UnixStream::connect(&path);
+        let is_gone =
+            connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if is_gone && process != process::id() {
+            let _ = fs::remove_file(&path);
+        }
+    }
+    Ok(directory.join(format!("{}.sock", process::id())))
+}
+
+/// Those of the processes that are there, by their numbers.
+pub fn all() -> Vec<(u32, PathBuf)> {
+    let there = sockets(&directory());
+    let is_live = |(_, path): &(u32, PathBuf)| UnixStream::connect(path).is_ok();
+    let mut live: Vec<_> = there.into_iter().filter(is_live).collect();
+    live.sort_unstable();
+    live
+}
+
+fn sockets(directory: &Path) -> Vec<(u32, PathBuf)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let socket = |entry: fs::DirEntry| {
+        let path = entry.path();
+        let is_one = path
+            .extension()
+            .is_some_and(|extension| extension == "sock");
+        let process = path.file_stem()?.to_str()?.parse().ok()?;
+        is_one.then_some((process, path))
+    };
+    entries.filter_map(socket).collect()
+}
+
+/// Makes a directory of this user's own.
+fn own(directory: &Path) -> io::Result<()> {
+    let made = DirBuilder::new().mode(0o700).create(directory);
+    if let Err(error) = made
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(error);
+    }
+    // Not through a link: /tmp is everybody's.
+    let metadata = fs::symlink_metadata(directory)?;
+    let user = rustix::process::geteuid().as_raw();
+    if !metadata.is_dir() || metadata.uid() != user {
+        return Err(io::Error::other("it belongs to somebody else"));
+    }
+    if metadata.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_directory_is_ones_own_or_not_used() {
+        let base = tempfile::tempdir().expect("a directory");
+        let path = base.path().join("onrush");
+        own(&path).expect("it can be made");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        own(&path).expect("it is there");
+        let mode = fs::symlink_metadata(&path)
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let link = base.path().join("link");
+        symlink(&path, &link).expect("it is free");
+        own(&link).expect_err("a link may be anybody's");
+        own(&base.path().join("no/such")).expect_err("its parent is missing");
+    }
+
+    #[test]
+    fn sockets_are_told_by_their_numbers() {
+        let base = tempfile::tempdir().expect("a directory");
+        for name in ["7.sock", "x.sock", "8", "9.sock"] {
+            fs::write(base.path().join(name), "").expect("it is ours");
+        }
+        let mut found: Vec<u32> = sockets(base.path())
+            .into_iter()
+            .map(|(process, _)| process)
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [7, 9]);
+    }
+}

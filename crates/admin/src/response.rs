@@ -1,0 +1,109 @@
+//! What is answered to a request for administration.
+
+use onrush_http::write::HeadWriter;
+use serde_json::{Value, json};
+
+/// Room for a head: its fields are few and short.
+const HEAD_MAX: usize = 1024;
+
+/// A whole response.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    content_type: &'static str,
+    /// Methods that there are, with 405; a challenge, with 401.
+    field: Option<(&'static str, &'static str)>,
+    body: Vec<u8>,
+}
+
+/// How the connection goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Then {
+    Keep,
+    Close,
+}
+
+/// How much of a response is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extent {
+    Whole,
+    /// All but the body.
+    Head,
+}
+
+impl Response {
+    pub(crate) fn json(status: u16, value: &Value) -> Self {
+        let mut body = format!("{value:#}").into_bytes();
+        body.push(b'\n');
+        Self::of(status, "application/json", body)
+    }
+
+    pub(crate) fn of(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
+        Self {
+            status,
+            content_type,
+            field: None,
+            body,
+        }
+    }
+
+    /// What was wrong, and what to do.
+    pub(crate) fn error(status: u16, why: &str) -> Self {
+        Self::json(status, &json!({ "error": why }))
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.field = Some((name, value));
+        self
+    }
+
+    /// As it goes over the wire.
+    pub(crate) fn bytes(&self, extent: Extent, then: Then) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD_MAX];
+        let mut writer = HeadWriter::new(&mut bytes);
+        writer
+            .status_line(self.status)
+            .header("Content-Type", self.content_type.as_bytes())
+            .header("Cache-Control", b"no-store")
+            .header("X-Content-Type-Options", b"nosniff")
+            .content_length(self.body.len() as u64);
+        if let Some((name, value)) = self.field {
+            writer.header(name, value.as_bytes());
+        }
+        if then == Then::Close {
+            writer.connection_close();
+        }
+        let head = writer.end().finish();
+        bytes.truncate(head.expect("its fields are few and short"));
+        if extent == Extent::Whole {
+            bytes.extend_from_slice(&self.body);
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_says_how_long_it_is() {
+        let response = Response::error(401, "no").with("WWW-Authenticate", "Bearer");
+        let text = String::from_utf8(response.bytes(Extent::Whole, Then::Close)).expect("ASCII");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert_eq!(body, "{\n  \"error\": \"no\"\n}\n");
+        assert!(head.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{head}");
+        for field in [
+            "Content-Length: 20",
+            "WWW-Authenticate: Bearer",
+            "Connection: close",
+        ] {
+            assert!(head.contains(field), "{head}");
+        }
+        let text = String::from_utf8(response.bytes(Extent::Head, Then::Keep)).expect("ASCII");
+        assert!(
+            text.ends_with("\r\n\r\n") && !text.contains("Connection"),
+            "{text}"
+        );
+    }
+}

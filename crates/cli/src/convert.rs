@@ -1,0 +1,106 @@
+//! `onrush convert`: a configuration of another program becomes one of ours.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use onrush_convert::{Conversion, Disk, haproxy, nginx};
+
+use crate::terminal::{say, write_raw};
+
+/// Something was left out, and responses differ.
+const INCOMPLETE: u8 = 2;
+/// The result is no configuration of ours.
+const DEFECT: u8 = 3;
+
+/// The result goes to standard output, and to standard error what became of each directive.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush convert nginx /etc/nginx/nginx.conf > onrush.toml
+  onrush convert haproxy /etc/haproxy/haproxy.cfg > onrush.toml
+  onrush check onrush.toml
+
+Exit codes: 0 everything is carried, approximated or without effect on responses, 1 the file cannot be read or is no
+configuration of that program, 2 something is left out that makes responses differ, 3 the result cannot be used, which is
+a defect of the converter.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    language: Language,
+}
+
+#[derive(clap::Subcommand)]
+enum Language {
+    /// A configuration of nginx, with all that it includes
+    Nginx {
+        /// nginx.conf, or a file of servers such as those in sites-enabled
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// What nginx takes relative directories and certificates from, as nginx -V says [default: above a directory
+        /// conf, or the directory of FILE]
+        #[arg(long, value_name = "DIR")]
+        prefix: Option<PathBuf>,
+    },
+    /// A configuration of HAProxy
+    Haproxy {
+        /// haproxy.cfg
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Where HAProxy is started: relative names of files are taken from there [default: the directory of FILE]
+        #[arg(long, value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
+}
+
+/// Reads, converts and prints.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let (file, converted) = match &args.language {
+        Language::Nginx { file, prefix } => {
+            let prefix = prefix
+                .clone()
+                .unwrap_or_else(|| nginx::default_prefix(file));
+            (file, nginx::convert(&Disk, file, &absolute(prefix)))
+        }
+        Language::Haproxy { file, directory } => {
+            let beside = || file.parent().unwrap_or(Path::new("")).to_owned();
+            let directory = directory.clone().unwrap_or_else(beside);
+            (file, haproxy::convert(&Disk, file, &absolute(directory)))
+        }
+    };
+    match converted {
+        Ok(conversion) => print(file, &conversion),
+        Err(unusable) => {
+            say(format_args!("onrush convert: {unusable}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// The result may be put anywhere: what it names is not relative to where it is.
+fn absolute(directory: PathBuf) -> PathBuf {
+    let directory = match directory.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => directory,
+    };
+    std::path::absolute(&directory).unwrap_or(directory)
+}
+
+fn print(file: &Path, conversion: &Conversion) -> ExitCode {
+    write_raw(conversion.text.as_bytes());
+    for note in &conversion.notes {
+        say(format_args!("{note}"));
+    }
+    let [carried, without_effect, approximated, left_out] = conversion.counts();
+    say(format_args!(
+        "{}: {carried} carried, {approximated} approximated, {without_effect} without effect, {left_out} left out",
+        file.display()
+    ));
+    if let Err(defect) = conversion.verify() {
+        say(format_args!(
+            "onrush convert: the result cannot be used, which is a defect of the converter; please report it with these lines\n{defect}"
+        ));
+        return ExitCode::from(DEFECT);
+    }
+    match conversion.is_complete() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(INCOMPLETE),
+    }
+}

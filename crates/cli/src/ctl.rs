@@ -1,0 +1,275 @@
+//! `onrush ctl`: looks into a server that runs, and changes it, by its admin interface.
+
+mod show;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Subcommand, ValueEnum};
+use onrush_admin::client::{Answer, Place, ask};
+use onrush_admin::{Token, location};
+use serde_json::{Map, Value, json};
+
+use crate::terminal::{Out, say, write_raw};
+
+/// What is asked of a server that runs.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush ctl status                                     the process and its cores
+  onrush ctl servers                                    groups of servers and what is known of them
+  onrush ctl server app 10.0.0.1:80 drain               no new clients for this server
+  onrush ctl server app 10.0.0.1:80 --weight 10         a tenth of what one with 100 gets
+  onrush ctl reload                                     as SIGHUP does, and says what came of it
+  onrush ctl --address 10.0.0.7:9901 --token-file admin.token servers
+
+Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no server was reached.")]
+pub(crate) struct Args {
+    /// The admin interface: unix:PATH or IP:PORT [default: that of the only server of this user]
+    #[arg(long, value_name = "ADDR", conflicts_with = "pid")]
+    address: Option<String>,
+    /// The server with this process id
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// The token of an interface on a TCP address stands in this file
+    #[arg(long, value_name = "FILE", requires = "address")]
+    token_file: Option<PathBuf>,
+    /// Print what the server says as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The process and its cores
+    Status,
+    /// Groups of servers: state, weight, requests in flight, queue, times
+    Servers,
+    /// Takes a server out, brings it back, or weighs it
+    Server {
+        /// Its group
+        group: String,
+        /// As it is configured, or its address
+        server: String,
+        /// up: it gets requests; drain: those of clients that have been with it; down: none
+        state: Option<State>,
+        /// Its share, 1 to 256, or "config" for that of the configuration
+        #[arg(long, value_name = "N")]
+        weight: Option<String>,
+    },
+    /// Requests that are under way, the oldest first
+    Requests,
+    /// Routes with their requests, responses and times
+    Routes,
+    /// The same of the addresses that are listened on
+    Listeners,
+    /// The configuration in force, without secrets
+    Config,
+    /// What Prometheus would scrape
+    Metrics,
+    /// Reads the configuration again, as SIGHUP does
+    Reload,
+    /// Starts the program again, to take the place of the process, as SIGUSR2 does
+    Upgrade,
+    /// Has /ready fail from now on, so that balancers send nobody any more; the server goes on
+    Drain,
+    /// Has /ready succeed again
+    Undrain,
+    /// Ends the server in good order, as SIGTERM does
+    Stop,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum State {
+    Up,
+    Drain,
+    Down,
+}
+
+/// Asks, and prints what came back.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let place = match place(args) {
+        Ok(place) => place,
+        Err(Unplaced::Usage(error)) => return failed(1, &error),
+        Err(Unplaced::Nobody(error)) => return failed(2, &error),
+    };
+    let (path, body) = match question(&args.what) {
+        Ok(question) => question,
+        Err(error) => return failed(1, &error),
+    };
+    let answer = ask(&place, path, body.as_deref());
+    match answer.with_context(|| format!("nobody answers on {place}")) {
+        Ok(answer) => print(&answer, args),
+        Err(error) => failed(2, &error),
+    }
+}
+
+fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
+    say(format_args!("onrush ctl: {error:#}"));
+    ExitCode::from(code)
+}
+
+/// Why it is not known whom to ask.
+enum Unplaced {
+    Usage(anyhow::Error),
+    Nobody(anyhow::Error),
+}
+
+fn place(args: &Args) -> Result<Place, Unplaced> {
+    if let Some(text) = &args.address {
+        return addressed(text, args).map_err(Unplaced::Usage);
+    }
+    let directory = location::directory();
+    if let Some(process) = args.pid {
+        return Ok(Place::Unix(directory.join(format!("{process}.sock"))));
+    }
+    let mut all = location::all();
+    let (Some((_, path)), true) = (all.pop(), all.is_empty()) else {
+        let processes: Vec<String> = location::all()
+            .iter()
+            .map(|(process, _)| process.to_string())
+            .collect();
+        let why = match processes.is_empty() {
+            true => anyhow::anyhow!(
+                "no server of this user has an admin interface in {}: expected --address, or the user that runs the server",
+                directory.display()
+            ),
+            false => anyhow::anyhow!(
+                "there are several servers: expected --pid with one of {}",
+                processes.join(", ")
+            ),
+        };
+        return Err(match processes.is_empty() {
+            true => Unplaced::Nobody(why),
+            false => Unplaced::Usage(why),
+        });
+    };
+    Ok(Place::Unix(path))
+}
+
+fn addressed(text: &str, args: &Args) -> anyhow::Result<Place> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(Place::Unix(path.into()));
+    }
+    let address = text
+        .parse()
+        .with_context(|| format!("--address {text:?}: expected unix:PATH or IP:PORT"))?;
+    let token = args
+        .token_file
+        .as_deref()
+        .map(|path| Token::read(path).with_context(|| format!("--token-file {}", path.display())));
+    Ok(Place::Tcp(address, token.transpose()?))
+}
+
+/// The path that is asked for, and what is sent there.
+fn question(what: &What) -> anyhow::Result<(&'static str, Option<String>)> {
+    let nothing = || Some(String::new());
+    Ok(match what {
+        What::Status => ("/v1/status", None),
+        What::Servers => ("/v1/servers", None),
+        What::Server {
+            group,
+            server,
+            state,
+            weight,
+        } => (
+            "/v1/servers",
+            Some(change(group, server, *state, weight.as_deref())?),
+        ),
+        What::Requests => ("/v1/requests", None),
+        What::Routes => ("/v1/routes", None),
+        What::Listeners => ("/v1/listeners", None),
+        What::Config => ("/v1/config", None),
+        What::Metrics => ("/metrics", None),
+        What::Reload => ("/v1/reload", nothing()),
+        What::Upgrade => ("/v1/upgrade", nothing()),
+        What::Drain => ("/v1/drain", Some(json!({ "drain": true }).to_string())),
+        What::Undrain => ("/v1/drain", Some(json!({ "drain": false }).to_string())),
+        What::Stop => ("/v1/stop", nothing()),
+    })
+}
+
+fn change(
+    group: &str,
+    server: &str,
+    state: Option<State>,
+    weight: Option<&str>,
+) -> anyhow::Result<String> {
+    let mut wanted = Map::new();
+    wanted.insert("group".into(), group.into());
+    wanted.insert("server".into(), server.into());
+    if let Some(state) = state {
+        let word = match state {
+            State::Up => "up",
+            State::Drain => "drain",
+            State::Down => "down",
+        };
+        wanted.insert("state".into(), word.into());
+    }
+    if let Some(text) = weight {
+        let weight = match text {
+            "config" => Value::Null,
+            text => match text.parse::<u16>() {
+                Ok(number @ 1..=256) => number.into(),
+                _ => bail!("--weight {text:?}: expected a number from 1 to 256, or \"config\""),
+            },
+        };
+        wanted.insert("weight".into(), weight);
+    }
+    if wanted.len() == 2 {
+        bail!("what about {server} of {group}? Expected up, drain or down, or --weight");
+    }
+    Ok(Value::Object(wanted).to_string())
+}
+
+fn print(answer: &Answer, args: &Args) -> ExitCode {
+    let is_text = matches!(args.what, What::Metrics);
+    if answer.status == 200 && (args.json || is_text) {
+        write_raw(&answer.body);
+        return ExitCode::SUCCESS;
+    }
+    let said = answer.json();
+    if answer.status != 200 {
+        let why = said["error"].as_str().map_or_else(
+            || format!("the server answered with the status {}", answer.status),
+            str::to_owned,
+        );
+        if args.json {
+            write_raw(&answer.body);
+        }
+        return failed(1, &anyhow::anyhow!(why));
+    }
+    let text = match &args.what {
+        What::Status => show::status(&said),
+        What::Servers => show::servers(&said),
+        What::Requests => show::requests(&said),
+        What::Routes => show::traffic(&said["routes"], "route"),
+        What::Listeners => show::traffic(&said["listeners"], "listener"),
+        What::Config => show::configuration(&said),
+        What::Reload => show::reload(&said),
+        What::Upgrade => format!("process {} serves\n", said["process"]),
+        What::Server { .. } => format!("changed {}\n", counted(&said["changed"], "server")),
+        What::Drain | What::Undrain => format!("{}\n", said["phase"].as_str().unwrap_or("")),
+        What::Stop => "it ends, and finishes what is in flight\n".to_owned(),
+        What::Metrics => String::new(),
+    };
+    let _ = Out::standard().write_all(text.as_bytes());
+    if let Some(silent) = said["silent_cores"]
+        .as_array()
+        .filter(|all| !all.is_empty())
+    {
+        let cores: Vec<String> = silent.iter().map(Value::to_string).collect();
+        let which = cores.join(", ");
+        let error = anyhow::anyhow!("core {which} did not answer in time, and is missing above");
+        return failed(1, &error);
+    }
+    ExitCode::SUCCESS
+}
+
+fn counted(count: &Value, what: &str) -> String {
+    let ending = if *count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}

@@ -1,0 +1,235 @@
+//! The admin interface of a server: where it is, and what reaches the rest of the process by it.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use anyhow::Context;
+use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token, location};
+use onrush_config::masked::masked;
+use onrush_config::plan::{self, Address as PlanAddress};
+use onrush_engine::clock::unix_time;
+use onrush_engine::{Address, Claim, Promise};
+use onrush_serve::Server;
+use serde_json::{Value, json};
+
+use super::asked::Asked;
+use super::handover::io_name;
+use super::written::Written;
+
+/// How long the process before may keep an address that this one is to have.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often it is looked at.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The configuration in force, as the interface shows it.
+#[derive(Clone, Default)]
+pub(super) struct InForce(Arc<Mutex<Value>>);
+
+impl InForce {
+    /// This text, of the file at `path`; without a file what the flags say.
+    pub(super) fn set(&self, generation: u64, file: Option<(&std::path::Path, &str)>) {
+        let flags: Vec<String> = env::args().skip(1).collect();
+        let (path, text) = file.unzip();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = json!({
+            "generation": generation,
+            "command_line": flags,
+            "file": path.map(|path| path.display().to_string()),
+            "text": text.map(masked),
+        });
+    }
+}
+
+/// Passes on what is asked to whoever runs the server.
+struct Passing {
+    ask: Sender<Asked>,
+    in_force: InForce,
+}
+
+impl Operator for Passing {
+    fn order(&self, order: Order, outcome: Promise<Outcome>) {
+        // Whoever does not hear it any more drops the promise.
+        let _ = self.ask.send(Asked::Order(order, outcome));
+    }
+
+    fn configuration(&self) -> Value {
+        let in_force = self.in_force.0.lock();
+        in_force.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// An interface, once it is there.
+#[derive(Clone, Default)]
+pub(super) struct Interface(Arc<Mutex<Option<Admin>>>);
+
+impl Interface {
+    /// Where it is.
+    pub(super) fn address(&self) -> Option<String> {
+        let admin = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        admin.as_ref().map(|admin| admin.address().to_string())
+    }
+
+    /// Gives its address up.
+    pub(super) fn end(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn begin(&self, admin: Admin) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(admin);
+    }
+}
+
+/// Who has the address before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Nobody,
+    /// The process whose place this one takes.
+    Predecessor,
+}
+
+impl Before {
+    /// What was `handed` to this process says.
+    pub(super) fn of<T>(handed: Option<&T>) -> Before {
+        match handed {
+            Some(_) => Before::Predecessor,
+            None => Before::Nobody,
+        }
+    }
+}
+
+/// What of a process the interface is about.
+pub(super) struct About<'a> {
+    pub(super) server: &'a Server,
+    pub(super) readiness: Readiness,
+    pub(super) in_force: InForce,
+    pub(super) ask: Sender<Asked>,
+}
+
+impl<'a> About<'a> {
+    /// A process that has just begun to serve what is `written`, or what its flags say.
+    pub(super) fn new(
+        server: &'a Server,
+        written: Option<&Written<'_>>,
+        ask: &Sender<Asked>,
+    ) -> About<'a> {
+        let in_force = InForce::default();
+        in_force.set(1, written.map(|written| (written.path(), written.text())));
+        About {
+            server,
+            readiness: Readiness::default(),
+            in_force,
+            ask: ask.clone(),
+        }
+    }
+}
+
+/// The token that the plan names, before anything is started.
+///
+/// # Errors
+/// When the file has none.
+pub(super) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
+    let plan::Admin::Tcp { token_file, .. } = plan else {
+        return Ok(None);
+    };
+    let token = Token::read(token_file);
+    let token = token.with_context(|| format!("[admin] token_file {}", token_file.display()))?;
+    Ok(Some(token))
+}
+
+/// Starts the interface that a plan asks for.
+///
+/// # Errors
+/// When one was asked for and cannot be. Without the one that nobody has asked for the server serves, and the log says so.
+pub(super) fn start(
+    plan: &plan::Admin,
+    token: Option<Token>,
+    about: About<'_>,
+    before: Before,
+) -> anyhow::Result<Interface> {
+    let interface = Interface::default();
+    let Some(address) = address(plan) else {
+        return Ok(interface);
+    };
+    let server = about.server;
+    let facts = Facts {
+        version: env!("CARGO_PKG_VERSION"),
+        started: unix_time(),
+        driver: io_name(server.driver().io).to_owned(),
+        cpus: server.cpus().to_vec(),
+    };
+    let connections_max = server.shares().admins;
+    let (readiness, inspector) = (about.readiness, server.inspector());
+    let operator = Box::new(Passing {
+        ask: about.ask,
+        in_force: about.in_force,
+    });
+    let begin = move |claim| {
+        Admin::start(Setup {
+            claim,
+            connections_max,
+            token,
+            facts,
+            readiness,
+            inspector,
+            operator,
+        })
+    };
+    match Claim::new(&address) {
+        Ok(claim) => interface.begin(begin(claim).context("cannot start the admin interface")?),
+        Err(error) if error.is_address_in_use() && before == Before::Predecessor => {
+            let waiting = interface.clone();
+            let wait = move || match claim_patiently(&address).and_then(|claim| Ok(begin(claim)?)) {
+                Ok(admin) => waiting.begin(admin),
+                Err(error) => tracing::error!("there is no admin interface on {address}: {error}"),
+            };
+            thread::Builder::new()
+                .name("admin-wait".into())
+                .spawn(wait)?;
+        }
+        // The process before has given its place up already: what is asked for most is that somebody serves.
+        Err(error) if *plan == plan::Admin::Default || before == Before::Predecessor => {
+            tracing::warn!("there is no admin interface on {address}: {error}");
+        }
+        Err(error) => {
+            return Err(anyhow::Error::new(error).context(format!("[admin] address {address}")));
+        }
+    }
+    Ok(interface)
+}
+
+/// Where it is to be; nowhere when it is not to be, or cannot be where nobody has asked for it.
+fn address(plan: &plan::Admin) -> Option<Address> {
+    Some(match plan {
+        plan::Admin::Off => return None,
+        plan::Admin::Default => match location::of_this_process() {
+            Ok(path) => Address::Unix(path),
+            Err(error) => {
+                let place = location::directory();
+                tracing::warn!(
+                    "there is no admin interface in {}: {error}",
+                    place.display()
+                );
+                return None;
+            }
+        },
+        plan::Admin::Unix(path) => Address::Unix(path.clone()),
+        plan::Admin::Tcp { address, .. } => match address {
+            PlanAddress::Tcp(address) => Address::Tcp(*address),
+            PlanAddress::Unix(path) => Address::Unix(path.clone()),
+        },
+    })
+}
+
+fn claim_patiently(address: &Address) -> anyhow::Result<Claim> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match Claim::new(address) {
+            Err(error) if error.is_address_in_use() && Instant::now() < until => {
+                thread::sleep(INTERVAL);
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The command line of `onrush serve`, and the plan that it means.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
+use onrush_config::plan::{Accept, Io, Listen, OneLiner, Plan};
+use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
+
+use super::written::{Warn, Written};
+
+/// What to serve comes from a directory, one of the one-liners, or a configuration file.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush serve ./public                             files, on 127.0.0.1:8080
+  onrush serve --respond 200:hello --listen :8000   always the same answer, on every address
+  onrush serve --synthetic                          answers that the query describes: /?s=10k&t=50
+  onrush serve --forward http://10.0.0.1:8000       a proxy in front of one server
+  onrush serve ./public --tls self-signed           files over https
+  onrush serve --config onrush.toml                 all of it at once
+
+Exit codes: 0 stopped by a signal, or another process has its place (SIGUSR2), 1 usage or configuration error, or the server could not start, or standard output could not be written.")]
+pub(crate) struct Args {
+    /// Serve the files beneath this directory
+    #[arg(value_name = "DIR", group = "what")]
+    directory: Option<PathBuf>,
+    /// Answer every request with this status and body
+    #[arg(long, value_name = "STATUS[:BODY]", group = "what")]
+    respond: Option<String>,
+    /// Answer what the query asks for, in the language of httpterm: /?s=SIZE&t=MS (GET /?h for help)
+    #[arg(long, group = "what")]
+    synthetic: bool,
+    /// Forward every request to this server; may be repeated
+    #[arg(long, value_name = "URL", group = "what")]
+    forward: Vec<String>,
+    /// Read everything from this file (TOML)
+    #[arg(long, value_name = "FILE", group = "what")]
+    pub(super) config: Option<PathBuf>,
+    /// Read the file again when it has changed, as SIGHUP does
+    #[arg(long, requires = "config")]
+    pub(super) watch: bool,
+    // In the attribute: rustdoc takes the brackets for a link.
+    #[arg(
+        help = "Listen on this address (IP:PORT, :PORT, [IPV6]:PORT or unix:PATH); may be repeated [default: 127.0.0.1:8080]",
+        long,
+        value_name = "ADDR"
+    )]
+    listen: Vec<String>,
+    /// Speak TLS there, with a certificate made for it or with these PEM files
+    #[arg(long, value_name = "self-signed|CERT,KEY")]
+    tls: Option<String>,
+    /// Number of cores (engine threads) [default: one per CPU this process may use]
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<String>,
+    /// Pin the cores to these CPUs, such as 0,2-3
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// How to talk to the kernel [default: auto]
+    #[arg(long, value_enum, value_name = "DRIVER")]
+    io: Option<IoArg>,
+    /// Which core gets a connection: by the CPU that takes its packets, or by hash [default: auto]
+    #[arg(long, value_enum, value_name = "HOW")]
+    accept: Option<AcceptArg>,
+}
+
+/// A driver as it is written on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum IoArg {
+    Auto,
+    Epoll,
+    #[value(name = "io_uring", alias = "io-uring", alias = "uring")]
+    IoUring,
+}
+
+/// Which core gets a connection, as it is written on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum AcceptArg {
+    Auto,
+    Cpu,
+    Hash,
+}
+
+/// The file or the one-liner, with the flags on top.
+pub(super) fn plan(args: &Args, written: Option<&Written>, warn: Warn) -> anyhow::Result<Plan> {
+    let listen = listen(args)?;
+    let mut plan = match written {
+        Some(written) => {
+            let mut plan = written.plan(warn)?;
+            if !listen.is_empty() {
+                plan.listen = listen;
+            }
+            plan
+        }
+        None => Plan::one_liner(one_liner(args)?, listen),
+    };
+    if let Some(text) = &args.threads {
+        plan.threads =
+            parse_threads(text).map_err(|error| anyhow::anyhow!("--threads: {error}"))?;
+    }
+    if let Some(list) = &args.cpus {
+        plan.cpus = Some(parse_cpus(list).map_err(|error| anyhow::anyhow!("--cpus: {error}"))?);
+    }
+    if let Some(io) = args.io {
+        plan.io = match io {
+            IoArg::Auto => Io::Auto,
+            IoArg::Epoll => Io::Epoll,
+            IoArg::IoUring => Io::IoUring,
+        };
+    }
+    if let Some(accept) = args.accept {
+        plan.accept = match accept {
+            AcceptArg::Auto => Accept::Auto,
+            AcceptArg::Cpu => Accept::Cpu,
+            AcceptArg::Hash => Accept::Hash,
+        };
+    }
+    Ok(plan)
+}
+
+/// Where to listen by the flags; nowhere when they leave it to the file or the default.
+fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
+    let mut listen: Vec<Listen> = args
+        .listen
+        .iter()
+        .map(|text| parse_listen(text))
+        .collect::<Result<_, _>>()
+        .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;
+    if let Some(twice) = first_repeated(listen.iter().map(|listen| &listen.address)) {
+        bail!("--listen: {twice} is given twice");
+    }
+    let Some(text) = &args.tls else {
+        return Ok(listen);
+    };
+    let tls = parse_tls(text).map_err(|error| anyhow::anyhow!("--tls: {error}"))?;
+    if listen.is_empty() {
+        if args.config.is_some() {
+            bail!(
+                "--tls goes with --listen; places to listen in the file have a key tls of their own"
+            );
+        }
+        listen.push(Listen::default());
+    }
+    for one in &mut listen {
+        one.tls = Some(tls.clone());
+    }
+    Ok(listen)
+}
+
+fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
+    if let Some(directory) = &args.directory {
+        return Ok(OneLiner::Files(directory.clone()));
+    }
+    if let Some(text) = &args.respond {
+        let (status, body) =
+            parse_respond(text).map_err(|error| anyhow::anyhow!("--respond: {error}"))?;
+        return Ok(OneLiner::Respond { status, body });
+    }
+    if args.synthetic {
+        return Ok(OneLiner::Synthetic);
+    }
+    if args.forward.is_empty() {
+        bail!(
+            "nothing to serve: give a directory, --respond, --synthetic, --forward or --config (see --help)"
+        );
+    }
+    let urls: Vec<ServerUrl> = args
+        .forward
+        .iter()
+        .map(|url| parse_server_url(url))
+        .collect::<Result<_, _>>()
+        .map_err(|error| anyhow::anyhow!("--forward: {error}"))?;
+    if let Some(twice) = first_repeated(urls.iter().map(|url| &url.address)) {
+        bail!("--forward: {twice} is given twice");
+    }
+    let tls = urls.iter().filter(|url| url.tls).count();
+    if tls != 0 && tls != urls.len() {
+        bail!("--forward: servers that take turns all speak TLS (https://), or none of them does");
+    }
+    let servers = urls.into_iter().map(|url| url.address).collect();
+    Ok(if tls == 0 {
+        OneLiner::Forward(servers)
+    } else {
+        OneLiner::ForwardTls(servers)
+    })
+}
+
+/// The first value that stands in the list before. Port 0 never does: it is another port each time.
+fn first_repeated<T: Display + PartialEq>(list: impl Iterator<Item = T> + Clone) -> Option<String> {
+    list.clone()
+        .enumerate()
+        .find(|(at, value)| list.clone().take(*at).any(|before| before == *value))
+        .map(|(_, value)| value.to_string())
+        .filter(|text| !text.ends_with(":0"))
+}

@@ -1,0 +1,17 @@
+//! Where packets arrive on this machine.
+
+use std::path::Path;
+
+use onrush_serve::Arrival;
+use onrush_tune::facts;
+use onrush_tune::tree::Tree;
+
+/// Which CPUs of this machine take packets, as far as /sys and /proc say.
+pub(super) fn arrival() -> Option<Arrival> {
+    let tree = Tree::open(Path::new("/")).ok()?;
+    let found = facts::arrival::read(&tree);
+    Some(Arrival {
+        online: found.online.iter().collect(),
+        network: found.network.map(|cpus| cpus.iter().collect()),
+    })
+}

@@ -1,0 +1,196 @@
+//! What a server does that is asked for something while it runs.
+
+use std::fmt;
+use std::sync::mpsc::{Receiver, Sender};
+
+use onrush_admin::{Order, Outcome, Phase, Readiness};
+use onrush_engine::Promise;
+use onrush_serve::Server;
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::asked::{Asked, send};
+use super::reload::Reloading;
+use super::supervisor;
+use super::upgrade::Start;
+
+pub(super) struct Control<'a> {
+    pub(super) reloading: Reloading<'a>,
+    pub(super) start: Start,
+    /// For whoever asks for something on behalf of this process.
+    pub(super) ask: Sender<Asked>,
+    /// The process that is to take the place of this one, as long as it has not said that it does.
+    pub(super) next: Option<Next>,
+    pub(super) readiness: Readiness,
+}
+
+/// A process that starts.
+pub(super) struct Next {
+    process: u32,
+    /// Who wants to know what comes of it.
+    told: Option<Promise<Outcome>>,
+    /// What its file said when it read it is not what is wanted by now.
+    then: Then,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    Reload,
+}
+
+/// Why a server ends.
+pub(super) enum End {
+    /// By this signal.
+    Signal(&'static str),
+    /// Another process has its place.
+    Succeeded(u32),
+}
+
+impl End {
+    /// The process that has the place of this one.
+    pub(super) fn successor(&self) -> Option<u32> {
+        match self {
+            End::Signal(_) => None,
+            End::Succeeded(process) => Some(*process),
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Signal(name) => write!(
+                f,
+                "{name}: accepting no more, finishing what is in flight (once more to stop at once)"
+            ),
+            End::Succeeded(process) => write!(
+                f,
+                "SIGUSR2: process {process} serves, finishing what is in flight here (SIGTERM to stop at once)"
+            ),
+        }
+    }
+}
+
+impl Control<'_> {
+    /// Does what is asked for, until it is the end.
+    pub(super) fn until_the_end(mut self, server: &mut Server, asked: &Receiver<Asked>) -> End {
+        // There is an end: this value holds one of those who may ask.
+        loop {
+            match asked.recv() {
+                Ok(Asked::Reload) => {
+                    // The log says what came of it.
+                    let _ = self.reload(server, "SIGHUP");
+                }
+                Ok(Asked::Reopen) => {
+                    if !server.reopen_log() {
+                        tracing::warn!(
+                            "SIGUSR1: nothing was done; there is no access log ([log] in the configuration)"
+                        );
+                    }
+                }
+                Ok(Asked::Upgrade) => self.upgrade(server, None),
+                Ok(Asked::Order(Order::Reload, told)) => {
+                    told.keep(self.reload(server, "ctl reload"));
+                }
+                Ok(Asked::Order(Order::Upgrade, told)) => self.upgrade(server, Some(told)),
+                Ok(Asked::Order(Order::Stop, told)) => {
+                    told.keep(Ok(json!({ "ends": true })));
+                    return self.end("ctl stop");
+                }
+                Ok(Asked::HandOver { process, taken }) => {
+                    server.hand_over(&taken);
+                    self.readiness.set(Phase::Stopping);
+                    if let Some(next) = self.next {
+                        if next.then == Then::Reload {
+                            send(process, Signal::HUP);
+                        }
+                        let serves = json!({ "process": process });
+                        next.told
+                            .into_iter()
+                            .for_each(|told| told.keep(Ok(serves.clone())));
+                    }
+                    return End::Succeeded(process);
+                }
+                Ok(Asked::GoOn { process, why }) => {
+                    let why = format!(
+                        "process {process} did not come to serve ({why}), this one goes on"
+                    );
+                    tracing::error!("SIGUSR2: {why}");
+                    if let Some(next) = self.next.take() {
+                        next.told
+                            .into_iter()
+                            .for_each(|told| told.keep(Err(why.clone())));
+                        if next.then == Then::Reload {
+                            // The log says what came of it.
+                            let _ = self.reload(server, "SIGHUP");
+                        }
+                    }
+                }
+                Ok(Asked::End(name)) => return self.end(name),
+                Err(_) => unreachable!("the sender is here"),
+            }
+        }
+    }
+
+    fn end(self, why: &'static str) -> End {
+        supervisor::stopping();
+        self.readiness.set(Phase::Stopping);
+        // It would keep the sockets, and serve when nobody wants it any more.
+        self.next
+            .iter()
+            .for_each(|next| send(next.process, Signal::KILL));
+        End::Signal(why)
+    }
+
+    fn reload(&mut self, server: &mut Server, why: &str) -> Outcome {
+        match &mut self.next {
+            None => {
+                supervisor::reloading();
+                let outcome = self.reloading.reload(server, why);
+                supervisor::ready();
+                outcome
+            }
+            Some(next) => {
+                next.then = Then::Reload;
+                let said = format!(
+                    "process {} is about to take the place of this one, whoever serves then reads the configuration again",
+                    next.process
+                );
+                tracing::info!("{why}: {said}");
+                Err(said)
+            }
+        }
+    }
+
+    fn upgrade(&mut self, server: &Server, told: Option<Promise<Outcome>>) {
+        let why = if told.is_some() {
+            "ctl upgrade"
+        } else {
+            "SIGUSR2"
+        };
+        if let Some(Next { process, .. }) = self.next {
+            let said = format!("nothing was done; process {process} is starting already");
+            tracing::warn!("{why}: {said}");
+            told.into_iter()
+                .for_each(|told| told.keep(Err(said.clone())));
+            return;
+        }
+        match self.start.again(server, self.ask.clone()) {
+            Ok(process) => {
+                self.next = Some(Next {
+                    process,
+                    told,
+                    then: Then::Nothing,
+                });
+                tracing::info!("{why}: process {process} starts, to take the place of this one");
+            }
+            Err(error) => {
+                let said = format!("{error:#}; this process goes on");
+                tracing::error!("{why}: {said}");
+                told.into_iter()
+                    .for_each(|told| told.keep(Err(said.clone())));
+            }
+        }
+    }
+}

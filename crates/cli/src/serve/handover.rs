@@ -1,0 +1,325 @@
+//! How the sockets of a server get to the process that takes its place: over a pair of Unix sockets, whose other end is that
+//! process's standard input. Messages keep their bounds, and each carries one descriptor at most (unix(7), SCM_RIGHTS).
+//!
+//! ```text
+//!   server in force                                     the next one
+//!     {"version": 1, "cores": 2, "io": "epoll", …}  ──>
+//!     {"socket": 0} with a descriptor, for each     ──>   claims, starts its cores
+//!                                                   <──   {"taken": [0, 1]}, or the end
+//! ```
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+
+use anyhow::{Context, bail, ensure};
+use onrush_engine::{Address, ClaimSockets, Io};
+use onrush_serve::{Handed, Handover, Manner};
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde_json::{Value, json};
+
+/// Of what is said here. A program of another version says so, instead of misunderstanding.
+const VERSION: u64 = 1;
+
+/// Bytes of a message at most: a long list of addresses.
+const MESSAGE_MAX: usize = 256 * 1024;
+
+/// Gives `handover` to the process at the other end of `socket`.
+///
+/// # Errors
+/// When it does not take it.
+pub(super) fn give(socket: impl AsFd, handover: &Handover) -> anyhow::Result<()> {
+    let listening = handover.listening.iter();
+    let listening: Vec<Value> = listening.map(described).collect();
+    let head = json!({
+        "version": VERSION,
+        "cores": handover.manner.cores,
+        "io": io_name(handover.manner.io),
+        "by_cpu": handover.manner.is_by_cpu,
+        "listening": listening,
+    });
+    send(&socket, &head, None)?;
+    for (place, handed) in handover.listening.iter().enumerate() {
+        let sockets = &handed.sockets;
+        for descriptor in std::iter::once(&sockets.claim).chain(&sockets.listeners) {
+            send(&socket, &json!({ "socket": place }), Some(descriptor))?;
+        }
+    }
+    Ok(())
+}
+
+/// Receives what [`give`] gives.
+///
+/// # Errors
+/// When it is not that.
+pub(super) fn take(socket: impl AsFd) -> anyhow::Result<Handover> {
+    let (head, _) = receive(&socket)?.context("the server in force has ended")?;
+    let version = head["version"].as_u64();
+    ensure!(
+        version == Some(VERSION),
+        "the server in force speaks version {} of the handover, this one {VERSION}; stop that one and start this one",
+        head["version"]
+    );
+    let io = head["io"].as_str().and_then(io_named);
+    let cores = head["cores"]
+        .as_u64()
+        .and_then(|cores| usize::try_from(cores).ok());
+    let manner = Manner {
+        cores: cores.context("it has no number of cores")?,
+        io: io.context("its driver is unknown here")?,
+        is_by_cpu: head["by_cpu"] == true,
+    };
+    let listening = head["listening"]
+        .as_array()
+        .context("it has no addresses")?;
+    let handed = listening.iter().enumerate().map(|(place, described)| {
+        let listeners = described["listeners"]
+            .as_u64()
+            .context("it has no number of listeners")?;
+        let claim = receive_socket(&socket, place)?;
+        let listeners = (0..listeners).map(|_| receive_socket(&socket, place));
+        Ok(Handed {
+            written: described["written"]
+                .as_str()
+                .context("it has an address without a name")?
+                .to_owned(),
+            address: address(described)?,
+            sockets: ClaimSockets {
+                claim,
+                listeners: listeners.collect::<anyhow::Result<_>>()?,
+            },
+        })
+    });
+    Ok(Handover {
+        manner,
+        listening: handed.collect::<anyhow::Result<_>>()?,
+    })
+}
+
+/// Says that the addresses at these places are served.
+///
+/// # Errors
+/// When nobody hears it.
+pub(super) fn confirm(socket: impl AsFd, taken: &[usize]) -> anyhow::Result<()> {
+    send(socket, &json!({ "taken": taken }), None)
+}
+
+/// Waits until the other process serves, and returns the places of the addresses that it has taken; `None` when it ends
+/// before it does.
+///
+/// # Errors
+/// When it says something else.
+pub(super) fn wait_for_confirmation(socket: impl AsFd) -> anyhow::Result<Option<Vec<usize>>> {
+    let Some((message, _)) = receive(socket)? else {
+        return Ok(None);
+    };
+    let taken = message["taken"]
+        .as_array()
+        .context("it said something else")?;
+    let place = |value: &Value| value.as_u64().and_then(|place| usize::try_from(place).ok());
+    let taken: Option<Vec<usize>> = taken.iter().map(place).collect();
+    taken.context("it named places that are none").map(Some)
+}
+
+fn described(handed: &Handed) -> Value {
+    let address = match &handed.address {
+        Address::Tcp(address) => json!({ "tcp": address.to_string() }),
+        // As bytes: a path need not be text.
+        Address::Unix(path) => json!({ "unix": path.as_os_str().as_encoded_bytes() }),
+    };
+    json!({
+        "written": handed.written,
+        "address": address,
+        "listeners": handed.sockets.listeners.len(),
+    })
+}
+
+fn address(described: &Value) -> anyhow::Result<Address> {
+    let address = &described["address"];
+    if let Some(text) = address["tcp"].as_str() {
+        let tcp: SocketAddr = text.parse().context("it has an address that is none")?;
+        return Ok(Address::Tcp(tcp));
+    }
+    let bytes = address["unix"]
+        .as_array()
+        .context("it has an address of an unknown kind")?;
+    let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
+    let bytes: Option<Vec<u8>> = bytes.iter().map(byte).collect();
+    let bytes = bytes.context("it has a path that is none")?;
+    Ok(Address::Unix(std::ffi::OsString::from_vec(bytes).into()))
+}
+
+/// As it is written.
+pub(super) fn io_name(io: Io) -> &'static str {
+    match io {
+        Io::IoUring => "io_uring",
+        Io::Epoll | Io::Auto => "epoll",
+    }
+}
+
+fn io_named(name: &str) -> Option<Io> {
+    [Io::IoUring, Io::Epoll]
+        .into_iter()
+        .find(|&io| io_name(io) == name)
+}
+
+fn send(socket: impl AsFd, message: &Value, descriptor: Option<&OwnedFd>) -> anyhow::Result<()> {
+    let text = message.to_string();
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = descriptor.map(|descriptor| [descriptor.as_fd()]);
+    if let Some(descriptors) = &descriptors {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let parts = [IoSlice::new(text.as_bytes())];
+    let sent = sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL);
+    sent.map_err(io::Error::from)
+        .context("it does not take the sockets")?;
+    Ok(())
+}
+
+/// The next message, and the descriptor that came with it; `None` at the end.
+fn receive(socket: impl AsFd) -> anyhow::Result<Option<(Value, Option<OwnedFd>)>> {
+    let mut bytes = vec![0; MESSAGE_MAX];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => {}
+            // It has ended without having read all.
+            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            Err(rustix::io::Errno::AGAIN) => bail!("it says nothing"),
+            outcome => break outcome.map_err(io::Error::from)?,
+        }
+    };
+    let mut descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    let descriptor = descriptors.next().and_then(|mut rights| rights.next());
+    if received.bytes == 0 && descriptor.is_none() {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&bytes[..received.bytes]);
+    Ok(Some((
+        message.context("what it says is no JSON")?,
+        descriptor,
+    )))
+}
+
+fn receive_socket(socket: impl AsFd, place: usize) -> anyhow::Result<OwnedFd> {
+    match receive(socket)? {
+        Some((message, Some(descriptor))) if message["socket"] == place => Ok(descriptor),
+        Some((message, _)) => bail!("expected a socket of address {place}, got {message}"),
+        None => bail!("the server in force has ended"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let pair = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        );
+        pair.expect("two sockets")
+    }
+
+    #[test]
+    fn what_is_given_is_taken() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let unix = UnixListener::bind(&path).expect("it is free");
+        let handover = Handover {
+            manner: Manner {
+                cores: 2,
+                io: Io::IoUring,
+                is_by_cpu: true,
+            },
+            listening: vec![
+                Handed {
+                    written: "127.0.0.1:0".into(),
+                    address: Address::Tcp(([127, 0, 0, 1], 80).into()),
+                    sockets: ClaimSockets {
+                        claim: tcp(),
+                        listeners: vec![tcp(), tcp()],
+                    },
+                },
+                Handed {
+                    written: format!("unix:{}", path.display()),
+                    address: Address::Unix(path.clone()),
+                    sockets: ClaimSockets {
+                        claim: unix.into(),
+                        listeners: Vec::new(),
+                    },
+                },
+            ],
+        };
+        let (ours, theirs) = pair();
+        give(&ours, &handover).expect("it is taken");
+        let taken = take(&theirs).expect("it was given");
+        assert_eq!(taken.manner, handover.manner);
+        for (taken, given) in taken.listening.iter().zip(&handover.listening) {
+            assert_eq!(
+                (
+                    &taken.written,
+                    &taken.address,
+                    taken.sockets.listeners.len()
+                ),
+                (
+                    &given.written,
+                    &given.address,
+                    given.sockets.listeners.len()
+                )
+            );
+        }
+        let names = |handover: &Handover| {
+            let sockets = &handover.listening[0].sockets;
+            let all = std::iter::once(&sockets.claim).chain(&sockets.listeners);
+            let name = |socket: &OwnedFd| {
+                let listener = TcpListener::from(socket.try_clone().expect("a descriptor"));
+                listener.local_addr().expect("it is bound")
+            };
+            all.map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&taken), names(&handover), "in their order");
+        confirm(&theirs, &[1]).expect("it is heard");
+        drop(theirs);
+        assert_eq!(wait_for_confirmation(&ours).expect("a list"), Some(vec![1]));
+        assert_eq!(wait_for_confirmation(&ours).expect("the end"), None);
+    }
+
+    #[test]
+    fn another_version_is_refused_with_what_to_do() {
+        let (ours, theirs) = pair();
+        send(&ours, &json!({ "version": 2 }), None).expect("it is taken");
+        let error = take(&theirs)
+            .expect_err("it is another version")
+            .to_string();
+        assert!(
+            error.contains("speaks version 2") && error.contains("stop that one"),
+            "{error}"
+        );
+        for wrong in ["{}", "[]", "1"] {
+            let message: Value = serde_json::from_str(wrong).expect("JSON");
+            send(&ours, &message, None).expect("it is taken");
+            take(&theirs).expect_err("it is no handover");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Another configuration for a server that runs: the file is read again, and put in force when it is good as a whole.
+
+use std::fmt::Display;
+
+use anyhow::Context;
+use onrush_admin::Outcome;
+use onrush_config::changes::{Change, changes};
+use onrush_engine::Address;
+use onrush_file::{Stamp, stamp};
+use onrush_serve::{Applied, Server};
+use serde_json::{Value, json};
+
+use super::admin::InForce;
+use super::args::{Args, plan};
+use super::arrival::arrival;
+use super::watch::{Watch, Watched};
+use super::written::{Written, checked};
+
+/// Changes that are listed in the log; more than that are counted.
+const CHANGES_SHOWN: usize = 50;
+
+/// What a reload needs to know of the start, and of the reload before.
+pub(super) struct Reloading<'a> {
+    args: &'a Args,
+    /// The text in force; none without a file.
+    text: Option<String>,
+    watch: Option<Watch>,
+    in_force: InForce,
+}
+
+impl<'a> Reloading<'a> {
+    /// `written` is what the server was started with; `watch` is told what to look at from now on.
+    pub(super) fn new(
+        args: &'a Args,
+        written: Option<Written<'_>>,
+        watch: Option<Watch>,
+        in_force: InForce,
+    ) -> Self {
+        Self {
+            in_force,
+            args,
+            text: written.map(|written| written.text().to_owned()),
+            watch,
+        }
+    }
+
+    /// Reads the file again and puts it in force, with the flags on top that the server was started with. The log says what
+    /// came of it, and so does the outcome; `why` it is done.
+    pub(super) fn reload(&mut self, server: &mut Server, why: &str) -> Outcome {
+        let (Some(path), Some(before)) = (self.args.config.as_deref(), &self.text) else {
+            let said = "nothing was done; onrush serve was started with flags only, and reads --config FILE again";
+            tracing::warn!("{why}: {said}");
+            return Err(said.to_owned());
+        };
+        let stamp = stamp(path);
+        let outcome = Written::read(path).and_then(|written| {
+            let applied = self.apply(server, &written, stamp)?;
+            Ok((applied, written))
+        });
+        match outcome {
+            Ok((applied, written)) => {
+                let changes = changes(before, written.text());
+                say_what_changed(path.display(), &changes, &applied);
+                say_who_is_left(server);
+                let report = report(&changes, &applied, server);
+                self.in_force
+                    .set(applied.generation(), Some((path, written.text())));
+                self.text = Some(written.text().to_owned());
+                Ok(report)
+            }
+            Err(error) => {
+                let said = format!(
+                    "{} was not put in force, generation {} stays: {error:#}",
+                    path.display(),
+                    server.generation()
+                );
+                tracing::error!("{said}");
+                Err(said)
+            }
+        }
+    }
+
+    fn apply(
+        &self,
+        server: &mut Server,
+        written: &Written<'_>,
+        stamp: Stamp,
+    ) -> anyhow::Result<Applied> {
+        let plan = plan(self.args, Some(written), in_the_log)?;
+        let watched = Watched::of(written.path(), stamp, &plan);
+        let checked = checked(plan, Some(written), in_the_log)?;
+        let applied = server.apply(checked.arriving(arrival()));
+        let applied = applied.context("it cannot be applied")?;
+        if let Some(watch) = &self.watch {
+            watch.change(watched);
+        }
+        Ok(applied)
+    }
+}
+
+fn in_the_log(warning: &dyn Display) {
+    tracing::warn!("{warning}");
+}
+
+/// What the log says, for programs.
+fn report(changes: &[Change], applied: &Applied, server: &Server) -> Value {
+    let texts = |addresses: &[Address]| -> Vec<String> {
+        addresses.iter().map(ToString::to_string).collect()
+    };
+    let shown = changes.iter().take(CHANGES_SHOWN);
+    json!({
+        "generation": applied.generation(),
+        "changes": shown.map(ToString::to_string).collect::<Vec<_>>(),
+        "changes_not_shown": changes.len().saturating_sub(CHANGES_SHOWN),
+        "listening": texts(applied.added()),
+        "listening_no_more": texts(applied.removed()),
+        "generations_in_use": server.earlier().collect::<Vec<_>>(),
+    })
+}
+
+fn say_what_changed(path: impl Display, changes: &[Change], applied: &Applied) {
+    let count = match changes.len() {
+        0 => "nothing in it has changed; the files that it names were read again".into(),
+        1 => "1 change".into(),
+        more => format!("{more} changes"),
+    };
+    tracing::info!(
+        "{path} is in force as generation {}: {count}",
+        applied.generation()
+    );
+    for change in changes.iter().take(CHANGES_SHOWN) {
+        tracing::info!("  {change}");
+    }
+    if changes.len() > CHANGES_SHOWN {
+        tracing::info!("  and {} more", changes.len() - CHANGES_SHOWN);
+    }
+    for address in applied.added() {
+        tracing::info!("  listening on {address}");
+    }
+    for address in applied.removed() {
+        tracing::info!("  listening no more on {address}");
+    }
+}
+
+/// Requests and tunnels that began on an earlier configuration end on it.
+fn say_who_is_left(server: &Server) {
+    let left: Vec<String> = server.earlier().map(|number| number.to_string()).collect();
+    if !left.is_empty() {
+        tracing::info!(
+            "  requests that have not ended are served as they began, by generation {}",
+            left.join(", ")
+        );
+    }
+}

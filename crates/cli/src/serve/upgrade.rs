@@ -1,0 +1,126 @@
+//! SIGUSR2: the program is started again, as it is on the disk by now, and takes the place of this one. It listens with the
+//! same sockets, so that nobody is refused meanwhile; when it does not come to serve, nothing has changed.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+use std::{env, io, thread};
+
+use anyhow::Context;
+use onrush_serve::{Handover, Server};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::asked::Asked;
+use super::handover;
+
+/// Tells a process that its standard input is a handover.
+const VARIABLE: &str = "ONRUSH_HANDOVER";
+const VALUE: &str = "stdin";
+
+/// How long the next process may take nothing of the sockets.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it may take to serve. A long configuration takes a second.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How this process was started.
+pub(super) struct Start {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Start {
+    /// As it was, before anything has replaced the program. A name with a directory is kept: it may be a link that leads to
+    /// the next version by then.
+    ///
+    /// # Errors
+    /// When the system does not say which program this is.
+    pub(super) fn of_this_process() -> io::Result<Start> {
+        let mut words = env::args_os();
+        let name = words.next().map(PathBuf::from).unwrap_or_default();
+        let has_directory = name.components().count() > 1;
+        Ok(Start {
+            program: match has_directory {
+                true => env::current_dir()?.join(name),
+                false => env::current_exe()?,
+            },
+            arguments: words.collect(),
+        })
+    }
+
+    /// Starts the next process, and has `asked` hear what comes of it.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not take the sockets.
+    pub(super) fn again(&self, server: &Server, asked: Sender<Asked>) -> anyhow::Result<u32> {
+        let handover = server.handover().context("cannot give the sockets away")?;
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(io::Error::from)?;
+        for (direction, patience) in [(Timeout::Send, PATIENCE), (Timeout::Recv, START_PATIENCE)] {
+            set_socket_timeout(&ours, direction, Some(patience)).map_err(io::Error::from)?;
+        }
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .env(VARIABLE, VALUE)
+            .stdin(Stdio::from(theirs))
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.program.display()))?;
+        let process = child.id();
+        if let Err(error) = handover::give(&ours, &handover) {
+            // It is of no use.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error.context(format!("process {process}")));
+        }
+        let waiting = move || {
+            // Whoever is not there to hear it ends.
+            let _ = asked.send(outcome(child, &ours));
+        };
+        thread::Builder::new()
+            .name("upgrade".into())
+            .spawn(waiting)?;
+        Ok(process)
+    }
+}
+
+/// What becomes of the next process.
+fn outcome(mut child: Child, socket: &OwnedFd) -> Asked {
+    let process = child.id();
+    let why = match handover::wait_for_confirmation(socket) {
+        Ok(Some(taken)) => return Asked::HandOver { process, taken },
+        Ok(None) => None,
+        Err(error) => {
+            let _ = child.kill();
+            Some(format!("{error:#}"))
+        }
+    };
+    let ended = child.wait();
+    let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+    Asked::GoOn {
+        process,
+        why: why.unwrap_or(ended),
+    }
+}
+
+/// What a server in force gives to this process; `None` when it was started by somebody else.
+///
+/// # Errors
+/// When it is no handover.
+pub(super) fn handed() -> anyhow::Result<Option<(Handover, OwnedFd)>> {
+    if env::var_os(VARIABLE).is_none_or(|value| value != VALUE) {
+        return Ok(None);
+    }
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let handover =
+        handover::take(&socket).context("cannot take the place of the server in force")?;
+    Ok(Some((handover, socket)))
+}

@@ -1,0 +1,82 @@
+//! `--watch`: the configuration is read again when its file has changed, or one that it names and that is read once: of
+//! passwords, or of an error page.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use onrush_config::Plan;
+use onrush_file::{Look, Stamp, stamp};
+
+use super::asked::Asked;
+
+/// How often the files are looked at. Two looks in a row must find the same, so that no half of a file is read.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// What is watched changes with the configuration.
+pub(super) struct Watch(Sender<Watched>);
+
+/// Files, and how they were before they were read.
+pub(super) struct Watched {
+    files: Vec<PathBuf>,
+    read: Vec<Stamp>,
+}
+
+impl Watched {
+    /// The file at `path`, which had the stamp `read` before it was read, and those that `plan` names, before they are read.
+    /// Certificates are followed anyway.
+    pub(super) fn of(path: &Path, read: Stamp, plan: &Plan) -> Watched {
+        let files = plan.files_read().map(|file| file.to_path_buf());
+        let mut watched = Watched {
+            files: vec![path.to_owned()],
+            read: vec![read],
+        };
+        for file in files {
+            watched.read.push(stamp(&file));
+            watched.files.push(file);
+        }
+        watched
+    }
+}
+
+impl Watch {
+    /// Asks for a reload whenever a file has changed.
+    ///
+    /// # Errors
+    /// When the system has no thread.
+    pub(super) fn start(watched: Watched, asked: Sender<Asked>) -> io::Result<Watch> {
+        let (others, changes) = mpsc::channel();
+        let watching = move || look_at(watched, &changes, &asked);
+        thread::Builder::new()
+            .name("watch".into())
+            .spawn(watching)?;
+        Ok(Watch(others))
+    }
+
+    /// Another configuration is in force.
+    pub(super) fn change(&self, watched: Watched) {
+        // It ends with the server only.
+        let _ = self.0.send(watched);
+    }
+}
+
+fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Asked>) {
+    let mut look = Look::new(watched.read.clone());
+    loop {
+        match changes.recv_timeout(INTERVAL) {
+            Ok(others) => {
+                look = Look::new(others.read.clone());
+                watched = others;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let now = watched.files.iter().map(|file| stamp(file)).collect();
+                if look.has_changed(now) && asked.send(Asked::Reload).is_err() {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! What differs between two texts of a configuration, key by key: order, comments and spelling are no difference.
+
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Characters of a value that are shown.
+const VALUE_SHOWN: usize = 40;
+
+/// Keys whose values are nobody's business who reads a log: hashes of passwords, and fields that may carry credentials.
+pub(crate) const HIDDEN: [&str; 4] = ["users", "set", "add", "headers"];
+
+/// Whether a text has a name and a password in it, as in `https://name:password@host/`.
+pub(crate) fn has_login(text: &str) -> bool {
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+    authority.contains('@')
+}
+
+/// One difference. Displays as the key, and what became of it:
+///
+/// ```text
+/// timeouts.client_idle: "60s" -> "30s"
+/// upstream.app.servers: added "10.0.0.3:80"
+/// route[2]: removed
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Where, with dots between keys. Items of lists are counted from 1: those that are new or different as they stand in
+    /// the new text, those that are gone as they stood in the old one.
+    pub key: String,
+    /// What became of it.
+    pub kind: ChangeKind,
+}
+
+/// What became of a key. Values are texts as in a file, cut to 40 characters; `None` stands for tables, lists and what is
+/// not to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there before.
+    Added(Option<String>),
+    /// It is not there any more.
+    Removed(Option<String>),
+    /// It is another one.
+    Changed(Option<(String, String)>),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match &self.kind {
+            ChangeKind::Added(Some(value)) => write!(f, "{key}: added {value}"),
+            ChangeKind::Added(None) => write!(f, "{key}: added"),
+            ChangeKind::Removed(Some(value)) => write!(f, "{key}: removed {value}"),
+            ChangeKind::Removed(None) => write!(f, "{key}: removed"),
+            ChangeKind::Changed(Some((before, after))) => write!(f, "{key}: {before} -> {after}"),
+            ChangeKind::Changed(None) => write!(f, "{key}: changed"),
+        }
+    }
+}
+
+/// What differs in `after` from `before`. A text that is no TOML is taken for an empty one.
+pub fn changes(before: &str, after: &str) -> Vec<Change> {
+    let table = |text| DeTable::parse(text).map_or_else(|_| DeTable::new(), Spanned::into_inner);
+    let mut found = Found::default();
+    found.tables(&table(before), &table(after));
+    found.changes
+}
+
+#[derive(Default)]
+struct Found {
+    /// Where the comparison is.
+    path: Vec<String>,
+    changes: Vec<Change>,
+}
+
+impl Found {
+    fn tables(&mut self, before: &DeTable<'_>, after: &DeTable<'_>) {
+        for (key, value) in before {
+            let Some(now) = after.get(&**key.get_ref()) else {
+                self.at(key.get_ref(), |found| found.removed(value));
+                continue;
+            };
+            self.at(key.get_ref(), |found| found.values(value, now));
+        }
+        for (key, value) in after {
+            if !before.contains_key(&**key.get_ref()) {
+                self.at(key.get_ref(), |found| found.added(value));
+            }
+        }
+    }
+
+    fn values(&mut self, before: &Spanned<DeValue<'_>>, after: &Spanned<DeValue<'_>>) {
+        match (before.get_ref(), after.get_ref()) {
+            (DeValue::Table(before), DeValue::Table(after)) => self.tables(before, after),
+            (DeValue::Array(before), DeValue::Array(after)) => self.lists(before, after),
+            (old, new) if is_same(old, new) => {}
+            (old, new) => {
+                let shown = self.shown(old).zip(self.shown(new));
+                self.note(ChangeKind::Changed(shown));
+            }
+        }
+    }
+
+    /// Items that are in both lists, in the same order, are the same ones. Between two of them, tables are compared in pairs
+    /// as far as there are some on both sides.
+    fn lists(&mut self, before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) {
+        let (mut old, mut new) = (0, 0);
+        let mut kept = common(before, after);
+        kept.push((before.len(), after.len()));
+        for (old_end, new_end) in kept {
+            while old < old_end && new < new_end && both_tables(&before[old], &after[new]) {
+                self.at_item(new, |found| found.values(&before[old], &after[new]));
+                (old, new) = (old + 1, new + 1);
+            }
+            for (at, item) in before.iter().enumerate().take(old_end).skip(old) {
+                self.item(at, item, Found::removed);
+            }
+            for (at, item) in after.iter().enumerate().take(new_end).skip(new) {
+                self.item(at, item, Found::added);
+            }
+            (old, new) = (old_end + 1, new_end + 1);
+        }
+    }
+
+    /// An item that only one of the lists has: it is known by its value, or else by its number.
+    fn item(
+        &mut self,
+        at: usize,
+        item: &Spanned<DeValue<'_>>,
+        note: fn(&mut Self, &Spanned<DeValue<'_>>),
+    ) {
+        match self.shown(item.get_ref()) {
+            Some(_) => note(self, item),
+            None => self.at_item(at, |found| note(found, item)),
+        }
+    }
+
+    fn added(&mut self, value: &Spanned<DeValue<'_>>) {
+        let shown = self.shown(value.get_ref());
+        self.note(ChangeKind::Added(shown));
+    }
+
+    fn removed(&mut self, value: &Spanned<DeValue<'_>>) {
+        let shown = self.shown(value.get_ref());
+        self.note(ChangeKind::Removed(shown));
+    }
+
+    fn note(&mut self, kind: ChangeKind) {
+        let key = self.path.join(".").replace(".[", "[");
+        self.changes.push(Change { key, kind });
+    }
+
+    fn at(&mut self, key: &str, work: impl FnOnce(&mut Self)) {
+        self.path.push(key.to_owned());
+        work(self);
+        self.path.pop();
+    }
+
+    fn at_item(&mut self, index: usize, work: impl FnOnce(&mut Self)) {
+        self.at(&format!("[{}]", index + 1), work);
+    }
+
+    /// A value as it is written in a file, when it is short and no secret.
+    fn shown(&self, value: &DeValue<'_>) -> Option<String> {
+        if self.path.iter().any(|key| HIDDEN.contains(&key.as_str())) {
+            return None;
+        }
+        let text = match value {
+            DeValue::String(text) if has_login(text) => return None,
+            DeValue::String(text) => format!("{text:?}"),
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.to_string(),
+            DeValue::Boolean(boolean) => boolean.to_string(),
+            DeValue::Datetime(moment) => moment.to_string(),
+            DeValue::Array(_) | DeValue::Table(_) => return None,
+        };
+        match text.char_indices().nth(VALUE_SHOWN) {
+            Some((end, _)) => Some(format!("{}...", &text[..end])),
+            None => Some(text),
+        }
+    }
+}
+
+fn both_tables(one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>) -> bool {
+    one.get_ref().is_table() && other.get_ref().is_table()
+}
+
+/// The longest sequence of items that both lists have in the same order, as pairs of places. Equal beginnings and ends are
+/// taken first; what is between is compared each with each.
+fn common(before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) -> Vec<(usize, usize)> {
+    let is_pair = |old: usize, new: usize| is_same(before[old].get_ref(), after[new].get_ref());
+    let least = before.len().min(after.len());
+    let start = (0..least).take_while(|&at| is_pair(at, at)).count();
+    let from_end = |at: &usize| is_pair(before.len() - 1 - at, after.len() - 1 - at);
+    let end = (0..least - start).take_while(from_end).count();
+    let (old_end, new_end) = (before.len() - end, after.len() - end);
+    let mut pairs: Vec<_> = (0..start).map(|at| (at, at)).collect();
+    pairs.extend(between(start..old_end, start..new_end, is_pair));
+    pairs.extend((0..end).map(|at| (old_end + at, new_end + at)));
+    pairs
+}
+
+/// Pairs of items that are compared at most; where there are more, no two of them are taken for the same one.
+const COMPARED_MAX: usize = 1 << 22;
+
+/// [`common`] of two ranges of places.
+fn between(
+    before: Range<usize>,
+    after: Range<usize>,
+    is_pair: impl Fn(usize, usize) -> bool,
+) -> Vec<(usize, usize)> {
+    if before.len().saturating_mul(after.len()) > COMPARED_MAX {
+        return Vec::new();
+    }
+    // Of what begins at each place, the length of the longest sequence; one more row and column for the ends.
+    let width = after.len() + 1;
+    let mut longest = vec![0u32; (before.len() + 1) * width];
+    let at = |old: usize, new: usize| (old - before.start) * width + new - after.start;
+    for old in before.clone().rev() {
+        for new in after.clone().rev() {
+            longest[at(old, new)] = match is_pair(old, new) {
+                true => longest[at(old + 1, new + 1)] + 1,
+                false => longest[at(old + 1, new)].max(longest[at(old, new + 1)]),
+            };
+        }
+    }
+    let (mut old, mut new) = (before.start, after.start);
+    let mut pairs = Vec::new();
+    while old < before.end && new < after.end {
+        if is_pair(old, new) {
+            pairs.push((old, new));
+            (old, new) = (old + 1, new + 1);
+        } else if longest[at(old + 1, new)] >= longest[at(old, new + 1)] {
+            old += 1;
+        } else {
+            new += 1;
+        }
+    }
+    pairs
+}
+
+/// Whether two values mean the same, wherever they stand.
+fn is_same(one: &DeValue<'_>, other: &DeValue<'_>) -> bool {
+    let same = |one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>| {
+        is_same(one.get_ref(), other.get_ref())
+    };
+    match (one, other) {
+        (DeValue::String(one), DeValue::String(other)) => one == other,
+        (DeValue::Integer(one), DeValue::Integer(other)) => {
+            (one.as_str(), one.radix()) == (other.as_str(), other.radix())
+        }
+        (DeValue::Float(one), DeValue::Float(other)) => one.as_str() == other.as_str(),
+        (DeValue::Boolean(one), DeValue::Boolean(other)) => one == other,
+        (DeValue::Datetime(one), DeValue::Datetime(other)) => one == other,
+        (DeValue::Array(one), DeValue::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (DeValue::Table(one), DeValue::Table(other)) => {
+            let has = |key: &str, value| other.get(key).is_some_and(|other| same(value, other));
+            one.len() == other.len() && one.iter().all(|(key, value)| has(key.get_ref(), value))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(before: &str, after: &str) -> Vec<String> {
+        changes(before, after)
+            .iter()
+            .map(Change::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn what_means_the_same_is_no_change() {
+        let before = "threads = 2 # two\n[timeouts]\nclient_idle = \"60s\"\nheaders = '10s'\n";
+        let after = "threads = 2\ntimeouts = { headers = \"10s\", client_idle = \"60s\" }\n";
+        assert!(said(before, after).is_empty());
+        assert!(said(before, before).is_empty());
+    }
+
+    #[test]
+    fn values_are_shown_with_their_keys() {
+        let before = "threads = 2\n[timeouts]\nclient_idle = \"60s\"\n";
+        let after =
+            "io = \"epoll\"\n[timeouts]\nclient_idle = \"30s\"\n[upstream.app]\nservers = []\n";
+        assert_eq!(
+            said(before, after),
+            [
+                "threads: removed 2",
+                "timeouts.client_idle: \"60s\" -> \"30s\"",
+                "io: added \"epoll\"",
+                "upstream: added"
+            ]
+        );
+        let long = format!("a = \"{}\"", "é".repeat(50));
+        assert_eq!(
+            said("", &long),
+            [format!("a: added \"{}...", "é".repeat(39))]
+        );
+    }
+
+    #[test]
+    fn servers_that_come_and_go_are_named() {
+        let before = "[upstream.app]\nservers = [\"a:1\", \"b:1\", \"c:1\"]";
+        let after = "[upstream.app]\nservers = [\"b:1\", \"c:1\", \"d:1\"]";
+        assert_eq!(
+            said(before, after),
+            [
+                "upstream.app.servers: removed \"a:1\"",
+                "upstream.app.servers: added \"d:1\""
+            ]
+        );
+    }
+
+    #[test]
+    fn a_route_put_in_front_is_one_change() {
+        let route = |path: &str, status: u16| {
+            format!("[[route]]\nwhen.path = \"{path}\"\nrespond.status = {status}\n")
+        };
+        let before = route("/a", 200) + &route("/b", 200) + &route("/c", 200);
+        let after = route("/0", 200) + &route("/a", 200) + &route("/b", 404) + &route("/c", 200);
+        assert_eq!(
+            said(&before, &after),
+            ["route[1]: added", "route[3].respond.status: 200 -> 404"]
+        );
+        assert_eq!(
+            said(&after, &before),
+            ["route[1]: removed", "route[2].respond.status: 404 -> 200"]
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let before = "[[route]]\nbasic_auth.users = { a = \"hash1\" }\nrequest.set = { Authorization = \"b1\" }";
+        let after = "[[route]]\nbasic_auth.users = { a = \"hash2\", b = \"hash3\" }\nrequest.set = { Authorization = \"b2\" }";
+        let said = said(before, after);
+        assert_eq!(
+            said,
+            [
+                "route[1].basic_auth.users.a: changed",
+                "route[1].basic_auth.users.b: added",
+                "route[1].request.set.Authorization: changed"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_a_change() {
+        assert_eq!(said("a = 1", "a = [1]"), ["a: changed"]);
+        assert_eq!(said("a = 1", "a = true"), ["a: 1 -> true"]);
+        assert_eq!(
+            said("a = [[1], [2]]", "a = [[1], [3]]"),
+            ["a[2]: removed", "a[2]: added"]
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! The text of a configuration without what is nobody's business who may see the rest.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::changes::{HIDDEN, has_login};
+use crate::diagnostic::Span;
+
+/// What stands for a secret.
+const MASK: &str = "\"(hidden)\"";
+
+/// `text` with the values of the keys that may have secrets replaced: hashes of passwords, and fields that may carry
+/// credentials. Comments stay as they are. What is no TOML is left out as a whole.
+pub fn masked(text: &str) -> String {
+    let Ok(table) = DeTable::parse(text) else {
+        return String::new();
+    };
+    let mut secrets = Vec::new();
+    look_through(table.get_ref(), &mut secrets);
+    secrets.sort_unstable_by_key(|span| span.start);
+    let mut masked = String::with_capacity(text.len());
+    let mut end = 0;
+    for secret in secrets {
+        masked += &text[end..secret.start];
+        masked += MASK;
+        end = secret.end;
+    }
+    masked + &text[end..]
+}
+
+fn look_through(table: &DeTable<'_>, secrets: &mut Vec<Span>) {
+    for (key, value) in table {
+        match HIDDEN.contains(&&**key.get_ref()) {
+            true => hide(value, secrets),
+            false => look_into(value, secrets),
+        }
+    }
+}
+
+fn look_into(value: &Spanned<DeValue<'_>>, secrets: &mut Vec<Span>) {
+    match value.get_ref() {
+        DeValue::Table(table) => look_through(table, secrets),
+        DeValue::Array(array) => array.iter().for_each(|value| look_into(value, secrets)),
+        DeValue::String(text) if has_login(text) => secrets.push(value.span()),
+        _ => {}
+    }
+}
+
+/// Hides every value in it, and no key.
+fn hide(value: &Spanned<DeValue<'_>>, secrets: &mut Vec<Span>) {
+    match value.get_ref() {
+        DeValue::Table(table) => table.iter().for_each(|(_, value)| hide(value, secrets)),
+        DeValue::Array(array) => array.iter().for_each(|value| hide(value, secrets)),
+        _ => secrets.push(value.span()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_may_be_secrets_are_hidden_and_nothing_else() {
+        let text = r#"# A site.
+io = "epoll"
+[[route]]
+respond = { status = 200, body = "users" }
+basic_auth = { realm = "r", users = { alice = "$2y$10$x", "b" = 'y' } }
+[route.request_headers]
+set = { Authorization = "Basic eDp5" } # for the server
+remove = ["X-A"]
+[route.response_headers.add]
+X-Key = """
+two lines"""
+[[route]]
+redirect = "https://u:p@h/"
+headers = { X-Api-Key = "k" }
+"#;
+        let expected = r#"# A site.
+io = "epoll"
+[[route]]
+respond = { status = 200, body = "users" }
+basic_auth = { realm = "r", users = { alice = "(hidden)", "b" = "(hidden)" } }
+[route.request_headers]
+set = { Authorization = "(hidden)" } # for the server
+remove = ["X-A"]
+[route.response_headers.add]
+X-Key = "(hidden)"
+[[route]]
+redirect = "(hidden)"
+headers = { X-Api-Key = "(hidden)" }
+"#;
+        assert_eq!(masked(text), expected);
+        assert_eq!(masked("users = \""), "");
+    }
+}

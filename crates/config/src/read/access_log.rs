@@ -1,0 +1,104 @@
+//! `[log]`: what is written of each request, and where.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::kinds::TIMEOUT;
+use crate::diagnostic::Findings;
+use crate::plan::{AccessLog, LogFormat, LogSelect, LogTarget};
+use crate::section::{Keys, Kind, Section};
+use crate::value::{self, Invalid};
+
+const KEYS: Keys = Keys::new(&["access", "format", "only", "slower_than", "sample"]);
+
+/// What stands behind `access`.
+enum Where {
+    Off,
+    To(LogTarget),
+}
+
+const WHERE: Kind<Where> = Kind {
+    expected: "the path of a file, \"stdout\", \"syslog:unix:/dev/log\", \"syslog:udp:IP:PORT\" or \"off\"",
+    parse: parse_where,
+};
+
+fn parse_where(text: &str) -> Result<Where, Invalid> {
+    let target = match text {
+        "off" => return Ok(Where::Off),
+        "stdout" => LogTarget::StandardOutput,
+        _ => match text.strip_prefix("syslog:") {
+            Some(place) => parse_syslog(place, text)?,
+            None if text.is_empty() || text.contains('\0') => {
+                return Err(Invalid::new(format!("{text:?} is not a path")));
+            }
+            None => LogTarget::File(text.into()),
+        },
+    };
+    Ok(Where::To(target))
+}
+
+fn parse_syslog(place: &str, text: &str) -> Result<LogTarget, Invalid> {
+    if let Some(path) = place.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        return Ok(LogTarget::SyslogUnix(PathBuf::from(path)));
+    }
+    let address = place
+        .strip_prefix("udp:")
+        .and_then(|address| address.parse().ok());
+    address.map(LogTarget::SyslogUdp).ok_or_else(|| {
+        Invalid::new(format!(
+            "{text:?} is no place of a syslog: expected \"syslog:unix:/dev/log\" or \"syslog:udp:IP:PORT\""
+        ))
+    })
+}
+
+const FORMAT: Kind<LogFormat> = Kind {
+    expected: "\"json\", \"combined\", or text with fields such as \"{client} {target} {status}\"",
+    parse: value::parse_log_format,
+};
+
+const ONLY: Kind<()> = Kind {
+    expected: "\"errors\"",
+    parse: |text| value::choose("choice of requests", text, &[("errors", ())]),
+};
+
+const SHARE: Kind<u16> = Kind {
+    expected: "a share such as \"1%\"",
+    parse: value::parse_share,
+};
+
+pub(super) fn read_access_log(
+    file: &Section<'_, '_>,
+    findings: &mut Findings<'_>,
+) -> Option<AccessLog> {
+    const EXPECTED: &str =
+        "a table such as { access = \"/var/log/onrush/access.log\", format = \"json\" }";
+    let value = file.value("log")?;
+    let section = Section::of("[log]", value, EXPECTED, KEYS, findings)?;
+    section.require("access", WHERE.expected, findings);
+    let target = section.read("access", WHERE, findings);
+    let format = section.read("format", FORMAT, findings);
+    let select = read_select(&section, findings);
+    let to = match target? {
+        Where::Off => return None,
+        Where::To(LogTarget::File(path)) => LogTarget::File(findings.beneath(&path)),
+        Where::To(other) => other,
+    };
+    Some(AccessLog {
+        to,
+        format: format.unwrap_or(LogFormat::Combined),
+        select,
+    })
+}
+
+fn read_select(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> LogSelect {
+    let only = section.read("only", ONLY, findings);
+    let slower_than: Option<Duration> = section.read("slower_than", TIMEOUT, findings);
+    let sample = section.read("sample", SHARE, findings);
+    let is_narrowed = only.is_some() || slower_than.is_some();
+    LogSelect {
+        // Those that only a sample is wanted of are no exception.
+        errors: only.is_some() || !is_narrowed && sample.is_none(),
+        slower_than,
+        sample: sample.unwrap_or(if is_narrowed { 0 } else { 10_000 }),
+    }
+}

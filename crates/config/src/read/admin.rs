@@ -1,0 +1,60 @@
+//! `[admin]`: where a running server is looked into and changed.
+
+use crate::address::parse_listen;
+use crate::diagnostic::Findings;
+use crate::plan::{Address, Admin};
+use crate::section::{Keys, Kind, Section};
+
+const KEYS: Keys = Keys::new(&["address", "token_file"]);
+
+/// What stands behind `address`.
+enum Where {
+    Off,
+    At(Address),
+}
+
+const ADDRESS: Kind<Where> = Kind {
+    expected: "\"unix:/run/onrush/site.sock\", an address such as \"127.0.0.1:9901\", or \"off\"",
+    parse: |text| match text {
+        "off" => Ok(Where::Off),
+        _ => parse_listen(text).map(|listen| Where::At(listen.address)),
+    },
+};
+
+pub(super) fn read_admin(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Admin> {
+    const EXPECTED: &str = "a table such as { address = \"unix:/run/onrush/site.sock\" }";
+    let value = file.value("admin")?;
+    let section = Section::of("[admin]", value, EXPECTED, KEYS, findings)?;
+    let address = section.read("address", ADDRESS, findings);
+    let token_file = section.path("token_file", "\"/etc/onrush/admin.token\"", findings);
+    match (address, token_file) {
+        (Some(Where::At(address @ Address::Tcp(_))), Some(token_file)) => Some(Admin::Tcp {
+            address,
+            token_file: token_file.to_path_buf(),
+        }),
+        (Some(Where::At(Address::Tcp(address))), None) => {
+            if !section.is_meant("token_file") {
+                let why = "who can reach it could stop the server: expected token_file, a file with a line of at least 16 \
+                           characters that clients have to send";
+                findings.error(
+                    section.place("address"),
+                    format!("{address} has no token: {why}"),
+                );
+            }
+            None
+        }
+        (address, Some(_)) => {
+            if address.is_some() || !section.has("address") {
+                let why = "a Unix socket is for this user and root only; expected address = \"IP:PORT\" beside it";
+                findings.error(
+                    section.place("token_file"),
+                    format!("token_file has no meaning: {why}"),
+                );
+            }
+            None
+        }
+        (Some(Where::At(Address::Unix(path))), None) => Some(Admin::Unix(path)),
+        (Some(Where::Off), None) => Some(Admin::Off),
+        (None, None) => None,
+    }
+}

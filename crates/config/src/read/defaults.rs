@@ -1,0 +1,31 @@
+//! What stands at the top of the file for routes that say nothing.
+
+use super::compress;
+use super::error_pages::read_error_pages;
+use super::kinds::REQUEST_BODY_MAX;
+use super::timeouts::read_timeouts;
+use crate::diagnostic::Findings;
+use crate::limits;
+use crate::plan::{Compress, ErrorPages, Timeouts};
+use crate::section::Section;
+
+/// What holds for routes that say nothing.
+pub(super) struct Defaults {
+    pub(super) compress: Option<Compress>,
+    pub(super) request_body_max: Option<u64>,
+    pub(super) error_pages: ErrorPages,
+    pub(super) timeouts: Timeouts,
+}
+
+impl Defaults {
+    pub(super) fn read(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Defaults {
+        let request_body_max = file.read_number("request_body_max", REQUEST_BODY_MAX, findings);
+        let error_pages = read_error_pages(file, None, findings);
+        Defaults {
+            timeouts: read_timeouts(file, findings),
+            error_pages: error_pages.unwrap_or_default(),
+            compress: compress::read_default(file, findings),
+            request_body_max: request_body_max.unwrap_or(Some(limits::REQUEST_BODY_MAX_DEFAULT)),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a line of the access log says: `json`, `combined`, or text with fields in braces.
+
+use super::{Invalid, is_token};
+use crate::nearest::nearest;
+use crate::plan::{LogField, LogFormat, LogPiece};
+
+const FIELDS: [(&str, LogField); 20] = [
+    ("time", LogField::Time),
+    ("client", LogField::Client),
+    ("method", LogField::Method),
+    ("target", LogField::Target),
+    ("host", LogField::Host),
+    ("version", LogField::Version),
+    ("status", LogField::Status),
+    ("bytes_sent", LogField::Sent),
+    ("duration", LogField::Duration),
+    ("first_byte", LogField::FirstByte),
+    ("queue_time", LogField::Queued),
+    ("connect_time", LogField::Connected),
+    ("listener", LogField::Listener),
+    ("route", LogField::Route),
+    ("group", LogField::Group),
+    ("server", LogField::Server),
+    ("retries", LogField::Retries),
+    ("end", LogField::End),
+    ("failure", LogField::Failure),
+    ("core", LogField::Core),
+];
+
+impl LogField {
+    /// All but header fields, each with its name, in the order in which JSON has them.
+    pub fn all() -> &'static [(&'static str, LogField)] {
+        &FIELDS
+    }
+}
+
+/// `{name}` stands for a field, `{header:NAME}` for a header field of the request, `{{` and `}}` for one brace.
+pub fn parse_log_format(text: &str) -> Result<LogFormat, Invalid> {
+    match text {
+        "json" => return Ok(LogFormat::Json),
+        "combined" => return Ok(LogFormat::Combined),
+        _ => {}
+    }
+    if !text.contains('{') {
+        return Err(Invalid::new(format!(
+            "{text:?} is no format: expected \"json\", \"combined\", or text with fields such as \"{{client}} {{target}} {{status}}\""
+        )));
+    }
+    if text.contains(['\n', '\r']) {
+        return Err(Invalid::new("a line of the log has no line break in it"));
+    }
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        literal.push_str(&rest[..at]);
+        let (brace, after) = rest[at..].split_at(1);
+        if let Some(after) = after.strip_prefix(brace) {
+            literal.push_str(brace);
+            rest = after;
+            continue;
+        }
+        let field = after.split_once('}').filter(|_| brace == "{");
+        let Some((name, after)) = field else {
+            return Err(Invalid::new(format!(
+                "{text:?} has a \"{brace}\" alone: a brace is written twice, a field {{NAME}}"
+            )));
+        };
+        if !literal.is_empty() {
+            pieces.push(LogPiece::Text(std::mem::take(&mut literal)));
+        }
+        pieces.push(LogPiece::Field(parse_field(name)?));
+        rest = after;
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() {
+        pieces.push(LogPiece::Text(literal));
+    }
+    Ok(LogFormat::Template(pieces))
+}
+
+fn parse_field(name: &str) -> Result<LogField, Invalid> {
+    if let Some(header) = name.strip_prefix("header:") {
+        return match is_token(header) {
+            true => Ok(LogField::Header(header.to_ascii_lowercase())),
+            false => Err(Invalid::new(format!(
+                "{{{name}}}: {header:?} is not a header name"
+            ))),
+        };
+    }
+    if let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) {
+        return Ok(field.clone());
+    }
+    let names = || FIELDS.iter().map(|(known, _)| *known);
+    Err(Invalid::new(match nearest(name, names()) {
+        Some(near) => format!("unknown field {{{name}}}; nearest: {{{near}}}"),
+        None => {
+            let known: Vec<&str> = names().chain(["header:NAME"]).collect();
+            format!(
+                "unknown field {{{name}}}; expected one of: {}",
+                known.join(", ")
+            )
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_text_and_fields_in_their_order() {
+        let format = parse_log_format("{{{client}}} \"{target}\" {header:X-Id}!");
+        let text = |text: &str| LogPiece::Text(text.to_owned());
+        let expected = vec![
+            text("{"),
+            LogPiece::Field(LogField::Client),
+            text("} \""),
+            LogPiece::Field(LogField::Target),
+            text("\" "),
+            LogPiece::Field(LogField::Header("x-id".to_owned())),
+            text("!"),
+        ];
+        assert_eq!(format, Ok(LogFormat::Template(expected)));
+        assert_eq!(parse_log_format("json"), Ok(LogFormat::Json));
+    }
+
+    #[test]
+    fn a_slip_is_named() {
+        for (text, words) in [
+            ("jsno", "is no format"),
+            ("{stauts}", "unknown field {stauts}; nearest: {status}"),
+            ("{header:a b}", "is not a header name"),
+            ("{client", "alone"),
+            ("{client} }", "alone"),
+            ("{client}\n{target}", "no line break"),
+        ] {
+            let why = parse_log_format(text).expect_err(text).to_string();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+    }
+}

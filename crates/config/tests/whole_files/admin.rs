@@ -1,0 +1,61 @@
+//! `[admin]`: what it means, and what is said about a bad one.
+
+use onrush_config::plan::{Address, Admin};
+
+use crate::support::{Sentences, check_errors, parsed};
+
+const ROUTE: &str = "[[route]]\nsynthetic = true\n";
+
+#[test]
+fn an_interface_is_somewhere_or_nowhere() {
+    let tcp = Admin::Tcp {
+        address: Address::Tcp("127.0.0.1:9901".parse().expect("an address")),
+        token_file: "conf/token".into(),
+    };
+    for (text, admin) in [
+        ("", Admin::Default),
+        ("[admin]\n", Admin::Default),
+        ("[admin]\naddress = \"off\"\n", Admin::Off),
+        (
+            "[admin]\naddress = \"unix:/run/a.sock\"\n",
+            Admin::Unix("/run/a.sock".into()),
+        ),
+        (
+            "[admin]\naddress = \"127.0.0.1:9901\"\ntoken_file = \"token\"\n",
+            tcp,
+        ),
+    ] {
+        let parsed = parsed(&format!("{text}{ROUTE}"));
+        assert_eq!(parsed.plan.admin, admin, "{text}");
+        assert_eq!(parsed.warnings, [], "{text}");
+    }
+}
+
+#[test]
+fn everything_wrong_is_named() {
+    const BAD: &Sentences = &[
+        (
+            "[admin]\naddress = \"127.0.0.1:9901\"",
+            &[
+                "2:1: 127.0.0.1:9901 has no token: who can reach it could stop the server: expected token_file, a file with a line of at least 16 characters that clients have to send",
+            ],
+        ),
+        (
+            "[admin]\naddress = \"unix:/run/a.sock\"\ntoken_file = \"token\"",
+            &[
+                "3:1: token_file has no meaning: a Unix socket is for this user and root only; expected address = \"IP:PORT\" beside it",
+            ],
+        ),
+        (
+            "[admin]\ntoken = \"x\"",
+            &["2:1: unknown key \"token\" in [admin]; expected one of: address, token_file"],
+        ),
+        (
+            "[admin]\naddress = 7",
+            &[
+                "2:11: address in [admin] is a number: expected \"unix:/run/onrush/site.sock\", an address such as \"127.0.0.1:9901\", or \"off\"",
+            ],
+        ),
+    ];
+    check_errors(BAD);
+}

@@ -1,0 +1,368 @@
+//! What a route asks of a request, made of single conditions that all have to hold.
+
+use std::str::FromStr;
+
+use onrush_config::plan::Network;
+use onrush_config::value;
+
+use crate::document::{Section, Value};
+pub(crate) use crate::path::{Both, Path};
+
+/// How a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+/// What the value of a field or parameter has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    Is(String),
+    /// A regular expression that is found in it.
+    Matches(String),
+    Present,
+    Absent,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Atom {
+    /// Names as a route's `host` has them, in lower case.
+    Host(Vec<String>),
+    Path(Path),
+    Method(Vec<String>),
+    Header(String, Test),
+    Query(String, Test),
+    /// Networks of the client.
+    From(Vec<String>),
+    Scheme(Scheme),
+}
+
+/// Conditions that all hold; empty for every request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    hosts: Option<Vec<String>>,
+    path: Path,
+    methods: Option<Vec<String>>,
+    headers: Vec<(String, Test)>,
+    query: Vec<(String, Test)>,
+    from: Option<Vec<String>>,
+    scheme: Option<Scheme>,
+}
+
+impl Default for Condition {
+    fn default() -> Condition {
+        Condition {
+            hosts: None,
+            path: Path::Any,
+            methods: None,
+            headers: Vec::new(),
+            query: Vec::new(),
+            from: None,
+            scheme: None,
+        }
+    }
+}
+
+impl Scheme {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
+
+impl Atom {
+    /// Whether Onrush takes it: what is written may be no path, no host or no name of a field. (Expressions are checked where
+    /// they are read; that takes its time.)
+    fn is_valid(&self) -> bool {
+        match self {
+            Atom::Host(names) => names.iter().all(|name| value::parse_host(name).is_ok()),
+            Atom::Path(path @ (Path::Exact(_) | Path::Prefix(_))) => path
+                .written()
+                .is_some_and(|path| value::parse_path(&path).is_ok()),
+            Atom::Path(_) | Atom::Scheme(_) => true,
+            Atom::Method(names) => names.iter().all(|name| {
+                let is_capital = |byte: u8| byte.is_ascii_uppercase() || b"-_".contains(&byte);
+                !name.is_empty() && name != "CONNECT" && name.bytes().all(is_capital)
+            }),
+            Atom::Header(name, _) => is_token(name),
+            Atom::Query(name, _) => !name.is_empty(),
+            Atom::From(networks) => networks
+                .iter()
+                .all(|network| value::parse_network(network).is_ok()),
+        }
+    }
+}
+
+/// Whether a text can be the name of a field (RFC 9110, section 5.6.2).
+pub(crate) fn is_token(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_part)
+}
+
+impl Condition {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// This and one more.
+    pub(crate) fn and(&self, atom: &Atom) -> Both<Condition> {
+        if !atom.is_valid() {
+            return Both::Inexpressible;
+        }
+        let mut both = self.clone();
+        let merged = match atom {
+            Atom::Host(names) => narrow(&mut both.hosts, names, narrower_host),
+            Atom::Method(names) => narrow(&mut both.methods, names, equal),
+            Atom::From(networks) => narrow(&mut both.from, networks, narrower_network),
+            Atom::Header(name, test) => {
+                merge(&mut both.headers, name, test, str::eq_ignore_ascii_case)
+            }
+            Atom::Query(name, test) => {
+                merge(&mut both.query, name, test, |one, other| one == other)
+            }
+            Atom::Path(path) => match self.path.and(path) {
+                Both::Is(path) => {
+                    both.path = path;
+                    Both::Is(())
+                }
+                Both::Never => Both::Never,
+                Both::Inexpressible => Both::Inexpressible,
+            },
+            Atom::Scheme(scheme) => match self.scheme {
+                Some(known) if known != *scheme => Both::Never,
+                _ => {
+                    both.scheme = Some(*scheme);
+                    Both::Is(())
+                }
+            },
+        };
+        match merged {
+            Both::Is(()) => Both::Is(both),
+            Both::Never => Both::Never,
+            Both::Inexpressible => Both::Inexpressible,
+        }
+    }
+
+    /// The same without a prefix, which Onrush takes off where it looks for files: the path is asked for by an expression.
+    pub(crate) fn without_prefix(mut self) -> Condition {
+        let is_root = self.path == Path::Prefix("/".to_owned());
+        if let Path::Prefix(_) | Path::Exact(_) = self.path
+            && !is_root
+        {
+            self.path = Path::Pattern(self.path.as_pattern());
+        }
+        self
+    }
+
+    /// Puts it into a route.
+    pub(crate) fn write(&self, route: &mut Section) {
+        if let Some(hosts) = &self.hosts {
+            route.put("host", Value::one_or_list(hosts));
+        }
+        if let Some(path) = self.path.written() {
+            route.put("path", Value::Text(path));
+        }
+        if let Some(methods) = &self.methods {
+            route.put("method", Value::one_or_list(methods));
+        }
+        for (key, tests) in [("headers", &self.headers), ("query", &self.query)] {
+            if !tests.is_empty() {
+                let entries = tests.iter();
+                let entries = entries.map(|(name, test)| (name.clone(), test.written()));
+                route.put(key, Value::Table(entries.collect()));
+            }
+        }
+        if let Some(from) = &self.from {
+            route.put("from", Value::one_or_list(from));
+        }
+        if let Some(scheme) = self.scheme {
+            route.put("scheme", Value::text(scheme.name()));
+        }
+    }
+}
+
+impl Test {
+    fn written(&self) -> Value {
+        match self {
+            Test::Present => Value::text("*"),
+            Test::Absent => Value::text("!"),
+            Test::Matches(pattern) => Value::Text(format!("~{pattern}")),
+            // What begins like a condition is one only as an expression.
+            Test::Is(text) if text.starts_with(['~', '*', '!']) => {
+                Value::Text(format!("~^{}$", regex::escape(text)))
+            }
+            Test::Is(text) => Value::text(text),
+        }
+    }
+
+    fn and(&self, other: &Test) -> Both<Test> {
+        let matches = |pattern: &str, text: &str| {
+            regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
+        };
+        match (self, other) {
+            (one, other) if one == other => Both::Is(one.clone()),
+            (Test::Absent, _) | (_, Test::Absent) | (Test::Is(_), Test::Is(_)) => Both::Never,
+            (Test::Present, test) | (test, Test::Present) => Both::Is(test.clone()),
+            (Test::Is(text), Test::Matches(pattern)) | (Test::Matches(pattern), Test::Is(text)) => {
+                match matches(pattern, text) {
+                    true => Both::Is(Test::Is(text.clone())),
+                    false => Both::Never,
+                }
+            }
+            (Test::Matches(_), Test::Matches(_)) => Both::Inexpressible,
+        }
+    }
+}
+
+/// What a list and another one have in common, where `narrower` gives what two entries have.
+fn narrow(
+    known: &mut Option<Vec<String>>,
+    more: &[String],
+    narrower: fn(&str, &str) -> Option<String>,
+) -> Both<()> {
+    let Some(list) = known else {
+        *known = Some(more.to_vec());
+        return Both::Is(());
+    };
+    let mut common: Vec<String> = Vec::new();
+    for one in list.iter() {
+        for other in more {
+            let both = narrower(one, other).filter(|both| !common.contains(both));
+            common.extend(both);
+        }
+    }
+    if common.is_empty() {
+        return Both::Never;
+    }
+    *list = common;
+    Both::Is(())
+}
+
+fn equal(one: &str, other: &str) -> Option<String> {
+    (one == other).then(|| one.to_owned())
+}
+
+/// The narrower of two hosts when one is among the other.
+fn narrower_host(one: &str, other: &str) -> Option<String> {
+    let is_among = |host: &str, wide: &str| match wide.strip_prefix('*') {
+        Some(below) => host.ends_with(below) && host.len() > below.len(),
+        None => host == wide,
+    };
+    [(one, other), (other, one)]
+        .into_iter()
+        .find(|(host, wide)| is_among(host, wide))
+        .map(|(host, _)| host.to_owned())
+}
+
+fn narrower_network(one: &str, other: &str) -> Option<String> {
+    let networks = (value::parse_network(one), value::parse_network(other));
+    let (Ok(first), Ok(second)) = networks else {
+        return None;
+    };
+    if first.covers(&second) {
+        return Some(other.to_owned());
+    }
+    second.covers(&first).then(|| one.to_owned())
+}
+
+fn merge(
+    tests: &mut Vec<(String, Test)>,
+    name: &str,
+    test: &Test,
+    is_same: fn(&str, &str) -> bool,
+) -> Both<()> {
+    let Some((_, known)) = tests.iter_mut().find(|(known, _)| is_same(known, name)) else {
+        tests.push((name.to_owned(), test.clone()));
+        return Both::Is(());
+    };
+    match known.and(test) {
+        Both::Is(both) => {
+            *known = both;
+            Both::Is(())
+        }
+        Both::Never => Both::Never,
+        Both::Inexpressible => Both::Inexpressible,
+    }
+}
+
+/// A network as Onrush takes it: an address, or one with the number of its bits, without those behind them. None when it is
+/// no network.
+pub(crate) fn network(text: &str) -> Option<String> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address = std::net::IpAddr::from_str(address).ok()?;
+    let Some(bits) = bits else {
+        return Some(address.to_string());
+    };
+    let bits = match bits.parse::<u8>() {
+        Ok(bits) => bits,
+        // HAProxy also takes a mask of dots.
+        Err(_) => {
+            let mask = u32::from(std::net::Ipv4Addr::from_str(bits).ok()?);
+            (mask.leading_ones() + mask.trailing_zeros() >= 32)
+                .then(|| mask.leading_ones() as u8)?
+        }
+    };
+    Network::new(address, bits).map(|network| network.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(names: &[&str]) -> Atom {
+        Atom::Host(names.iter().map(|&name| name.to_owned()).collect())
+    }
+
+    #[test]
+    fn conditions_narrow_each_other() {
+        let all = Condition::default();
+        let Both::Is(two) = all.and(&hosts(&["a.example.com", "b.org"])) else {
+            panic!("nothing was there before");
+        };
+        let Both::Is(one) = two.and(&hosts(&["*.example.com"])) else {
+            panic!("one is below it");
+        };
+        assert_eq!(one.hosts, Some(vec!["a.example.com".to_owned()]));
+        assert_eq!(one.and(&hosts(&["b.org"])), Both::Never);
+        let from =
+            |networks: &[&str]| Atom::From(networks.iter().map(|&name| name.to_owned()).collect());
+        let Both::Is(inner) = all.and(&from(&["10.0.0.0/8"])) else {
+            panic!("nothing was there before");
+        };
+        let Both::Is(narrower) = inner.and(&from(&["10.1.0.0/16", "192.0.2.1"])) else {
+            panic!("one is inside");
+        };
+        assert_eq!(narrower.from, Some(vec!["10.1.0.0/16".to_owned()]));
+        let field = |test| Atom::Header("X-A".to_owned(), test);
+        let Both::Is(present) = all.and(&field(Test::Present)) else {
+            panic!("nothing was there before");
+        };
+        assert_eq!(present.and(&field(Test::Absent)), Both::Never);
+    }
+
+    #[test]
+    fn networks_lose_the_bits_behind_their_prefix() {
+        for (text, expected) in [
+            ("10.1.2.3/8", Some("10.0.0.0/8")),
+            ("192.168.0.0/255.255.0.0", Some("192.168.0.0/16")),
+            ("::1", Some("::1")),
+            ("10.0.0.0/255.0.255.0", None),
+            ("unix:", None),
+            ("10.0.0.0/33", None),
+        ] {
+            assert_eq!(network(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_condition_is_none() {
+        assert_eq!(Test::Is("*".to_owned()).written(), Value::text("~^\\*$"));
+    }
+}

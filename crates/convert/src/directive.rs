@@ -1,0 +1,109 @@
+//! What was written: words, and the block behind them. A section of HAProxy is one, too: its lines are the block.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::limits;
+
+/// Where a directive stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file, as it was named.
+    pub(crate) file: Rc<str>,
+    /// From 1.
+    pub(crate) line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Directive {
+    /// Which of the configuration, in the order of reading: what notes are kept under.
+    pub(crate) number: usize,
+    pub(crate) place: Place,
+    /// Its name and arguments, without their quotes; never empty.
+    pub(crate) words: Vec<String>,
+    /// What stands in its braces, where it has some.
+    pub(crate) block: Option<Vec<Directive>>,
+}
+
+impl Directive {
+    pub(crate) fn name(&self) -> &str {
+        &self.words[0]
+    }
+
+    pub(crate) fn arguments(&self) -> &[String] {
+        &self.words[1..]
+    }
+
+    /// An argument, from 0; the empty text when there is none.
+    pub(crate) fn argument(&self, at: usize) -> &str {
+        self.words.get(at + 1).map_or("", String::as_str)
+    }
+
+    /// The directives in its block.
+    pub(crate) fn inside(&self) -> &[Directive] {
+        self.block.as_deref().unwrap_or_default()
+    }
+
+    /// What it says, on one line, cut where nobody reads on.
+    pub(crate) fn shown(&self) -> String {
+        let mut shown = String::new();
+        for word in &self.words {
+            if !shown.is_empty() {
+                shown.push(' ');
+            }
+            match word.is_empty() || word.contains(char::is_whitespace) {
+                true => shown += &format!("\"{word}\""),
+                false => shown += word,
+            }
+            if shown.len() > limits::SHOWN_MAX {
+                break;
+            }
+        }
+        let letters = shown.chars().map(|letter| match letter.is_control() {
+            true => ' ',
+            false => letter,
+        });
+        let mut shown: String = letters.take(limits::SHOWN_MAX + 1).collect();
+        if let Some((cut, _)) = shown.char_indices().nth(limits::SHOWN_MAX) {
+            shown.truncate(cut);
+            shown.pop();
+            shown.push('…');
+        }
+        shown
+    }
+
+    /// For comments of the result: place and words.
+    pub(crate) fn origin(&self) -> String {
+        format!("{}: {}", self.place, self.shown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_fits_a_line() {
+        let of = |words: &[&str]| Directive {
+            number: 0,
+            place: Place {
+                file: "f".into(),
+                line: 3,
+            },
+            words: words.iter().map(|&word| word.to_owned()).collect(),
+            block: None,
+        };
+        let directive = of(&["return", "200", "two words\n"]);
+        assert_eq!(directive.origin(), "f:3: return 200 \"two words \"");
+        let long = of(&["x", &"ü".repeat(300)]).shown();
+        assert_eq!(long.chars().count(), limits::SHOWN_MAX);
+        assert!(long.ends_with("ü…"), "{long}");
+    }
+}

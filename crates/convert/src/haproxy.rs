@@ -1,0 +1,170 @@
+//! HAProxy's configuration, of proxies that speak HTTP.
+
+mod acl;
+mod action;
+mod backend;
+mod bind;
+mod fetch;
+mod format;
+mod known;
+mod lexer;
+mod moved;
+mod passwords;
+mod proxy;
+mod rule;
+mod sample;
+mod servers;
+mod settings;
+mod state;
+mod work;
+
+use std::path::Path;
+
+use self::known::unread;
+use self::proxy::{Kind, Proxy, proxies};
+use self::work::Work;
+use crate::access_log::AccessLog;
+use crate::condition::{Both, Condition};
+use crate::decide::{Budget, Given, TooMany};
+use crate::directive::Directive;
+use crate::document::{Section, Value};
+use crate::front::{Distinct, Listener, classes};
+use crate::group::Groups;
+use crate::limits;
+use crate::note::Notes;
+use crate::result::Conversion;
+use crate::route::{Response, Route};
+use crate::source::{Files, Unusable};
+use crate::timeouts::Timeouts;
+
+/// Converts the configuration at `path`. `directory` is what relative names of files are taken from: where HAProxy is started.
+///
+/// # Errors
+/// When the file cannot be read, or is no configuration of HAProxy.
+pub fn convert(files: &dyn Files, path: &Path, directory: &Path) -> Result<Conversion, Unusable> {
+    let sections = lexer::read(files, path)?;
+    let work = Work {
+        files,
+        notes: Notes::default(),
+        routes: Vec::new(),
+        groups: Groups::default(),
+        timeouts: Timeouts::default(),
+        log: AccessLog::default(),
+        sections: &sections,
+        directory: directory.to_owned(),
+        forwards_clients: false,
+        budget: Budget::default(),
+    };
+    finish(work, &sections, path).map_err(|TooMany| Unusable {
+        file: path.to_owned(),
+        line: None,
+        message: format!(
+            "its conditions multiply to more routes than Onrush takes: expected at most {}",
+            limits::ROUTES_MAX
+        ),
+    })
+}
+
+fn finish<'a>(
+    mut work: Work<'_, 'a>,
+    sections: &'a [Directive],
+    path: &Path,
+) -> Result<Conversion, TooMany> {
+    let proxies = proxies(sections);
+    for proxy in &proxies {
+        if !proxy.is_http() {
+            let why = "Onrush forwards HTTP: it is for proxies with mode http";
+            work.notes.left_out(proxy.section, why);
+        }
+        for section in sections
+            .iter()
+            .filter(|section| section.name() == "defaults")
+        {
+            work.notes.carried(section);
+        }
+    }
+    let listeners = serve(&mut work, &proxies)?;
+    let mut result = vec![top(&mut work)];
+    result.extend(listeners.iter().map(Listener::written));
+    result.push(work.timeouts.written(&mut work.notes));
+    result.push(forwarded(&work));
+    result.push(work.log.written());
+    if work.routes.is_empty() {
+        let mut route = Route::new(Condition::default(), Response::status(503));
+        route.comments.push("no frontend listens there".to_owned());
+        work.push(route)?;
+    }
+    result.extend(work.routes.iter().map(Route::written));
+    result.extend(work.groups.written());
+    result.retain(|section| !section.is_empty());
+    let comments = vec![format!("Converted from HAProxy's {}.", path.display())];
+    for section in sections.iter().filter(|section| section.name() == "global") {
+        work.notes.carried(section);
+    }
+    let notes = work.notes.finish(sections, &[], &unread);
+    Ok(Conversion::new(comments, &result, notes))
+}
+
+/// Makes the routes of all frontends, and returns where they listen.
+fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Listener>, TooMany> {
+    let mut listeners = Vec::new();
+    for (at, proxy) in proxies.iter().enumerate() {
+        let is_front = proxy.kind != Kind::Backend && proxy.is_http();
+        if is_front && proxy.last(&["disabled"]).is_none() {
+            bind::gather(work, at, proxy, &mut listeners);
+        }
+    }
+    for class in classes(&listeners) {
+        let mut given = Given::default();
+        for condition in &class.conditions {
+            if let Both::Is(more) = given.and(condition) {
+                given = more;
+            }
+        }
+        for owner in &class.owners {
+            let proxy = &proxies[*owner];
+            for line in proxy.all(&["bind"]) {
+                match class.distinct {
+                    Distinct::Exactly => {}
+                    Distinct::ByNamedPort => work.notes.approximated(line, Distinct::BY_NAMED_PORT),
+                    Distinct::Not => work.notes.left_out(line, Distinct::NOT),
+                }
+            }
+            rule::serve(work, proxies, proxy, given.clone())?;
+        }
+    }
+    Ok(listeners)
+}
+
+/// What stands before all sections.
+fn top(work: &mut Work<'_, '_>) -> Section {
+    let mut top = Section::default();
+    if let Some(line) = work.global("nbthread")
+        && let Ok(count @ 1..=1024) = line.argument(0).parse::<u64>()
+    {
+        top.put_with_comment("threads", Value::Number(count), line.origin());
+        work.notes.carried(line);
+    }
+    for name in ["ca-base", "crt-base"] {
+        if let Some(line) = work.global(name) {
+            work.notes.carried(line);
+        }
+    }
+    top
+}
+
+fn forwarded(work: &Work<'_, '_>) -> Section {
+    let mut section = Section::new("[forwarded]");
+    let forwards = |route: &Route| matches!(route.response, Response::Forward(_));
+    if work.routes.iter().any(forwards) && !work.forwards_clients {
+        section.put_with_comment(
+            "send",
+            Value::text("none"),
+            "HAProxy tells servers nothing of clients without option forwardfor".to_owned(),
+        );
+    }
+    section
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! What a rule does: `deny`, `return`, `redirect`, `set-header` and the others.
+
+use super::format::template;
+use super::moved::moved;
+use super::passwords::auth;
+use super::proxy::words;
+use super::state::State;
+use super::work::Work;
+use crate::directive::Directive;
+use crate::route::{FieldEdits, Response, is_changeable};
+
+/// What comes of a rule.
+#[derive(Clone, Debug)]
+pub(super) enum Done {
+    /// The next one is looked at.
+    On,
+    /// No other `http-request` of this proxy is.
+    Allowed,
+    Served(Response),
+}
+
+/// Whether a line says of clients what Onrush says by itself.
+pub(super) fn says_client(line: &Directive) -> bool {
+    let words: Vec<&str> = line.words[1..].iter().map(String::as_str).collect();
+    let [action, name, value, condition @ ..] = &words[..] else {
+        return false;
+    };
+    if !matches!(*action, "set-header" | "add-header") {
+        return false;
+    }
+    let name = name.to_ascii_lowercase();
+    match (&*name, *value) {
+        ("x-forwarded-proto", "%[ssl_fc,iif(https,http)]") => condition.is_empty(),
+        ("x-forwarded-proto", "https") => matches!(condition, ["if", "{", "ssl_fc", "}"]),
+        ("x-forwarded-proto", "http") => {
+            matches!(
+                condition,
+                ["if", "!{", "ssl_fc", "}"] | ["unless", "{", "ssl_fc", "}"]
+            )
+        }
+        ("x-forwarded-for", "%[src]" | "%ci") => condition.is_empty(),
+        ("x-forwarded-host", "%[req.hdr(host)]" | "%[req.hdr(Host)]" | "%[hdr(host)]") => {
+            condition.is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// What an `http-request` rule does.
+pub(super) fn request<'a>(
+    work: &mut Work<'_, 'a>,
+    line: &'a Directive,
+    userlist: Option<String>,
+    state: &mut State,
+) -> Done {
+    match line.argument(0) {
+        "allow" => {
+            work.notes.carried(line);
+            Done::Allowed
+        }
+        "deny" | "reject" | "tarpit" | "silent-drop" => Done::Served(denied(work, line)),
+        "return" => Done::Served(returned(work, line)),
+        "redirect" => Done::Served(redirect(work, line, 2, state)),
+        "auth" => {
+            auth(work, line, userlist, state);
+            Done::On
+        }
+        "set-header" | "add-header" | "del-header" => {
+            edit(work, line, &mut state.request);
+            Done::On
+        }
+        "replace-path" | "replace-pathq" | "replace-uri" | "set-path" | "set-pathq" => {
+            if let Ok(Some(moved)) = moved(line) {
+                state.moved = Some(moved);
+                work.notes.carried(line);
+            }
+            Done::On
+        }
+        "capture"
+        | "set-log-level"
+        | "set-nice"
+        | "set-mark"
+        | "set-tos"
+        | "set-fc-mark"
+        | "set-fc-tos"
+        | "strict-mode"
+        | "set-priority-class"
+        | "set-priority-offset"
+        | "disable-l7-retry" => {
+            let why = "no response differs: logs and marks are not there, or not here";
+            work.notes.without_effect(line, why);
+            Done::On
+        }
+        "set-var" | "set-var-fmt" | "unset-var" => {
+            work.notes
+                .without_effect(line, "what uses the variable is said where it stands");
+            Done::On
+        }
+        "normalize-uri" => {
+            let how = "paths are always compared as they are meant; servers get them as clients write them";
+            work.notes.approximated(line, how);
+            Done::On
+        }
+        action if action.starts_with("track-sc") || action.starts_with("sc-") => {
+            let why = "Onrush has no stick tables; rate_limit counts requests of addresses";
+            work.notes.left_out(line, why);
+            Done::On
+        }
+        action => {
+            work.notes
+                .left_out(line, format!("Onrush has nothing for {action}"));
+            Done::On
+        }
+    }
+}
+
+/// The status behind one of these words.
+fn status_of(words: &[&str], names: &[&str], default: u16) -> u16 {
+    let at = words.iter().position(|word| names.contains(word));
+    let status = at.and_then(|at| words.get(at + 1)?.parse().ok());
+    status
+        .filter(|status| (200..=599).contains(status))
+        .unwrap_or(default)
+}
+
+fn denied<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
+    let words = words(line, 2);
+    let default = match line.argument(0) {
+        "tarpit" => 500,
+        _ => 403,
+    };
+    let status = status_of(&words, &["deny_status", "status"], default);
+    let how = match line.argument(0) {
+        "tarpit" => "the response comes at once, with an empty body",
+        "silent-drop" => "the response is an empty 403; HAProxy sends nothing",
+        _ => "the body is empty; HAProxy has a page of its own",
+    };
+    if words
+        .iter()
+        .any(|word| matches!(*word, "string" | "lf-string" | "file" | "lf-file"))
+    {
+        return fixed(work, line, &words, status);
+    }
+    work.notes.approximated(line, how);
+    Response::status(status)
+}
+
+fn returned<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
+    let words = words(line, 2);
+    let status = status_of(&words, &["status"], 200);
+    fixed(work, line, &words, status)
+}
+
+/// A response whose body is said in the line.
+fn fixed<'a>(
+    work: &mut Work<'_, 'a>,
+    line: &'a Directive,
+    words: &[&str],
+    status: u16,
+) -> Response {
+    let mut body = None;
+    let mut fields = Vec::new();
+    work.notes.carried(line);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().copied().unwrap_or_default();
+        match *word {
+            "content-type" => fields.insert(0, ("Content-Type".to_owned(), value().to_owned())),
+            "string" => body = Some(value().to_owned()),
+            "lf-string" => {
+                let text = value();
+                match text.contains('%') {
+                    true => work.notes.left_out(line, "a fixed response has no samples"),
+                    false => body = Some(text.to_owned()),
+                }
+            }
+            "file" | "lf-file" => {
+                let path = work.directory.join(value());
+                match work.files.read(&path) {
+                    Ok(text) => body = Some(text),
+                    Err(why) => {
+                        let why = format!("{} cannot be read: {why}", path.display());
+                        work.notes.left_out(line, why);
+                    }
+                }
+            }
+            "hdr" => {
+                let (name, text) = (value(), words.next().copied().unwrap_or_default());
+                match is_changeable(name) && !text.contains('%') {
+                    true => fields.push((name.to_owned(), text.to_owned())),
+                    false => work.notes.left_out(
+                        line,
+                        format!("field {name:?} cannot be said in a fixed response"),
+                    ),
+                }
+            }
+            "errorfile" | "errorfiles" => {
+                value();
+                let how = "the body is empty";
+                work.notes.approximated(line, how);
+            }
+            "status" | "deny_status" => drop(value()),
+            _ => {}
+        }
+    }
+    let body = body.filter(|body| !body.is_empty() && !matches!(status, 204 | 205 | 304));
+    Response::Respond {
+        status,
+        body,
+        fields,
+    }
+}
+
+/// A redirect, whose words begin with this one of the line.
+pub(super) fn redirect<'a>(
+    work: &mut Work<'_, 'a>,
+    line: &'a Directive,
+    begin: usize,
+    state: &mut State,
+) -> Response {
+    let words = words(line, begin);
+    let status = match status_of(&words, &["code"], 302) {
+        status @ (301 | 302 | 303 | 307 | 308) => status,
+        _ => 302,
+    };
+    let drops_query = words.contains(&"drop-query");
+    let rest = if drops_query { "{path}" } else { "{uri}" };
+    let kinds = ["scheme", "prefix", "location"];
+    let at = words.iter().position(|word| kinds.contains(word));
+    let text = at.and_then(|at| words.get(at + 1)).copied();
+    let text = text.unwrap_or_default();
+    let to = match at.map(|at| words[at]) {
+        Some("scheme") => template(text).map(|scheme| format!("{scheme}://{{host}}{rest}")),
+        Some("prefix") => match text {
+            "/" => Ok(rest.to_owned()),
+            text => template(text).map(|prefix| format!("{prefix}{rest}")),
+        },
+        Some("location") => template(text),
+        _ => Err("a redirect without a place to go to".to_owned()),
+    };
+    for word in ["append-slash", "ignore-empty", "clear-cookie"] {
+        if words.contains(&word) {
+            work.notes
+                .left_out(line, format!("Onrush has nothing for {word}"));
+        }
+    }
+    if let Some(at) = words.iter().position(|word| *word == "set-cookie") {
+        let cookie = words.get(at + 1).copied().unwrap_or_default();
+        state.redirect_cookie = Some(format!("{cookie}; path=/;"));
+    }
+    let is_place = |to: &String| {
+        let begins = to.starts_with(['/', '{']) || to.contains("://");
+        begins && !to.contains(char::is_whitespace) && !to.contains("://{uri}")
+    };
+    match to {
+        Ok(to) if is_place(&to) => {
+            work.notes.carried(line);
+            Response::Redirect { to, status }
+        }
+        Ok(to) => {
+            let why = format!("{to:?} is no place to go to; the response is 404");
+            work.notes.left_out(line, why);
+            Response::status(404)
+        }
+        Err(sample) => {
+            let why = format!("Onrush has nothing for {sample}; the response is 404");
+            work.notes.left_out(line, why);
+            Response::status(404)
+        }
+    }
+}
+
+/// Puts a change of a field, by an action of the line, into `edits`.
+fn edit<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, edits: &mut FieldEdits) {
+    let (action, name, text) = (line.argument(0), line.argument(1), line.argument(2));
+    if !is_changeable(name) {
+        let why = "Onrush writes this field itself";
+        return work.notes.without_effect(line, why);
+    }
+    let is_host = name.eq_ignore_ascii_case("host");
+    if action == "del-header" {
+        match line.argument(2) {
+            "" | "if" | "unless" if !is_host => {
+                edits.remove(name);
+                work.notes.carried(line);
+            }
+            _ => work.notes.left_out(
+                line,
+                "fields are removed by their whole names, and Host never is",
+            ),
+        }
+        return;
+    }
+    match template(text) {
+        Ok(value) => {
+            let value = value.replace(char::is_control, " ");
+            match action == "add-header" && !is_host {
+                true => edits.add(name, value),
+                false => edits.set(name, value),
+            }
+            work.notes.carried(line);
+        }
+        Err(sample) => work
+            .notes
+            .left_out(line, format!("Onrush has nothing for {sample}")),
+    }
+}
+
+/// What a rule for responses does.
+pub(super) fn response<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) {
+    match line.argument(0) {
+        "set-header" | "add-header" | "del-header" => match line.name() {
+            "http-after-response" => edit(work, line, &mut state.after),
+            _ => edit(work, line, &mut state.response),
+        },
+        "set-log-level" | "capture" | "set-nice" | "set-mark" | "set-tos" | "set-var"
+        | "strict-mode" | "allow" => {
+            work.notes.without_effect(line, "no response differs");
+        }
+        action => work.notes.left_out(
+            line,
+            format!("Onrush has nothing for {action} of responses"),
+        ),
+    }
+}

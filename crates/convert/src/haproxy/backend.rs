@@ -1,0 +1,321 @@
+//! A backend as a group of servers: who is asked, whether they are well, and what happens when they are not.
+
+use super::proxy::Proxy;
+use super::servers;
+use super::work::Work;
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::group::Group;
+use crate::unit::{bounded, haproxy_time, written};
+
+/// The name of a backend's group; none when it has no servers.
+pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<String> {
+    let servers = servers::read(work, proxy);
+    if servers.list.is_empty() {
+        return None;
+    }
+    let is_checked = servers.is_checked;
+    let mut group = Group::of(proxy.section.origin(), servers.list);
+    balance(work, proxy, &mut group);
+    cookie(work, proxy, &mut group);
+    if is_checked {
+        let health = health(work, proxy, servers.health);
+        group.put("health", health);
+    }
+    if servers.is_observed {
+        group.put("eject", Value::Truth(true));
+    }
+    retries(work, proxy, &mut group);
+    if let Some(line) = proxy.last(&["http-reuse"]) {
+        match line.argument(0) {
+            mode @ ("never" | "always" | "safe") => {
+                group.put("reuse", Value::text(mode));
+                work.notes.carried(line);
+            }
+            _ => {
+                group.put("reuse", Value::text("safe"));
+                work.notes.approximated(line, "as safe");
+            }
+        }
+    }
+    if let Some(tls) = servers.tls {
+        let tls = match tls.is_empty() {
+            true => Value::Truth(true),
+            false => Value::Table(tls),
+        };
+        group.put("tls", tls);
+    }
+    if let Some(version) = servers.proxy_protocol {
+        group.put("proxy_protocol", Value::text(version));
+    }
+    if let Some(time) = servers.slow_start {
+        group.put("slow_start", Value::Text(time));
+    }
+    Some(work.groups.name(proxy.name(), group))
+}
+
+fn balance<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
+    let Some(line) = proxy.last(&["balance"]) else {
+        return;
+    };
+    let (name, argument) = (line.argument(0), line.argument(1));
+    let (name, in_parentheses) = match name.split_once('(') {
+        Some((name, rest)) => (name, rest.trim_end_matches(')')),
+        None => (name, argument),
+    };
+    let hash = match name {
+        "roundrobin" | "static-rr" => return work.notes.carried(line),
+        "leastconn" => {
+            group.put("balance", Value::text("least_connections"));
+            return work.notes.carried(line);
+        }
+        "first" => {
+            group.put("balance", Value::text("first"));
+            return work.notes.carried(line);
+        }
+        // Of two by chance, unless it says another number.
+        "random" => {
+            let balance = if in_parentheses == "1" {
+                "random"
+            } else {
+                "power_of_two"
+            };
+            group.put("balance", Value::text(balance));
+            return work.notes.carried(line);
+        }
+        "source" => "address".to_owned(),
+        "uri" => "path".to_owned(),
+        "hdr" if !in_parentheses.is_empty() => format!("header:{in_parentheses}"),
+        "hash" if argument == "src" => "address".to_owned(),
+        "hash" if argument == "path" => "path".to_owned(),
+        _ => {
+            let why = "Onrush hashes addresses, paths, fields and cookies; servers take turns";
+            return work.notes.left_out(line, why);
+        }
+    };
+    group.put("balance", Value::text("hash"));
+    group.put("hash", Value::Text(hash));
+    let how = "the same for the same key, by a hash of its own that moves few keys when a server comes or goes";
+    work.notes.approximated(line, how);
+}
+
+fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
+    let Some(line) = proxy.last(&["cookie"]) else {
+        return;
+    };
+    let words = line.arguments();
+    let has = |word: &str| words.iter().any(|known| known == word);
+    if has("rewrite") || has("prefix") || !has("insert") {
+        let why = "Onrush sets a cookie of its own, and changes none of a server's";
+        return work.notes.left_out(line, why);
+    }
+    let life = words.iter().position(|word| word == "maxlife");
+    let life = life.and_then(|at| haproxy_time(words.get(at + 1)?));
+    let name = Value::text(line.argument(0));
+    let value = match life {
+        Some(time) => Value::table([
+            ("cookie", name),
+            ("age_max", Value::Text(written(bounded(time)))),
+        ]),
+        None => name,
+    };
+    group.put("sticky", value);
+    let how = "its values are Onrush's own, so clients with one of HAProxy's get a new one";
+    work.notes.approximated(line, how);
+}
+
+fn health<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, mut keys: Vec<(String, Value)>) -> Value {
+    if let Some(line) = proxy.last(&["timeout", "check"]) {
+        match haproxy_time(line.argument(1)) {
+            Some(time) => {
+                keys.push(("timeout".to_owned(), Value::Text(written(bounded(time)))));
+                work.notes.carried(line);
+            }
+            None => work.notes.left_out(line, "expected a time such as 2s"),
+        }
+    }
+    let others = [
+        "tcp-check",
+        "ssl-hello-chk",
+        "mysql-check",
+        "pgsql-check",
+        "redis-check",
+        "smtpchk",
+        "ldap-check",
+    ];
+    for name in others {
+        if let Some(line) = proxy.option(name) {
+            let how = "a server is well when it accepts a connection";
+            work.notes.approximated(line, how);
+        }
+    }
+    let Some(option) = proxy.option("httpchk") else {
+        if keys.is_empty() {
+            return Value::text("tcp");
+        }
+        keys.insert(0, ("tcp".to_owned(), Value::Truth(true)));
+        return Value::Table(keys);
+    };
+    let (path, host) = checked(work, proxy, option);
+    keys.insert(0, ("path".to_owned(), Value::Text(path)));
+    if let Some(host) = host {
+        keys.insert(1, ("host".to_owned(), Value::Text(host)));
+    }
+    for line in proxy.all(&["http-check", "expect"]) {
+        expect(work, line, &mut keys);
+    }
+    for line in proxy.all(&["http-check", "disable-on-404"]) {
+        work.notes.approximated(line, "404 is a failed check");
+    }
+    Value::Table(keys)
+}
+
+/// Path and host of a check.
+fn checked<'a>(
+    work: &mut Work<'_, 'a>,
+    proxy: &Proxy<'a>,
+    option: &'a Directive,
+) -> (String, Option<String>) {
+    const BY_GET: &str = "checks ask by GET";
+    let words: Vec<&str> = option.words[2..].iter().map(String::as_str).collect();
+    let (mut method, mut path) = match words[..] {
+        [] => ("OPTIONS", "/"),
+        [path] => ("OPTIONS", path),
+        [method, path, ..] => (method, path),
+    };
+    // Fields stand behind the version, with the ends of lines.
+    let rest = words.get(2..).unwrap_or_default().join(" ");
+    let host = rest.to_ascii_lowercase().find("host:").map(|at| {
+        let value = rest[at + 5..].trim_start();
+        value
+            .split(['\r', '\n', ' ', '\\'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    });
+    let mut host = host.filter(|host| !host.is_empty());
+    work.notes.carried(option);
+    for line in proxy.all(&["http-check", "send"]) {
+        work.notes.carried(line);
+        let mut words = line.arguments()[1..].iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            match word {
+                "meth" => method = words.next().unwrap_or(method),
+                "uri" => path = words.next().unwrap_or(path),
+                "ver" => drop(words.next()),
+                "hdr" => {
+                    let (name, value) = (words.next(), words.next());
+                    match name.is_some_and(|name| name.eq_ignore_ascii_case("host")) {
+                        true => host = value.map(str::to_owned),
+                        false => work
+                            .notes
+                            .approximated(line, "checks have no other fields than Host"),
+                    }
+                }
+                _ => work.notes.approximated(line, BY_GET),
+            }
+        }
+        if method != "GET" {
+            work.notes.approximated(line, BY_GET);
+        }
+    }
+    if method != "GET" {
+        work.notes.approximated(option, BY_GET);
+    }
+    let is_path = path.starts_with('/')
+        && path
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    if !is_path {
+        work.notes
+            .left_out(option, "checks ask for a path; this one for /");
+    }
+    let path = if is_path { path } else { "/" };
+    (path.to_owned(), host)
+}
+
+fn expect<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, keys: &mut Vec<(String, Value)>) {
+    let words: Vec<&str> = line.arguments()[1..].iter().map(String::as_str).collect();
+    let (key, value) = match words[..] {
+        ["status", text] | [.., "status", text] if !words.contains(&"!") => {
+            let list = text.split(',').map(|part| match part.parse::<u64>() {
+                Ok(number) => Value::Number(number),
+                Err(_) => Value::text(part),
+            });
+            ("status", Value::List(list.collect()))
+        }
+        ["rstatus", pattern] => match pattern.trim_start_matches('^') {
+            "2.." | "2[0-9][0-9]" | "2[0-9]{2}" => ("status", Value::text("2xx")),
+            "[23].." | "[2-3].." | "(2|3)[0-9][0-9]" | "[23][0-9][0-9]" => {
+                ("status", Value::texts(["2xx", "3xx"]))
+            }
+            _ => {
+                let why = "statuses of a check are numbers, ranges and classes; this one takes 200 to 399";
+                return work.notes.left_out(line, why);
+            }
+        },
+        ["string", ref text @ ..] if !text.is_empty() => (
+            "body",
+            Value::Text(format!("~{}", regex::escape(&text.join(" ")))),
+        ),
+        ["rstring", pattern] => ("body", Value::Text(format!("~{pattern}"))),
+        _ => {
+            let why = "a check looks at the status or into the body, without \"not\"";
+            return work.notes.left_out(line, why);
+        }
+    };
+    keys.retain(|(known, _)| known != key);
+    keys.push((key.to_owned(), value));
+    work.notes.carried(line);
+}
+
+fn retries<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
+    let count = proxy.last(&["retries"]);
+    let on = proxy.last(&["retry-on"]);
+    let number = count.and_then(|line| {
+        work.notes.carried(line);
+        line.argument(0).parse::<u64>().ok()
+    });
+    let number = number.map(|number| number.min(10));
+    let Some(line) = on else {
+        if let Some(number) = number {
+            group.put("retries", Value::Number(number));
+        }
+        return;
+    };
+    work.notes.carried(line);
+    let mut kinds: Vec<&str> = Vec::new();
+    let mut statuses = Vec::new();
+    for word in line.arguments() {
+        match word.as_str() {
+            "none" => return group.put("retries", Value::Number(0)),
+            "conn-failure" => kinds.push("connect"),
+            "empty-response" | "0rtt-rejected" => kinds.push("reset"),
+            "junk-response" => kinds.push("garbage"),
+            "response-timeout" => kinds.push("timeout"),
+            "all-retryable-errors" => {
+                kinds.extend(["connect", "reset", "timeout", "garbage"]);
+                statuses.extend([500, 502, 503, 504].map(Value::Number));
+            }
+            word => match word.parse::<u64>() {
+                Ok(status @ 400..=599) => statuses.push(Value::Number(status)),
+                _ => work
+                    .notes
+                    .left_out(line, format!("Onrush has nothing for {word}")),
+            },
+        }
+    }
+    let mut known: Vec<&str> = Vec::new();
+    kinds.retain(|kind| {
+        let is_new = !known.contains(kind);
+        known.push(kind);
+        is_new
+    });
+    let mut entries = Vec::new();
+    entries.extend(number.map(|number| ("count".to_owned(), Value::Number(number))));
+    entries.push(("on".to_owned(), Value::texts(kinds)));
+    if !statuses.is_empty() {
+        entries.push(("statuses".to_owned(), Value::List(statuses)));
+    }
+    group.put("retries", Value::Table(entries));
+}

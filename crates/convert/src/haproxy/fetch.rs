@@ -1,0 +1,196 @@
+//! Samples by their names, such as `path_beg` or `req.hdr(host),lower`: what is looked at, and how it is compared.
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Path,
+    Host,
+    Header(String),
+    Query(String),
+    Cookie(String),
+    Method,
+    Client,
+    Scheme,
+    Port,
+    Truth(Truth),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Truth {
+    Always,
+    Never,
+}
+
+/// How it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Same,
+    Begin,
+    End,
+    Part,
+    Pattern,
+    /// A whole part of a path.
+    Directory,
+    /// A whole part of a host.
+    Domain,
+    Found,
+}
+
+/// A sample with its way of comparing, out of its name such as `path_beg` or `req.hdr(host),lower`.
+pub(super) struct Fetch {
+    pub(super) subject: Subject,
+    pub(super) method: Method,
+    pub(super) case: Case,
+    /// Whether the sample itself is a number: how many there are.
+    pub(super) counts: Counts,
+    pub(super) values: Values,
+}
+
+/// What of a field is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Values {
+    /// All of it.
+    Whole,
+    /// Each part between commas (`req.hdr` of HAProxy's manual).
+    Listed,
+}
+
+/// Fields that have one value, whatever commas are in it.
+const SINGLE: [&str; 8] = [
+    "authorization",
+    "content-length",
+    "content-type",
+    "cookie",
+    "origin",
+    "referer",
+    "upgrade",
+    "user-agent",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Case {
+    Differs,
+    Ignored,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counts {
+    Value,
+    Number,
+}
+
+/// A sample by its name.
+pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
+    let mut parts = split_outside(text, ',').into_iter();
+    let first = parts.next().unwrap_or_default();
+    let (name, argument) = match first.split_once('(') {
+        Some((name, rest)) => (name, rest.trim_end_matches(')')),
+        None => (first, ""),
+    };
+    let argument = argument.split(',').next().unwrap_or_default();
+    let name = name.strip_prefix("req.").unwrap_or(name);
+    let (base, method) = suffix(name);
+    let header = |name: &str| match name.eq_ignore_ascii_case("host") {
+        true => Subject::Host,
+        false => Subject::Header(name.to_owned()),
+    };
+    let mut counts = Counts::Value;
+    let subject = match base {
+        "path" | "url" | "capture.req.uri" | "pathq" => Subject::Path,
+        "hdr" | "fhdr" | "shdr" if !argument.is_empty() => header(argument),
+        "hdr_cnt" | "fhdr_cnt" if !argument.is_empty() => {
+            counts = Counts::Number;
+            header(argument)
+        }
+        "ssl_fc_sni" | "ssl_sni" => Subject::Host,
+        "urlp" | "url_param" if !argument.is_empty() => Subject::Query(argument.to_owned()),
+        "cook" if !argument.is_empty() => Subject::Cookie(argument.to_owned()),
+        "method" => Subject::Method,
+        "src" => Subject::Client,
+        "ssl_fc" => Subject::Scheme,
+        "dst_port" => Subject::Port,
+        "always_true" => Subject::Truth(Truth::Always),
+        "always_false" => Subject::Truth(Truth::Never),
+        _ => return Err(format!("Onrush has no condition on {text}")),
+    };
+    let mut case = Case::Differs;
+    for converter in parts {
+        match converter {
+            "lower" | "upper" => case = Case::Ignored,
+            // The port behind a host, which Onrush leaves out by itself.
+            "field(1,:)" | "host_only" | "word(1,:)" | "ltrim(.)" | "rtrim(.)"
+                if subject == Subject::Host => {}
+            "url_dec" => {}
+            other => {
+                return Err(format!(
+                    "Onrush has no condition on what {other} makes of it"
+                ));
+            }
+        }
+    }
+    let is_single = |name: &&str| name.eq_ignore_ascii_case(argument);
+    let values = match base {
+        "hdr" | "shdr" if !SINGLE.iter().any(is_single) => Values::Listed,
+        _ => Values::Whole,
+    };
+    Ok(Fetch {
+        values,
+        subject,
+        method,
+        case,
+        counts,
+    })
+}
+
+/// Parts between commas that stand in no parentheses.
+pub(super) fn split_outside(text: &str, separator: char) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut begin) = (0_usize, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            letter if letter == separator && depth == 0 => {
+                parts.push(&text[begin..at]);
+                begin = at + letter.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// The name of a sample and how its suffix compares it.
+fn suffix(name: &str) -> (&str, Method) {
+    const SUFFIXES: [(&str, Method); 8] = [
+        ("_beg", Method::Begin),
+        ("_end", Method::End),
+        ("_sub", Method::Part),
+        ("_reg", Method::Pattern),
+        ("_dir", Method::Directory),
+        ("_dom", Method::Domain),
+        ("_str", Method::Same),
+        ("_ip", Method::Same),
+    ];
+    for (suffix, method) in SUFFIXES {
+        if let Some(base) = name.strip_suffix(suffix) {
+            return (base, method);
+        }
+    }
+    (name, Method::Same)
+}
+
+pub(super) fn method(name: &str) -> Result<Method, String> {
+    Ok(match name {
+        "str" | "ip" | "bool" | "int" => Method::Same,
+        "beg" => Method::Begin,
+        "end" => Method::End,
+        "sub" => Method::Part,
+        "reg" => Method::Pattern,
+        "dir" => Method::Directory,
+        "dom" => Method::Domain,
+        "found" => Method::Found,
+        other => return Err(format!("Onrush does not compare by {other:?}")),
+    })
+}

@@ -1,0 +1,163 @@
+//! HAProxy's files as sections of lines: quotes, escapes, comments.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use crate::directive::{Directive, Place};
+use crate::limits;
+use crate::source::{Files, Unusable};
+
+/// What begins a section.
+const SECTIONS: [&str; 20] = [
+    "acme",
+    "backend",
+    "cache",
+    "crt-store",
+    "defaults",
+    "fcgi-app",
+    "frontend",
+    "global",
+    "http-errors",
+    "listen",
+    "log-forward",
+    "log-profile",
+    "mailers",
+    "peers",
+    "program",
+    "resolvers",
+    "ring",
+    "traces",
+    "userlist",
+    "crt-list",
+];
+
+/// The sections of a file, each with its lines inside.
+///
+/// # Errors
+/// When it cannot be read, or is no configuration of HAProxy.
+pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Vec<Directive>, Unusable> {
+    let whole = |message: String| Unusable {
+        file: path.to_owned(),
+        line: None,
+        message,
+    };
+    let text = files.read(path).map_err(whole)?;
+    if text.len() > limits::BYTES_MAX {
+        let most = limits::BYTES_MAX >> 20;
+        return Err(whole(format!(
+            "it is too long: expected at most {most} MiB"
+        )));
+    }
+    let file: Rc<str> = path.to_string_lossy().into();
+    let mut sections: Vec<Directive> = Vec::new();
+    let mut number = 0;
+    for (at, line) in text.lines().enumerate() {
+        let place = Place {
+            file: Rc::clone(&file),
+            line: at + 1,
+        };
+        let words = words(line).map_err(|message| Unusable::at(&file, at + 1, message))?;
+        let Some(first) = words.first() else {
+            continue;
+        };
+        number += 1;
+        if number > limits::DIRECTIVES_MAX {
+            let most = limits::DIRECTIVES_MAX;
+            let message = format!("the configuration is too long: expected at most {most} lines");
+            return Err(Unusable::at(&file, at + 1, message));
+        }
+        let is_section = SECTIONS.contains(&first.as_str());
+        let directive = Directive {
+            number,
+            place,
+            block: is_section.then(Vec::new),
+            words,
+        };
+        match sections.last_mut() {
+            _ if is_section => sections.push(directive),
+            Some(section) => section.block.get_or_insert_default().push(directive),
+            // Conditions on the version of HAProxy may stand before all sections.
+            None if directive.name().starts_with('.') => sections.push(directive),
+            None => {
+                let message = format!(
+                    "{:?} stands in no section: expected one such as global, defaults, frontend, backend or listen before it",
+                    directive.name()
+                );
+                return Err(Unusable::at(&file, at + 1, message));
+            }
+        }
+    }
+    if sections.is_empty() {
+        let message =
+            "this is no configuration of HAProxy: expected sections such as frontend and backend";
+        return Err(whole(message.to_owned()));
+    }
+    Ok(sections)
+}
+
+/// The words of a line without its comment.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            ('#', None) => break,
+            (letter, None) if letter.is_ascii_whitespace() => words.extend(word.take()),
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (letter, Some(open)) if letter == open => quote = None,
+            ('\\', None | Some('"')) => {
+                let word = word.get_or_insert_default();
+                match letters.next() {
+                    Some('n') => word.push('\n'),
+                    Some('r') => word.push('\r'),
+                    Some('t') => word.push('\t'),
+                    Some(escaped @ ('\\' | ' ' | '#' | '"' | '\'' | '$')) => word.push(escaped),
+                    Some(other) => word.extend(['\\', other]),
+                    None => word.push('\\'),
+                }
+            }
+            (letter, _) => word.get_or_insert_default().push(letter),
+        }
+        if words.len() > limits::WORDS_MAX {
+            let most = limits::WORDS_MAX;
+            return Err(format!(
+                "this line has too many words: expected at most {most}"
+            ));
+        }
+    }
+    if let Some(quote) = quote {
+        return Err(format!(
+            "a quoted word has no end in this line: expected {quote}"
+        ));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_what_haproxy_takes_for_words() {
+        for (line, expected) in [
+            ("  bind :80 # all", &["bind", ":80"][..]),
+            ("a \"b c\" 'd \"e'", &["a", "b c", "d \"e"]),
+            ("a b\\ c\\#d", &["a", "b c#d"]),
+            ("a ^/x\\.y$", &["a", "^/x\\.y$"]),
+            ("a \"\"", &["a", ""]),
+            ("a x\"y z\"w", &["a", "xy zw"]),
+            ("# a", &[]),
+            ("", &[]),
+            ("a '\\n'", &["a", "\\n"]),
+        ] {
+            assert_eq!(words(line).expect("they are words"), expected, "{line}");
+        }
+        assert!(words("a 'b").is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! Frontends, backends and what `defaults` say for them.
+
+use crate::directive::Directive;
+
+/// Which half of a proxy a section is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Frontend,
+    Backend,
+    Both,
+}
+
+/// A section that requests pass through.
+#[derive(Clone, Debug)]
+pub(super) struct Proxy<'a> {
+    pub(super) kind: Kind,
+    pub(super) section: &'a Directive,
+    /// Those of its defaults, then its own.
+    pub(super) lines: Vec<&'a Directive>,
+}
+
+/// All of a configuration, in their order.
+pub(super) fn proxies(sections: &[Directive]) -> Vec<Proxy<'_>> {
+    let mut defaults: Option<&Directive> = None;
+    let mut proxies = Vec::new();
+    for section in sections {
+        let kind = match section.name() {
+            "frontend" => Kind::Frontend,
+            "backend" => Kind::Backend,
+            "listen" => Kind::Both,
+            "defaults" => {
+                defaults = Some(section);
+                continue;
+            }
+            _ => continue,
+        };
+        let from = section.words.iter().position(|word| word == "from");
+        let from = from.and_then(|at| section.words.get(at + 1));
+        let named = |name: &String| {
+            sections
+                .iter()
+                .find(|section| section.name() == "defaults" && section.argument(0) == name)
+        };
+        let defaults = from.and_then(named).or(defaults);
+        let inherited = defaults.map_or(&[][..], Directive::inside);
+        let is_inherited = |line: &&Directive| !matches!(line.name(), "server" | "bind" | "acl");
+        let lines = inherited.iter().filter(is_inherited);
+        proxies.push(Proxy {
+            kind,
+            section,
+            lines: lines.chain(section.inside()).collect(),
+        });
+    }
+    proxies
+}
+
+impl<'a> Proxy<'a> {
+    pub(super) fn name(&self) -> &'a str {
+        self.section.argument(0)
+    }
+
+    /// All lines that begin with these words.
+    pub(super) fn all<'p>(&'p self, words: &'p [&str]) -> impl Iterator<Item = &'a Directive> + 'p {
+        let begins = move |line: &&&'a Directive| begins(line, words);
+        self.lines.iter().filter(begins).copied()
+    }
+
+    /// The last of them, which counts.
+    pub(super) fn last(&self, words: &[&str]) -> Option<&'a Directive> {
+        self.lines
+            .iter()
+            .rev()
+            .find(|line| begins(line, words))
+            .copied()
+    }
+
+    /// Whether an option is on: the last word about it counts.
+    pub(super) fn option(&self, name: &str) -> Option<&'a Directive> {
+        let on = ["option", name];
+        let off = ["no", "option", name];
+        let said = self.lines.iter().rev();
+        let mut said = said.filter(|line| begins(line, &on) || begins(line, &off));
+        said.next().filter(|line| begins(line, &on)).copied()
+    }
+
+    /// Whether it speaks HTTP: TCP is what is meant where nothing is said.
+    pub(super) fn is_http(&self) -> bool {
+        self.last(&["mode"])
+            .is_some_and(|mode| mode.argument(0) == "http")
+    }
+}
+
+fn begins(line: &Directive, words: &[&str]) -> bool {
+    line.words.len() >= words.len()
+        && line
+            .words
+            .iter()
+            .zip(words)
+            .all(|(one, other)| one == other)
+}
+
+/// The words of a line from `begin` on, up to its condition.
+pub(super) fn words(line: &Directive, begin: usize) -> Vec<&str> {
+    let words = line.words.iter().skip(begin).map(String::as_str);
+    words
+        .take_while(|word| *word != "if" && *word != "unless")
+        .collect()
+}

@@ -1,0 +1,292 @@
+//! What ACLs look at, and what it has to be: conditions on paths, hosts, fields and clients.
+
+use super::fetch::{Case, Counts, Fetch, Method, Subject, Truth, Values, fetch, method};
+use super::work::Work;
+use crate::condition::{Atom, Path, Scheme, Test, network};
+use crate::decide::Formula;
+use crate::front::named_port;
+
+/// The condition of an ACL, out of its words behind its name, or between braces.
+///
+/// # Errors
+/// With a sentence about what Onrush has nothing for.
+pub(super) fn formula(work: &Work<'_, '_>, words: &[String]) -> Result<Formula, String> {
+    let Some((name, rest)) = words.split_first() else {
+        return Err("expected a sample such as path_beg".to_owned());
+    };
+    let mut fetch = fetch(name)?;
+    let mut values: Vec<String> = Vec::new();
+    let mut rest = rest.iter();
+    let mut are_flags = true;
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "-i" if are_flags => fetch.case = Case::Ignored,
+            "-n" | "-u" if are_flags => drop((word == "-u").then(|| rest.next())),
+            "-m" if are_flags => {
+                let name = rest.next().map_or("", String::as_str);
+                fetch.method = method(name)?;
+                let is_text = matches!(
+                    fetch.subject,
+                    Subject::Header(_) | Subject::Query(_) | Subject::Cookie(_)
+                );
+                if name == "int" && is_text {
+                    return Err("Onrush does not compare numbers".to_owned());
+                }
+            }
+            "-f" if are_flags => {
+                let file = rest.next().map_or("", String::as_str);
+                values.extend(work.lines_of(file)?);
+            }
+            "-M" if are_flags => return Err("Onrush has no maps".to_owned()),
+            "--" if are_flags => are_flags = false,
+            _ => {
+                are_flags = false;
+                values.push(word.clone());
+            }
+        }
+    }
+    compare(&fetch, &values)
+}
+
+fn compare(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
+    if fetch.counts == Counts::Number {
+        let test = count(values)?;
+        return Ok(Formula::Atom(field(&fetch.subject, test)));
+    }
+    let atom = match &fetch.subject {
+        Subject::Truth(Truth::Always) => return Ok(Formula::always()),
+        Subject::Truth(Truth::Never) => return Ok(Formula::never()),
+        Subject::Scheme => {
+            let is_no = values.iter().any(|value| value == "0" || value == "false");
+            Atom::Scheme(if is_no { Scheme::Http } else { Scheme::Https })
+        }
+        Subject::Method => Atom::Method(methods(values)?),
+        Subject::Client => {
+            let networks = values
+                .iter()
+                .map(|value| network(value).ok_or_else(|| format!("{value:?} is no network")));
+            Atom::From(networks.collect::<Result<_, _>>()?)
+        }
+        Subject::Port => {
+            let ports: Result<Vec<u16>, _> = values.iter().map(|value| value.parse()).collect();
+            let ports = ports.map_err(|_| "ports are numbers".to_owned())?;
+            let scheme = match ports.contains(&443) {
+                true => Scheme::Https,
+                false => Scheme::Http,
+            };
+            header("Host", Test::Matches(named_port(&ports, scheme)))
+        }
+        Subject::Path => return path(fetch, values),
+        Subject::Host => return host(fetch, values),
+        Subject::Header(_) | Subject::Query(_) => {
+            let test = match (fetch.method, fetch.case, values) {
+                (Method::Found, _, _) => Test::Present,
+                (Method::Same, Case::Differs, [one]) if fetch.values == Values::Whole => {
+                    Test::Is(one.clone())
+                }
+                _ if fetch.values == Values::Listed => {
+                    Test::Matches(pattern_of_listed(fetch, values)?)
+                }
+                _ => Test::Matches(one_pattern(fetch, values)?),
+            };
+            field(&fetch.subject, test)
+        }
+        Subject::Cookie(name) => {
+            let name = regex::escape(name);
+            let pattern = match fetch.method {
+                Method::Found => format!("(^|; ?){name}="),
+                Method::Same => {
+                    let values: Vec<String> =
+                        values.iter().map(|value| regex::escape(value)).collect();
+                    format!("(^|; ?){name}=({})(;|$)", values.join("|"))
+                }
+                Method::Begin => {
+                    let values: Vec<String> =
+                        values.iter().map(|value| regex::escape(value)).collect();
+                    format!("(^|; ?){name}=({})", values.join("|"))
+                }
+                _ => {
+                    return Err(
+                        "Onrush looks for a cookie by its value or its beginning".to_owned()
+                    );
+                }
+            };
+            header("Cookie", Test::Matches(pattern))
+        }
+    };
+    check(atom).map(Formula::Atom)
+}
+
+fn header(name: &str, test: Test) -> Atom {
+    Atom::Header(name.to_owned(), test)
+}
+
+fn field(subject: &Subject, test: Test) -> Atom {
+    match subject {
+        Subject::Query(name) => Atom::Query(name.clone(), test),
+        Subject::Header(name) => header(name, test),
+        _ => header("Host", test),
+    }
+}
+
+/// That a regular expression is one of Onrush.
+fn check(atom: Atom) -> Result<Atom, String> {
+    let pattern = match &atom {
+        Atom::Path(Path::Pattern(pattern)) => pattern,
+        Atom::Header(_, Test::Matches(pattern)) | Atom::Query(_, Test::Matches(pattern)) => pattern,
+        _ => return Ok(atom),
+    };
+    Path::pattern(pattern).map(|_| atom)
+}
+
+/// `gt 0`, `eq 0` and such.
+fn count(values: &[String]) -> Result<Test, String> {
+    let words: Vec<&str> = values.iter().map(String::as_str).collect();
+    match words[..] {
+        [] | ["gt", "0"] | ["ge", "1"] => Ok(Test::Present),
+        ["0"] | ["eq", "0"] | ["lt", "1"] => Ok(Test::Absent),
+        _ => Err("Onrush asks whether there is a field, not how many".to_owned()),
+    }
+}
+
+fn methods(values: &[String]) -> Result<Vec<String>, String> {
+    let is_method = |name: &&String| {
+        !name.is_empty() && *name != "CONNECT" && name.bytes().all(|byte| byte.is_ascii_uppercase())
+    };
+    // Those never come to a route.
+    let names: Vec<String> = values
+        .iter()
+        .filter(|name| *name != "CONNECT")
+        .cloned()
+        .collect();
+    match !names.is_empty() && names.iter().all(|name| is_method(&name)) {
+        true => Ok(names),
+        false => Err("methods are in capitals, and CONNECT is refused before routes".to_owned()),
+    }
+}
+
+/// Paths of their own while they are few: what they have to do with others is known then.
+const PATHS_MAX: usize = 8;
+
+fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
+    let is_plain = fetch.case == Case::Differs && values.len() <= PATHS_MAX;
+    let one = |value: &String| match fetch.method {
+        Method::Same => Some(Path::Exact(value.clone())),
+        Method::Begin => Some(Path::Prefix(value.clone())),
+        Method::End if values.len() == 1 => Some(Path::Suffix(value.clone())),
+        Method::Part if values.len() == 1 => Some(Path::Contains(value.clone())),
+        _ => None,
+    };
+    let paths: Option<Vec<Path>> = values.iter().map(one).collect();
+    let paths = match paths.filter(|_| is_plain) {
+        Some(paths) => paths,
+        None => vec![Path::pattern(&one_pattern(fetch, values)?)?],
+    };
+    let is_bad = |letter: char| matches!(letter, '?' | '#' | ' ') || letter.is_control();
+    let mut any = Vec::new();
+    for path in paths {
+        match &path {
+            Path::Exact(text) | Path::Prefix(text) if text.contains('?') => {
+                return Err("conditions on paths do not see the query".to_owned());
+            }
+            // No path is like this.
+            Path::Exact(text) | Path::Prefix(text)
+                if !text.starts_with('/') || text.contains(is_bad) => {}
+            _ => any.push(Formula::Atom(Atom::Path(path))),
+        }
+    }
+    Ok(Formula::Any(any))
+}
+
+fn host(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
+    let name = |value: &String| {
+        let value = value.to_ascii_lowercase();
+        let name = match fetch.method {
+            Method::Same => value,
+            Method::End if value.starts_with('.') => format!("*{value}"),
+            _ => return None,
+        };
+        onrush_config::value::parse_host(&name).ok().map(|_| name)
+    };
+    if fetch.method == Method::Found {
+        return Ok(Formula::Atom(header("Host", Test::Present)));
+    }
+    let names: Option<Vec<String>> = values.iter().map(name).collect();
+    if let Some(names) = names {
+        return Ok(Formula::Atom(Atom::Host(names)));
+    }
+    let pattern = one_pattern(fetch, values)?;
+    let pattern = match pattern.starts_with("(?i)") {
+        true => pattern,
+        false => format!("(?i){pattern}"),
+    };
+    check(header("Host", Test::Matches(pattern))).map(Formula::Atom)
+}
+
+/// A regular expression that any of the values fulfils.
+/// What is found in a field of which each part between commas is compared.
+fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<String, String> {
+    const BEGIN: &str = "(?:^|,)[ \\t]*";
+    const END: &str = "[ \\t]*(?:,|$)";
+    let texts: Vec<String> = values.iter().map(|value| regex::escape(value)).collect();
+    let any = format!("(?:{})", texts.join("|"));
+    let is_network = |value: &String| value.contains('/') && network(value).is_some();
+    let pattern = match fetch.method {
+        _ if values.is_empty() => return Err("expected a value to compare with".to_owned()),
+        Method::Same if values.iter().any(is_network) => {
+            return Err("Onrush does not look for networks in fields".to_owned());
+        }
+        Method::Same => format!("{BEGIN}{any}{END}"),
+        Method::Begin => format!("{BEGIN}{any}"),
+        Method::End => format!("{any}{END}"),
+        Method::Pattern if values.iter().any(|value| value.contains(['^', '$'])) => {
+            return Err(
+                "Onrush looks at the whole field, and HAProxy at each part between commas"
+                    .to_owned(),
+            );
+        }
+        _ => return one_pattern(fetch, values),
+    };
+    Ok(match fetch.case {
+        Case::Differs => pattern,
+        Case::Ignored => format!("(?i){pattern}"),
+    })
+}
+
+fn one_pattern(fetch: &Fetch, values: &[String]) -> Result<String, String> {
+    let one = |value: &String| {
+        let text = regex::escape(value);
+        match fetch.method {
+            Method::Same => format!("^{text}$"),
+            Method::Begin => format!("^{text}"),
+            Method::End => format!("{text}$"),
+            Method::Part => text,
+            Method::Pattern => value.clone(),
+            Method::Directory => {
+                format!("(^|/){}(/|$)", regex::escape(value.trim_matches('/')))
+            }
+            Method::Domain => {
+                format!(
+                    "(^|[./:?]){}([./:?]|$)",
+                    regex::escape(value.trim_matches('.'))
+                )
+            }
+            Method::Found => String::new(),
+        }
+    };
+    let pattern = match values {
+        [] => return Err("expected a value to compare with".to_owned()),
+        [value] => one(value),
+        several => {
+            let several: Vec<String> = several
+                .iter()
+                .map(|value| format!("(?:{})", one(value)))
+                .collect();
+            format!("({})", several.join("|"))
+        }
+    };
+    Ok(match fetch.case {
+        Case::Differs => pattern,
+        Case::Ignored => format!("(?i){pattern}"),
+    })
+}

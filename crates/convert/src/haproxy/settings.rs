@@ -1,0 +1,169 @@
+//! What a proxy says besides its rules: timeouts, compression, who the client is.
+
+use super::proxy::{Kind, Proxy};
+use super::state::State;
+use super::work::Work;
+use crate::access_log::syslog;
+use crate::document::Value;
+use crate::unit::haproxy_time;
+
+/// Reads them: what holds for requests goes into `state`, the rest into what holds for all.
+pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+    work.notes.carried(proxy.section);
+    if let Some(line) = proxy.last(&["mode"]) {
+        work.notes.carried(line);
+    }
+    timeouts(work, proxy);
+    log(work, proxy);
+    forwarded(work, proxy, state);
+    compression(work, proxy, state);
+    for line in proxy.all(&["errorfile"]) {
+        let how = "errors of Onrush have the same status and one line of reason";
+        work.notes.approximated(line, how);
+    }
+    for line in proxy.all(&["errorfiles"]) {
+        let how = "errors of Onrush have the same status and one line of reason";
+        work.notes.approximated(line, how);
+    }
+    for name in ["errorloc", "errorloc302", "errorloc303"] {
+        for line in proxy.all(&[name]) {
+            work.notes.left_out(line, "errors are no redirects");
+        }
+    }
+    for name in ["stats", "stick-table", "stick"] {
+        for line in proxy.all(&[name]) {
+            let why = match name {
+                "stats" => "Onrush has no page of statistics yet",
+                _ => "Onrush has no stick tables",
+            };
+            work.notes.left_out(line, why);
+        }
+    }
+}
+
+/// Where HAProxy logs requests: what `global` says, or the proxy itself.
+fn log<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
+    let Some(line) = proxy.last(&["log"]).filter(|_| proxy.kind != Kind::Backend) else {
+        return;
+    };
+    let said = match line.argument(0) {
+        "global" => match work.global("log") {
+            Some(global) => {
+                work.notes.carried(line);
+                global
+            }
+            None => return,
+        },
+        _ => line,
+    };
+    let place = match said.argument(0) {
+        "stdout" => Some("stdout".to_owned()),
+        server => syslog(server),
+    };
+    match place {
+        Some(place) => work.log.say(place, said, &mut work.notes),
+        None => {
+            let why = "Onrush logs to standard output or to a syslog at an address";
+            work.notes.without_effect(said, why);
+        }
+    }
+}
+
+fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
+    let has = |name: &str| proxy.last(&["timeout", name]).is_some();
+    let is_front = proxy.kind != Kind::Backend;
+    let is_back = proxy.kind != Kind::Frontend;
+    // What HAProxy takes where nothing else is said.
+    let mut client = vec!["client_body", "client_send"];
+    if !has("http-request") {
+        client.push("client_head");
+    }
+    let mut head = vec!["client_head"];
+    if !has("http-keep-alive") {
+        match has("http-request") {
+            true => head.push("client_idle"),
+            false => client.push("client_idle"),
+        }
+    }
+    let mut connect = vec!["connect"];
+    if !has("queue") {
+        connect.push("queue");
+    }
+    let lists: [(&str, bool, &[&'static str]); 7] = [
+        ("client", is_front, &client),
+        ("http-request", is_front, &head),
+        ("http-keep-alive", is_front, &["client_idle"]),
+        ("connect", is_back, &connect),
+        ("queue", is_back, &["queue"]),
+        ("server", is_back, &["upstream_first_byte", "upstream_body"]),
+        ("tunnel", is_back, &["tunnel_idle"]),
+    ];
+    for (name, is_here, keys) in lists {
+        let Some(line) = proxy.last(&["timeout", name]).filter(|_| is_here) else {
+            continue;
+        };
+        match haproxy_time(line.argument(1)) {
+            Some(time) => {
+                for key in keys {
+                    work.timeouts.say(key, time, line);
+                }
+            }
+            None => work.notes.left_out(line, "expected a time such as 30s"),
+        }
+    }
+}
+
+/// `option forwardfor` and its relatives.
+fn forwarded<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+    if let Some(line) = proxy.option("forwardfor") {
+        let words = &line.words[2..];
+        let header = words.iter().position(|word| word == "header");
+        match header.and_then(|at| words.get(at + 1)) {
+            Some(name) if !name.eq_ignore_ascii_case("x-forwarded-for") => {
+                state.request.set(name, "{client.address}");
+                work.notes.carried(line);
+            }
+            _ => {
+                work.forwards_clients = true;
+                let how = "[forwarded] says so of all requests, with X-Forwarded-Proto and X-Forwarded-Host; what clients say of themselves is believed only from proxies in trust";
+                work.notes.approximated(line, how);
+            }
+        }
+    }
+    if let Some(line) = proxy.option("forwarded") {
+        work.forwards_clients = true;
+        let how =
+            "[forwarded] says so by X-Forwarded-For; send = \"forwarded\" says it by Forwarded";
+        work.notes.approximated(line, how);
+    }
+}
+
+fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+    let Some(line) = proxy.last(&["compression", "algo"]) else {
+        return;
+    };
+    if !line.arguments().iter().any(|word| word == "gzip") {
+        return work
+            .notes
+            .left_out(line, "of these codings Onrush has gzip");
+    }
+    work.notes.carried(line);
+    let mut entries = vec![("codings".to_owned(), Value::texts(["gzip"]))];
+    if let Some(line) = proxy.last(&["compression", "type"]) {
+        work.notes.carried(line);
+        let types = line.arguments()[1..].iter();
+        let mut types: Vec<String> = types
+            .filter(|kind| kind.contains('/'))
+            .map(|kind| match kind.strip_suffix('/') {
+                Some(kind) => format!("{kind}/*"),
+                None => kind.to_ascii_lowercase(),
+            })
+            .collect();
+        types.sort_unstable();
+        types.dedup();
+        if !types.is_empty() {
+            entries.push(("types".to_owned(), Value::texts(types)));
+        }
+    }
+    state.compress = Some(Value::Table(entries));
+}

@@ -1,0 +1,353 @@
+//! Whole configurations of HAProxy, and what becomes of them.
+
+use super::*;
+use crate::note::{Note, Outcome};
+
+/// Files that are not on a disk.
+struct Written(Vec<(&'static str, String)>);
+
+impl Files for Written {
+    fn read(&self, path: &Path) -> Result<String, String> {
+        let found = self.0.iter().find(|(name, _)| Path::new(name) == path);
+        found
+            .map(|(_, text)| text.clone())
+            .ok_or_else(|| "No such file".to_owned())
+    }
+
+    fn list(&self, directory: &Path) -> Vec<String> {
+        let inside = self.0.iter().filter_map(|(name, _)| {
+            let path = Path::new(name);
+            (path.parent() == Some(directory)).then(|| path.file_name())?
+        });
+        inside
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect()
+    }
+}
+
+fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {
+    convert(
+        &Written(files),
+        Path::new("/h.cfg"),
+        Path::new("/etc/haproxy"),
+    )
+}
+
+/// A configuration whose result is one of Onrush.
+#[track_caller]
+fn converted(text: &str) -> Conversion {
+    let conversion = converted_files(vec![
+        ("/h.cfg", text.to_owned()),
+        (
+            "/etc/haproxy/hosts.map",
+            "# hosts\na.org app\nb.org other\n".to_owned(),
+        ),
+        ("/etc/haproxy/bad.lst", "192.0.2.1\n10.0.0.0/8\n".to_owned()),
+    ]);
+    let conversion = conversion.expect("it is HAProxy's language");
+    if let Err(defect) = conversion.verify() {
+        panic!("{}\n{defect}", conversion.text);
+    }
+    conversion
+}
+
+/// The result without comments, empty lines and where it listens.
+fn lines(conversion: &Conversion) -> Vec<&str> {
+    let lines = conversion.text.lines();
+    let lines = lines.map(|line| line.split("    # ").next().unwrap_or(line));
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .filter(|line| *line != "[[listen]]" && !line.starts_with("address = "))
+        .collect()
+}
+
+const AROUND: &str = "backend app\n mode http\n server a 10.0.0.1:80\nbackend other\n mode http\n server b 10.0.0.2:80\n";
+
+/// The backends of [`AROUND`] as groups.
+const GROUPS: [&str; 4] = [
+    "[upstream.app]",
+    "servers = [\"10.0.0.1:80\"]",
+    "[upstream.other]",
+    "servers = [\"10.0.0.2:80\"]",
+];
+
+/// That a frontend's lines become these routes.
+#[track_caller]
+fn check(front: &str, expected: &[&str]) {
+    let text = format!("frontend f\n mode http\n bind :80\n{front}\n{AROUND}");
+    let conversion = converted(&text);
+    let mut lines = lines(&conversion);
+    lines.retain(|line| {
+        !GROUPS.contains(line) && !matches!(*line, "[forwarded]" | "send = \"none\"")
+    });
+    assert_eq!(lines, expected, "{front}");
+    assert!(conversion.is_complete(), "{front}: {:?}", conversion.notes);
+}
+
+/// What was said of a line that begins so.
+#[track_caller]
+fn outcome(conversion: &Conversion, line: &str) -> Outcome {
+    let is_it = |note: &&Note| note.directive.starts_with(line);
+    let note = conversion.notes.iter().find(is_it);
+    note.unwrap_or_else(|| panic!("nothing is said of {line}"))
+        .outcome
+        .clone()
+}
+
+#[test]
+fn backends_are_chosen_in_order() {
+    check(
+        " acl is_api path_beg /api/\n acl is_a hdr(host) -i a.org\n use_backend other if is_api !is_a\n default_backend app",
+        &[
+            "[[route]]",
+            "host = \"a.org\"",
+            "path = \"/api/\"",
+            "forward = \"app\"",
+            "[[route]]",
+            "path = \"/api/\"",
+            "forward = \"other\"",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+    check(
+        " use_backend other if { path_end .php } || { path /x }\n default_backend app",
+        &[
+            "[[route]]",
+            "path = '~\\.php$'",
+            "forward = \"other\"",
+            "[[route]]",
+            "path = \"=/x\"",
+            "forward = \"other\"",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+}
+
+#[test]
+fn fields_are_compared_part_by_part_as_haproxy_does() {
+    check(
+        " use_backend other if { hdr_ip(x-forwarded-for) 9.9.9.9 }\n default_backend app",
+        &[
+            "[[route]]",
+            "headers = { x-forwarded-for = '~(?:^|,)[ \\t]*(?:9\\.9\\.9\\.9)[ \\t]*(?:,|$)' }",
+            "forward = \"other\"",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+    check(
+        " use_backend other if { hdr(user-agent) -m beg curl }\n default_backend app",
+        &[
+            "[[route]]",
+            "headers = { user-agent = \"~^curl\" }",
+            "forward = \"other\"",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+}
+
+#[test]
+fn a_map_chooses_by_its_lines() {
+    check(
+        " use_backend %[req.hdr(host),lower,map(hosts.map,app)]",
+        &[
+            "[[route]]",
+            "host = \"a.org\"",
+            "forward = \"app\"",
+            "[[route]]",
+            "host = \"b.org\"",
+            "forward = \"other\"",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+}
+
+#[test]
+fn requests_are_refused_redirected_and_changed() {
+    check(
+        " http-request deny if { src -f bad.lst }\n redirect scheme https code 301 if !{ ssl_fc }\n default_backend app",
+        &[
+            "[[route]]",
+            "from = [\"192.0.2.1\", \"10.0.0.0/8\"]",
+            "respond = { status = 403 }",
+            "[[route]]",
+            "scheme = \"https\"",
+            "forward = \"app\"",
+            "[[route]]",
+            "redirect = { to = \"https://{host}{uri}\", status = 301 }",
+        ],
+    );
+    check(
+        " http-request set-header X-A %[src] if { path_beg /a }\n http-request del-header X-B\n http-response set-header X-C d\n default_backend app",
+        &[
+            "[[route]]",
+            "path = \"/a\"",
+            "request_headers = { set = { X-A = \"{client.address}\" }, remove = [\"X-B\"] }",
+            "response_headers = { set = { X-C = \"d\" } }",
+            "forward = \"app\"",
+            "[[route]]",
+            "request_headers = { remove = [\"X-B\"] }",
+            "response_headers = { set = { X-C = \"d\" } }",
+            "forward = \"app\"",
+        ],
+    );
+    check(
+        " http-request return status 200 content-type text/plain string ok if { path /health }\n http-request replace-path ^/v1/(.*) /\\1\n default_backend app",
+        &[
+            "[[route]]",
+            "path = \"=/health\"",
+            "respond = { status = 200, body = \"ok\", headers = { Content-Type = \"text/plain\" } }",
+            "[[route]]",
+            "path = \"/v1/\"",
+            "strip_prefix = true",
+            "forward = \"app\"",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+}
+
+#[test]
+fn a_backend_is_a_group_with_its_checks() {
+    let text = "defaults\n mode http\n timeout connect 5s\n timeout client 50s\n timeout server 1m\n retries 3
+listen l
+ bind 127.0.0.1:8080
+ balance leastconn
+ option httpchk GET /health
+ http-check expect status 200
+ cookie SRV insert indirect nocache
+ option forwardfor
+ default-server check inter 3s fall 2
+ server a 10.0.0.1:8000 weight 10 maxconn 100 cookie a
+ server b 10.0.0.2:8000 backup
+ server c 10.0.0.3 disabled\n";
+    let conversion = converted(text);
+    assert_eq!(
+        lines(&conversion),
+        [
+            "[timeouts]",
+            "client_body = \"50s\"",
+            "client_head = \"50s\"",
+            "client_idle = \"50s\"",
+            "client_send = \"50s\"",
+            "connect = \"5s\"",
+            "queue = \"5s\"",
+            "upstream_body = \"1m\"",
+            "upstream_first_byte = \"1m\"",
+            "[[route]]",
+            "forward = \"l\"",
+            "[upstream.l]",
+            "servers = [{ address = \"10.0.0.1:8000\", weight = 10, connections_max = 100 }, { address = \"10.0.0.2:8000\", backup = true }]",
+            "balance = \"least_connections\"",
+            "sticky = \"SRV\"",
+            "health = { path = \"/health\", interval = \"3s\", fall = 2, status = [200] }",
+            "retries = 3",
+        ]
+    );
+    assert!(conversion.is_complete(), "{:?}", conversion.notes);
+}
+
+#[test]
+fn tls_towards_clients_and_servers() {
+    let text = "global\n crt-base /etc/ssl
+frontend f\n mode http\n bind :443 ssl crt site.pem alpn h2,http/1.1 ssl-min-ver TLSv1.2\n default_backend b
+backend b\n mode http\n server s app.example.com:443 ssl verify required ca-file @system-ca sni str(app.example.com)\n";
+    let conversion = converted(text);
+    let lines = lines(&conversion);
+    for line in [
+        "tls = { certificate = \"/etc/ssl/site.pem\", key = \"/etc/ssl/site.pem\" }",
+        "tls = { name = \"app.example.com\" }",
+    ] {
+        assert!(lines.contains(&line), "{lines:?}");
+    }
+    assert!(conversion.is_complete(), "{:?}", conversion.notes);
+}
+
+#[test]
+fn passwords_are_those_of_a_userlist() {
+    let hash = "$6$k6y3o.eP$JlKBx9za9667qe4xHSwRv6J.C0/D7cV91";
+    let text = format!(
+        "userlist u\n user joe password {hash}\n user eve insecure-password x\nfrontend f\n mode http\n bind :80\n http-request auth realm staff unless {{ http_auth(u) }}\n default_backend app\n{AROUND}"
+    );
+    let conversion = converted(&text);
+    assert!(matches!(
+        outcome(&conversion, "user eve"),
+        Outcome::LeftOut(_)
+    ));
+    assert!(
+        conversion
+            .text
+            .contains("basic_auth = { realm = \"staff\", users = {"),
+        "{}",
+        conversion.text
+    );
+}
+
+#[test]
+fn what_is_left_out_is_said_with_its_place() {
+    let text = "frontend t\n mode tcp\n bind :25\nfrontend f\n mode http\n bind :80\n stick-table type ip size 1m\n frobnicate on\n";
+    let conversion = converted(text);
+    let said = |line: &str| {
+        let note = conversion
+            .notes
+            .iter()
+            .find(|note| note.directive.starts_with(line));
+        note.expect("it is said").to_string()
+    };
+    assert_eq!(
+        said("frontend t"),
+        "/h.cfg:1: left out: frontend t: Onrush forwards HTTP: it is for proxies with mode http"
+    );
+    assert_eq!(
+        said("stick-table"),
+        "/h.cfg:7: left out: stick-table type ip size 1m: Onrush has no stick tables"
+    );
+    assert_eq!(
+        said("frobnicate"),
+        "/h.cfg:8: left out: frobnicate on: Onrush has nothing for it, or the converter does not know it"
+    );
+}
+
+#[test]
+fn what_is_no_configuration_is_said_with_its_place() {
+    for (text, expected) in [
+        (
+            "",
+            "/h.cfg: this is no configuration of HAProxy: expected sections such as frontend and backend",
+        ),
+        (
+            "\nbind :80",
+            "/h.cfg:2: \"bind\" stands in no section: expected one such as global, defaults, frontend, backend or listen before it",
+        ),
+        (
+            "global\n log \"x",
+            "/h.cfg:2: a quoted word has no end in this line: expected \"",
+        ),
+    ] {
+        let said = converted_files(vec![("/h.cfg", text.to_owned())]);
+        assert_eq!(
+            said.expect_err("it is none").to_string(),
+            expected,
+            "{text:?}"
+        );
+    }
+    let said = converted_files(vec![])
+        .expect_err("there is none")
+        .to_string();
+    assert_eq!(said, "/h.cfg: No such file");
+}
+
+#[test]
+fn a_configuration_without_frontends_listens_nowhere() {
+    let conversion =
+        converted("global\n daemon\ndefaults\n mode http\n errorfile 503 /e/503.http\n");
+    assert!(conversion.is_complete(), "{:?}", conversion.notes);
+    assert_eq!(
+        lines(&conversion),
+        ["[[route]]", "respond = { status = 503 }"]
+    );
+}

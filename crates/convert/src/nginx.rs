@@ -1,0 +1,286 @@
+//! nginx's configuration, of the module `http`.
+
+mod access;
+mod balance;
+mod compare;
+mod content;
+mod errors;
+mod fields;
+mod glob;
+mod known;
+mod lexer;
+mod listen;
+mod location;
+mod log;
+mod map;
+mod proxy;
+mod redirect;
+mod rewrite;
+mod scope;
+mod server;
+mod tree;
+mod upstream;
+mod variable;
+mod work;
+
+use std::path::{Path, PathBuf};
+
+use self::known::unread;
+use self::map::Map;
+use self::scope::Scope;
+use self::server::Server;
+use self::tree::Tree;
+use self::work::Work;
+use crate::access_log::AccessLog;
+use crate::condition::{Both, Condition};
+use crate::decide::{Budget, Given, TooMany};
+use crate::directive::Directive;
+use crate::document::{Section, Value};
+use crate::front::{Distinct, Listener, classes};
+use crate::group::Groups;
+use crate::limits;
+use crate::result::Conversion;
+use crate::route::{Response, Route};
+use crate::source::{Files, Unusable};
+use crate::timeouts::Timeouts;
+
+/// What a configuration of nginx begins with at its top.
+const TOP: [&str; 8] = [
+    "events", "http", "include", "mail", "server", "stream", "upstream", "user",
+];
+
+/// Blocks of keys and values.
+const TABLES: [&str; 4] = ["geo", "map", "split_clients", "types"];
+
+/// Converts the configuration that begins with `path`: nginx.conf, or a file of servers alone. `prefix` is the directory
+/// that relative names of directories and certificates are taken from (`nginx -V` says it); relative includes are taken from
+/// the file's own directory, as nginx does.
+///
+/// # Errors
+/// When the file cannot be read, or it or one that it includes is no configuration of nginx.
+pub fn convert(files: &dyn Files, path: &Path, prefix: &Path) -> Result<Conversion, Unusable> {
+    let Tree { directives, notes } = tree::read(files, path)?;
+    let is_nginx = |directive: &Directive| {
+        TOP.contains(&directive.name()) || matches!(directive.name(), "worker_processes" | "map")
+    };
+    if !directives.iter().any(is_nginx) {
+        return Err(Unusable {
+            file: path.to_owned(),
+            line: None,
+            message: "this is no configuration of nginx: expected http { … }, or server { … }"
+                .to_owned(),
+        });
+    }
+    let http = directives
+        .iter()
+        .find(|directive| directive.name() == "http");
+    // A file of sites-enabled or conf.d stands within http.
+    let level = http.map_or(&*directives, Directive::inside);
+    let work = Work {
+        notes,
+        routes: Vec::new(),
+        groups: Groups::default(),
+        timeouts: Timeouts::default(),
+        log: AccessLog::default(),
+        maps: level.iter().filter_map(Map::of).collect(),
+        http: level,
+        prefix: prefix.to_owned(),
+        forwards_clients: false,
+        budget: Budget::default(),
+    };
+    finish(work, &directives, level, path).map_err(|TooMany| Unusable {
+        file: path.to_owned(),
+        line: None,
+        message: format!(
+            "its conditions multiply to more routes than Onrush takes: expected at most {}",
+            limits::ROUTES_MAX
+        ),
+    })
+}
+
+/// The prefix where nobody says one: above a directory `conf`, as nginx installs itself, or the file's own.
+pub fn default_prefix(path: &Path) -> PathBuf {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    match directory.file_name().is_some_and(|name| name == "conf") {
+        true => directory.parent().unwrap_or(directory).to_owned(),
+        false => directory.to_owned(),
+    }
+}
+
+fn finish<'a>(
+    mut work: Work<'a>,
+    directives: &'a [Directive],
+    level: &'a [Directive],
+    path: &Path,
+) -> Result<Conversion, TooMany> {
+    let outer = Scope::default().with(level);
+    let mut servers = Vec::new();
+    for directive in level
+        .iter()
+        .filter(|directive| directive.name() == "server")
+    {
+        let scope = outer.of_location(directive.inside());
+        servers.push(Server::new(&mut work, directive, scope));
+    }
+    let listeners = listeners(&mut work, &servers);
+    serve(&mut work, &servers, &listeners)?;
+    let trusted = trusted(&mut work, &outer, &servers);
+    let mut sections = vec![top(&mut work, directives)];
+    sections.extend(listeners.iter().map(Listener::written));
+    sections.push(work.timeouts.written(&mut work.notes));
+    sections.push(forwarded(&work, trusted));
+    sections.push(work.log.written());
+    if !work.log.is_on() {
+        // Nothing is to be kept out of it.
+        for route in &mut work.routes {
+            route.keys.retain(|(key, _)| key != "log");
+        }
+    }
+    if work.routes.is_empty() {
+        let mut route = Route::new(Condition::default(), Response::status(404));
+        route.comments.push("nothing is served there".to_owned());
+        work.push(route)?;
+    }
+    sections.extend(work.routes.iter().map(Route::written));
+    sections.extend(work.groups.written());
+    sections.retain(|section| !section.is_empty());
+    let comments = vec![format!("Converted from nginx's {}.", path.display())];
+    let notes = work.notes.finish(directives, &TABLES, &unread);
+    Ok(Conversion::new(comments, &sections, notes))
+}
+
+/// Where all servers listen, each place once.
+fn listeners<'a>(work: &mut Work<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
+    let mut listeners = Vec::new();
+    for (at, server) in servers.iter().enumerate() {
+        listen::gather(
+            work,
+            at,
+            &server.scope,
+            server.directive.inside(),
+            &mut listeners,
+        );
+    }
+    let scopes: Vec<Scope<'a>> = servers.iter().map(|server| server.scope.clone()).collect();
+    for listener in &mut listeners {
+        listen::certify(work, listener, &scopes);
+    }
+    listeners
+}
+
+/// Makes the routes of all servers.
+fn serve<'a>(
+    work: &mut Work<'a>,
+    servers: &[Server<'a>],
+    listeners: &[Listener],
+) -> Result<(), TooMany> {
+    for class in classes(listeners) {
+        let mut given = Given::default();
+        for condition in &class.conditions {
+            if let Both::Is(more) = given.and(condition) {
+                given = more;
+            }
+        }
+        for owner in &class.owners {
+            let directive = servers[*owner].directive;
+            let listens = directive
+                .inside()
+                .iter()
+                .filter(|inside| inside.name() == "listen");
+            for listen in listens {
+                match class.distinct {
+                    Distinct::Exactly => {}
+                    Distinct::ByNamedPort => {
+                        work.notes.approximated(listen, Distinct::BY_NAMED_PORT)
+                    }
+                    Distinct::Not => work.notes.left_out(listen, Distinct::NOT),
+                }
+            }
+        }
+        server::serve(work, servers, &class.owners, &given)?;
+    }
+    Ok(())
+}
+
+/// What stands before all sections.
+fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
+    let mut top = Section::default();
+    let comment = "what nginx takes where nothing is said".to_owned();
+    top.put_with_comment("request_body_max", Value::text("1m"), comment);
+    for directive in directives {
+        let text = directive.argument(0);
+        match directive.name() {
+            "http" | "events" => work.notes.carried(directive),
+            "worker_processes" => match text.parse::<u64>() {
+                Ok(count @ 1..=1024) => {
+                    top.put_with_comment("threads", Value::Number(count), directive.origin());
+                    work.notes.carried(directive);
+                }
+                _ => work.notes.carried(directive),
+            },
+            "worker_cpu_affinity" => {
+                let how = "with as many cores as CPUs each is pinned to one; cpus names others";
+                work.notes.approximated(directive, how);
+            }
+            _ => {}
+        }
+    }
+    top
+}
+
+/// The proxies whose word about clients is believed.
+fn trusted<'a>(work: &mut Work<'a>, outer: &Scope<'a>, servers: &[Server<'a>]) -> Vec<String> {
+    let scopes = servers.iter().map(|server| &server.scope).chain([outer]);
+    let mut networks: Vec<String> = Vec::new();
+    for scope in scopes {
+        let Some(header) = scope.one("real_ip_header") else {
+            continue;
+        };
+        match header.argument(0).to_ascii_lowercase().as_str() {
+            "x-forwarded-for" => work.notes.carried(header),
+            "proxy_protocol" => {
+                work.notes.carried(header);
+                continue;
+            }
+            _ => {
+                let why = "Onrush reads clients out of X-Forwarded-For and Forwarded";
+                work.notes.left_out(header, why);
+                continue;
+            }
+        }
+        for network in listen::trusted(work, scope) {
+            if !networks.contains(&network) {
+                networks.push(network);
+            }
+        }
+        if let Some(recursive) = scope.one("real_ip_recursive") {
+            match recursive.argument(0) {
+                "on" => work.notes.carried(recursive),
+                _ => work.notes.approximated(
+                    recursive,
+                    "proxies in trust are passed over in the list of addresses",
+                ),
+            }
+        }
+    }
+    networks
+}
+
+fn forwarded(work: &Work<'_>, trusted: Vec<String>) -> Section {
+    let mut section = Section::new("[forwarded]");
+    if !trusted.is_empty() {
+        section.put("trust", Value::texts(trusted));
+    }
+    let forwards = |route: &Route| matches!(route.response, Response::Forward(_));
+    if work.routes.iter().any(forwards) && !work.forwards_clients {
+        section.put_with_comment(
+            "send",
+            Value::text("none"),
+            "nginx tells servers nothing of clients by itself".to_owned(),
+        );
+    }
+    section
+}
+
+#[cfg(test)]
+mod tests;

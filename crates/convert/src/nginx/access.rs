@@ -1,0 +1,225 @@
+//! Who is let in: `allow` and `deny`, passwords, and limits on requests.
+
+use super::scope::Scope;
+use super::work::Work;
+use crate::condition::network;
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::route::Route;
+
+/// Puts what is said of clients into the route.
+pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+    networks(work, scope, route);
+    passwords(work, scope, route);
+    limits(work, scope, route);
+    if let Some(directive) = scope.one("satisfy") {
+        match directive.argument(0) {
+            "any" => work.notes.left_out(
+                directive,
+                "a client has to fulfil both: its network and its password",
+            ),
+            _ => work.notes.carried(directive),
+        }
+    }
+}
+
+fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+    let (mut allowed, mut denied) = (Vec::new(), Vec::new());
+    let mut denies_others = false;
+    let mut is_reordered = false;
+    for directive in scope.all_of(&["allow", "deny"]) {
+        let is_allow = directive.name() == "allow";
+        let text = directive.argument(0);
+        if text == "all" {
+            work.notes.carried(directive);
+            denies_others = !is_allow;
+            // What stands behind is never looked at.
+            break;
+        }
+        let Some(network) = network(text) else {
+            let why = "Onrush has networks here, and a Unix socket's clients are in none";
+            work.notes.left_out(directive, why);
+            continue;
+        };
+        is_reordered |= !is_allow && !allowed.is_empty();
+        match is_reordered {
+            true => work.notes.approximated(
+                directive,
+                "what is denied is looked at before what is allowed",
+            ),
+            false => work.notes.carried(directive),
+        }
+        let list = if is_allow { &mut allowed } else { &mut denied };
+        if !list.contains(&network) {
+            list.push(network);
+        }
+    }
+    if denies_others && allowed.is_empty() {
+        denied = ["0.0.0.0/0", "::/0"].map(str::to_owned).into();
+    }
+    if denies_others && !allowed.is_empty() {
+        route.put("allow", Value::one_or_list(&allowed));
+    }
+    if !denied.is_empty() {
+        route.put("deny", Value::one_or_list(&denied));
+    }
+}
+
+fn passwords<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+    let Some(realm) = scope.one("auth_basic") else {
+        return;
+    };
+    if realm.argument(0) == "off" {
+        return work.notes.carried(realm);
+    }
+    let Some(file) = scope.one("auth_basic_user_file") else {
+        return work
+            .notes
+            .left_out(realm, "there is no auth_basic_user_file for it");
+    };
+    if file.argument(0).contains('$') {
+        return work
+            .notes
+            .left_out(file, "the name of a file has no variables");
+    }
+    let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '"' | '\\' | '$');
+    let name: String = realm
+        .argument(0)
+        .chars()
+        .filter(|letter| is_plain(*letter))
+        .collect();
+    let path = work.path(file.argument(0));
+    let mut entries = vec![("file".to_owned(), Value::text(path))];
+    if !name.is_empty() {
+        entries.insert(0, ("realm".to_owned(), Value::text(name)));
+    }
+    route.put("basic_auth", Value::Table(entries));
+    work.notes.carried(realm);
+    let how =
+        "its hashes have to be bcrypt, argon2id or SHA-crypt: onrush check says which are not";
+    work.notes.approximated(file, how);
+}
+
+/// A limit of Onrush: rate, burst and requests at the same time, by one key.
+fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+    let mut entries: Vec<(String, Value)> = Vec::new();
+    let mut key: Option<&'static str> = None;
+    let mut named: Option<String> = None;
+    let directives = [scope.all("limit_req"), scope.all("limit_conn")].concat();
+    for directive in directives {
+        let kind = match directive.name() {
+            "limit_req" => "limit_req_zone",
+            _ => "limit_conn_zone",
+        };
+        let Some((zone, by)) = zone(work, directive, kind) else {
+            let why = "its zone counts by something that Onrush does not: addresses, fields, or all requests of a route";
+            work.notes.left_out(directive, why);
+            continue;
+        };
+        let is_other = named.as_ref().is_some_and(|named| *named != by);
+        let part = match kind {
+            "limit_req_zone" => "requests",
+            _ => "concurrent",
+        };
+        if is_other || entries.iter().any(|(known, _)| known == part) {
+            let why = "a route has one limit of each kind, and one key for both";
+            work.notes.left_out(directive, why);
+            continue;
+        }
+        named = Some(by);
+        key = Some("key");
+        match part {
+            "requests" => rate(work, directive, zone, &mut entries),
+            _ => concurrent(work, directive, zone, &mut entries),
+        }
+    }
+    if let (Some(key), Some(named)) = (key, named)
+        && !entries.is_empty()
+    {
+        if named != "address" {
+            entries.push((key.to_owned(), Value::text(named)));
+        }
+        route.put("rate_limit", Value::Table(entries));
+    }
+}
+
+const STATUS: &str =
+    "above it the response is 429 with Retry-After, and each route counts by itself";
+
+/// The zone that a limit names, and what Onrush counts by in its place.
+fn zone<'a>(work: &Work<'a>, directive: &Directive, kind: &str) -> Option<(&'a Directive, String)> {
+    let arguments = directive.arguments().iter();
+    let named = arguments
+        .filter_map(|argument| argument.strip_prefix("zone="))
+        .next();
+    let named = named.unwrap_or(directive.argument(0));
+    let is_it = |zone: &&Directive| {
+        let mut words = zone.arguments().iter();
+        zone.name() == kind
+            && words.any(|word| {
+                word.strip_prefix("zone=")
+                    .is_some_and(|zone| zone.split(':').next() == Some(named))
+            })
+    };
+    let zone = work.http.iter().find(is_it)?;
+    let key = match zone.argument(0) {
+        "$binary_remote_addr" | "$remote_addr" => "address".to_owned(),
+        "$server_name" | "$host" | "$http_host" => "route".to_owned(),
+        key => {
+            let field = key.strip_prefix("$http_")?;
+            format!("header:{}", super::variable::field_name(field))
+        }
+    };
+    Some((zone, key))
+}
+
+fn rate<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    zone: &'a Directive,
+    entries: &mut Vec<(String, Value)>,
+) {
+    let mut words = zone.arguments().iter();
+    let rate = words.find_map(|word| word.strip_prefix("rate="));
+    let rate = rate.and_then(|rate| {
+        let (number, unit) = rate.split_once("r/")?;
+        let is_number = number.parse::<u32>().is_ok_and(|number| number > 0);
+        (is_number && matches!(unit, "s" | "m")).then(|| format!("{number}/{unit}"))
+    });
+    let Some(rate) = rate else {
+        return work.notes.left_out(zone, "expected a rate such as 10r/s");
+    };
+    let mut words = directive.arguments().iter();
+    let burst = words.find_map(|word| word.strip_prefix("burst="));
+    let burst = burst
+        .and_then(|burst| burst.parse::<u32>().ok())
+        .unwrap_or(0);
+    entries.push(("requests".to_owned(), Value::Text(rate)));
+    entries.push(("burst".to_owned(), Value::Number(burst.into())));
+    work.notes.carried(zone);
+    let is_delayed = burst > 0 && !directive.arguments().iter().any(|word| word == "nodelay");
+    let how = match is_delayed {
+        true => format!("requests of the burst are not held back; {STATUS}"),
+        false => STATUS.to_owned(),
+    };
+    work.notes.approximated(directive, how);
+}
+
+fn concurrent<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    zone: &'a Directive,
+    entries: &mut Vec<(String, Value)>,
+) {
+    match directive.argument(1).parse::<u32>() {
+        Ok(number) if number > 0 => {
+            entries.push(("concurrent".to_owned(), Value::Number(number.into())));
+            work.notes.carried(zone);
+            let how = format!("requests count, not connections; {STATUS}");
+            work.notes.approximated(directive, how);
+        }
+        _ => work
+            .notes
+            .left_out(directive, "expected a number of connections"),
+    }
+}

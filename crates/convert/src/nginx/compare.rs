@@ -1,0 +1,360 @@
+//! Conditions on variables, as `if` and `map` have them.
+
+use super::map::Map;
+use super::variable::{Constants, Piece, expanded, field_name, pieces};
+use crate::condition::{Atom, Path, Scheme, Test, network};
+use crate::decide::Formula;
+
+/// What a variable has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted<'a> {
+    Equal(&'a str),
+    /// A regular expression, with `(?i)` where case does not matter.
+    Found(String),
+    /// Neither empty nor 0.
+    Set,
+}
+
+/// The condition of an `if`, out of its words with their parentheses.
+///
+/// # Errors
+/// With a sentence about what Onrush has nothing for.
+pub(super) fn condition(
+    words: &[String],
+    constants: &Constants,
+    maps: &[Map<'_>],
+) -> Result<Formula, String> {
+    let text = words.join(" ");
+    let inner = text.trim().strip_prefix('(');
+    let inner = inner.and_then(|inner| inner.strip_suffix(')'));
+    let Some(inner) = inner.map(str::trim) else {
+        return Err("expected a condition in parentheses".to_owned());
+    };
+    let (subject, rest) = match inner.split_once(char::is_whitespace) {
+        Some((subject, rest)) => (subject, rest.trim()),
+        None => (inner, ""),
+    };
+    if subject.starts_with('-') || subject.starts_with("!-") {
+        return Err("Onrush has no conditions on files".to_owned());
+    }
+    let Some(name) = subject.strip_prefix('$') else {
+        return Err(format!("{subject:?} is no variable"));
+    };
+    let name = name.trim_start_matches('{').trim_end_matches('}');
+    let (operator, value) = match rest.split_once(char::is_whitespace) {
+        Some((operator, value)) => (operator, value.trim()),
+        None => (rest, ""),
+    };
+    let value = expanded(value, constants);
+    let matches = |prefix: &str| Wanted::Found(format!("{prefix}{value}"));
+    let (is_negated, wanted) = match operator {
+        "" => (false, Wanted::Set),
+        "=" => (false, Wanted::Equal(&value)),
+        "!=" => (true, Wanted::Equal(&value)),
+        "~" => (false, matches("")),
+        "~*" => (false, matches("(?i)")),
+        "!~" => (true, matches("")),
+        "!~*" => (true, matches("(?i)")),
+        other => return Err(format!("{other:?} is no operator of nginx")),
+    };
+    let formula = compare(name, &wanted, constants, maps)?;
+    Ok(match is_negated {
+        true => Formula::Not(Box::new(formula)),
+        false => formula,
+    })
+}
+
+/// Whether the variable `name` is what is wanted.
+///
+/// # Errors
+/// With a sentence about what Onrush has nothing for.
+fn compare(
+    name: &str,
+    wanted: &Wanted<'_>,
+    constants: &Constants,
+    maps: &[Map<'_>],
+) -> Result<Formula, String> {
+    let known = super::variable::value_of(name, constants);
+    if let Some(known) = known {
+        return compare_text(known, wanted, constants, maps);
+    }
+    if let Some(map) = maps.iter().find(|map| map.target() == name) {
+        return compare_map(map, wanted, constants, maps);
+    }
+    let atom = match name {
+        "host" | "http_host" | "server_name" => host(wanted)?,
+        "scheme" => return scheme(wanted, &["http", "https"]),
+        "https" => return scheme(wanted, &["", "on"]),
+        "request_method" => Atom::Method(methods(wanted)?),
+        "remote_addr" | "binary_remote_addr" => client(wanted)?,
+        "uri" | "document_uri" | "request_uri" => path(name, wanted)?,
+        name => field(name, wanted).ok_or_else(|| format!("Onrush has no condition on ${name}"))?,
+    };
+    Ok(Formula::Atom(check(atom)?))
+}
+
+/// When the key of a map's entry is its source; always for the default, which is looked at last.
+///
+/// # Errors
+/// With a sentence about what Onrush has nothing for.
+pub(super) fn key(
+    map: &Map<'_>,
+    at: usize,
+    constants: &Constants,
+    maps: &[Map<'_>],
+) -> Result<Formula, String> {
+    let Some(key) = map.key(at) else {
+        return Ok(Formula::always());
+    };
+    if map.is_geo() {
+        let network = network(key).ok_or_else(|| format!("{key:?} is no network"))?;
+        return Ok(Formula::Atom(Atom::From(vec![network])));
+    }
+    let key = key.strip_prefix('\\').unwrap_or(key);
+    let is_host = matches!(map.source(), "host" | "http_host");
+    let wanted = match key.strip_prefix('~') {
+        Some(rest) => Wanted::Found(match rest.strip_prefix('*') {
+            Some(rest) => format!("(?i){rest}"),
+            None => rest.to_owned(),
+        }),
+        None if is_host && (key.starts_with('.') || key.starts_with("*.")) => {
+            let below = key.trim_start_matches('*');
+            let mut names = vec![format!("*{below}")];
+            if key.starts_with('.') {
+                names.push(below[1..].to_owned());
+            }
+            return Ok(Formula::Atom(Atom::Host(names)));
+        }
+        None => Wanted::Equal(key),
+    };
+    // A map of a map: each is looked up in those before it, so that none can lead to itself.
+    let before = maps.iter().position(|known| known.target() == map.target());
+    compare(
+        map.source(),
+        &wanted,
+        constants,
+        &maps[..before.unwrap_or(0)],
+    )
+}
+
+/// Whether the value of a map is what is wanted.
+fn compare_map(
+    map: &Map<'_>,
+    wanted: &Wanted<'_>,
+    constants: &Constants,
+    maps: &[Map<'_>],
+) -> Result<Formula, String> {
+    let mut any = Vec::new();
+    let mut before = Vec::new();
+    for at in 0..map.len() {
+        let key = key(map, at, constants, maps)?;
+        let value = expanded(map.value(at), constants);
+        if value.contains('$') {
+            return Err(format!("{value:?} is not known before a request comes"));
+        }
+        let is_wanted = match wanted {
+            Wanted::Equal(text) => value == *text,
+            Wanted::Set => is_set(&value),
+            Wanted::Found(pattern) => {
+                regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(&value))
+            }
+        };
+        if is_wanted {
+            let not_before = Formula::Not(Box::new(Formula::Any(before.clone())));
+            any.push(Formula::All(vec![not_before, key]));
+        } else {
+            before.push(key);
+        }
+    }
+    Ok(Formula::Any(any))
+}
+
+/// Of a text that is known, as far as it is.
+fn compare_text(
+    text: &str,
+    wanted: &Wanted<'_>,
+    constants: &Constants,
+    maps: &[Map<'_>],
+) -> Result<Formula, String> {
+    let pieces = pieces(text);
+    let holds = match (&*pieces, wanted) {
+        // What it was set to is looked at anew, without what it was set to.
+        ([Piece::Variable(name)], wanted) => {
+            let others: Constants = constants
+                .iter()
+                .filter(|(known, _)| known != name)
+                .cloned()
+                .collect();
+            return compare(name, wanted, &others, maps);
+        }
+        ([] | [Piece::Text(_)], Wanted::Equal(value)) => text == *value,
+        ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
+        ([] | [Piece::Text(_)], Wanted::Found(pattern)) => {
+            let regex = regex::Regex::new(pattern).map_err(|error| error.to_string())?;
+            regex.is_match(text)
+        }
+        // Something stands beside the variables.
+        (_, Wanted::Set) => true,
+        _ => return Err(format!("{text:?} is not known before a request comes")),
+    };
+    Ok(match holds {
+        true => Formula::always(),
+        false => Formula::never(),
+    })
+}
+
+/// What `if` takes for true.
+fn is_set(text: &str) -> bool {
+    !text.is_empty() && text != "0"
+}
+
+/// That a regular expression is one of Onrush.
+fn check(atom: Atom) -> Result<Atom, String> {
+    let pattern = match &atom {
+        Atom::Path(Path::Pattern(pattern)) => pattern,
+        Atom::Header(_, Test::Matches(pattern)) | Atom::Query(_, Test::Matches(pattern)) => pattern,
+        _ => return Ok(atom),
+    };
+    Path::pattern(pattern).map(|_| atom)
+}
+
+fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
+    match wanted {
+        Wanted::Equal(host) => host_named(host),
+        // A Host has its port behind it where that is not the scheme's own.
+        Wanted::Found(pattern) => {
+            let pattern = match pattern.strip_suffix('$') {
+                Some(rest) if !rest.ends_with('\\') => format!("{rest}(:[0-9]+)?$"),
+                _ => pattern.clone(),
+            };
+            Ok(header("Host", Test::Matches(pattern)))
+        }
+        Wanted::Set => Ok(header("Host", Test::Present)),
+    }
+}
+
+/// The host of this name.
+fn host_named(host: &str) -> Result<Atom, String> {
+    let host = host.to_ascii_lowercase();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => {
+            let pattern = format!("(?i)^{}:{port}$", regex::escape(name));
+            return Ok(header("Host", Test::Matches(pattern)));
+        }
+        _ => host,
+    };
+    match onrush_config::value::parse_host(&name) {
+        Ok(_) => Ok(Atom::Host(vec![name])),
+        Err(invalid) => Err(invalid.to_string()),
+    }
+}
+
+fn header(name: &str, test: Test) -> Atom {
+    Atom::Header(name.to_owned(), test)
+}
+
+fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
+    let is_wanted = |name: &str| match wanted {
+        Wanted::Equal(value) => name == *value,
+        Wanted::Set => is_set(name),
+        Wanted::Found(pattern) => {
+            regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(name))
+        }
+    };
+    let schemes = [Scheme::Http, Scheme::Https].into_iter().zip(names);
+    let wanted = schemes.filter(|(_, name)| is_wanted(name));
+    let atoms = wanted.map(|(scheme, _)| Formula::Atom(Atom::Scheme(scheme)));
+    Ok(Formula::Any(atoms.collect()))
+}
+
+/// Names of methods, one or `^(GET|POST)$`.
+fn methods(wanted: &Wanted<'_>) -> Result<Vec<String>, String> {
+    let (text, separator) = match wanted {
+        Wanted::Equal(name) => (*name, None),
+        Wanted::Found(pattern) => {
+            let pattern = pattern.trim_start_matches("(?i)").trim_start_matches('^');
+            let pattern = pattern.trim_end_matches('$');
+            (pattern.trim_matches(['(', ')']), Some('|'))
+        }
+        Wanted::Set => return Err("every request has a method".to_owned()),
+    };
+    let names: Vec<String> = match separator {
+        Some(separator) => text.split(separator).map(str::to_owned).collect(),
+        None => vec![text.to_owned()],
+    };
+    let is_method = |name: &String| {
+        !name.is_empty() && name != "CONNECT" && name.bytes().all(|byte| byte.is_ascii_uppercase())
+    };
+    match names.iter().all(is_method) {
+        true => Ok(names),
+        false => Err(format!("{text:?} is no list of methods")),
+    }
+}
+
+fn client(wanted: &Wanted<'_>) -> Result<Atom, String> {
+    match wanted {
+        Wanted::Equal(text) => network(text)
+            .map(|network| Atom::From(vec![network]))
+            .ok_or_else(|| format!("{text:?} is no network")),
+        Wanted::Found(_) | Wanted::Set => {
+            Err("conditions on clients are networks, not expressions".to_owned())
+        }
+    }
+}
+
+fn path(name: &str, wanted: &Wanted<'_>) -> Result<Atom, String> {
+    let path = match wanted {
+        Wanted::Equal(path) if path.contains('?') => {
+            return Err("conditions on paths do not see the query".to_owned());
+        }
+        Wanted::Equal(path) => Path::Exact((*path).to_owned()),
+        Wanted::Found(pattern) if name == "request_uri" && pattern.contains(['?', '=', '&']) => {
+            let is_plain = regex::Regex::new(pattern).is_ok() && !pattern.contains("\\?");
+            match is_plain && !pattern.contains(['=', '&']) {
+                true => Path::Pattern(pattern.clone()),
+                false => return Err("conditions on paths do not see the query".to_owned()),
+            }
+        }
+        Wanted::Found(pattern) => Path::Pattern(pattern.clone()),
+        Wanted::Set => Path::Any,
+    };
+    Ok(Atom::Path(path))
+}
+
+/// A field, a cookie or a parameter of the query.
+fn field(name: &str, wanted: &Wanted<'_>) -> Option<Atom> {
+    let test = match wanted {
+        Wanted::Equal("") => Test::Absent,
+        Wanted::Equal(value) => Test::Is((*value).to_owned()),
+        Wanted::Found(pattern) => Test::Matches(pattern.clone()),
+        Wanted::Set => Test::Matches("^(0.|[^0])".to_owned()),
+    };
+    if let Some(field) = name.strip_prefix("http_") {
+        return Some(header(&field_name(field), test));
+    }
+    if let Some(parameter) = name.strip_prefix("arg_") {
+        return Some(Atom::Query(parameter.to_owned(), test));
+    }
+    if let Some(cookie) = name.strip_prefix("cookie_") {
+        return Some(cookie_test(cookie, wanted));
+    }
+    match name {
+        "content_type" => Some(header("Content-Type", test)),
+        "content_length" => Some(header("Content-Length", test)),
+        _ => None,
+    }
+}
+
+/// A cookie is looked for in the field that carries all of them.
+fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Atom {
+    let name = regex::escape(name);
+    let pattern = match wanted {
+        Wanted::Equal(value) => format!("(^|; ?){name}={}(;|$)", regex::escape(value)),
+        Wanted::Found(pattern) => match pattern.strip_prefix('^') {
+            Some(rest) => format!("(^|; ?){name}={rest}"),
+            None => format!("(^|; ?){name}=[^;]*({pattern})"),
+        },
+        Wanted::Set => format!("(^|; ?){name}=[^;]"),
+    };
+    header("Cookie", Test::Matches(pattern))
+}

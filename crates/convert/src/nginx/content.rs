@@ -1,0 +1,276 @@
+//! What a location responds with, when nothing has responded before: files, or a server.
+
+use super::access;
+use super::errors;
+use super::fields;
+use super::log;
+use super::proxy;
+use super::scope::Scope;
+use super::work::{Spot, State, Work};
+use crate::condition::Path;
+use crate::decide::{Given, TooMany};
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::route::{Response, Route};
+use crate::unit::{nginx_size, written_size};
+
+/// Handlers that Onrush has nothing for; whoever is asked there gets this status.
+const FOREIGN: [&str; 9] = [
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "grpc_pass",
+    "memcached_pass",
+    "stub_status",
+    "content_by_lua_block",
+    "content_by_lua_file",
+    "empty_gif",
+];
+const FOREIGN_STATUS: u16 = 501;
+
+/// The route of a location.
+///
+/// # Errors
+/// When there are too many.
+pub(super) fn serve<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    given: &Given,
+    comments: &[String],
+) -> Result<(), TooMany> {
+    let scope = &state.scope;
+    let spot = Spot {
+        when: &given.condition,
+        constants: &state.constants,
+    };
+    let mut route = Route::new(given.condition.clone(), Response::status(404));
+    route.comments = comments.to_vec();
+    if let Some(directive) = scope.own("internal") {
+        let how = "clients get 404 here; requests that come from inside do not exist in Onrush";
+        work.notes.approximated(directive, how);
+        return work.push(route);
+    }
+    access::write(work, scope, &mut route);
+    timeouts(work, scope);
+    let foreign = FOREIGN.iter().find_map(|name| scope.own(name));
+    if let Some(directive) = foreign {
+        route.response = Response::status(FOREIGN_STATUS);
+        let why = format!("Onrush has nothing for this; the response is {FOREIGN_STATUS}");
+        work.notes.left_out(directive, why);
+    } else if let Some(directive) = scope.own("proxy_pass") {
+        proxy::pass(work, state, &spot, directive, &mut route);
+    } else {
+        route.response = files(work, scope, &spot);
+        if scope.own("alias").is_none() {
+            // Beneath a root the whole path is looked for.
+            route.when = route.when.without_prefix();
+        }
+    }
+    fields::response(work, scope, &spot, &mut route);
+    compression(work, scope, &mut route);
+    log::write(work, scope, &mut route);
+    errors::write(work, scope, &mut route);
+    work.push(route)
+}
+
+fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+    const KEYS: [(&str, &str); 4] = [
+        ("client_header_timeout", "client_head"),
+        ("client_body_timeout", "client_body"),
+        ("keepalive_timeout", "client_idle"),
+        ("send_timeout", "client_send"),
+    ];
+    for (name, key) in KEYS {
+        let Some(directive) = scope.one(name) else {
+            continue;
+        };
+        match crate::unit::nginx_time(directive.argument(0)) {
+            Some(time) if name == "keepalive_timeout" && time.is_zero() => {
+                let why = "connections are kept open for a while; clients may close them";
+                work.notes.without_effect(directive, why);
+            }
+            Some(time) => work.timeouts.say(key, time, directive),
+            None => work
+                .notes
+                .left_out(directive, "expected a time such as 60s"),
+        }
+    }
+}
+
+/// `gzip` and what goes with it.
+pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+    let Some(gzip) = scope.one("gzip") else {
+        return;
+    };
+    work.notes.carried(gzip);
+    if gzip.argument(0) != "on" {
+        return;
+    }
+    let mut types = vec!["text/html".to_owned()];
+    if let Some(directive) = scope.one("gzip_types") {
+        work.notes.carried(directive);
+        for kind in directive.arguments() {
+            let all = ["text/*", "application/*", "image/*", "font/*"];
+            match &**kind {
+                "*" => types.extend(all.map(str::to_owned)),
+                kind if kind.contains('/') => types.push(kind.to_ascii_lowercase()),
+                _ => work
+                    .notes
+                    .left_out(directive, "expected media types such as text/css"),
+            }
+        }
+    }
+    let mut known = Vec::new();
+    types.retain(|kind| {
+        let is_new = !known.contains(kind);
+        known.push(kind.clone());
+        is_new
+    });
+    let mut size = "20".to_owned();
+    if let Some(directive) = scope.one("gzip_min_length") {
+        match nginx_size(directive.argument(0)) {
+            Some(bytes) => {
+                size = written_size(bytes);
+                work.notes.carried(directive);
+            }
+            None => work.notes.left_out(directive, "expected a size such as 1k"),
+        }
+    }
+    for (name, how) in [
+        (
+            "gzip_vary",
+            "Vary: Accept-Encoding is said wherever it matters",
+        ),
+        ("gzip_proxied", "clients behind proxies get what others get"),
+    ] {
+        if let Some(directive) = scope.one(name) {
+            work.notes.approximated(directive, how);
+        }
+    }
+    let entries = [
+        ("codings", Value::texts(["gzip"])),
+        ("types", Value::texts(types)),
+        ("size_min", Value::Text(size)),
+    ];
+    route.put("compress", Value::table(entries));
+}
+
+/// Files beneath a directory.
+fn files<'a>(work: &mut Work<'a>, scope: &Scope<'a>, spot: &Spot<'_>) -> Response {
+    let (root, alias) = (scope.one("root"), scope.own("alias"));
+    let directory = match alias.or(root) {
+        Some(directive) => {
+            let text = super::variable::expanded(directive.argument(0), spot.constants);
+            if text.contains('$') {
+                let why = "a directory has no variables; the response is 404";
+                work.notes.left_out(directive, why);
+                return Response::status(404);
+            }
+            work.notes.carried(directive);
+            work.path(&text)
+        }
+        None => work.path("html"),
+    };
+    if let Path::Exact(_) = spot.when.path()
+        && alias.is_some_and(|alias| !alias.argument(0).ends_with('/'))
+    {
+        return Response::File(directory);
+    }
+    if let Some(directive) = alias
+        && let Err(why) = alias_fits(directive, spot)
+    {
+        work.notes.left_out(directive, why);
+        return Response::status(404);
+    }
+    let mut keys = vec![("root".to_owned(), Value::Text(directory))];
+    if let Some(directive) = scope.one("index") {
+        let is_name = |name: &&String| {
+            !name.contains(['/', '$']) && !name.is_empty() && !matches!(name.as_str(), "." | "..")
+        };
+        let names: Vec<&String> = directive.arguments().iter().filter(is_name).collect();
+        match names.len() == directive.arguments().len() {
+            true => work.notes.carried(directive),
+            false => work.notes.left_out(
+                directive,
+                "index files have names without slashes and variables",
+            ),
+        }
+        if names != ["index.html"] {
+            keys.push(("index".to_owned(), Value::texts(names)));
+        }
+    }
+    // nginx makes no difference between names that begin with a dot and others.
+    keys.push(("hidden".to_owned(), Value::Truth(true)));
+    if let Some(directive) = scope.one("gzip_static") {
+        work.notes.carried(directive);
+        if directive.argument(0) != "off" {
+            keys.push(("precompressed".to_owned(), Value::texts(["gzip"])));
+        }
+    }
+    if let Some(directive) = scope.one("autoindex") {
+        work.notes.carried(directive);
+        if directive.argument(0) == "on" {
+            keys.push(("listing".to_owned(), Value::Truth(true)));
+            let how = "the page of a directory is Onrush's own";
+            work.notes.approximated(directive, how);
+        }
+    }
+    if let Some(directive) = scope.own("try_files") {
+        let prefix = match spot.when.path() {
+            Path::Prefix(prefix) if alias.is_some() => prefix,
+            _ => "/",
+        };
+        let fallback = try_files(work, directive, prefix);
+        keys.extend(fallback.map(|file| ("fallback".to_owned(), Value::Text(file))));
+    }
+    Response::Files(keys)
+}
+
+/// Whether what is left behind the route's path is what is looked for beneath the directory.
+fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str> {
+    let Path::Prefix(prefix) = spot.when.path() else {
+        return Err("Onrush looks for files by the path behind a prefix; the response is 404");
+    };
+    let ends = |text: &str| text.ends_with('/');
+    match ends(prefix) && !ends(directive.argument(0)) {
+        true => Err(
+            "the last part of the directory and of the path become one name; the response is 404",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// The file that is served where none is found, beneath the directory.
+fn try_files<'a>(work: &mut Work<'a>, directive: &'a Directive, prefix: &str) -> Option<String> {
+    let words: Vec<&str> = directive.arguments().iter().map(String::as_str).collect();
+    let last = match words[..] {
+        ["$uri", "$uri/", "=404"] | ["$uri", "$uri/", "=403"] => {
+            work.notes.carried(directive);
+            return None;
+        }
+        ["$uri", "=404"] => {
+            let how = "a directory is redirected to, and its index file is sent";
+            work.notes.approximated(directive, how);
+            return None;
+        }
+        ["$uri", last] | ["$uri", "$uri/", last] => last,
+        _ => "",
+    };
+    let last = last.split('?').next().unwrap_or_default();
+    let last = last.trim_end_matches("$is_args$args");
+    let file = last.strip_prefix(prefix).filter(|file| {
+        !file.is_empty() && !file.contains('$') && !file.ends_with('/') && !file.ends_with(".php")
+    });
+    match file {
+        Some(file) => {
+            let how = "the file is served with what is said here, also where a directory has no index file";
+            work.notes.approximated(directive, how);
+            Some(file.trim_start_matches('/').to_owned())
+        }
+        None => {
+            let why = "the file that was asked for is looked for, or a directory's index; what is missing is 404";
+            work.notes.left_out(directive, why);
+            None
+        }
+    }
+}

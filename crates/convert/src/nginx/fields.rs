@@ -1,0 +1,107 @@
+//! Fields of responses: `add_header`, `expires`, `proxy_hide_header`.
+
+use super::scope::Scope;
+use super::variable::template;
+use super::work::{Spot, Work};
+use crate::directive::Directive;
+use crate::route::{On, Response, Route, is_changeable};
+use crate::unit::nginx_time;
+
+/// The statuses that `add_header` is for where it does not say `always`.
+const USUAL: [u16; 10] = [200, 201, 204, 206, 301, 302, 303, 304, 307, 308];
+
+/// Puts fields into what the route responds with or relays.
+pub(super) fn response<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    spot: &Spot<'_>,
+    route: &mut Route,
+) {
+    let added = scope.all("add_header");
+    let is_always = |directive: &&Directive| directive.argument(2) == "always";
+    let has_always = added.iter().any(is_always);
+    for directive in &added {
+        if has_always && !is_always(directive) {
+            let how = "it is said in errors, too, as the other fields here that say always";
+            work.notes.approximated(directive, how);
+        }
+        add(work, directive, spot, route);
+    }
+    if let Some(directive) = scope.one("expires") {
+        expires(work, directive, route);
+    }
+    if let Response::Forward(_) = route.response {
+        for directive in scope.all("proxy_hide_header") {
+            let name = directive.argument(0);
+            match is_changeable(name) {
+                true => {
+                    route.response_headers.remove(name);
+                    work.notes.carried(directive);
+                }
+                false => work
+                    .notes
+                    .without_effect(directive, "Onrush writes this field itself"),
+            }
+        }
+    }
+    let is_unusual = match &route.response {
+        Response::Respond { status, .. } => !USUAL.contains(status),
+        Response::Forward(_) => true,
+        Response::Redirect { .. } | Response::Files(_) | Response::File(_) => false,
+    };
+    route.response_on = match (has_always, is_unusual && !added.is_empty()) {
+        (true, _) => On::Always,
+        (false, true) => On::Statuses(USUAL.to_vec()),
+        (false, false) => On::Own,
+    };
+}
+
+fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route: &mut Route) {
+    let name = directive.argument(0);
+    if !is_changeable(name) {
+        let why = "Onrush writes this field itself";
+        return work.notes.without_effect(directive, why);
+    }
+    let value = match template(directive.argument(1), spot.constants) {
+        Ok(value) if value.is_empty() => return work.notes.carried(directive),
+        Ok(value) => value.replace(char::is_control, " "),
+        Err(variable) => {
+            let why = format!("Onrush has nothing for {variable}");
+            return work.notes.left_out(directive, why);
+        }
+    };
+    work.notes.carried(directive);
+    // Of a type there is one, which is the response's own where that is made here.
+    if let Response::Respond { fields, .. } = &mut route.response
+        && name.eq_ignore_ascii_case("content-type")
+        && !value.contains('{')
+    {
+        fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        fields.push((name.to_owned(), value));
+        return;
+    }
+    route.response_headers.add(name, value);
+}
+
+fn expires<'a>(work: &mut Work<'a>, directive: &'a Directive, route: &mut Route) {
+    const NO_EXPIRES: &str =
+        "Cache-Control says how long; there is no Expires beside it, which HTTP/1.1 does not need";
+    let text = directive.argument(0);
+    let value = match text {
+        "off" => return work.notes.carried(directive),
+        "epoch" => "no-cache".to_owned(),
+        "max" => "max-age=315360000".to_owned(),
+        negative if negative.starts_with('-') => "no-cache".to_owned(),
+        text => match nginx_time(text) {
+            Some(time) if directive.arguments().len() == 1 => {
+                format!("max-age={}", time.as_secs())
+            }
+            _ => {
+                let why = "Onrush has no times of the day or of files for this, and no variables";
+                return work.notes.left_out(directive, why);
+            }
+        },
+    };
+    route.response_headers.add("Cache-Control", value);
+    work.notes.approximated(directive, NO_EXPIRES);
+}

@@ -1,0 +1,276 @@
+//! `listen` of all servers, and the certificates that are shown there.
+
+use super::scope::Scope;
+use super::work::Work;
+use crate::condition::network;
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::front::{Listener, Reach};
+
+/// A server's part of a place to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Default,
+    Other,
+}
+
+/// Puts what a server says of listening into `listeners`.
+pub(super) fn gather<'a>(
+    work: &mut Work<'a>,
+    server: usize,
+    scope: &Scope<'a>,
+    directives: &'a [Directive],
+    listeners: &mut Vec<Listener>,
+) {
+    let listed = directives
+        .iter()
+        .filter(|directive| directive.name() == "listen");
+    let mut is_listed = false;
+    for directive in listed {
+        is_listed = true;
+        listen(work, server, scope, directive, listeners);
+    }
+    if !is_listed {
+        let origin = "nginx listens there where nothing is said".to_owned();
+        put(new("0.0.0.0:80", origin), server, Part::Other, listeners);
+    }
+}
+
+fn new(address: &str, origin: String) -> Listener {
+    let (reach, port) = match address.strip_prefix("unix:") {
+        Some(_) => (Reach::Unix, None),
+        None => {
+            let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+            let host = match host {
+                "localhost" => "127.0.0.1",
+                host => host.trim_matches(['[', ']']),
+            };
+            let reach = match host.parse::<std::net::IpAddr>() {
+                Ok(address) if !address.is_unspecified() => Reach::Address(address),
+                _ => Reach::Everywhere,
+            };
+            (reach, port.parse().ok())
+        }
+    };
+    Listener {
+        address: address.to_owned(),
+        reach,
+        port,
+        tls: None,
+        proxy_protocol: None,
+        origin,
+        owners: Vec::new(),
+    }
+}
+
+fn put(listener: Listener, server: usize, part: Part, listeners: &mut Vec<Listener>) {
+    let known = listeners
+        .iter()
+        .position(|known| known.address == listener.address);
+    let at = known.unwrap_or_else(|| {
+        listeners.push(listener.clone());
+        listeners.len() - 1
+    });
+    let known = &mut listeners[at];
+    if known.tls.is_none() {
+        known.tls = listener.tls;
+    }
+    if known.proxy_protocol.is_none() {
+        known.proxy_protocol = listener.proxy_protocol;
+    }
+    match part {
+        _ if known.owners.contains(&server) => {}
+        Part::Default => known.owners.insert(0, server),
+        Part::Other => known.owners.push(server),
+    }
+}
+
+fn listen<'a>(
+    work: &mut Work<'a>,
+    server: usize,
+    scope: &Scope<'a>,
+    directive: &'a Directive,
+    listeners: &mut Vec<Listener>,
+) {
+    let address = address(directive.argument(0));
+    if let Err(invalid) = onrush_config::address::parse_listen(&address) {
+        return work.notes.left_out(directive, invalid.to_string());
+    }
+    let mut listener = new(&address, directive.origin());
+    let mut part = Part::Other;
+    let mut speaks_tls = scope.value("ssl") == "on";
+    work.notes.carried(directive);
+    for option in &directive.arguments()[1.min(directive.arguments().len())..] {
+        let name = option.split('=').next().unwrap_or_default();
+        match name {
+            "default_server" | "default" => part = Part::Default,
+            "ssl" => speaks_tls = true,
+            "proxy_protocol" => listener.proxy_protocol = Some(proxy_protocol(work, scope)),
+            "http2" | "spdy" => work.notes.approximated(
+                directive,
+                "clients speak HTTP/1.1: Onrush has no HTTP/2 yet",
+            ),
+            "quic" => {
+                let how = "Onrush has no HTTP/3 yet: clients come by TCP";
+                return work.notes.approximated(directive, how);
+            }
+            "reuseport" | "backlog" | "ipv6only" | "bind" | "deferred" | "so_keepalive"
+            | "fastopen" | "rcvbuf" | "sndbuf" | "setfib" | "accept_filter" | "multipath" => {}
+            other => work
+                .notes
+                .left_out(directive, format!("the converter does not know {other:?}")),
+        }
+    }
+    if speaks_tls {
+        listener.tls = Some(Value::Table(Vec::new()));
+    }
+    put(listener, server, part, listeners);
+}
+
+/// As Onrush writes it.
+fn address(text: &str) -> String {
+    if text.starts_with("unix:") {
+        return text.to_owned();
+    }
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_port(text) {
+        return format!("0.0.0.0:{text}");
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if is_port(port) && !host.is_empty() => (host, port),
+        _ => (text, "80"),
+    };
+    let host = if host == "*" { "0.0.0.0" } else { host };
+    format!("{host}:{port}")
+}
+
+/// Whose headers of the PROXY protocol are believed.
+fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
+    let trusted = trusted(work, scope);
+    match trusted.is_empty() {
+        true => Value::Truth(true),
+        false => Value::table([("from", Value::texts(trusted))]),
+    }
+}
+
+/// The networks of `set_real_ip_from`.
+pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String> {
+    let mut networks = Vec::new();
+    for directive in scope.all("set_real_ip_from") {
+        match network(directive.argument(0)) {
+            Some(network) => {
+                work.notes.carried(directive);
+                networks.push(network);
+            }
+            None => {
+                let why = "Onrush trusts networks, not names or sockets";
+                work.notes.left_out(directive, why);
+            }
+        }
+    }
+    networks
+}
+
+/// Puts the certificates of its servers into a listener that speaks TLS.
+pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers: &[Scope<'a>]) {
+    if listener.tls.is_none() {
+        return;
+    }
+    let mut pairs: Vec<Value> = Vec::new();
+    let mut entries = Vec::new();
+    for server in &listener.owners {
+        let scope = &servers[*server];
+        let pair = scope
+            .all("ssl_certificate")
+            .into_iter()
+            .zip(scope.all("ssl_certificate_key"));
+        for (certificate, key) in pair {
+            let names = [certificate.argument(0), key.argument(0)];
+            if names.iter().any(|name| {
+                name.contains('$') || name.starts_with("data:") || name.starts_with("engine:")
+            }) {
+                let why = "certificates are files, whose names have no variables";
+                work.notes.left_out(certificate, why);
+                continue;
+            }
+            work.notes.carried(certificate);
+            work.notes.carried(key);
+            let [certificate, key] = names.map(|name| Value::Text(work.path(name)));
+            let pair = Value::table([("certificate", certificate), ("key", key)]);
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+        clients(work, scope, &mut entries);
+        profile(work, scope, &mut entries);
+        if let Some(directive) = scope.one("ssl_reject_handshake") {
+            let how = "a client that asks for another name is shown the first certificate";
+            work.notes.approximated(directive, how);
+        }
+    }
+    listener.tls = Some(match &*pairs {
+        // Without any, nginx refuses every handshake.
+        [] => Value::text("self-signed"),
+        [Value::Table(pair)] => Value::Table([&pair[..], &entries].concat()),
+        several => {
+            entries.insert(
+                0,
+                ("certificates".to_owned(), Value::List(several.to_vec())),
+            );
+            Value::Table(entries)
+        }
+    });
+}
+
+/// Certificates of clients.
+fn clients<'a>(work: &mut Work<'a>, scope: &Scope<'a>, entries: &mut Vec<(String, Value)>) {
+    let Some(verify) = scope.one("ssl_verify_client") else {
+        return;
+    };
+    let kind = match verify.argument(0) {
+        "on" => "required",
+        "optional" => "optional",
+        "off" => return work.notes.carried(verify),
+        _ => {
+            let why = "certificates of clients are required or optional, and verified";
+            return work.notes.left_out(verify, why);
+        }
+    };
+    let Some(authority) = scope.one("ssl_client_certificate") else {
+        return work
+            .notes
+            .left_out(verify, "there is no ssl_client_certificate");
+    };
+    work.notes.carried(authority);
+    work.notes.carried(verify);
+    if entries.iter().any(|(key, _)| key == "client_ca") {
+        return;
+    }
+    let authority = Value::Text(work.path(authority.argument(0)));
+    entries.push(("client_ca".to_owned(), authority));
+    entries.push(("client_certificates".to_owned(), Value::text(kind)));
+}
+
+fn profile<'a>(work: &mut Work<'a>, scope: &Scope<'a>, entries: &mut Vec<(String, Value)>) {
+    let Some(directive) = scope.one("ssl_protocols") else {
+        return;
+    };
+    let versions = directive.arguments();
+    let has = |version: &str| versions.iter().any(|known| known == version);
+    if versions
+        .iter()
+        .any(|version| !matches!(version.as_str(), "TLSv1.2" | "TLSv1.3"))
+    {
+        let how = "Onrush speaks TLS 1.2 and 1.3, and nothing older";
+        work.notes.approximated(directive, how);
+    } else if has("TLSv1.2") && !has("TLSv1.3") {
+        let how = "Onrush speaks TLS 1.3, too";
+        work.notes.approximated(directive, how);
+    } else {
+        work.notes.carried(directive);
+    }
+    let is_modern = has("TLSv1.3") && versions.len() == 1;
+    if is_modern && !entries.iter().any(|(key, _)| key == "profile") {
+        entries.push(("profile".to_owned(), Value::text("modern")));
+    }
+}

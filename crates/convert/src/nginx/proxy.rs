@@ -1,0 +1,300 @@
+//! `proxy_pass` and what goes with it.
+
+use super::scope::Scope;
+use super::upstream::{self, Target};
+use super::variable::{expanded, template};
+use super::work::{Spot, State, Work};
+use crate::condition::{Path, Scheme};
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::route::{Response, Route, is_changeable};
+use crate::unit::nginx_time;
+
+/// Makes the route one that forwards.
+pub(super) fn pass<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    spot: &Spot<'_>,
+    directive: &'a Directive,
+    route: &mut Route,
+) {
+    let scope = &state.scope;
+    let written = expanded(directive.argument(0), spot.constants);
+    let target = match parse(&written) {
+        Ok(target) => target,
+        Err(why) => {
+            work.notes.left_out(directive, why);
+            route.response = Response::status(502);
+            return;
+        }
+    };
+    work.notes.carried(directive);
+    let group = upstream::group(work, scope, directive, &target);
+    route.response = Response::Forward(group);
+    path(work, state, spot, directive, target.uri, route);
+    request_fields(work, scope, spot, &target, route);
+    timeouts(work, scope);
+    settings(work, scope);
+}
+
+/// Scheme, server and URI of the argument.
+fn parse(text: &str) -> Result<Target<'_>, String> {
+    let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
+        (Some(rest), _) => (Scheme::Http, rest),
+        (None, Some(rest)) => (Scheme::Https, rest),
+        (None, None) => {
+            return Err("a server is a URL of http or https without variables".to_owned());
+        }
+    };
+    let (authority, uri) = match rest.strip_prefix("unix:") {
+        Some(unix) => match unix.split_once(':') {
+            Some((path, uri)) => (
+                &rest[..5 + path.len()],
+                Some(uri).filter(|uri| !uri.is_empty()),
+            ),
+            None => (rest, None),
+        },
+        None => match rest.find(['/', '?']) {
+            Some(at) => (&rest[..at], Some(&rest[at..])),
+            None => match rest
+                .strip_suffix("$request_uri")
+                .or(rest.strip_suffix("${request_uri}"))
+            {
+                Some(authority) => (authority, None),
+                None => (rest, None),
+            },
+        },
+    };
+    // A URI of variables that is the client's own is none.
+    let uri = uri.filter(|uri| !matches!(*uri, "/${request_uri}"));
+    let authority = authority
+        .strip_suffix("${request_uri}")
+        .unwrap_or(authority);
+    if authority.contains('$') {
+        return Err(
+            "servers have names and addresses, not variables; the response is 502".to_owned(),
+        );
+    }
+    if uri.is_some_and(|uri| uri.contains(['$', '?', '#', ' '])) {
+        return Err(
+            "the path of a server has no variables and no query; the response is 502".to_owned(),
+        );
+    }
+    Ok(Target {
+        scheme,
+        authority,
+        uri,
+    })
+}
+
+/// What the server is asked for in the place of the client's path.
+fn path<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    spot: &Spot<'_>,
+    directive: &'a Directive,
+    uri: Option<&str>,
+    route: &mut Route,
+) {
+    let location = match spot.when.path() {
+        Path::Prefix(path) | Path::Exact(path) => Some(path),
+        _ => None,
+    };
+    if let Some((pattern, to)) = &state.rewritten {
+        let rule = [("match", Value::text(pattern)), ("to", Value::text(to))];
+        return route.put("rewrite", Value::table(rule));
+    }
+    // nginx passes what rewrite has made, whatever proxy_pass says.
+    let moved = state.moved.clone();
+    let moved = moved.or_else(|| {
+        let stripped = state.captured.as_ref().and_then(|own| match &own.path {
+            Path::Prefix(path) | Path::Exact(path) => Some(path.clone()),
+            _ => None,
+        });
+        Some((stripped.or(location.cloned())?, uri?.to_owned()))
+    });
+    let Some((stripped, target)) = moved else {
+        if uri.is_some() {
+            let why = "the path in the URL takes the place of a prefix, and there is none here";
+            work.notes.left_out(directive, why);
+        }
+        return;
+    };
+    if route.replace_prefix(&stripped, &target).is_err() {
+        let why = "the path in the URL takes the place of a prefix, and there is none here";
+        return work.notes.left_out(directive, why);
+    }
+    if stripped.ends_with('/') != target.ends_with('/')
+        && matches!(spot.when.path(), Path::Prefix(_))
+    {
+        let how = "one slash stands between the path in the URL and the rest of the client's";
+        work.notes.approximated(directive, how);
+    }
+}
+
+fn request_fields<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    spot: &Spot<'_>,
+    target: &Target<'_>,
+    route: &mut Route,
+) {
+    let own = match target.authority.starts_with("unix:") {
+        true => "localhost",
+        false => target.authority,
+    };
+    let edits = &mut route.request_headers;
+    // What nginx says when nothing else is said.
+    edits.set("Host", crate::route::escaped(own));
+    for directive in scope.all("proxy_set_header") {
+        let (name, written) = (directive.argument(0), directive.argument(1));
+        let lower = name.to_ascii_lowercase();
+        if is_said_already(work, directive, &lower) {
+            continue;
+        }
+        if !is_changeable(name) {
+            work.notes
+                .without_effect(directive, "Onrush writes this field itself");
+            continue;
+        }
+        let value = match template(written, spot.constants) {
+            // Which server it will be is not known yet.
+            Ok(value) if value.contains("{server}") => {
+                let why =
+                    "a request may be tried on several servers; responses may say which it was";
+                work.notes.left_out(directive, why);
+                continue;
+            }
+            Ok(value) => value.replace(char::is_control, " "),
+            Err(variable) => {
+                let why =
+                    format!("Onrush has nothing for {variable}; the client's own field passes");
+                work.notes.left_out(directive, why);
+                if lower == "host" {
+                    edits.forget("Host");
+                }
+                continue;
+            }
+        };
+        work.notes.carried(directive);
+        match (&*lower, &*value) {
+            // As the client wrote it.
+            ("host", "{host}") => edits.forget("Host"),
+            ("host", "") => edits.forget("Host"),
+            ("host", value) if value.contains("{host.name}:") => edits.forget("Host"),
+            (_, "") => edits.remove(name),
+            (_, value) => edits.set(name, value),
+        }
+    }
+}
+
+/// Whether Onrush says this field by itself, of connections and clients.
+fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str) -> bool {
+    let value = directive.argument(1);
+    match name {
+        "connection" if value == "close" => {
+            let how = "connections to servers are used again";
+            work.notes.approximated(directive, how);
+            true
+        }
+        "connection" | "upgrade" => {
+            work.notes.carried(directive);
+            true
+        }
+        name if is_own_word(name, value) => {
+            work.forwards_clients = true;
+            let how = "[forwarded] says so of all requests; what clients say of themselves is believed only from proxies in trust";
+            work.notes.approximated(directive, how);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Whether a field says of clients what Onrush says by itself.
+fn is_own_word(name: &str, value: &str) -> bool {
+    match name {
+        "x-forwarded-for" => {
+            value.contains("$proxy_add_x_forwarded_for")
+                || matches!(value, "$remote_addr" | "$http_x_forwarded_for")
+        }
+        "x-forwarded-proto" => matches!(value, "$scheme" | "$http_x_forwarded_proto"),
+        "x-forwarded-host" => matches!(value, "$host" | "$http_host" | "$host:$server_port"),
+        _ => false,
+    }
+}
+
+fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+    const KEYS: [(&str, &[&str]); 3] = [
+        ("proxy_connect_timeout", &["connect"]),
+        (
+            "proxy_read_timeout",
+            &["upstream_first_byte", "upstream_body"],
+        ),
+        ("proxy_send_timeout", &["upstream_body"]),
+    ];
+    for (name, keys) in KEYS {
+        let Some(directive) = scope.one(name) else {
+            continue;
+        };
+        match nginx_time(directive.argument(0)) {
+            Some(time) => {
+                for key in keys {
+                    work.timeouts.say(key, time, directive);
+                }
+            }
+            None => work
+                .notes
+                .left_out(directive, "expected a time such as 60s"),
+        }
+    }
+}
+
+/// Settings that need nothing in the result.
+fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+    for name in ["proxy_buffering", "proxy_request_buffering"] {
+        if let Some(directive) = scope.one(name) {
+            let why = "bodies stream in both directions and are never held whole";
+            work.notes.without_effect(directive, why);
+        }
+    }
+    if let Some(directive) = scope.one("proxy_http_version") {
+        match directive.argument(0) {
+            "1.1" => work.notes.carried(directive),
+            _ => work
+                .notes
+                .approximated(directive, "servers are asked by HTTP/1.1"),
+        }
+    }
+    if let Some(directive) = scope.one("proxy_redirect") {
+        match directive.argument(0) {
+            "off" => work.notes.carried(directive),
+            "default" => work
+                .notes
+                .approximated(directive, "Location of servers passes as it is"),
+            _ => work
+                .notes
+                .left_out(directive, "Location of servers passes as it is"),
+        }
+    }
+    for name in [
+        "proxy_cookie_path",
+        "proxy_cookie_domain",
+        "proxy_method",
+        "proxy_set_body",
+        "proxy_pass_request_body",
+        "proxy_pass_request_headers",
+        "proxy_bind",
+    ] {
+        for directive in scope.all(name) {
+            match directive.argument(0) {
+                "off" if name.starts_with("proxy_cookie") => work.notes.carried(directive),
+                "on" if name.starts_with("proxy_pass_") => work.notes.carried(directive),
+                _ => work.notes.left_out(directive, "Onrush has nothing for it"),
+            }
+        }
+    }
+    if let Some(directive) = scope.one("proxy_pass_header") {
+        work.notes.carried(directive);
+    }
+}

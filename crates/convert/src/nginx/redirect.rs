@@ -1,0 +1,190 @@
+//! What `return` and `rewrite` respond with: fixed responses and redirects.
+
+use super::variable::{Piece, expanded, pieces, template};
+use super::work::{State, Work};
+use crate::condition::Path;
+use crate::decide::Given;
+use crate::directive::Directive;
+use crate::pattern::{Simple, simple};
+use crate::route::{Response, escaped};
+
+/// What `return` gives.
+pub(super) fn returned<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    state: &State<'a>,
+    given: &Given,
+) -> Response {
+    let (first, text) = (directive.argument(0), directive.argument(1));
+    let has_text = directive.arguments().len() > 1;
+    let status = match first.parse::<u16>() {
+        Ok(status) => status,
+        // A URL alone is a redirect.
+        Err(_) => return redirect(work, directive, first, 302, state, given),
+    };
+    if has_text && matches!(status, 301 | 302 | 303 | 307 | 308) {
+        return redirect(work, directive, text, status, state, given);
+    }
+    if status == 444 {
+        let how = "the response is an empty 403; nginx closes the connection without any";
+        work.notes.approximated(directive, how);
+        return Response::status(403);
+    }
+    if !(200..=599).contains(&status) {
+        let how = "Onrush responds with 200 to 599: this is a 500";
+        work.notes.approximated(directive, how);
+        return Response::status(500);
+    }
+    work.notes.carried(directive);
+    let text = expanded(text, &state.constants);
+    let mut literal = String::new();
+    for piece in pieces(&text) {
+        match piece {
+            Piece::Text(text) => literal += &text,
+            Piece::Variable(name) => {
+                let why = format!("a fixed response has no variables: ${name} is left out of it");
+                work.notes.left_out(directive, why);
+            }
+        }
+    }
+    if !has_text && status >= 300 {
+        let how = "the body is empty; nginx has a page of its own";
+        work.notes.approximated(directive, how);
+    }
+    if literal.is_empty() || matches!(status, 204 | 205 | 304) {
+        return Response::status(status);
+    }
+    let kind = state.scope.one("default_type");
+    let kind = kind.map(|kind| {
+        work.notes.carried(kind);
+        kind.argument(0).to_owned()
+    });
+    let kind = kind.unwrap_or_else(|| "text/plain".to_owned());
+    Response::Respond {
+        status,
+        body: Some(literal),
+        fields: vec![("Content-Type".to_owned(), kind)],
+    }
+}
+
+/// A redirect to a text with variables, or a 404 where that cannot be said.
+fn redirect<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    to: &str,
+    status: u16,
+    state: &State<'a>,
+    given: &Given,
+) -> Response {
+    match location(to, state, given) {
+        Ok(to) => {
+            if to.contains("?{query}") {
+                let how =
+                    "where the client has sent no query, a ? stands at the end of the location";
+                work.notes.approximated(directive, how);
+            }
+            work.notes.carried(directive);
+            Response::Redirect { to, status }
+        }
+        Err(why) => {
+            let why = format!("Onrush has nothing for {why}; the response is 404");
+            work.notes.left_out(directive, why);
+            Response::status(404)
+        }
+    }
+}
+
+/// Where a redirect leads, as Onrush writes it.
+fn location(to: &str, state: &State<'_>, given: &Given) -> Result<String, String> {
+    let to = expanded(to, &state.constants);
+    let mut out = String::new();
+    let pieces = pieces(&to);
+    let mut plain = String::new();
+    for piece in &pieces {
+        match piece {
+            Piece::Variable(name) if name == "1" => {
+                out += &template(&plain, &state.constants)?;
+                plain.clear();
+                let captured = state.captured.as_ref().ok_or("$1 of this expression")?;
+                push_captured(&mut out, captured, given)?;
+            }
+            Piece::Variable(name) => plain += &format!("${{{name}}}"),
+            Piece::Text(text) => plain += text,
+        }
+    }
+    out += &template(&plain, &state.constants)?;
+    let out = out.replace("{path}?{query}", "{uri}");
+    // nginx makes a URL of a path; a browser does so, too.
+    let begins = out.starts_with(['/', '{']) || out.contains("://");
+    if !begins || out.contains(char::is_whitespace) {
+        return Err(format!("{out:?}, which is no place to go to"));
+    }
+    let behind_scheme = out.split_once("://").map(|(_, behind)| behind);
+    let is_open = |text: &str| {
+        ["{path", "{query}", "{uri}"]
+            .iter()
+            .any(|variable| text.starts_with(variable))
+    };
+    match behind_scheme.is_some_and(is_open) {
+        true => Err(format!("{out:?}, which has no host")),
+        false => Ok(out),
+    }
+}
+
+/// What a group has captured, behind the text so far.
+fn push_captured(out: &mut String, captured: &Simple, given: &Given) -> Result<(), String> {
+    let none = || "$1 of this expression".to_owned();
+    let begin = captured.captured.as_ref().ok_or_else(none)?;
+    let Path::Prefix(prefix) = &captured.path else {
+        return Err(none());
+    };
+    if prefix == "/" {
+        // The path begins with the slash itself.
+        match (begin.is_empty(), out.ends_with('/')) {
+            (true, true) => drop(out.pop()),
+            (true, false) => return Err(none()),
+            (false, _) => {}
+        }
+        *out += "{path}";
+        return Ok(());
+    }
+    let Path::Prefix(route) = given.condition.path() else {
+        return Err(none());
+    };
+    // The route's prefix may be longer than what was matched.
+    let more = route.strip_prefix(prefix.as_str()).ok_or_else(none)?;
+    *out += &format!("{}{}{{path.rest}}", escaped(begin), escaped(more));
+    Ok(())
+}
+
+/// The redirect that a `rewrite` is; none when it stays inside.
+pub(super) fn redirected<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    state: &State<'a>,
+    given: &Given,
+) -> Option<Response> {
+    let (replacement, flag) = (directive.argument(1), directive.argument(2));
+    let leads_out = ["http://", "https://", "$scheme"]
+        .iter()
+        .any(|begin| replacement.starts_with(begin));
+    let status = match flag {
+        "permanent" => 301,
+        "redirect" => 302,
+        _ if leads_out => 302,
+        _ => return None,
+    };
+    // What the client asked for goes on, unless the replacement ends with a ? of its own.
+    let to = match replacement.strip_suffix('?') {
+        Some(to) => to.to_owned(),
+        None if replacement.contains('?') || replacement.ends_with("$request_uri") => {
+            replacement.to_owned()
+        }
+        None => format!("{replacement}$is_args$args"),
+    };
+    let state = State {
+        captured: simple(directive.argument(0)),
+        ..state.clone()
+    };
+    Some(redirect(work, directive, &to, status, &state, given))
+}

@@ -1,0 +1,273 @@
+//! What nginx does before it looks into files or asks servers: `set`, `if`, `return`, `rewrite`, `break`.
+
+use super::compare::{condition, key};
+use super::content;
+use super::fields;
+use super::log;
+use super::redirect::{redirected, returned};
+use super::variable::{expanded, names, value_of};
+use super::work::{Spot, State, Work};
+use crate::condition::{Atom, Path};
+use crate::decide::{Flow, Formula, Given, TooMany, Walk, walk};
+use crate::directive::Directive;
+use crate::pattern::simple;
+use crate::route::{Response, Route};
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(super) enum Act<'a> {
+    Do(&'a Directive),
+    /// With how many of those behind it.
+    If(&'a Directive, usize),
+    /// A value of a map, by the numbers of both.
+    Bind(usize, usize),
+}
+
+/// What stands behind the last step.
+pub(super) type End<'e, 'a> =
+    dyn FnMut(&mut Work<'a>, State<'a>, &Given) -> Result<(), TooMany> + 'e;
+
+/// Words of the content that values of maps are needed for.
+const BOUND: [&str; 5] = ["proxy_pass", "return", "rewrite", "root", "alias"];
+
+/// Brings requests through the steps of one level, and what is left of them to `end`.
+///
+/// # Errors
+/// When that makes too many routes.
+pub(super) fn run<'a>(
+    work: &mut Work<'a>,
+    level: &'a [Directive],
+    given: Given,
+    state: State<'a>,
+    comments: &[String],
+    end: &mut End<'_, 'a>,
+) -> Result<(), TooMany> {
+    let mut acts = Vec::new();
+    gather(level, work, &mut acts);
+    let mut rewriting = Rewriting {
+        work,
+        comments,
+        end,
+    };
+    walk(&acts, given, state, &mut rewriting)
+}
+
+fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec<Act<'a>>) {
+    for directive in level {
+        let name = directive.name();
+        if BOUND.contains(&name) || name == "set" {
+            bind(&directive.arguments().join(" "), work, acts);
+        }
+        match name {
+            "set" | "return" | "rewrite" | "break" => acts.push(Act::Do(directive)),
+            "if" => {
+                let at = acts.len();
+                acts.push(Act::If(directive, 0));
+                gather(directive.inside(), work, acts);
+                acts[at] = Act::If(directive, acts.len() - at - 1);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The values of all maps that a text needs, those first that others need.
+fn bind(text: &str, work: &Work<'_>, acts: &mut Vec<Act<'_>>) {
+    for name in names(text) {
+        let found = work.maps.iter().position(|map| map.target() == name);
+        let is_there = |at: usize| {
+            acts.iter()
+                .any(|act| matches!(act, Act::Bind(map, _) if *map == at))
+        };
+        let Some(at) = found.filter(|at| !is_there(*at)) else {
+            continue;
+        };
+        let entries = 0..work.maps[at].len();
+        acts.extend(entries.clone().map(|entry| Act::Bind(at, entry)));
+        for entry in entries {
+            bind(work.maps[at].value(entry), work, acts);
+        }
+    }
+}
+
+struct Rewriting<'w, 'e, 'a> {
+    work: &'w mut Work<'a>,
+    comments: &'w [String],
+    end: &'w mut End<'e, 'a>,
+}
+
+impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
+    type State = State<'a>;
+
+    fn when(&mut self, act: &Act<'a>, state: &State<'a>) -> Formula {
+        let (directive, formula) = match act {
+            Act::Do(directive) if directive.name() == "rewrite" => {
+                (*directive, rewritten(directive))
+            }
+            Act::Do(_) => return Formula::always(),
+            Act::If(directive, _) => {
+                let words = directive.arguments();
+                let formula = condition(words, &state.constants, &self.work.maps);
+                (*directive, formula)
+            }
+            Act::Bind(map, entry) => {
+                let map = &self.work.maps[*map];
+                if value_of(map.target(), &state.constants).is_some() {
+                    return Formula::never();
+                }
+                let formula = key(map, *entry, &state.constants, &self.work.maps);
+                (map.directive, formula)
+            }
+        };
+        formula.unwrap_or_else(|why| {
+            self.work.notes.left_out(directive, why);
+            Formula::never()
+        })
+    }
+
+    fn inside(&self, act: &Act<'a>) -> usize {
+        match act {
+            Act::If(_, inside) => *inside,
+            Act::Do(_) | Act::Bind(..) => 0,
+        }
+    }
+
+    fn apply(
+        &mut self,
+        act: &Act<'a>,
+        state: &mut State<'a>,
+        given: &Given,
+    ) -> Result<Flow, TooMany> {
+        let directive = match act {
+            Act::If(directive, _) => {
+                state.scope = state.scope.with(directive.inside());
+                self.work.notes.carried(directive);
+                return Ok(Flow::On);
+            }
+            Act::Bind(map, entry) => {
+                let map = &self.work.maps[*map];
+                let value = expanded(map.value(*entry), &state.constants);
+                state.constants.push((map.target().to_owned(), value));
+                self.work.notes.carried(map.directive);
+                return Ok(Flow::On);
+            }
+            Act::Do(directive) => *directive,
+        };
+        let response = match directive.name() {
+            "set" => {
+                let value = expanded(directive.argument(1), &state.constants);
+                let name = directive.argument(0).trim_start_matches('$').to_owned();
+                state.constants.push((name, value));
+                self.work.notes.carried(directive);
+                return Ok(Flow::On);
+            }
+            "break" => {
+                self.work.notes.carried(directive);
+                return Ok(Flow::Behind);
+            }
+            "return" => Some(returned(self.work, directive, state, given)),
+            _ => match redirected(self.work, directive, state, given) {
+                Some(response) => Some(response),
+                None => return Ok(moved(self.work, directive, state)),
+            },
+        };
+        let Some(response) = response else {
+            return Ok(Flow::On);
+        };
+        self.serve(directive, response, state, given)?;
+        Ok(Flow::End)
+    }
+
+    fn end(&mut self, state: State<'a>, given: &Given) -> Result<(), TooMany> {
+        (self.end)(self.work, state, given)
+    }
+
+    fn inexpressible(&mut self, act: &Act<'a>) {
+        let directive = match act {
+            Act::Do(directive) | Act::If(directive, _) => directive,
+            Act::Bind(map, _) => self.work.maps[*map].directive,
+        };
+        let why = "Onrush cannot ask for this together with the conditions around it";
+        self.work.notes.left_out(directive, why);
+    }
+
+    fn step(&mut self) -> Result<(), TooMany> {
+        self.work.budget.step()
+    }
+}
+
+impl<'a> Rewriting<'_, '_, 'a> {
+    fn serve(
+        &mut self,
+        directive: &'a Directive,
+        response: Response,
+        state: &State<'a>,
+        given: &Given,
+    ) -> Result<(), TooMany> {
+        let spot = Spot {
+            when: &given.condition,
+            constants: &state.constants,
+        };
+        let mut route = Route::new(given.condition.clone(), response);
+        route.comments = [self.comments, &[directive.origin()]].concat();
+        fields::response(self.work, &state.scope, &spot, &mut route);
+        content::compression(self.work, &state.scope, &mut route);
+        log::write(self.work, &state.scope, &mut route);
+        self.work.push(route)
+    }
+}
+
+/// The paths that a `rewrite` is for.
+fn rewritten(directive: &Directive) -> Result<Formula, String> {
+    let pattern = directive.argument(0);
+    let path = match simple(pattern) {
+        Some(simple) => simple.path,
+        None => Path::pattern(pattern)?,
+    };
+    Ok(match path {
+        Path::Prefix(path) if path == "/" => Formula::always(),
+        path => Formula::Atom(Atom::Path(path)),
+    })
+}
+
+/// What a `rewrite` does to the path that a server is asked for.
+fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a>) -> Flow {
+    let (replacement, flag) = (directive.argument(1), directive.argument(2));
+    let target = replacement.strip_suffix("$1");
+    let is_plain = |text: &&str| text.starts_with('/') && !text.contains(['$', '?', '#', ' ']);
+    let found = simple(directive.argument(0)).zip(target.filter(is_plain));
+    let found = found.and_then(|(simple, target)| match (simple.path, simple.captured) {
+        (Path::Prefix(prefix), Some(begin)) => Some((prefix, format!("{target}{begin}"))),
+        _ => None,
+    });
+    match (found, flag) {
+        (Some((prefix, target)), "break") => {
+            work.notes.carried(directive);
+            state.moved = Some((prefix, target.replace("//", "/")));
+            Flow::Behind
+        }
+        (None, "break") => {
+            let is_known = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+            let is_path = replacement.starts_with('/')
+                && !replacement.contains(['?', '#', ' '])
+                && names(replacement).iter().all(is_known);
+            match is_path {
+                true => {
+                    let pattern = directive.argument(0).to_owned();
+                    state.rewritten = Some((pattern, replacement.to_owned()));
+                    work.notes.carried(directive);
+                }
+                false => work.notes.left_out(
+                    directive,
+                    "Onrush makes a path of the groups of an expression, without a query",
+                ),
+            }
+            Flow::Behind
+        }
+        _ => {
+            let why = "Onrush looks for a route once: a path that was changed finds no other one";
+            work.notes.left_out(directive, why);
+            Flow::On
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What holds at one place of the tree: the levels around it, of which the innermost that says something counts.
+
+use crate::directive::Directive;
+
+/// The blocks around a place, from the outermost.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope<'a> {
+    levels: Vec<&'a [Directive]>,
+    /// How many of them are around the location, or the server, that is meant: what is further in are conditions in it.
+    own_from: usize,
+}
+
+impl<'a> Scope<'a> {
+    /// One level further in: a condition.
+    pub(super) fn with(&self, level: &'a [Directive]) -> Scope<'a> {
+        let mut levels = self.levels.clone();
+        levels.push(level);
+        Scope {
+            levels,
+            own_from: self.own_from,
+        }
+    }
+
+    /// One level further in: a location, or a server.
+    pub(super) fn of_location(&self, level: &'a [Directive]) -> Scope<'a> {
+        Scope {
+            own_from: self.levels.len(),
+            ..self.with(level)
+        }
+    }
+
+    /// The directives of this name on the innermost level that has any: nginx inherits all of them or none.
+    pub(super) fn all(&self, name: &str) -> Vec<&'a Directive> {
+        self.all_of(&[name])
+    }
+
+    /// The same for directives that stand in for each other, such as `allow` and `deny`.
+    pub(super) fn all_of(&self, names: &[&str]) -> Vec<&'a Directive> {
+        let of_level = |level: &&'a [Directive]| -> Vec<&'a Directive> {
+            level
+                .iter()
+                .filter(|directive| names.contains(&directive.name()))
+                .collect()
+        };
+        let mut levels = self.levels.iter().rev().map(of_level);
+        levels.find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// The one of this name.
+    pub(super) fn one(&self, name: &str) -> Option<&'a Directive> {
+        self.all(name).into_iter().next_back()
+    }
+
+    /// What holds around the innermost directive of this name; all of it when there is none.
+    pub(super) fn around(&self, name: &str) -> Scope<'a> {
+        let has_it = |level: &&'a [Directive]| level.iter().any(|inside| inside.name() == name);
+        let at = self.levels.iter().rposition(has_it);
+        let end = at.map_or(self.levels.len(), |at| at + 1);
+        Scope {
+            levels: self.levels[..end].to_vec(),
+            own_from: self.own_from.min(end),
+        }
+    }
+
+    /// Its first argument; the empty text when there is none.
+    pub(super) fn value(&self, name: &str) -> &'a str {
+        self.one(name).map_or("", |directive| directive.argument(0))
+    }
+
+    /// What the location itself says, or a condition in it: for directives that are not inherited.
+    pub(super) fn own(&self, name: &str) -> Option<&'a Directive> {
+        let own = self.levels[self.own_from..].iter().rev();
+        let mut own = own.flat_map(|level| level.iter().rev());
+        own.find(|directive| directive.name() == name)
+    }
+}

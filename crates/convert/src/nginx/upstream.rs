@@ -1,0 +1,338 @@
+//! `upstream` blocks and single servers as groups.
+
+use super::balance;
+use super::scope::Scope;
+use super::work::Work;
+use crate::condition::Scheme;
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::group::{Group, server};
+use crate::unit::{bounded, nginx_time, written};
+
+/// What `proxy_pass` names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target<'t> {
+    pub(super) scheme: Scheme,
+    /// An upstream, a server with or without a port, or `unix:/path`.
+    pub(super) authority: &'t str,
+    /// What stands in the place of the location's path.
+    pub(super) uri: Option<&'t str>,
+}
+
+/// The name of the group that is forwarded to.
+pub(super) fn group<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    pass: &'a Directive,
+    target: &Target<'_>,
+) -> String {
+    let block = work.named("upstream", target.authority);
+    let mut group = match block {
+        Some(block) => of_block(work, block, target),
+        None => {
+            let address = address(target.authority, target.scheme);
+            Group::of(pass.origin(), vec![server(&address, vec![])])
+        }
+    };
+    if target.scheme == Scheme::Https {
+        let tls = tls(work, scope);
+        group.put("tls", tls);
+    }
+    retries(work, scope, &mut group);
+    work.groups.name(target.authority, group)
+}
+
+/// An address as Onrush takes it: with its port.
+fn address(authority: &str, scheme: Scheme) -> String {
+    if let Some(path) = authority.strip_prefix("unix:") {
+        return format!("unix:{}", path.trim_end_matches(':'));
+    }
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| {
+        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    match (has_port, scheme) {
+        (true, _) => authority.to_owned(),
+        (false, Scheme::Https) => format!("{authority}:443"),
+        (false, Scheme::Http) => format!("{authority}:80"),
+    }
+}
+
+fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, target: &Target<'_>) -> Group {
+    work.notes.carried(block);
+    let mut servers: Vec<Value> = Vec::new();
+    let mut addresses: Vec<String> = Vec::new();
+    let mut failures = Failures::default();
+    let mut has_main = false;
+    let in_block = |name: &'static str| {
+        let inside = block.inside().iter();
+        inside.filter(move |inside| inside.name() == name)
+    };
+    for directive in in_block("server") {
+        let address = address(directive.argument(0), target.scheme);
+        if addresses.contains(&address) {
+            let how = "its address is in the group already; a weight would give it more";
+            work.notes.approximated(directive, how);
+            continue;
+        }
+        let Some((keys, role)) = server_keys(work, directive, &mut failures) else {
+            continue;
+        };
+        has_main |= role == Role::Main;
+        addresses.push(address.clone());
+        servers.push(server(&address, keys));
+    }
+    if !has_main {
+        // Onrush wants one that is no backup.
+        servers = addresses
+            .iter()
+            .map(|address| server(address, vec![]))
+            .collect();
+    }
+    if servers.is_empty() {
+        work.notes
+            .left_out(block, "all of its servers are down; the response is 502");
+        // Port 9 discards, and is refused where nobody listens.
+        servers.push(server("127.0.0.1:9", vec![]));
+    }
+    let mut group = Group::of(block.origin(), servers);
+    balance::write(work, block, &mut group);
+    if let Some(eject) = failures.written() {
+        group.put("eject", eject);
+    }
+    for directive in in_block("keepalive") {
+        if let Ok(count @ 0..=65_535) = directive.argument(0).parse::<u64>() {
+            group.put("connections_idle_max", Value::Number(count));
+            work.notes.carried(directive);
+        }
+    }
+    for directive in in_block("keepalive_timeout") {
+        match nginx_time(directive.argument(0)) {
+            Some(time) => work.timeouts.say("upstream_idle", time, directive),
+            None => work
+                .notes
+                .left_out(directive, "expected a time such as 60s"),
+        }
+    }
+    group
+}
+
+/// What a server is in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Main,
+    Backup,
+}
+
+/// When servers are taken out, which a group says for all of its own.
+#[derive(Debug, Default)]
+struct Failures {
+    max: Option<u64>,
+    time: Option<String>,
+}
+
+impl Failures {
+    fn written(&self) -> Option<Value> {
+        if self.max == Some(0) {
+            return Some(Value::Truth(false));
+        }
+        if self.max.is_none() && self.time.is_none() {
+            return None;
+        }
+        let mut entries = vec![
+            ("on".to_owned(), Value::text("connections")),
+            ("failures".to_owned(), Value::Number(self.max.unwrap_or(1))),
+        ];
+        let time = self.time.as_ref().map(Value::text);
+        entries.extend(time.map(|time| ("time".to_owned(), time)));
+        Some(Value::Table(entries))
+    }
+}
+
+/// The keys of a server; none when it is down.
+fn server_keys<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    failures: &mut Failures,
+) -> Option<(Vec<(&'static str, Value)>, Role)> {
+    let mut keys = Vec::new();
+    let mut role = Role::Main;
+    work.notes.carried(directive);
+    for argument in &directive.arguments()[1..] {
+        let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+        let number = value.parse::<u64>();
+        match (name, number) {
+            ("weight", Ok(weight @ 1..=1000)) => keys.push(("weight", Value::Number(weight))),
+            ("weight", Ok(_)) => {
+                keys.push(("weight", Value::Number(1000)));
+                work.notes.approximated(directive, "weights end at 1000");
+            }
+            ("max_conns", Ok(0)) => {}
+            ("max_conns", Ok(most)) => {
+                keys.push(("connections_max", Value::Number(most.min(65_535))));
+            }
+            ("backup", _) => {
+                role = Role::Backup;
+                keys.push(("backup", Value::Truth(true)));
+            }
+            ("down", _) => {
+                let how = "it is down, so it is not in the group";
+                work.notes.approximated(directive, how);
+                return None;
+            }
+            ("max_fails", Ok(max @ 0..=1000)) => {
+                differ(
+                    work,
+                    directive,
+                    failures
+                        .max
+                        .is_some_and(|known| known != max)
+                        .then_some("max_fails"),
+                );
+                failures.max.get_or_insert(max);
+            }
+            ("fail_timeout", _) => match nginx_time(value) {
+                Some(time) => {
+                    let time = written(bounded(time));
+                    let is_other = failures.time.as_ref().is_some_and(|known| *known != time);
+                    differ(work, directive, is_other.then_some("fail_timeout"));
+                    failures.time.get_or_insert(time);
+                }
+                None => work
+                    .notes
+                    .left_out(directive, "expected a time such as 10s"),
+            },
+            ("resolve", _) => {}
+            ("slow_start" | "route" | "service" | "drain", _) => {
+                work.notes.left_out(
+                    directive,
+                    format!("Onrush has nothing for {name} of a server"),
+                );
+            }
+            _ => work
+                .notes
+                .left_out(directive, format!("Onrush has nothing for {argument}")),
+        }
+    }
+    Some((keys, role))
+}
+
+fn differ<'a>(work: &mut Work<'a>, directive: &'a Directive, what: Option<&str>) {
+    if let Some(what) = what {
+        let how =
+            format!("{what} holds for all servers of the group: that of the first which says it");
+        work.notes.approximated(directive, how);
+    }
+}
+
+/// How servers are spoken to over TLS.
+fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
+    let mut entries = Vec::new();
+    let verify = scope.one("proxy_ssl_verify");
+    if let Some(directive) = verify {
+        work.notes.carried(directive);
+    }
+    let is_verified = verify.is_some_and(|directive| directive.argument(0) == "on");
+    if !is_verified {
+        // As nginx does where nothing is said.
+        entries.push(("verify".to_owned(), Value::Truth(false)));
+    }
+    for (name, key) in [
+        ("proxy_ssl_trusted_certificate", "ca"),
+        ("proxy_ssl_certificate", "certificate"),
+        ("proxy_ssl_certificate_key", "key"),
+    ] {
+        let Some(directive) = scope.one(name) else {
+            continue;
+        };
+        if key == "ca" && !is_verified {
+            work.notes
+                .without_effect(directive, "certificates of servers are not verified");
+            continue;
+        }
+        entries.push((
+            key.to_owned(),
+            Value::Text(work.path(directive.argument(0))),
+        ));
+        work.notes.carried(directive);
+    }
+    if let Some(directive) = scope.one("proxy_ssl_name") {
+        let name = directive.argument(0);
+        match name.contains('$') {
+            true => work.notes.left_out(
+                directive,
+                "the name in a server's certificate has no variables: the server's own host is asked for",
+            ),
+            false => {
+                entries.push(("name".to_owned(), Value::text(name)));
+                work.notes.carried(directive);
+            }
+        }
+    }
+    for name in [
+        "proxy_ssl_server_name",
+        "proxy_ssl_protocols",
+        "proxy_ssl_ciphers",
+        "proxy_ssl_session_reuse",
+        "proxy_ssl_verify_depth",
+    ] {
+        if let Some(directive) = scope.one(name) {
+            let how = "Onrush always names the server (SNI), and speaks TLS 1.2 or 1.3 with its own ciphers";
+            work.notes.approximated(directive, how);
+        }
+    }
+    Value::Table(entries)
+}
+
+/// `proxy_next_upstream` and what goes with it.
+fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, group: &mut Group) {
+    if let Some(directive) = scope.one("proxy_next_upstream_timeout") {
+        match directive.argument(0) {
+            "0" => work.notes.carried(directive),
+            _ => work
+                .notes
+                .approximated(directive, "attempts end with their count, not with a time"),
+        }
+    }
+    let tries = scope.one("proxy_next_upstream_tries");
+    let count = tries.and_then(|tries| tries.argument(0).parse::<u64>().ok());
+    let count = count
+        .filter(|count| *count > 0)
+        .map(|count| (count - 1).min(10));
+    if let Some(tries) = tries {
+        work.notes.carried(tries);
+    }
+    let Some(directive) = scope.one("proxy_next_upstream") else {
+        if let Some(count) = count {
+            group.put("retries", Value::Number(count));
+        }
+        return;
+    };
+    work.notes.carried(directive);
+    let mut on: Vec<&str> = Vec::new();
+    let mut statuses = Vec::new();
+    for word in directive.arguments() {
+        match word.as_str() {
+            "off" => return group.put("retries", Value::Number(0)),
+            "error" => on.extend(["connect", "reset"]),
+            "timeout" => on.push("timeout"),
+            "invalid_header" => on.push("garbage"),
+            "non_idempotent" => work.notes.left_out(
+                directive,
+                "what may not be repeated is sent to another server only where nothing of it was sent",
+            ),
+            word => match word.strip_prefix("http_").and_then(|status| status.parse::<u64>().ok()) {
+                Some(status @ 400..=599) => statuses.push(Value::Number(status)),
+                _ => work
+                    .notes
+                    .left_out(directive, format!("Onrush has nothing for {word}")),
+            },
+        }
+    }
+    let mut entries = Vec::new();
+    entries.extend(count.map(|count| ("count".to_owned(), Value::Number(count))));
+    entries.push(("on".to_owned(), Value::texts(on)));
+    if !statuses.is_empty() {
+        entries.push(("statuses".to_owned(), Value::List(statuses)));
+    }
+    group.put("retries", Value::Table(entries));
+}

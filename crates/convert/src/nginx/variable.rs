@@ -1,0 +1,183 @@
+//! Texts with variables of nginx, and what they are in Onrush.
+
+use crate::route::escaped;
+
+/// A part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    /// By its name, without the `$`.
+    Variable(String),
+}
+
+/// Variables whose value is known here: a text with other variables.
+pub(super) type Constants = Vec<(String, String)>;
+
+/// Takes a text apart.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, behind) = (&rest[..at], &rest[at + 1..]);
+        let (name, after) = match behind.strip_prefix('{') {
+            Some(braced) => braced.split_once('}').unwrap_or(("", behind)),
+            None => {
+                let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+                let end = behind.find(|letter| !is_part(letter));
+                // `$1` is one digit.
+                let end = match behind.starts_with(|letter: char| letter.is_ascii_digit()) {
+                    true => 1,
+                    false => end.unwrap_or(behind.len()),
+                };
+                behind.split_at(end)
+            }
+        };
+        if name.is_empty() {
+            push_text(&mut pieces, &rest[..=at]);
+            rest = behind;
+            continue;
+        }
+        push_text(&mut pieces, before);
+        pieces.push(Piece::Variable(name.to_owned()));
+        rest = after;
+    }
+    push_text(&mut pieces, rest);
+    pieces
+}
+
+fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+    match pieces.last_mut() {
+        Some(Piece::Text(before)) => before.push_str(text),
+        _ if text.is_empty() => {}
+        _ => pieces.push(Piece::Text(text.to_owned())),
+    }
+}
+
+/// The text with what is known in the place of its names.
+pub(super) fn expanded(text: &str, constants: &Constants) -> String {
+    let pieces = pieces(text).into_iter().map(|piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Variable(name) => match value_of(&name, constants) {
+            Some(value) => value.to_owned(),
+            None => format!("${{{name}}}"),
+        },
+    });
+    pieces.collect()
+}
+
+/// What a variable is known to be.
+pub(super) fn value_of<'a>(name: &str, constants: &'a Constants) -> Option<&'a str> {
+    let mut known = constants.iter().rev();
+    known
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value.as_str())
+}
+
+/// The names of the variables in a text.
+pub(super) fn names(text: &str) -> Vec<String> {
+    let pieces = pieces(text).into_iter();
+    pieces
+        .filter_map(|piece| match piece {
+            Piece::Text(_) => None,
+            Piece::Variable(name) => Some(name),
+        })
+        .collect()
+}
+
+/// The text as a template of Onrush.
+///
+/// # Errors
+/// With a variable that Onrush has nothing for.
+pub(super) fn template(text: &str, constants: &Constants) -> Result<String, String> {
+    let text = expanded(text, constants);
+    let mut template = String::new();
+    let pieces = pieces(&text);
+    let mut rest = &pieces[..];
+    let variable = |piece: Option<&Piece>, name: &str| matches!(piece, Some(Piece::Variable(known)) if known == name);
+    while let [piece, behind @ ..] = rest {
+        rest = behind;
+        // Path and query as they came, which is one word of Onrush.
+        let is_uri =
+            matches!(piece, Piece::Variable(name) if name == "uri" || name == "document_uri");
+        let has_query = |at: usize| {
+            variable(behind.get(at), "is_args")
+                && (variable(behind.get(at + 1), "args")
+                    || variable(behind.get(at + 1), "query_string"))
+        };
+        if is_uri && has_query(0) {
+            template += "{uri}";
+            rest = &behind[2..];
+            continue;
+        }
+        match piece {
+            Piece::Text(text) => template += &escaped(text),
+            Piece::Variable(name) => template += &known(name).ok_or_else(|| format!("${name}"))?,
+        }
+    }
+    Ok(template)
+}
+
+/// What a variable is in Onrush.
+fn known(name: &str) -> Option<String> {
+    if let Some(field) = name.strip_prefix("http_") {
+        return Some(match field {
+            "host" => "{host}".to_owned(),
+            field => format!("{{header:{}}}", field_name(field)),
+        });
+    }
+    let known = match name {
+        "host" => "{host.name}",
+        "scheme" => "{scheme}",
+        "request_uri" => "{uri}",
+        "uri" | "document_uri" => "{path}",
+        "args" | "query_string" => "{query}",
+        "is_args" => "?",
+        "request_method" => "{method}",
+        "remote_addr" | "proxy_add_x_forwarded_for" | "realip_remote_addr" => "{client.address}",
+        "remote_port" => "{client.port}",
+        "request_id" => "{request_id}",
+        "ssl_protocol" => "{tls.version}",
+        "ssl_cipher" => "{tls.cipher}",
+        "ssl_server_name" => "{tls.server_name}",
+        "ssl_client_s_dn" => "{tls.client_subject}",
+        "content_type" => "{header:Content-Type}",
+        "content_length" => "{header:Content-Length}",
+        "upstream_addr" => "{server}",
+        _ => return None,
+    };
+    Some(known.to_owned())
+}
+
+/// `user_agent` is `User-Agent`.
+pub(super) fn field_name(variable: &str) -> String {
+    let words = variable.split('_').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_templates() {
+        let constants = vec![("a".to_owned(), "1$uri".to_owned())];
+        for (text, expected) in [
+            ("https://$host$request_uri", Ok("https://{host.name}{uri}")),
+            ("https://${http_host}x", Ok("https://{host}x")),
+            ("$uri$is_args$args", Ok("{uri}")),
+            ("$uri?$args", Ok("{path}?{query}")),
+            ("{$a}", Ok("{{1{path}}}")),
+            ("$http_user_agent", Ok("{header:User-Agent}")),
+            ("$5 off$", Err("$5")),
+            ("100$", Ok("100$")),
+            ("$time_local", Err("$time_local")),
+        ] {
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(template(text, &constants), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a conversion has made so far.
+
+use std::path::{Path, PathBuf};
+
+use super::map::Map;
+use super::scope::Scope;
+use super::variable::Constants;
+use crate::access_log::AccessLog;
+use crate::condition::Condition;
+use crate::decide::{Budget, TooMany};
+use crate::directive::Directive;
+use crate::group::Groups;
+use crate::limits;
+use crate::note::Notes;
+use crate::pattern::Simple;
+use crate::route::Route;
+use crate::timeouts::Timeouts;
+
+/// Everything that parts of the conversion add to.
+pub(super) struct Work<'a> {
+    pub(super) notes: Notes,
+    pub(super) routes: Vec<Route>,
+    pub(super) groups: Groups,
+    pub(super) timeouts: Timeouts<'a>,
+    pub(super) log: AccessLog<'a>,
+    pub(super) maps: Vec<Map<'a>>,
+    /// `upstream`, `limit_req_zone` and such: what stands once in `http`.
+    pub(super) http: &'a [Directive],
+    /// What relative directories are taken from.
+    pub(super) prefix: PathBuf,
+    /// Whether any route tells servers of clients by X-Forwarded-For and such.
+    pub(super) forwards_clients: bool,
+    pub(super) budget: Budget,
+}
+
+impl<'a> Work<'a> {
+    /// Adds a route.
+    ///
+    /// # Errors
+    /// When there are more than Onrush takes.
+    pub(super) fn push(&mut self, route: Route) -> Result<(), TooMany> {
+        if self.routes.len() >= limits::ROUTES_MAX {
+            return Err(TooMany);
+        }
+        self.routes.push(route);
+        Ok(())
+    }
+
+    /// The directive of this name in `http` whose first argument is this.
+    pub(super) fn named(&self, name: &str, argument: &str) -> Option<&'a Directive> {
+        self.http
+            .iter()
+            .find(|directive| directive.name() == name && directive.argument(0) == argument)
+    }
+
+    /// The directory or file that is named.
+    pub(super) fn path(&self, name: &str) -> String {
+        let path = self.prefix.join(Path::new(name));
+        path.to_string_lossy().into_owned()
+    }
+}
+
+/// Where a route is made: what it is for, and what is known there.
+#[derive(Clone, Debug)]
+pub(super) struct Spot<'s> {
+    pub(super) when: &'s Condition,
+    pub(super) constants: &'s Constants,
+}
+
+/// What is known of a request on its way.
+#[derive(Clone, Debug)]
+pub(super) struct State<'a> {
+    pub(super) scope: Scope<'a>,
+    pub(super) constants: Constants,
+    /// The path of the location, and what its expression has captured.
+    pub(super) captured: Option<Simple>,
+    /// The prefix that `rewrite` takes, and what it puts in its place.
+    pub(super) moved: Option<(String, String)>,
+    /// The expression that `rewrite` looks for in the path, and what the path becomes.
+    pub(super) rewritten: Option<(String, String)>,
+}

@@ -1,0 +1,111 @@
+//! What became of each directive.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::directive::{Directive, Place};
+
+/// What became of a directive, from the best to the worst.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// The result says the same.
+    Carried,
+    /// Nothing in the result stands for it, and no response differs: why.
+    WithoutEffect(String),
+    /// The result does something near it: what is different.
+    Approximated(String),
+    /// The result does not do it, and responses differ: why.
+    LeftOut(String),
+}
+
+/// A directive and what became of it. Displays as one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its file, as it was named.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// What it says, cut to a line.
+    pub directive: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Note {
+            file,
+            line,
+            directive,
+            outcome,
+        } = self;
+        let (what, why) = match outcome {
+            Outcome::Carried => return write!(out, "{file}:{line}: carried: {directive}"),
+            Outcome::WithoutEffect(why) => ("without effect", why),
+            Outcome::Approximated(how) => ("approximated", how),
+            Outcome::LeftOut(why) => ("left out", why),
+        };
+        write!(out, "{file}:{line}: {what}: {directive}: {why}")
+    }
+}
+
+/// The outcome of each directive that somebody has looked at; of several the worst.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(BTreeMap<usize, Outcome>);
+
+impl Notes {
+    fn note(&mut self, directive: &Directive, outcome: Outcome) {
+        let known = self.0.entry(directive.number).or_insert(Outcome::Carried);
+        let is_worse =
+            std::mem::discriminant(known) != std::mem::discriminant(&outcome) && *known < outcome;
+        if is_worse {
+            *known = outcome;
+        }
+    }
+
+    pub(crate) fn carried(&mut self, directive: &Directive) {
+        self.note(directive, Outcome::Carried);
+    }
+
+    pub(crate) fn without_effect(&mut self, directive: &Directive, why: impl Into<String>) {
+        self.note(directive, Outcome::WithoutEffect(why.into()));
+    }
+
+    pub(crate) fn approximated(&mut self, directive: &Directive, how: impl Into<String>) {
+        self.note(directive, Outcome::Approximated(how.into()));
+    }
+
+    pub(crate) fn left_out(&mut self, directive: &Directive, why: impl Into<String>) {
+        self.note(directive, Outcome::LeftOut(why.into()));
+    }
+
+    /// The notes of all of `directives` and of what is inside them, in the order of reading. What nobody has looked at is
+    /// given to `unread`; what is inside of something that was left out goes with it, and so does what is
+    /// inside of `tables`, whose entries are no directives.
+    pub(crate) fn finish(
+        self,
+        directives: &[Directive],
+        tables: &[&str],
+        unread: &dyn Fn(&Directive) -> Outcome,
+    ) -> Vec<Note> {
+        let mut notes = Vec::new();
+        let mut rest: Vec<&Directive> = directives.iter().rev().collect();
+        while let Some(directive) = rest.pop() {
+            let outcome = self.0.get(&directive.number).cloned();
+            let outcome = outcome.unwrap_or_else(|| unread(directive));
+            let is_whole = matches!(outcome, Outcome::Carried | Outcome::Approximated(_))
+                && !tables.contains(&directive.name());
+            let Place { file, line } = &directive.place;
+            notes.push(Note {
+                file: file.to_string(),
+                line: *line,
+                directive: directive.shown(),
+                outcome,
+            });
+            if is_whole {
+                rest.extend(directive.inside().iter().rev());
+            }
+        }
+        notes
+    }
+}

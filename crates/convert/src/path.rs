@@ -1,0 +1,208 @@
+//! Conditions on a path, and what two of them are together.
+
+use onrush_config::value;
+
+/// What a path has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    Any,
+    Exact(String),
+    Prefix(String),
+    Suffix(String),
+    Contains(String),
+    /// A regular expression that is found in it.
+    Pattern(String),
+}
+
+/// Two conditions as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Both<T> {
+    Is(T),
+    /// Nothing fulfils both.
+    Never,
+    /// There may be such requests, but Onrush has no condition for them.
+    Inexpressible,
+}
+
+impl Path {
+    /// A regular expression, in the syntax of Onrush.
+    ///
+    /// # Errors
+    /// When Onrush does not take it, with its reason: look-around and back-references, for instance.
+    pub(crate) fn pattern(pattern: &str) -> Result<Path, String> {
+        match value::parse_path(&format!("~{pattern}")) {
+            Ok(_) => Ok(Path::Pattern(pattern.to_owned())),
+            Err(invalid) => Err(invalid.to_string()),
+        }
+    }
+
+    /// As a route's `path` says it; none for any path.
+    pub(crate) fn written(&self) -> Option<String> {
+        match self {
+            Path::Any => None,
+            Path::Exact(path) => Some(format!("={path}")),
+            Path::Prefix(path) => Some(path.clone()),
+            Path::Suffix(_) | Path::Contains(_) | Path::Pattern(_) => {
+                Some(format!("~{}", self.as_pattern()))
+            }
+        }
+    }
+
+    /// The regular expression that is found in the same paths.
+    pub(crate) fn as_pattern(&self) -> String {
+        match self {
+            Path::Any => "^/".to_owned(),
+            Path::Exact(path) => format!("^{}$", regex::escape(path)),
+            Path::Prefix(path) => format!("^{}", regex::escape(path)),
+            Path::Suffix(end) => format!("{}$", regex::escape(end)),
+            Path::Contains(part) => regex::escape(part),
+            Path::Pattern(pattern) => pattern.clone(),
+        }
+    }
+
+    /// Whether a path fulfils it.
+    fn holds(&self, path: &str) -> bool {
+        match self {
+            Path::Any => true,
+            Path::Exact(exact) => path == exact,
+            Path::Prefix(prefix) => path.starts_with(prefix.as_str()),
+            Path::Suffix(end) => path.ends_with(end.as_str()),
+            Path::Contains(part) => path.contains(part.as_str()),
+            Path::Pattern(pattern) => {
+                regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(path))
+            }
+        }
+    }
+
+    /// Both at once.
+    pub(crate) fn and(&self, other: &Path) -> Both<Path> {
+        match (self, other) {
+            (one, other) if one == other => Both::Is(one.clone()),
+            (Path::Any, path) | (path, Path::Any) => Both::Is(path.clone()),
+            (Path::Exact(path), test) | (test, Path::Exact(path)) => match test.holds(path) {
+                true => Both::Is(Path::Exact(path.clone())),
+                false => Both::Never,
+            },
+            (Path::Prefix(one), Path::Prefix(other)) => {
+                let (short, long) = match one.len() < other.len() {
+                    true => (one, other),
+                    false => (other, one),
+                };
+                match long.starts_with(short.as_str()) {
+                    true => Both::Is(Path::Prefix(long.clone())),
+                    false => Both::Never,
+                }
+            }
+            (Path::Prefix(root), test) | (test, Path::Prefix(root)) if root == "/" => {
+                Both::Is(test.clone())
+            }
+            (Path::Prefix(prefix), test) | (test, Path::Prefix(prefix)) => beneath(prefix, test),
+            _ => Both::Inexpressible,
+        }
+    }
+}
+
+/// What of `test` begins with `prefix`.
+fn beneath(prefix: &str, test: &Path) -> Both<Path> {
+    let pattern = test.as_pattern();
+    if has_top_level_choice(&pattern) {
+        return Both::Inexpressible;
+    }
+    let combined = match pattern.strip_prefix('^') {
+        Some(rest) => {
+            let literal = leading_literal(rest);
+            let shared = literal.bytes().zip(prefix.bytes());
+            let is_same = shared.into_iter().all(|(one, other)| one == other);
+            match (is_same, literal.len() >= prefix.len()) {
+                (false, _) => return Both::Never,
+                (true, true) => pattern,
+                (true, false) => return Both::Inexpressible,
+            }
+        }
+        None => format!("^{}.*(?:{pattern})", regex::escape(prefix)),
+    };
+    match Path::pattern(&combined) {
+        Ok(path) => Both::Is(path),
+        Err(_) => Both::Inexpressible,
+    }
+}
+
+/// Whether a `|` stands outside of all parentheses.
+fn has_top_level_choice(pattern: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()),
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What every text that an expression matches begins with, as far as that is easily seen.
+pub(crate) fn leading_literal(pattern: &str) -> String {
+    let mut literal = String::new();
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let letter = match letter {
+            '\\' => match letters.next() {
+                Some(escaped) if !escaped.is_ascii_alphanumeric() => escaped,
+                _ => break,
+            },
+            '.' | '[' | '(' | ')' | '*' | '+' | '?' | '{' | '|' | '^' | '$' => break,
+            letter => letter,
+        };
+        if matches!(letters.peek(), Some('*' | '?' | '{')) {
+            break;
+        }
+        literal.push(letter);
+    }
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_conditions_are_one_where_onrush_has_it() {
+        let prefix = |text: &str| Path::Prefix(text.to_owned());
+        let exact = |text: &str| Path::Exact(text.to_owned());
+        let pattern = |text: &str| Path::Pattern(text.to_owned());
+        let suffix = Path::Suffix(".php".to_owned());
+        for (one, other, expected) in [
+            (prefix("/a"), prefix("/a/b"), Both::Is(prefix("/a/b"))),
+            (prefix("/a"), prefix("/b"), Both::Never),
+            (exact("/a.php"), suffix.clone(), Both::Is(exact("/a.php"))),
+            (exact("/a"), suffix.clone(), Both::Never),
+            (Path::Any, exact("/a"), Both::Is(exact("/a"))),
+            (
+                prefix("/a/"),
+                suffix.clone(),
+                Both::Is(pattern("^/a/.*(?:\\.php$)")),
+            ),
+            (
+                prefix("/a/"),
+                pattern("^/a/[0-9]"),
+                Both::Is(pattern("^/a/[0-9]")),
+            ),
+            (prefix("/a/"), pattern("^/b/[0-9]"), Both::Never),
+            (prefix("/a/"), pattern("^/a?"), Both::Inexpressible),
+            (prefix("/a/"), pattern("^/a/|b"), Both::Inexpressible),
+            (pattern("x"), pattern("y"), Both::Inexpressible),
+        ] {
+            assert_eq!(one.and(&other), expected, "{one:?} and {other:?}");
+            assert_eq!(other.and(&one), expected, "{other:?} and {one:?}");
+        }
+    }
+
+    #[test]
+    fn expressions_that_need_more_than_linear_time_are_refused() {
+        let refused = Path::pattern("^/(?!x)").expect_err("look-ahead");
+        assert!(refused.contains("look-around"), "{refused}");
+    }
+}

@@ -1,0 +1,97 @@
+//! Regular expressions of paths that say no more than how the path begins, and what `$1` is then.
+
+use crate::condition::Path;
+
+/// An expression that is as good as a prefix or one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Simple {
+    pub(crate) path: Path,
+    /// What `$1` begins with, in front of what is left behind the prefix; none without a group.
+    pub(crate) captured: Option<String>,
+}
+
+/// None when it says more than that.
+pub(crate) fn simple(pattern: &str) -> Option<Simple> {
+    if matches!(
+        pattern,
+        "^" | "/" | "^/" | ".*" | "^.*$" | "^.*" | "^/.*" | "^/.*$"
+    ) {
+        return Some(Simple {
+            path: Path::Prefix("/".to_owned()),
+            captured: None,
+        });
+    }
+    if matches!(
+        pattern,
+        "^(.*)$" | "^(.*)" | "(.*)" | "(.*)$" | "^(.+)$" | "^(/.*)$" | "^(/.*)"
+    ) {
+        return Some(Simple {
+            path: Path::Prefix("/".to_owned()),
+            captured: Some("/".to_owned()),
+        });
+    }
+    let mut rest = pattern.strip_prefix('^')?;
+    let mut literal = String::new();
+    while let Some(letter) = rest.chars().next() {
+        let (letter, length) = match letter {
+            '\\' => match rest[1..].chars().next() {
+                Some(escaped) if !escaped.is_ascii_alphanumeric() => {
+                    (escaped, 1 + escaped.len_utf8())
+                }
+                _ => return None,
+            },
+            '.' | '[' | '(' | ')' | '*' | '+' | '?' | '{' | '|' | '$' => break,
+            letter => (letter, letter.len_utf8()),
+        };
+        if rest[length..].starts_with(['*', '?', '{', '+']) {
+            break;
+        }
+        literal.push(letter);
+        rest = &rest[length..];
+    }
+    if !literal.starts_with('/') {
+        return None;
+    }
+    let prefix = |path: String, captured: Option<&str>| {
+        Some(Simple {
+            path: Path::Prefix(path),
+            captured: captured.map(str::to_owned),
+        })
+    };
+    match rest {
+        "" | ".*" | ".*$" => prefix(literal, None),
+        "$" => Some(Simple {
+            path: Path::Exact(literal),
+            captured: None,
+        }),
+        "(.*)" | "(.*)$" | "(.+)$" | "(.+)" => prefix(literal, Some("")),
+        "(/.*)" | "(/.*)$" => prefix(format!("{literal}/"), Some("/")),
+        "/?(.*)" | "/?(.*)$" => prefix(literal, Some("")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_recognised() {
+        for (pattern, expected) in [
+            ("^/a/(.*)$", Some((Path::Prefix("/a/".into()), Some("")))),
+            ("^/a(/.*)$", Some((Path::Prefix("/a/".into()), Some("/")))),
+            ("^/a/?(.*)$", Some((Path::Prefix("/a".into()), Some("")))),
+            ("^/a\\.b$", Some((Path::Exact("/a.b".into()), None))),
+            ("^(.*)$", Some((Path::Prefix("/".into()), Some("/")))),
+            ("^/", Some((Path::Prefix("/".into()), None))),
+            ("\\.php$", None),
+            ("^/(a|b)$", None),
+            ("^/a\\d", None),
+            ("(?i)^/a", None),
+        ] {
+            let found = simple(pattern).map(|simple| (simple.path, simple.captured));
+            let expected = expected.map(|(path, captured)| (path, captured.map(str::to_owned)));
+            assert_eq!(found, expected, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A route of the result while it is put together.
+
+use crate::condition::{Condition, Path, is_token};
+use crate::document::{Section, Value};
+
+/// What a route changes in the fields of one kind of message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldEdits {
+    set: Vec<(String, String)>,
+    add: Vec<(String, String)>,
+    remove: Vec<String>,
+}
+
+/// Fields that Onrush writes itself and lets nobody change.
+const OWN_FIELDS: [&str; 8] = [
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Whether a configuration of Onrush may change the field.
+pub(crate) fn is_changeable(name: &str) -> bool {
+    is_token(name) && !OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name))
+}
+
+impl FieldEdits {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == FieldEdits::default()
+    }
+
+    /// Puts a value in the place of all there are.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.forget(name);
+        self.set.push((name.to_owned(), value.into()));
+    }
+
+    /// Puts a value beside those that are there.
+    pub(crate) fn add(&mut self, name: &str, value: impl Into<String>) {
+        self.add.push((name.to_owned(), value.into()));
+    }
+
+    /// Takes all of them.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.forget(name);
+        self.remove.push(name.to_owned());
+    }
+
+    /// Takes back what was said of it.
+    pub(crate) fn forget(&mut self, name: &str) {
+        let is_other = |known: &str| !known.eq_ignore_ascii_case(name);
+        self.set.retain(|(known, _)| is_other(known));
+        self.add.retain(|(known, _)| is_other(known));
+        self.remove.retain(|known| is_other(known));
+    }
+
+    /// These, and others behind them.
+    pub(crate) fn and(&self, others: &FieldEdits) -> FieldEdits {
+        let mut both = self.clone();
+        for (name, value) in &others.set {
+            both.set(name, value);
+        }
+        for (name, value) in &others.add {
+            both.add(name, value);
+        }
+        for name in &others.remove {
+            both.remove(name);
+        }
+        both
+    }
+
+    fn written(&self) -> Vec<(String, Value)> {
+        let mut entries = Vec::new();
+        if !self.set.is_empty() {
+            let fields = self.set.iter();
+            let fields = fields.map(|(name, value)| (name.clone(), Value::text(value)));
+            entries.push(("set".to_owned(), Value::Table(fields.collect())));
+        }
+        if !self.add.is_empty() {
+            entries.push(("add".to_owned(), Value::Table(grouped(&self.add))));
+        }
+        if !self.remove.is_empty() {
+            entries.push(("remove".to_owned(), Value::texts(&self.remove)));
+        }
+        entries
+    }
+}
+
+/// Fields by their names, several values as a list: a table has each key once.
+pub(crate) fn grouped(fields: &[(String, String)]) -> Vec<(String, Value)> {
+    let mut entries: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, value) in fields {
+        let known = entries
+            .iter_mut()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        match known {
+            Some((_, values)) => values.push(value.clone()),
+            None => entries.push((name.clone(), vec![value.clone()])),
+        }
+    }
+    let entries = entries.into_iter();
+    entries
+        .map(|(name, values)| (name, Value::one_or_list(&values)))
+        .collect()
+}
+
+/// Which responses are changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum On {
+    /// The route's own and those that it relays.
+    #[default]
+    Own,
+    /// All, also errors of the server.
+    Always,
+    /// Those with these statuses.
+    Statuses(Vec<u16>),
+}
+
+/// What a request gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Response {
+    Respond {
+        status: u16,
+        body: Option<String>,
+        fields: Vec<(String, String)>,
+    },
+    Redirect {
+        to: String,
+        status: u16,
+    },
+    /// One file, by its name.
+    File(String),
+    /// The keys of `files`.
+    Files(Vec<(String, Value)>),
+    /// The name of a group.
+    Forward(String),
+}
+
+impl Response {
+    /// A status and nothing more.
+    pub(crate) fn status(status: u16) -> Response {
+        Response::Respond {
+            status,
+            body: None,
+            fields: Vec::new(),
+        }
+    }
+
+    fn write(&self, route: &mut Section) {
+        match self {
+            Response::Respond {
+                status,
+                body,
+                fields,
+            } => {
+                let mut entries = vec![("status".to_owned(), Value::Number((*status).into()))];
+                let body = body.as_ref().map(Value::text);
+                entries.extend(body.map(|body| ("body".to_owned(), body)));
+                if !fields.is_empty() {
+                    entries.push(("headers".to_owned(), Value::Table(grouped(fields))));
+                }
+                route.put("respond", Value::Table(entries));
+            }
+            Response::Redirect { to, status: 302 } => route.put("redirect", Value::text(to)),
+            Response::Redirect { to, status } => {
+                let status = Value::Number((*status).into());
+                let entries = [("to", Value::text(to)), ("status", status)];
+                route.put("redirect", Value::table(entries));
+            }
+            Response::File(file) => {
+                let entries = [("status", Value::Number(200)), ("file", Value::text(file))];
+                route.put("respond", Value::table(entries));
+            }
+            Response::Files(keys) => route.put("files", Value::Table(keys.clone())),
+            Response::Forward(group) => route.put("forward", Value::text(group)),
+        }
+    }
+}
+
+/// All of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// Where it comes from.
+    pub(crate) comments: Vec<String>,
+    pub(crate) when: Condition,
+    pub(crate) response: Response,
+    pub(crate) request_headers: FieldEdits,
+    pub(crate) response_headers: FieldEdits,
+    pub(crate) response_on: On,
+    /// Other keys, as they are written.
+    pub(crate) keys: Vec<(String, Value)>,
+}
+
+impl Route {
+    pub(crate) fn new(when: Condition, response: Response) -> Route {
+        Route {
+            comments: Vec::new(),
+            when,
+            response,
+            request_headers: FieldEdits::default(),
+            response_headers: FieldEdits::default(),
+            response_on: On::Own,
+            keys: Vec::new(),
+        }
+    }
+
+    pub(crate) fn put(&mut self, key: &str, value: Value) {
+        self.keys.push((key.to_owned(), value));
+    }
+
+    /// Has a server asked for `replacement` in the place of `prefix`.
+    ///
+    /// # Errors
+    /// When the route's path does not begin with it.
+    pub(crate) fn replace_prefix(&mut self, prefix: &str, replacement: &str) -> Result<(), ()> {
+        if prefix == replacement {
+            return Ok(());
+        }
+        let path = match self.when.path() {
+            Path::Prefix(path) | Path::Exact(path) if path.starts_with(prefix) => path,
+            _ => return Err(()),
+        };
+        let stripped = match path == prefix {
+            true => Value::Truth(true),
+            false => Value::text(prefix),
+        };
+        self.put("strip_prefix", stripped);
+        if replacement != "/" {
+            self.put("replace_prefix", Value::text(replacement));
+        }
+        Ok(())
+    }
+
+    /// As the result has it.
+    pub(crate) fn written(&self) -> Section {
+        let mut route = Section::new("[[route]]");
+        route.comments = self.comments.clone();
+        self.when.write(&mut route);
+        for (key, value) in &self.keys {
+            route.put(key, value.clone());
+        }
+        if let Response::Forward(_) = self.response
+            && !self.request_headers.is_empty()
+        {
+            let edits = self.request_headers.written();
+            route.put("request_headers", Value::Table(edits));
+        }
+        if !self.response_headers.is_empty() {
+            let mut edits = self.response_headers.written();
+            match &self.response_on {
+                On::Own => {}
+                On::Always => edits.push(("on".to_owned(), Value::text("always"))),
+                On::Statuses(statuses) => {
+                    let statuses = statuses
+                        .iter()
+                        .map(|status| Value::Number((*status).into()));
+                    edits.push(("on".to_owned(), Value::List(statuses.collect())));
+                }
+            }
+            route.put("response_headers", Value::Table(edits));
+        }
+        self.response.write(&mut route);
+        route
+    }
+}
+
+/// Text that stands for itself where variables are looked for.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}

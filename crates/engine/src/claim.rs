@@ -1,0 +1,344 @@
+//! The claim on an address to listen on, made once for all cores.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    set_ipv6_v6only, set_socket_reuseaddr, set_socket_reuseport, set_tcp_nodelay,
+};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, getsockname, listen, socket_with,
+};
+
+use crate::address::Address;
+use crate::error::{Error, Op};
+use crate::limits::{LISTEN_BACKLOG, UNSENT_MIN};
+use crate::reuseport::{Group, Place};
+use crate::socket::option::set_option;
+
+/// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
+///
+/// Dropping it removes the file of a Unix socket, unless somebody else's has taken its place.
+#[derive(Debug)]
+pub struct Claim {
+    address: Address,
+    /// TCP: bound and not listening, so that nobody takes the address before the cores listen on it. Unix sockets have
+    /// no SO_REUSEPORT: there it is the listener that all cores share.
+    socket: OwnedFd,
+    /// A Unix socket's file, while it is ours.
+    file: Mutex<Option<FileId>>,
+    /// The cores' listeners, where the kernel is to choose among them by CPU.
+    group: Option<Arc<Group>>,
+    queues: Arc<Queues>,
+}
+
+/// The TCP sockets that listen on an address.
+#[derive(Debug, Default)]
+struct Listeners {
+    /// Of another process, and no core's yet.
+    inherited: VecDeque<OwnedFd>,
+    /// Those that cores have, in the order of the kernel: the core's descriptor, and one more for another process.
+    open: Vec<(RawFd, OwnedFd)>,
+}
+
+/// The sockets of a claim: what [another process](Claim::inherit) listens on without a connection being lost.
+#[derive(Debug)]
+pub struct ClaimSockets {
+    /// TCP: what holds the address. Unix sockets: the listener.
+    pub claim: OwnedFd,
+    /// TCP: one listener for each core, in the order of the kernel.
+    pub listeners: Vec<OwnedFd>,
+}
+
+/// The queues of a claim's listeners, as each of these knows them.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    /// They are another process's, which listens with the same sockets.
+    are_anothers: AtomicBool,
+    listeners: Mutex<Listeners>,
+}
+
+impl Queues {
+    pub(crate) fn are_anothers(&self) -> bool {
+        // Acquire, and release where it is set: who sees it sees what led to it.
+        self.are_anothers.load(Ordering::Acquire)
+    }
+
+    /// A core closes its listener, which has this descriptor.
+    pub(crate) fn close(&self, listener: &OwnedFd) {
+        let closed = listener.as_raw_fd();
+        self.listeners().open.retain(|(open, _)| *open != closed);
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        // Nothing that runs under the lock can panic.
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Device and inode: what tells our file from one that somebody else has put in its place.
+type FileId = (u64, u64);
+
+impl Claim {
+    /// Claims `address`. Port 0 becomes a free port; see [`Claim::address`].
+    ///
+    /// # Errors
+    /// `EADDRINUSE` when anybody listens there already, also another Onrush: without this check SO_REUSEPORT would let
+    /// two instances share the connections unnoticed. `EACCES`, `EADDRNOTAVAIL` and so on as in bind(2).
+    pub fn new(address: &Address) -> Result<Self, Error> {
+        let claimed = match address {
+            Address::Tcp(_) => claim_tcp(address),
+            Address::Unix(path) => claim_unix(path).map(|socket| (address.clone(), socket)),
+        };
+        let (address, socket) = claimed.map_err(|errno| Error::os(Op::Listen, errno))?;
+        Ok(Self::of(address, socket, VecDeque::new()))
+    }
+
+    /// Claims `address`, which another process has claimed and whose `sockets` are these: listeners of it that are opened
+    /// first are theirs. As many cores must listen as did there, or connections wait where nobody accepts them. Until it is
+    /// [taken over](Claim::take_over) the other process goes on, and nothing that is closed here disturbs it.
+    pub fn inherit(address: Address, sockets: ClaimSockets) -> Self {
+        let claim = Self::of(address, sockets.claim, sockets.listeners.into());
+        claim.hand_over();
+        claim
+    }
+
+    /// The process that it was inherited from has nothing to do with it any more.
+    pub fn take_over(&self) {
+        self.queues.are_anothers.store(false, Ordering::Release);
+        if let Ok(mut file) = self.file.lock() {
+            *file = file_id(&self.address);
+        }
+    }
+
+    fn of(address: Address, socket: OwnedFd, inherited: VecDeque<OwnedFd>) -> Self {
+        Self {
+            file: Mutex::new(file_id(&address)),
+            address,
+            socket,
+            group: None,
+            queues: Arc::new(Queues {
+                are_anothers: AtomicBool::new(false),
+                listeners: Mutex::new(Listeners {
+                    inherited,
+                    open: Vec::new(),
+                }),
+            }),
+        }
+    }
+
+    /// Its sockets, as descriptors of their own.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn sockets(&self) -> io::Result<ClaimSockets> {
+        let listeners = self.queues.listeners();
+        let listeners = listeners.open.iter().map(|(_, shared)| shared.try_clone());
+        Ok(ClaimSockets {
+            claim: self.socket.try_clone()?,
+            listeners: listeners.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Another process listens with the same sockets from now on: who waits to be accepted is its, and a Unix socket's file
+    /// as well. Listeners that end or are closed leave the queues as they are.
+    pub fn hand_over(&self) {
+        self.queues.are_anothers.store(true, Ordering::Release);
+        if let Ok(mut file) = self.file.lock() {
+            *file = None;
+        }
+    }
+
+    pub(crate) fn queues(&self) -> Arc<Queues> {
+        Arc::clone(&self.queues)
+    }
+
+    /// The next TCP socket that listens on the address: an inherited one as long as there are some.
+    fn next_listener(&self) -> Result<OwnedFd, Errno> {
+        let mut listeners = self.queues.listeners();
+        let socket = match listeners.inherited.pop_front() {
+            Some(inherited) => inherited,
+            None => listening(&self.address)?,
+        };
+        let shared = cloned(&socket)?;
+        listeners.open.push((socket.as_raw_fd(), shared));
+        Ok(socket)
+    }
+
+    /// Has the kernel give each connection to the core whose CPU takes its first packet, from the moment when all listen;
+    /// core number `n` runs on `cpus[n]`, and each on another. Where a CPU without a core takes it, the kernel chooses by
+    /// hash. So that none starves, a core that has clearly more connections than another one hands it new ones. Of a Unix
+    /// socket nothing changes.
+    #[must_use]
+    pub fn by_cpu(mut self, cpus: &[usize]) -> Self {
+        if let Address::Tcp(_) = self.address {
+            self.group = Some(Group::new(cpus.to_vec()));
+        }
+        self
+    }
+
+    /// Why the kernel does not choose by CPU, where it was asked to and refuses: known when all cores listen. It chooses by
+    /// hash then.
+    pub fn by_cpu_refused(&self) -> Option<Errno> {
+        self.group.as_ref()?.refused()
+    }
+
+    /// The address with the port that was chosen.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether the kernel is to choose among the cores by CPU.
+    pub(crate) fn is_by_cpu(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// The socket of core number `core`, which has `live` connections, and its place among those of other cores where the
+    /// kernel chooses by CPU.
+    pub(crate) fn open(
+        &self,
+        core: usize,
+        live: Arc<AtomicUsize>,
+    ) -> Result<(OwnedFd, Option<Place>), Errno> {
+        match (&self.address, &self.group) {
+            (Address::Unix(_), _) => Ok((cloned(&self.socket)?, None)),
+            (Address::Tcp(_), None) => Ok((self.next_listener()?, None)),
+            (Address::Tcp(_), Some(group)) => {
+                let (socket, place) = group.join(core, live, || self.next_listener())?;
+                Ok((socket, Some(place)))
+            }
+        }
+    }
+
+    /// Removes the file of a Unix socket, so that nobody finds the way to it any more; those who have found it can still
+    /// be accepted. Of TCP addresses nothing changes.
+    pub fn withdraw(&self) {
+        let ours = self.file.lock().ok().and_then(|mut file| file.take());
+        if let Address::Unix(path) = &self.address
+            && ours.is_some()
+            && ours == file_id(&self.address)
+        {
+            // Gone already is as good.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn cloned(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let cloned = socket.try_clone();
+    cloned.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
+}
+
+fn file_id(address: &Address) -> Option<FileId> {
+    let Address::Unix(path) = address else {
+        return None;
+    };
+    let file = fs::symlink_metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
+fn claim_tcp(address: &Address) -> Result<(Address, OwnedFd), Errno> {
+    let socket = tcp_socket(address, Sharing::Alone)?;
+    // Only now: it was alone on its address when it was bound, and from here on the cores may join it.
+    set_socket_reuseport(&socket, true)?;
+    let bound = SocketAddr::try_from(getsockname(&socket)?);
+    let bound = bound.map_err(|_| Errno::AFNOSUPPORT)?;
+    Ok((Address::Tcp(bound), socket))
+}
+
+/// Who may have an address besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sharing {
+    Alone,
+    /// Other cores (SO_REUSEPORT).
+    Cores,
+}
+
+/// A TCP socket bound to `address`.
+fn tcp_socket(address: &Address, sharing: Sharing) -> Result<OwnedFd, Errno> {
+    let Address::Tcp(address) = address else {
+        unreachable!("the caller has matched it")
+    };
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    if sharing == Sharing::Cores {
+        set_socket_reuseport(&socket, true)?;
+    }
+    if address.is_ipv6() {
+        // As nginx does: "[::]:80" and "0.0.0.0:80" can both be listened on, and each means what it says.
+        set_ipv6_v6only(&socket, true)?;
+    }
+    // Both are inherited by every accepted connection (tcp(7)). Responses are sent whole.
+    set_tcp_nodelay(&socket, true)?;
+    set_option(
+        &socket,
+        libc::IPPROTO_TCP,
+        libc::TCP_NOTSENT_LOWAT,
+        UNSENT_MIN.cast_signed(),
+    )?;
+    bind(&socket, address)?;
+    Ok(socket)
+}
+
+fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    match bind(&socket, &address) {
+        // A file without a listener is what a crash leaves behind.
+        Err(Errno::ADDRINUSE) if is_abandoned(path, &address) => {
+            fs::remove_file(path)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ADDRINUSE))?;
+            bind(&socket, &address)?;
+        }
+        outcome => outcome?,
+    }
+    listen(&socket, LISTEN_BACKLOG)?;
+    Ok(socket)
+}
+
+fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
+    // Connecting to a file of any other kind is refused, too, and that file is somebody's.
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if !is_socket {
+        return false;
+    }
+    let probe = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    );
+    probe.is_ok_and(|probe| rustix::net::connect(&probe, address) == Err(Errno::CONNREFUSED))
+}
+
+/// A TCP socket of a core's own that listens on `address`.
+fn listening(address: &Address) -> Result<OwnedFd, Errno> {
+    let socket = tcp_socket(address, Sharing::Cores)?;
+    listen(&socket, LISTEN_BACKLOG)?;
+    Ok(socket)
+}

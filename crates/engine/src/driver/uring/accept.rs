@@ -1,0 +1,69 @@
+//! Taking connections: an accept stays armed and takes many, as long as there is room for many.
+
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+
+use super::Ring;
+use super::submit::Accepts;
+use crate::driver::calls;
+use crate::driver::operations::Accepting;
+use crate::socket::key::Key;
+use crate::socket::{Calls, Sockets, set_calls};
+
+impl Ring {
+    /// Has a connection accepted, or takes one at once where accepting ends.
+    pub(super) fn accept_soon(
+        &mut self,
+        listener: Key,
+        accepting: Accepting,
+        sockets: &mut Sockets,
+    ) -> Result<Key, Errno> {
+        let many = match &sockets.allowance {
+            Some(allowance) if !allowance.is_wide() => Accepts::One,
+            _ => Accepts::Many,
+        };
+        let ends = accepting != Accepting::Ongoing;
+        let socket = &mut sockets[listener];
+        match socket.ring.armed {
+            false if accepting == Accepting::Leaving => {
+                // The file must stay as it is, for the other process: instead of a call that does not wait, one that is
+                // ended in the same breath. Unless it accepts somebody at once it accepts nobody.
+                if calls::is_waited_for(socket) {
+                    self.arm_accept(listener, socket, Accepts::One);
+                    self.cancel_accept(listener, socket);
+                }
+            }
+            false if ends => {
+                // The listeners of other cores may share the file, which is no harm: they stop, too.
+                set_calls(socket.descriptor(), Calls::Fail)?;
+                let accepted = calls::accept(socket, SocketFlags::empty())?;
+                return Ok(calls::adopt(accepted, sockets));
+            }
+            false => self.arm_accept(listener, socket, many),
+            true if ends || (many == Accepts::One && socket.ring.accepts_many) => {
+                self.cancel_accept(listener, socket)
+            }
+            true => {}
+        }
+        Err(Errno::AGAIN)
+    }
+}
+
+/// What has been accepted and nobody has taken.
+pub(super) fn take(listener: Key, sockets: &mut Sockets) -> Option<Result<Key, Errno>> {
+    let accepted = sockets[listener].ring.accepted.get_or_insert_default();
+    while let Some(accepted) = accepted.pop() {
+        match accepted {
+            Ok(descriptor) => {
+                // It was counted when the kernel accepted it, and is from now on as a socket.
+                sockets.live_ends();
+                return Some(Ok(calls::adopt(descriptor, sockets)));
+            }
+            Err(
+                Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::CANCELED | Errno::AGAIN,
+            ) => {}
+            Err(errno) => return Some(Err(errno)),
+        }
+    }
+    None
+}

@@ -1,0 +1,98 @@
+//! Media types that a client accepts (RFC 9110 12.5.1): whether it would rather have JSON than text.
+
+use crate::encoding::{WEIGHT_MAX, Weight, weight};
+use crate::field::{self, Header, header_is};
+
+/// How much a client wants something: the weight first, then how exactly it said so, then how early.
+type Rank = (Weight, u8, std::cmp::Reverse<usize>);
+
+/// Whether the Accept fields ask for JSON (`application/json`, or a type that ends in `+json`) rather than for text of any kind.
+/// Of two that are wanted equally the one that is named more exactly counts, then the one that is named first. Members that
+/// are malformed are skipped; without any, text is as good.
+pub fn prefers_json(headers: &[Header<'_>]) -> bool {
+    let fields = headers
+        .iter()
+        .filter(|header| header_is(header.name, "accept"));
+    let (mut json, mut text): (Option<Rank>, Option<Rank>) = (None, None);
+    let members = fields.flat_map(|header| field::split_unquoted(header.value, b','));
+    for (place, member) in members.enumerate() {
+        let Some((kind, subtype, weight)) = range(field::trim(member)) else {
+            continue;
+        };
+        let is_any = |text: &[u8]| text == b"*";
+        let is = |text: &[u8], name: &[u8]| text.eq_ignore_ascii_case(name);
+        let exactness = match (is_any(kind), is_any(subtype)) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
+        };
+        let rank = Some((weight, exactness, std::cmp::Reverse(place)));
+        let ends_as_json = subtype.len() > 5 && is(&subtype[subtype.len() - 5..], b"+json");
+        if is_any(kind)
+            || is(kind, b"application") && (is_any(subtype) || is(subtype, b"json"))
+            || ends_as_json
+        {
+            json = json.max(rank);
+        }
+        if is_any(kind) || is(kind, b"text") {
+            text = text.max(rank);
+        }
+    }
+    json.is_some_and(|(weight, ..)| weight > 0) && json > text
+}
+
+/// `type/subtype *( ; parameter )` with its weight; `None` if it is malformed.
+fn range(text: &[u8]) -> Option<(&[u8], &[u8], Weight)> {
+    let mut parts = field::split_unquoted(text, b';');
+    let name = field::trim(parts.next()?);
+    let slash = memchr::memchr(b'/', name)?;
+    let (kind, subtype) = (&name[..slash], &name[slash + 1..]);
+    let mut found = WEIGHT_MAX;
+    for parameter in parts {
+        if let (b"q=" | b"Q=", value) = field::trim(parameter).split_at_checked(2)? {
+            found = weight(value)?;
+        }
+    }
+    (field::is_token(kind) && field::is_token(subtype)).then_some((kind, subtype, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_preferred_where_it_is_wanted_more_than_text() {
+        for (accept, is_json) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/problem+json", true),
+            ("application/vnd.api+json;q=0.5, text/html;q=0.4", true),
+            // As some libraries ask by themselves.
+            ("application/json, text/plain, */*", true),
+            ("application/*", true),
+            ("application/json;q=0, */*", false),
+            ("application/json;q=0.5, text/plain", false),
+            ("text/plain, application/json", false),
+            ("application/json, text/plain", true),
+            // Browsers.
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+                false,
+            ),
+            ("*/*", false),
+            ("image/png", false),
+            ("application/json;q=2, text/plain", false),
+            ("json", false),
+            ("/json", false),
+            ("application/json;q", false),
+            ("", false),
+        ] {
+            let headers = [Header {
+                name: "Accept",
+                value: accept.as_bytes(),
+            }];
+            assert_eq!(prefers_json(&headers), is_json, "{accept}");
+        }
+        assert!(!prefers_json(&[]));
+    }
+}

@@ -1,0 +1,119 @@
+//! What others may see of a request: its line in the access log, and its place in the list of those under way.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use onrush_http::request::RequestHead;
+
+use super::kept::Logged;
+use super::{Exchange, NONE};
+use crate::observe::access_log::CoreLog;
+use crate::observe::access_log::entry::{Entry, Way};
+use crate::observe::live::{Destination, Stage, Underway};
+use crate::observe::traffic::{Ended, Traffic};
+use crate::worker::Worker;
+
+impl Exchange {
+    pub(super) fn write_line(
+        &self,
+        log: &CoreLog,
+        ended: Ended<'_>,
+        (route, group): (Option<&Traffic>, Option<&Traffic>),
+        worker: &Worker,
+    ) {
+        if self.route != NONE && !log.includes(self.route.0 as usize) {
+            return;
+        }
+        let listener = worker.registry.listener_named(self.listener);
+        let way = Way {
+            listener: listener.as_ref().map_or("", |listener| listener.name()),
+            route: route.map(Traffic::name),
+            group: group.map(Traffic::name),
+        };
+        log.write(ended, self.entry(), way);
+    }
+
+    /// The request goes on beyond this turn.
+    pub(crate) fn goes_on(
+        &mut self,
+        (method, target): (&str, &str),
+        client: Option<IpAddr>,
+        stage: Stage,
+    ) {
+        let Some(settings) = &self.settings else {
+            return;
+        };
+        let worker = &settings.worker;
+        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        // One whose password was checked is in the list already.
+        match &kept.underway {
+            Some(underway) => underway.is_at(stage),
+            None => {
+                let underway = worker
+                    .live
+                    .begin((method, target), client, self.since.0, stage);
+                kept.underway = Some(underway);
+            }
+        }
+    }
+
+    /// Its place in the list of requests under way, if it is there.
+    #[inline]
+    pub(crate) fn underway(&self) -> Option<&Underway> {
+        self.kept.as_ref()?.underway.as_ref()
+    }
+
+    /// It is sent to this server.
+    pub(crate) fn goes_to<D: Destination + 'static>(&self, server: &Rc<D>) {
+        if let Some(underway) = self.underway() {
+            underway.goes_to(Rc::clone(server) as Rc<dyn Destination>);
+        }
+        if let Some(entry) = self.entry() {
+            entry.forward(&server.known_as());
+        }
+    }
+
+    /// It has come so far.
+    #[inline]
+    pub(crate) fn is_at(&self, stage: Stage) {
+        if let Some(underway) = self.underway() {
+            underway.is_at(stage);
+        }
+    }
+
+    /// What its line in the access log needs of its head and of its way, where there is a log.
+    pub(crate) fn entry(&self) -> Option<&Entry> {
+        let kept = self.kept.as_ref()?;
+        kept.entry.as_deref().filter(|_| kept.logged == Logged::Yes)
+    }
+
+    /// Keeps whom what is no request comes from, where there is a log.
+    pub(crate) fn keep_client(&mut self, client: impl FnOnce() -> Option<IpAddr>) {
+        let Some(settings) = &self.settings else {
+            return;
+        };
+        if let Some(log) = &settings.log {
+            let kept = self
+                .kept
+                .get_or_insert_with(|| settings.worker.spare_kept.take());
+            let entry = kept.entry.get_or_insert_default();
+            entry.begin_without_head(client(), log.headers().len());
+            kept.logged = Logged::Yes;
+        }
+    }
+
+    /// Keeps what its line in the access log needs of this head.
+    pub(crate) fn keep_entry(
+        &mut self,
+        head: &RequestHead<'_, '_>,
+        client: Option<IpAddr>,
+        names: &[String],
+        worker: &Worker,
+    ) {
+        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        kept.entry
+            .get_or_insert_default()
+            .begin(head, client, names);
+        kept.logged = Logged::Yes;
+    }
+}

@@ -1,0 +1,18 @@
+//! What a server knows of itself: what each core counts of the requests that have ended and of those under way, and how the
+//! cores are asked for it while they serve.
+//!
+//! ```text
+//!   exchange ends ──> Meter, Traffic of its listener, route and group     plain cells of the core's own
+//!                 ──> AccessLog, where there is one                          a line, for a thread of its own
+//!   any thread    ──> Inspector ── mail ──> CoreView, by the core itself
+//! ```
+
+pub(crate) mod access_log;
+pub(crate) mod inspector;
+pub(crate) mod latency;
+pub(crate) mod live;
+pub(crate) mod registry;
+pub(crate) mod responses;
+pub(crate) mod route_name;
+pub(crate) mod traffic;
+pub(crate) mod view;

@@ -1,0 +1,193 @@
+//! The access log: a line for each request that has ended, written by a thread of its own.
+//!
+//! ```text
+//!   exchange begins ──> Entry    what its head says, kept with the request
+//!   exchange ends   ──> a line, behind those of its core (a lock that nobody holds for long)
+//!   the log's thread ──> takes the lines of all cores ──> Output: file, standard output, syslog
+//! ```
+//! A core never waits for an output: what does not fit the core's share is lost, counted, and said.
+
+pub(crate) mod entry;
+mod format;
+mod lines;
+mod output;
+mod writer;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onrush_config::plan::{self, LogField, LogFormat, LogPiece, LogSelect};
+use onrush_engine::Core;
+use onrush_engine::clock::unix_time;
+use onrush_engine::random::Random;
+
+use crate::observe::traffic::Ended;
+use crate::record::End;
+use entry::{Entry, Way};
+use format::{Clock, Facts};
+use lines::Lines;
+use writer::{Waited, Writer};
+
+/// The log of a configuration, which all cores share. Its thread ends when it is dropped, behind the last line.
+pub(crate) struct AccessLog {
+    pub(crate) plan: plan::AccessLog,
+    lines: Arc<Lines>,
+    writer: Writer,
+}
+
+/// The log, seen from one core.
+pub(crate) struct CoreLog {
+    log: Arc<AccessLog>,
+    core: usize,
+    /// Indices of the routes whose requests have no lines, in ascending order.
+    left_out: Vec<usize>,
+    /// Header fields of requests that lines need, in lower case.
+    headers: Vec<String>,
+    clock: RefCell<Clock>,
+    chance: Random,
+    /// The line in hand.
+    line: RefCell<Vec<u8>>,
+    is_heard: Cell<Heard>,
+}
+
+/// Whether lines find room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Yes,
+    No,
+}
+
+impl AccessLog {
+    /// Opens it; `before` is that of the configuration before, which goes on when nothing of it changes.
+    ///
+    /// # Errors
+    /// When the output cannot be opened, or there is no thread.
+    pub(crate) fn open(
+        plan: &plan::AccessLog,
+        cores: usize,
+        before: Option<&Arc<AccessLog>>,
+    ) -> io::Result<Arc<AccessLog>> {
+        if let Some(before) = before.filter(|before| before.plan == *plan) {
+            return Ok(Arc::clone(before));
+        }
+        let lines = Arc::new(Lines::new(cores));
+        let writer = Writer::start(&plan.to, &lines)?;
+        Ok(Arc::new(AccessLog {
+            plan: plan.clone(),
+            lines,
+            writer,
+        }))
+    }
+
+    /// The output is opened anew: its file has been moved away.
+    pub(crate) fn reopen(&self) {
+        self.lines.reopen();
+    }
+
+    /// Waits until everything is written, for `patience` at most; how many lines were lost since the start.
+    pub(crate) fn close(&self, patience: Duration) -> u64 {
+        self.lines.end();
+        match self.writer.wait(patience) {
+            Waited::Ended => self.lines.lost(),
+            Waited::InVain => self.lines.lost() + self.lines.left(),
+        }
+    }
+}
+
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        self.lines.end();
+    }
+}
+
+impl CoreLog {
+    pub(crate) fn new(log: &Arc<AccessLog>, routes: &[plan::Route], core: &Core) -> Self {
+        let headers = match &log.plan.format {
+            LogFormat::Json | LogFormat::Combined => {
+                vec!["referer".to_owned(), "user-agent".to_owned()]
+            }
+            LogFormat::Template(pieces) => {
+                let mut headers = Vec::new();
+                for piece in pieces {
+                    if let LogPiece::Field(LogField::Header(name)) = piece
+                        && !headers.contains(name)
+                    {
+                        headers.push(name.clone());
+                    }
+                }
+                headers
+            }
+        };
+        Self {
+            log: Arc::clone(log),
+            core: core.id(),
+            left_out: (0..)
+                .zip(routes)
+                .filter(|(_, route)| !route.log)
+                .map(|(index, _)| index)
+                .collect(),
+            headers,
+            clock: RefCell::default(),
+            chance: Random::stream(core.now_exact().nanoseconds() ^ core.id() as u64, 2),
+            line: RefCell::default(),
+            is_heard: Cell::new(Heard::Yes),
+        }
+    }
+
+    /// Whether requests of the route with this index have lines.
+    pub(crate) fn includes(&self, route: usize) -> bool {
+        self.left_out.binary_search(&route).is_err()
+    }
+
+    /// The header fields that an entry has to keep.
+    pub(crate) fn headers(&self) -> &[String] {
+        &self.headers
+    }
+
+    /// Writes the line of a request that has ended; one that was no request has no entry.
+    pub(crate) fn write(&self, ended: Ended<'_>, entry: Option<&Entry>, way: Way<'_>) {
+        if !self.selects(ended) {
+            return;
+        }
+        let server = entry.map(|entry| entry.server.borrow());
+        let facts = Facts {
+            server: server.as_ref().map_or("", |server| server.as_str()),
+            ended,
+            entry,
+            way,
+            core: self.core,
+            headers: &self.headers,
+            began: unix_time().saturating_sub(ended.duration),
+        };
+        let mut line = self.line.borrow_mut();
+        line.clear();
+        let clock = &mut *self.clock.borrow_mut();
+        format::write(&self.log.plan.format, &facts, clock, &mut line);
+        let is_heard = match self.log.lines.push(self.core, &line) {
+            true => Heard::Yes,
+            false => Heard::No,
+        };
+        if self.is_heard.replace(is_heard) == Heard::Yes && is_heard == Heard::No {
+            tracing::warn!(
+                "the access log is slower than requests end: lines are lost, and counted"
+            );
+        }
+    }
+
+    fn selects(&self, ended: Ended<'_>) -> bool {
+        let LogSelect {
+            errors,
+            slower_than,
+            sample,
+        } = self.log.plan.select;
+        let is_error = || {
+            ended.end != End::Complete || ended.record.status().is_none_or(|status| status >= 400)
+        };
+        sample == 10_000
+            || errors && is_error()
+            || slower_than.is_some_and(|bound| ended.duration >= bound)
+            || sample > 0 && self.chance.below(10_000) < u64::from(sample)
+    }
+}

@@ -1,0 +1,141 @@
+//! What a line needs of a request's head, which is gone when the request ends, and of its way to a server.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use onrush_http::Version;
+use onrush_http::request::RequestHead;
+
+/// Bytes of a part that are kept: longer ones are cut.
+const PART_MAX: usize = 2048;
+
+/// Kept with a request from its head to its end.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Method, target, host, then the header fields that were asked for.
+    text: Vec<u8>,
+    /// Where each part ends.
+    ends: Vec<u32>,
+    pub(super) version: Version,
+    pub(super) client: Option<IpAddr>,
+    pub(super) queued: Cell<Option<Duration>>,
+    pub(super) connected: Cell<Option<Duration>>,
+    pub(super) first_byte: Cell<Option<Duration>>,
+    pub(super) server: RefCell<String>,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self {
+            text: Vec::new(),
+            ends: Vec::new(),
+            version: Version::Http11,
+            client: None,
+            queued: Cell::default(),
+            connected: Cell::default(),
+            first_byte: Cell::default(),
+            server: RefCell::default(),
+        }
+    }
+}
+
+impl Entry {
+    /// Begins anew with this head, and those of its fields that are called as in `names`.
+    pub(crate) fn begin(
+        &mut self,
+        head: &RequestHead<'_, '_>,
+        client: Option<IpAddr>,
+        names: &[String],
+    ) {
+        self.text.clear();
+        self.ends.clear();
+        self.queued.take();
+        self.connected.take();
+        self.first_byte.take();
+        self.server.get_mut().clear();
+        self.version = head.version;
+        self.client = client;
+        self.push(head.method_text.as_bytes());
+        self.push(head.target.as_bytes());
+        self.push(head.authority.unwrap_or("").as_bytes());
+        for name in names {
+            let mut fields = head.headers.iter();
+            let field = fields.find(|field| field.name.eq_ignore_ascii_case(name));
+            self.push(field.map_or(&[][..], |field| field.value));
+        }
+    }
+
+    /// Begins anew with what has no head, and so none of its parts.
+    pub(crate) fn begin_without_head(&mut self, client: Option<IpAddr>, headers: usize) {
+        *self = Self {
+            client,
+            ends: vec![0; 3 + headers],
+            ..Self::default()
+        };
+    }
+
+    /// Whether there was a head.
+    pub(super) fn has_head(&self) -> bool {
+        !self.method().is_empty()
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        self.text
+            .extend_from_slice(&part[..part.len().min(PART_MAX)]);
+        self.ends.push(self.text.len() as u32);
+    }
+
+    fn part(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start as usize..self.ends[number] as usize]
+    }
+
+    pub(super) fn method(&self) -> &[u8] {
+        self.part(0)
+    }
+
+    pub(super) fn target(&self) -> &[u8] {
+        self.part(1)
+    }
+
+    pub(super) fn host(&self) -> &[u8] {
+        self.part(2)
+    }
+
+    /// The field with this place among those that were asked for.
+    pub(super) fn header(&self, number: usize) -> &[u8] {
+        self.part(3 + number)
+    }
+
+    /// It has waited so long for capacity of a server.
+    pub(crate) fn queue(&self, duration: Duration) {
+        let before = self.queued.get().unwrap_or_default();
+        self.queued.set(Some(before + duration));
+    }
+
+    /// Its connection to a server took so long to be made.
+    pub(crate) fn connect(&self, duration: Duration) {
+        self.connected.set(Some(duration));
+    }
+
+    /// The first byte of its response is written.
+    pub(crate) fn begin_response(&self, duration: Duration) {
+        self.first_byte.set(Some(duration));
+    }
+
+    /// It goes to this server.
+    pub(crate) fn forward(&self, server: &str) {
+        let mut name = self.server.borrow_mut();
+        name.clear();
+        name.push_str(server);
+    }
+}
+
+/// Which way a request came and went.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'a> {
+    pub(crate) listener: &'a str,
+    pub(crate) route: Option<&'a str>,
+    pub(crate) group: Option<&'a str>,
+}

@@ -1,0 +1,259 @@
+//! Where lines of the access log go.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+
+use onrush_config::plan::LogTarget;
+use onrush_engine::clock::unix_time;
+
+use super::format::rfc3339;
+use super::lines::count;
+
+/// An output that is open.
+pub(super) enum Output {
+    File {
+        path: PathBuf,
+        file: File,
+        /// The last line that was written has no end.
+        is_torn: bool,
+    },
+    /// Standard output.
+    Stream,
+    SyslogUnix {
+        path: PathBuf,
+        socket: UnixDatagram,
+        host: String,
+    },
+    SyslogUdp {
+        address: SocketAddr,
+        socket: UdpSocket,
+        host: String,
+    },
+}
+
+/// Facility local0 and severity informational (RFC 5424 6.2.1).
+const PRIORITY: u8 = 16 * 8 + 6;
+
+impl Output {
+    /// # Errors
+    /// When it cannot be opened. A syslog need not be there: it is found when something is sent.
+    pub(super) fn open(target: &LogTarget) -> io::Result<Output> {
+        Ok(match target {
+            LogTarget::File(path) => Output::File {
+                file: append_to(path)?,
+                path: path.clone(),
+                is_torn: false,
+            },
+            LogTarget::StandardOutput => Output::Stream,
+            LogTarget::SyslogUnix(path) => {
+                let socket = UnixDatagram::unbound()?;
+                // A syslog that has stopped reading must not stop this thread for good: what it does not take is lost.
+                socket.set_nonblocking(true)?;
+                Output::SyslogUnix {
+                    path: path.clone(),
+                    socket,
+                    host: host(),
+                }
+            }
+            LogTarget::SyslogUdp(address) => {
+                let any: SocketAddr = match address {
+                    SocketAddr::V4(_) => ([0; 4], 0).into(),
+                    SocketAddr::V6(_) => ([0; 16], 0).into(),
+                };
+                Output::SyslogUdp {
+                    address: *address,
+                    socket: UdpSocket::bind(any)?,
+                    host: host(),
+                }
+            }
+        })
+    }
+
+    /// Opens a file anew; of the others nothing changes.
+    ///
+    /// # Errors
+    /// When it cannot be opened. What was open stays so.
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
+        if let Output::File {
+            path,
+            file,
+            is_torn,
+        } = self
+        {
+            *file = append_to(path)?;
+            *is_torn = false;
+        }
+        Ok(())
+    }
+
+    /// Writes whole lines.
+    ///
+    /// # Errors
+    /// How many of them are lost, and why.
+    pub(super) fn write(&mut self, lines: &[u8]) -> Result<(), (u64, io::Error)> {
+        match self {
+            Output::File { file, is_torn, .. } => write_lines(file, lines, is_torn),
+            Output::Stream => {
+                let mut out = io::stdout().lock();
+                let written = out.write_all(lines).and_then(|()| out.flush());
+                written.map_err(|error| (count(lines), error))
+            }
+            Output::SyslogUnix { path, socket, host } => {
+                send_each(lines, host, |message| socket.send_to(message, &*path))
+            }
+            Output::SyslogUdp {
+                address,
+                socket,
+                host,
+            } => send_each(lines, host, |message| socket.send_to(message, *address)),
+        }
+    }
+}
+
+/// The name of this machine, as messages have it; `-` where it is none of theirs (RFC 5424 6.2.4).
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim_end();
+    let is_valid =
+        !name.is_empty() && name.len() <= 255 && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_valid {
+        name.to_owned()
+    } else {
+        "-".to_owned()
+    }
+}
+
+/// A pipe is neither waited for when nobody reads it, which is an error (ENXIO, fifo(7)), nor while it is full: what it does not
+/// take is lost. Of files nothing changes.
+fn append_to(path: &PathBuf) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    options.open(path)
+}
+
+/// Lines behind the last one. Where only a part of one can be written, the next ones begin on a line of their own.
+fn write_lines(
+    file: &mut impl Write,
+    lines: &[u8],
+    is_torn: &mut bool,
+) -> Result<(), (u64, io::Error)> {
+    let mut left = lines;
+    loop {
+        let written = match *is_torn && left.len() == lines.len() {
+            true => file.write(b"\n").map(|_| 0),
+            false => file.write(left),
+        };
+        match written {
+            Ok(0) if *is_torn && left.len() == lines.len() => *is_torn = false,
+            Ok(0) => return Err((count(left), io::ErrorKind::WriteZero.into())),
+            Ok(written) => left = &left[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let done = &lines[..lines.len() - left.len()];
+                *is_torn |= !done.is_empty() && !done.ends_with(b"\n");
+                return Err((count(left), error));
+            }
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// A message of each line (RFC 5424 6).
+fn send_each(
+    lines: &[u8],
+    host: &str,
+    mut send: impl FnMut(&[u8]) -> io::Result<usize>,
+) -> Result<(), (u64, io::Error)> {
+    let mut failed = (0, None);
+    let mut message = Vec::new();
+    let process = std::process::id();
+    let mut moment = Vec::new();
+    rfc3339(unix_time(), &mut moment);
+    for line in lines
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        message.clear();
+        // Writing to a vector cannot fail.
+        let _ = write!(message, "<{PRIORITY}>1 ");
+        message.extend_from_slice(&moment);
+        let _ = write!(message, " {host} onrush {process} access - ");
+        message.extend_from_slice(line);
+        if let Err(error) = send(&message) {
+            failed = (failed.0 + 1, Some(error));
+        }
+    }
+    match failed {
+        (_, None) => Ok(()),
+        (lost, Some(error)) => Err((lost, error)),
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the access log ")?;
+        match self {
+            Output::File { path, .. } => write!(f, "{}", path.display()),
+            Output::Stream => f.write_str("on standard output"),
+            Output::SyslogUnix { path, .. } => write!(f, "syslog:unix:{}", path.display()),
+            Output::SyslogUdp { address, .. } => write!(f, "syslog:udp:{address}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk with so many bytes left.
+    struct Disk {
+        room: usize,
+        written: Vec<u8>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.room == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let taken = bytes.len().min(self.room);
+            self.room -= taken;
+            self.written.extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_loses_lines_and_tears_one_at_most() {
+        for room in 0..20 {
+            let mut disk = Disk {
+                room,
+                written: Vec::new(),
+            };
+            let mut is_torn = false;
+            let outcome = write_lines(&mut disk, b"one\ntwo\nthree\n", &mut is_torn);
+            let whole = disk.written.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            match room {
+                14.. => outcome.expect("there is room"),
+                _ => assert_eq!(outcome.expect_err("it is full").0, 3 - whole),
+            }
+            assert_eq!(is_torn, ![0, 4, 8].contains(&room) && room < 14, "{room}");
+            disk.room = 100;
+            write_lines(&mut disk, b"four\n", &mut is_torn).expect("there is room");
+            assert!(!is_torn);
+            assert!(disk.written == b"four\n" || disk.written.ends_with(b"\nfour\n"));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The thread that writes the access log.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use onrush_config::plan::LogTarget;
+
+use super::lines::{Call, Lines, count};
+use super::output::Output;
+
+/// Buffers that have grown beyond this are given back.
+const ROOM_KEPT: usize = 1024 * 1024;
+
+/// A thread; it is not waited for when this is dropped.
+pub(super) struct Writer {
+    /// Ends with the thread.
+    ended: Mutex<Receiver<()>>,
+}
+
+/// What came of waiting for the thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    Ended,
+    /// It is held up by an output that nobody reads.
+    InVain,
+}
+
+/// How the output is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Works,
+    /// What was said when it failed counts from here on: lines lost before.
+    Fails {
+        lost_before: u64,
+    },
+}
+
+impl Writer {
+    /// Opens the output and writes `lines` there until they end.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or there is no thread.
+    pub(super) fn start(target: &LogTarget, lines: &Arc<Lines>) -> io::Result<Writer> {
+        let output = Output::open(target)?;
+        let lines = Arc::clone(lines);
+        let (end, ended) = mpsc::channel();
+        thread::Builder::new()
+            .name("access-log".into())
+            .spawn(move || {
+                write_all(output, &lines);
+                drop(end);
+            })?;
+        Ok(Writer {
+            ended: Mutex::new(ended),
+        })
+    }
+
+    /// Waits for the end of the thread.
+    pub(super) fn wait(&self, patience: Duration) -> Waited {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // It never sends anything: the channel ends, or the time does.
+        match ended.recv_timeout(patience) {
+            Err(RecvTimeoutError::Timeout) => Waited::InVain,
+            _ => Waited::Ended,
+        }
+    }
+}
+
+fn write_all(mut output: Output, lines: &Lines) {
+    let mut room = Vec::new();
+    let mut health = Health::Works;
+    loop {
+        let call = lines.wait();
+        for core in 0..lines.cores() {
+            lines.take(core, &mut room);
+            if !room.is_empty() {
+                lines.hold(count(&room));
+                let written = output.write(&room);
+                lines.hold(0);
+                health = said(written, health, &output, lines);
+            }
+            if room.capacity() > ROOM_KEPT {
+                room = Vec::new();
+            }
+        }
+        match call {
+            Call::Lines => {}
+            Call::Reopen => match output.reopen() {
+                Ok(()) => tracing::info!("{output} is open anew"),
+                Err(error) => {
+                    tracing::error!(
+                        "{output} cannot be opened anew, what was open is written on: {error}"
+                    );
+                }
+            },
+            Call::End => return,
+        }
+    }
+}
+
+/// Says when the output fails, and when it works again.
+fn said(
+    written: Result<(), (u64, io::Error)>,
+    health: Health,
+    output: &Output,
+    lines: &Lines,
+) -> Health {
+    match (written, health) {
+        (Ok(()), Health::Works) => Health::Works,
+        (Ok(()), Health::Fails { lost_before }) => {
+            let lost = lines.lost() - lost_before;
+            tracing::warn!("{output} can be written again; {lost} lines were lost");
+            Health::Works
+        }
+        (Err((lost, error)), health) => {
+            let lost_before = lines.lost();
+            lines.lose(lost);
+            if health == Health::Works {
+                tracing::error!("{output} cannot be written, lines are lost until it can: {error}");
+                return Health::Fails { lost_before };
+            }
+            health
+        }
+    }
+}

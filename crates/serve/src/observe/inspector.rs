@@ -1,0 +1,113 @@
+//! How any thread looks at a server that serves: each core is asked by mail, and answers between two turns.
+
+use onrush_engine::{Handle, NotPosted, Promise};
+
+use super::live::RequestView;
+use super::view::CoreView;
+use crate::proxy::endpoints::Duty;
+use crate::service::Service;
+
+/// Looks at the cores of a server, and at what they share. Cheap to clone; it outlives the server, whose cores do not answer
+/// any more then.
+#[derive(Clone)]
+pub struct Inspector {
+    handles: Vec<Handle>,
+}
+
+impl Inspector {
+    pub(crate) fn new(handles: Vec<Handle>) -> Self {
+        Self { handles }
+    }
+
+    /// How many cores there are.
+    pub fn cores(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Asks a core how it is. Who waits for the view waits as long as the core is busy; one that stops breaks the promise.
+    ///
+    /// # Errors
+    /// When the core does not take the question.
+    pub fn view(&self, core: usize, view: Promise<CoreView>) -> Result<(), NotPosted> {
+        self.ask(core, move |service| view.keep(CoreView::of(service)))
+    }
+
+    /// Asks a core for the requests that are under way there.
+    ///
+    /// # Errors
+    /// When the core does not take the question.
+    pub fn requests(
+        &self,
+        core: usize,
+        requests: Promise<Vec<RequestView>>,
+    ) -> Result<(), NotPosted> {
+        self.ask(core, move |service| {
+            let core = &service.worker.core;
+            requests.keep(service.worker.live.views(core.id(), core.now_exact()));
+        })
+    }
+
+    /// Changes what an administrator wants of a server, and how much of it gets, on all cores. It is so until it is changed
+    /// again, also by configurations that have the same server; `promise` gets how many servers it was about: a name may
+    /// have several addresses.
+    ///
+    /// # Errors
+    /// When no core takes the order.
+    pub fn set_server(
+        &self,
+        (group, server): (String, String),
+        change: ServerChange,
+        promise: Promise<usize>,
+    ) -> Result<(), NotPosted> {
+        // Cores share what is changed.
+        self.ask(0, move |service| {
+            promise.keep(change_server(service, (&group, &server), change));
+        })
+    }
+
+    fn ask(
+        &self,
+        core: usize,
+        question: impl FnOnce(&Service) + Send + 'static,
+    ) -> Result<(), NotPosted> {
+        self.handles[core].post(move |core| {
+            if let Some(service) = core.attached::<Service>() {
+                question(&service);
+            }
+        })
+    }
+}
+
+/// What changes of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerChange {
+    /// What an administrator wants of it.
+    Duty(Duty),
+    /// Its share, 1 to 256; `None` for what the configuration says.
+    Weight(Option<u32>),
+}
+
+/// The servers of a group that are called so, by the name in the configuration or by the address.
+fn change_server(service: &Service, (group, server): (&str, &str), change: ServerChange) -> usize {
+    let site = service.site();
+    let mut groups = site.groups.iter();
+    let Some(group) = groups.find(|of| of.plan.name == group) else {
+        return 0;
+    };
+    let endpoints = group.endpoints();
+    let mut count = 0;
+    for (index, endpoint) in (0..).zip(endpoints.all()) {
+        let Some(location) = endpoint.location() else {
+            continue;
+        };
+        if group.server(index).name != server && location.address.to_string() != server {
+            continue;
+        }
+        count += 1;
+        match change {
+            ServerChange::Duty(duty) => endpoints.set_duty(index, duty),
+            ServerChange::Weight(weight) => endpoints.set_weight(index, weight),
+        }
+    }
+    count
+}

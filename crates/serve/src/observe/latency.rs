@@ -1,0 +1,253 @@
+//! How long requests took, counted by classes of duration.
+//!
+//! The bounds of the classes are those of a native histogram of Prometheus with schema 3 (its data model, "native
+//! histograms"): eight for each doubling, so that a duration is known to 9 %, and every eighth bound is a power of two of a
+//! second.
+
+use std::cell::{Cell, OnceCell};
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// Bounds for each doubling.
+pub const BOUNDS_PER_OCTAVE: usize = 8;
+
+/// The lowest bound is this power of two of a second: 0.95 us.
+pub const LOWEST_OCTAVE: i32 = -20;
+
+/// Up to 256 s.
+const OCTAVES: usize = 28;
+
+const BOUNDS: usize = OCTAVES * BOUNDS_PER_OCTAVE + 1;
+
+/// One for the durations up to each bound, and one for those beyond the last.
+const CLASSES: usize = BOUNDS + 1;
+
+/// 2^(n/8) as multiples of 2^-60.
+const ROOTS: [u64; BOUNDS_PER_OCTAVE] = [
+    1 << 60,
+    1_257_269_815_929_830_108,
+    1_371_062_456_318_104_877,
+    1_495_154_210_581_915_421,
+    1_630_477_228_166_597_776,
+    1_778_048_025_250_290_523,
+    1_938_975_120_585_633_118,
+    2_114_467_362_444_183_333,
+];
+
+/// Nanoseconds up to which durations are of a class.
+const NANOSECONDS: [u64; BOUNDS] = nanoseconds();
+
+const fn nanoseconds() -> [u64; BOUNDS] {
+    let mut bounds = [0; BOUNDS];
+    let mut at = 0;
+    while at < BOUNDS {
+        let octave = LOWEST_OCTAVE + (at / BOUNDS_PER_OCTAVE) as i32;
+        let scaled = ROOTS[at % BOUNDS_PER_OCTAVE] as u128 * 1_000_000_000;
+        bounds[at] = (scaled >> (60 - octave)) as u64;
+        at += 1;
+    }
+    bounds
+}
+
+/// By the highest bit of a duration in nanoseconds and the three bits below it: the class of the shortest such.
+const STARTS: [[u8; 8]; 64] = starts();
+
+const fn starts() -> [[u8; 8]; 64] {
+    let mut starts = [[0; 8]; 64];
+    let mut bit = 0;
+    while bit < 64 {
+        let mut eighth = 0;
+        while eighth < 8 {
+            let shortest = ((8 + eighth as u128) << bit) >> 3;
+            let mut class = 0;
+            while class < BOUNDS && (NANOSECONDS[class] as u128) < shortest {
+                class += 1;
+            }
+            starts[bit][eighth] = class as u8;
+            eighth += 1;
+        }
+        bit += 1;
+    }
+    starts
+}
+
+/// The class of a duration.
+#[inline]
+pub(crate) fn class(duration: Duration) -> usize {
+    let nanoseconds = u64::try_from(duration.as_nanos())
+        .unwrap_or(u64::MAX)
+        .max(1);
+    let bit = nanoseconds.ilog2() as usize;
+    let eighth = (u128::from(nanoseconds) << 3 >> bit) as usize & 7;
+    let mut class = usize::from(STARTS[bit][eighth]);
+    while class < BOUNDS && nanoseconds > NANOSECONDS[class] {
+        class += 1;
+    }
+    class
+}
+
+/// Durations of one core, counted. It takes memory from the first one on.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies {
+    counts: OnceCell<Box<[Cell<u64>; CLASSES]>>,
+    sum: Cell<Duration>,
+}
+
+impl Latencies {
+    /// Counts a duration, whose class is known.
+    #[inline]
+    pub(crate) fn observe(&self, class: usize, duration: Duration) {
+        let counts = self
+            .counts
+            .get_or_init(|| Box::new([const { Cell::new(0) }; CLASSES]));
+        counts[class].set(counts[class].get() + 1);
+        self.sum.set(self.sum.get() + duration);
+    }
+
+    pub(crate) fn histogram(&self) -> Histogram {
+        let counts = self.counts.get();
+        Histogram {
+            counts: counts.map_or_else(Vec::new, |counts| counts.iter().map(Cell::get).collect()),
+            sum: self.sum.get(),
+        }
+    }
+}
+
+/// Durations by their classes, of one core or of several.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Histogram {
+    /// None, or as many as there are classes.
+    counts: Vec<u64>,
+    sum: Duration,
+}
+
+impl Histogram {
+    /// How many durations.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// All of them together.
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+
+    /// How many took so many seconds at most, for each power of two in ascending order: the seconds, and the number. The
+    /// longest durations are beyond the last one.
+    pub fn octaves(&self) -> impl Iterator<Item = (f64, u64)> {
+        let mut sum = 0;
+        let mut counts = self.counts.iter();
+        (0..=OCTAVES).map(move |octave| {
+            let classes = match octave {
+                0 => 1,
+                _ => BOUNDS_PER_OCTAVE,
+            };
+            sum += counts.by_ref().take(classes).sum::<u64>();
+            (f64::from(LOWEST_OCTAVE + octave as i32).exp2(), sum)
+        })
+    }
+
+    /// The classes that have any: the place of the bound above among all powers of 2^(1/8) of a second, and how many. Those
+    /// beyond the last bound are left out.
+    pub fn classes(&self) -> impl Iterator<Item = (i32, u64)> {
+        let lowest = LOWEST_OCTAVE * BOUNDS_PER_OCTAVE as i32;
+        let classes = (lowest..).zip(self.counts.iter().take(BOUNDS));
+        classes.filter_map(|(place, &count)| (count > 0).then_some((place, count)))
+    }
+
+    /// What `share` of the durations (0 to 1) do not exceed, as the upper bound of their class; `None` without any. The last
+    /// class has none, and counts as the one before.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        let class = self.counts.iter().position(|&count| {
+            sum += count;
+            sum >= wanted
+        })?;
+        Some(Duration::from_nanos(NANOSECONDS[class.min(BOUNDS - 1)]))
+    }
+}
+
+impl AddAssign<&Histogram> for Histogram {
+    fn add_assign(&mut self, other: &Histogram) {
+        if self.counts.is_empty() {
+            self.counts.clone_from(&other.counts);
+        } else {
+            let counts = self.counts.iter_mut().zip(&other.counts);
+            counts.for_each(|(sum, more)| *sum += more);
+        }
+        self.sum += other.sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn seconds(class: usize) -> f64 {
+        (f64::from(LOWEST_OCTAVE) + class as f64 / BOUNDS_PER_OCTAVE as f64).exp2()
+    }
+
+    #[test]
+    fn bounds_are_the_powers_of_the_eighth_root_of_two() {
+        for (class, &nanoseconds) in NANOSECONDS.iter().enumerate() {
+            let exact = seconds(class) * 1e9;
+            assert!(
+                exact - 1.0 < nanoseconds as f64 + 1e-3 && nanoseconds as f64 <= exact + 1e-3,
+                "class {class}: {nanoseconds} ns, {exact}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_duration_is_of_the_first_class_that_reaches_it(nanoseconds in prop_oneof![0..2_000_u64, 0..3_000_000_u64, 0..400_000_000_000_u64, any::<u64>()]) {
+            let first = NANOSECONDS.iter().position(|&bound| nanoseconds <= bound);
+            prop_assert_eq!(class(Duration::from_nanos(nanoseconds)), first.unwrap_or(BOUNDS));
+        }
+
+        #[test]
+        fn a_quantile_is_at_most_one_class_above_the_exact_one(mut durations in prop::collection::vec(2_000..100_000_000_000_u64, 1..50), share in 0.0..1.0_f64) {
+            let latencies = Latencies::default();
+            for &duration in &durations {
+                let duration = Duration::from_nanos(duration);
+                latencies.observe(class(duration), duration);
+            }
+            durations.sort_unstable();
+            let place = 1.max((share * durations.len() as f64).ceil() as usize) - 1;
+            let exact = durations[place];
+            let found = latencies.histogram().quantile(share).expect("there are some");
+            let found = found.as_nanos() as u64;
+            prop_assert!(exact <= found && found as f64 <= exact as f64 * 1.0906, "{exact} {found}");
+        }
+    }
+
+    #[test]
+    fn octaves_and_classes_count_the_same() {
+        let (here, there) = (Latencies::default(), Latencies::default());
+        let observe = |latencies: &Latencies, duration| {
+            latencies.observe(class(duration), duration);
+        };
+        for microseconds in [0, 1, 15, 16, 900, 1_000_000, 1_000_001] {
+            observe(&here, Duration::from_micros(microseconds));
+        }
+        observe(&there, Duration::from_secs(1000));
+        let mut sum = Histogram::default();
+        assert_eq!(sum.quantile(0.5), None);
+        for one in [here, there] {
+            sum += &one.histogram();
+        }
+        assert_eq!(sum.count(), 8);
+        assert_eq!(sum.sum(), Duration::from_micros(1_002_000_001 + 932));
+        let octaves: Vec<(f64, u64)> = sum.octaves().collect();
+        assert_eq!(octaves.len(), OCTAVES + 1);
+        assert_eq!(octaves[0].1, 1, "0 us, and 1 us is longer than 0.95");
+        let second = octaves.iter().find(|(seconds, _)| *seconds == 1.0);
+        assert_eq!(second, Some(&(1.0, 6)));
+        assert_eq!(octaves.last(), Some(&(256.0, 7)));
+        assert_eq!(sum.classes().map(|(_, count)| count).sum::<u64>(), 7);
+        assert_eq!(sum.classes().last(), Some((1, 1)), "just above a second");
+        assert_eq!(sum.quantile(1.0), Some(Duration::from_secs(256)));
+    }
+}

@@ -1,0 +1,177 @@
+//! The traffic of a core by name: it goes on where a configuration has what the one before had.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::latency::class;
+use super::traffic::{Ended, Traffic, TrafficView};
+use crate::limits::SERIES_MAX;
+use onrush_engine::{Core, Instant};
+
+/// What is counted apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Kind {
+    Listener,
+    Route,
+    Group,
+}
+
+/// Traffic of one kind. What goes beyond the bound shares the last one.
+#[derive(Debug, Default)]
+struct Names {
+    all: Vec<Rc<Traffic>>,
+    places: HashMap<String, usize>,
+}
+
+/// The traffic that a core knows.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    listeners: RefCell<Names>,
+    routes: RefCell<Names>,
+    groups: RefCell<Names>,
+    /// Requests that no route took.
+    unrouted: Rc<Traffic>,
+    /// Requests whose head has come and that have not ended.
+    in_flight: Cell<u64>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            listeners: RefCell::default(),
+            routes: RefCell::default(),
+            groups: RefCell::default(),
+            unrouted: Rc::new(Traffic::new(NO_ROUTE.to_owned())),
+            in_flight: Cell::new(0),
+        }
+    }
+}
+
+/// What is called so by no configuration: names have no parentheses, and paths begin otherwise.
+const NO_ROUTE: &str = "(none)";
+const OTHERS: &str = "(others)";
+
+impl Registry {
+    fn names(&self, kind: Kind) -> &RefCell<Names> {
+        match kind {
+            Kind::Listener => &self.listeners,
+            Kind::Route => &self.routes,
+            Kind::Group => &self.groups,
+        }
+    }
+
+    /// The traffic of this name.
+    pub(crate) fn traffic(&self, kind: Kind, name: &str) -> Rc<Traffic> {
+        let names = &mut *self.names(kind).borrow_mut();
+        let place = names.place(name);
+        Rc::clone(&names.all[place])
+    }
+
+    /// The place of a listener: that of its traffic, for as long as the core lives.
+    pub(crate) fn listener(&self, name: &str) -> u16 {
+        self.listeners.borrow_mut().place(name) as u16
+    }
+
+    /// The traffic of the listener at this place.
+    pub(crate) fn listener_named(&self, place: u16) -> Option<Rc<Traffic>> {
+        self.listeners.borrow().all.get(usize::from(place)).cloned()
+    }
+
+    /// A request has ended: which way it came and went.
+    #[inline]
+    pub(crate) fn observe(
+        &self,
+        ended: Ended<'_>,
+        listener: u16,
+        route: Option<&Traffic>,
+        group: Option<&Traffic>,
+    ) {
+        if let Some(listener) = self.listeners.borrow().all.get(usize::from(listener)) {
+            listener.observe(ended);
+        }
+        route.unwrap_or(&self.unrouted).observe(ended);
+        if let Some(group) = group {
+            group.observe(ended);
+        }
+    }
+
+    /// The first byte of a response is written now, in a later turn than its request came at `since`.
+    pub(crate) fn first_byte(
+        &self,
+        (core, since): (&Core, Instant),
+        listener: u16,
+        route: Option<&Traffic>,
+        group: Option<&Traffic>,
+    ) {
+        let duration = core.now_exact().since(since);
+        let class = class(duration);
+        let listeners = self.listeners.borrow();
+        let listener = listeners
+            .all
+            .get(usize::from(listener))
+            .map(|listener| &**listener);
+        let all = [listener, Some(route.unwrap_or(&self.unrouted)), group];
+        for traffic in all.into_iter().flatten() {
+            traffic.first_byte(class, duration);
+        }
+    }
+
+    /// Of all of a kind.
+    pub(crate) fn views(&self, kind: Kind) -> Vec<TrafficView> {
+        let names = self.names(kind).borrow();
+        let unrouted = (kind == Kind::Route).then_some(&self.unrouted);
+        let all = names.all.iter().chain(unrouted);
+        all.map(|traffic| traffic.view()).collect()
+    }
+
+    #[inline]
+    pub(crate) fn begins(&self) {
+        self.in_flight.set(self.in_flight.get() + 1);
+    }
+
+    #[inline]
+    pub(crate) fn ends(&self) {
+        self.in_flight.set(self.in_flight.get() - 1);
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.get()
+    }
+}
+
+impl Names {
+    fn place(&mut self, name: &str) -> usize {
+        if let Some(&place) = self.places.get(name) {
+            return place;
+        }
+        let name = match self.all.len() {
+            SERIES_MAX.. => return SERIES_MAX - 1,
+            length if length == SERIES_MAX - 1 => OTHERS,
+            _ => name,
+        };
+        self.all.push(Rc::new(Traffic::new(name.to_owned())));
+        self.places.insert(name.to_owned(), self.all.len() - 1);
+        self.all.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_their_traffic_and_those_beyond_the_bound_share_one() {
+        let registry = Registry::default();
+        let first = registry.traffic(Kind::Route, "/");
+        assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
+        for number in 0..2 * SERIES_MAX {
+            registry.traffic(Kind::Route, &number.to_string());
+        }
+        let last = registry.traffic(Kind::Route, "another one");
+        assert_eq!(last.name(), OTHERS);
+        assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
+        assert_eq!(registry.views(Kind::Route).len(), SERIES_MAX + 1);
+        assert!(registry.views(Kind::Group).is_empty());
+    }
+}

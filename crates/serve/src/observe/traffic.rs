@@ -1,0 +1,182 @@
+//! What one core counts of the requests that a listener, a route or a group had.
+
+use std::cell::Cell;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use super::latency::{Histogram, Latencies, class};
+use crate::record::{Class, End, Record};
+
+/// Of one listener, route or group. No other thread sees it.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    name: String,
+    /// By the first digit of the status; 0 is for requests without a response.
+    statuses: [Cell<u64>; 6],
+    /// Bytes of responses.
+    sent: Cell<u64>,
+    retries: Cell<u64>,
+    failures: [Cell<u64>; Class::ALL.len()],
+    given_up: Cell<u64>,
+    /// Of requests whose response was there at once: the times to its first and its last byte.
+    whole: Latencies,
+    /// Of others: the time to the first byte.
+    first: Latencies,
+    /// And to the last one.
+    total: Latencies,
+}
+
+/// A request that has ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended<'r> {
+    pub(crate) record: &'r Record,
+    pub(crate) end: End,
+    /// Bytes of its response.
+    pub(crate) sent: u64,
+    pub(crate) duration: Duration,
+    /// The [`class`] of `duration`.
+    pub(crate) class: usize,
+}
+
+fn add(counter: &Cell<u64>, more: u64) {
+    counter.set(counter.get() + more);
+}
+
+impl<'r> Ended<'r> {
+    pub(crate) fn new(record: &'r Record, (end, sent): (End, u64), duration: Duration) -> Self {
+        Self {
+            record,
+            end,
+            sent,
+            duration,
+            class: class(duration),
+        }
+    }
+}
+
+impl Traffic {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            statuses: Default::default(),
+            sent: Cell::default(),
+            retries: Cell::default(),
+            failures: Default::default(),
+            given_up: Cell::default(),
+            whole: Latencies::default(),
+            first: Latencies::default(),
+            total: Latencies::default(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first byte of a response is written, in a later turn than its request came.
+    pub(crate) fn first_byte(&self, class: usize, duration: Duration) {
+        self.first.observe(class, duration);
+    }
+
+    /// A request has ended.
+    #[inline]
+    pub(crate) fn observe(&self, ended: Ended<'_>) {
+        let Ended {
+            record,
+            end,
+            sent,
+            duration,
+            class,
+        } = ended;
+        let status = record.status().unwrap_or(0);
+        add(&self.statuses[usize::from(status / 100).min(5)], 1);
+        add(&self.sent, sent);
+        if record.is_usual() && end == End::Complete {
+            match record.has_begun_before() {
+                false => self.whole.observe(class, duration),
+                true => self.total.observe(class, duration),
+            }
+            return;
+        }
+        self.observe_unusual(ended);
+    }
+
+    fn observe_unusual(&self, ended: Ended<'_>) {
+        let record = ended.record;
+        // How long a tunnel lasted says nothing of how fast anybody was.
+        if !record.is_tunnel() && record.status().is_some() {
+            match record.has_begun_before() {
+                false => self.whole.observe(ended.class, ended.duration),
+                true => self.total.observe(ended.class, ended.duration),
+            }
+        }
+        add(&self.retries, record.retries().into());
+        if let Some(class) = record.failure() {
+            add(&self.failures[class as usize], 1);
+        }
+        add(&self.given_up, u64::from(ended.end == End::GivenUp));
+    }
+
+    pub(crate) fn view(&self) -> TrafficView {
+        let whole = self.whole.histogram();
+        let with = |later: &Latencies| {
+            let mut sum = whole.clone();
+            sum += &later.histogram();
+            sum
+        };
+        TrafficView {
+            name: self.name.clone(),
+            statuses: std::array::from_fn(|class| self.statuses[class].get()),
+            sent: self.sent.get(),
+            retries: self.retries.get(),
+            failures: std::array::from_fn(|class| self.failures[class].get()),
+            given_up: self.given_up.get(),
+            first_byte: with(&self.first),
+            duration: with(&self.total),
+        }
+    }
+}
+
+/// What is known of the requests that a listener, a route or a group had: of one core, or of all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TrafficView {
+    /// What it is called.
+    pub name: String,
+    /// Requests that have ended, by the first digit of the status; index 0 is for those without a response.
+    pub statuses: [u64; 6],
+    /// Bytes of their responses, heads included.
+    pub sent: u64,
+    /// Requests that were sent to a server again.
+    pub retries: u64,
+    /// Forwarded requests that no server responded to, in the order of [`Class::ALL`].
+    pub failures: [u64; Class::ALL.len()],
+    /// Requests whose client was gone before all of the response was sent.
+    pub given_up: u64,
+    /// From a request's head to the first byte of its response.
+    pub first_byte: Histogram,
+    /// From a request's head to the last byte of its response. Tunnels are left out.
+    pub duration: Histogram,
+}
+
+impl TrafficView {
+    /// Requests that have ended.
+    pub fn requests(&self) -> u64 {
+        self.statuses.iter().sum()
+    }
+}
+
+impl AddAssign<&TrafficView> for TrafficView {
+    fn add_assign(&mut self, other: &TrafficView) {
+        for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
+            *sum += more;
+        }
+        self.sent += other.sent;
+        self.retries += other.retries;
+        for (sum, more) in self.failures.iter_mut().zip(other.failures) {
+            *sum += more;
+        }
+        self.given_up += other.given_up;
+        self.first_byte += &other.first_byte;
+        self.duration += &other.duration;
+    }
+}

@@ -1,0 +1,177 @@
+//! What a core says of itself, and the sum of what all say.
+
+use std::time::Duration;
+
+use onrush_engine::clock::{ThreadTime, thread_time};
+
+use super::latency::Histogram;
+use super::registry::Kind;
+use super::traffic::TrafficView;
+use crate::meter::Totals;
+use crate::proxy::endpoints::Duty;
+use crate::service::Service;
+
+/// One core at a moment.
+#[derive(Clone, Debug)]
+pub struct CoreView {
+    /// Its number.
+    pub core: usize,
+    /// The number of the configuration in force.
+    pub generation: u64,
+    /// What it has had of its CPU.
+    pub time: ThreadTime,
+    /// The longest time since its start for which it did not look at the kernel.
+    pub busy_max: Duration,
+    /// What it has done since its start.
+    pub totals: Totals,
+    /// Open connections of clients, TLS handshakes left out.
+    pub connections: u64,
+    /// Requests whose head has come and that have not ended.
+    pub in_flight: u64,
+    /// Buffers in use.
+    pub buffers: u64,
+    /// One for each address that it listens or has listened on.
+    pub listeners: Vec<TrafficView>,
+    /// One for each route of this configuration and earlier ones.
+    pub routes: Vec<TrafficView>,
+    /// One for each group, likewise.
+    pub group_traffic: Vec<TrafficView>,
+    /// The groups of the configuration in force.
+    pub groups: Vec<GroupView>,
+}
+
+/// One group of servers.
+#[derive(Clone, Debug)]
+pub struct GroupView {
+    /// As it is configured.
+    pub name: String,
+    /// Requests on their way to its servers.
+    pub in_flight: u64,
+    /// Requests that wait for capacity.
+    pub queued: u64,
+    /// How many may.
+    pub queue_max: u64,
+    /// In the order of the configuration.
+    pub servers: Vec<ServerView>,
+}
+
+/// What is believed of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerState {
+    /// It may have requests.
+    Up,
+    /// Active checks have failed.
+    Down,
+    /// It was taken out for the outcome of its requests.
+    Ejected,
+    /// It gets one request, to show whether it responds again.
+    OnTrial,
+}
+
+impl ServerState {
+    /// A word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerState::Up => "up",
+            ServerState::Down => "down",
+            ServerState::Ejected => "ejected",
+            ServerState::OnTrial => "on trial",
+        }
+    }
+}
+
+/// One server, or one address of a name.
+#[derive(Clone, Debug)]
+pub struct ServerView {
+    /// As it is configured.
+    pub name: String,
+    /// Where it is.
+    pub address: String,
+    /// What is believed of it.
+    pub state: ServerState,
+    /// What an administrator wants of it.
+    pub duty: Duty,
+    /// Its share.
+    pub weight: u32,
+    /// Whether that was set by hand.
+    pub is_weighed: bool,
+    /// Whether it gets requests only when no other can take them.
+    pub is_backup: bool,
+    /// Requests on their way to it.
+    pub in_flight: u64,
+    /// How many may be.
+    pub connections_max: Option<u32>,
+    /// Idle connections to it.
+    pub idle: u64,
+    /// Responses by the first digit of the status; index 0 is for attempts that failed.
+    pub statuses: [u64; 6],
+    /// From a request to the first byte of its response.
+    pub first_byte: Histogram,
+}
+
+impl CoreView {
+    /// What the calling thread, which is the core's, knows.
+    pub(crate) fn of(service: &Service) -> Self {
+        let (worker, site) = (&service.worker, service.site());
+        let registry = &worker.registry;
+        Self {
+            core: worker.core.id(),
+            generation: site.settings.generation(),
+            time: thread_time(),
+            busy_max: worker.core.busy_max(),
+            totals: worker.meter.totals(),
+            connections: worker.meter.connections_open(),
+            in_flight: registry.in_flight(),
+            buffers: worker.core.pool().in_use() as u64,
+            listeners: registry.views(Kind::Listener),
+            routes: registry.views(Kind::Route),
+            group_traffic: registry.views(Kind::Group),
+            groups: site.groups.iter().map(|group| group.view()).collect(),
+        }
+    }
+}
+
+/// Adds up what several cores say of things of the same names, in the order of the first one that has them.
+pub fn sum_traffic<'v>(views: impl IntoIterator<Item = &'v [TrafficView]>) -> Vec<TrafficView> {
+    let mut sums: Vec<TrafficView> = Vec::new();
+    for view in views.into_iter().flatten() {
+        match sums.iter_mut().find(|sum| sum.name == view.name) {
+            Some(sum) => *sum += view,
+            None => sums.push(view.clone()),
+        }
+    }
+    sums
+}
+
+/// Adds up what several cores say of the groups. Of one with another configuration than the first, groups and servers that
+/// the first does not have are left out: it is about to have the same.
+pub fn sum_groups<'v>(views: impl IntoIterator<Item = &'v [GroupView]>) -> Vec<GroupView> {
+    let mut views = views.into_iter();
+    let mut sums = views.next().map_or_else(Vec::new, <[GroupView]>::to_vec);
+    for group in views.flatten() {
+        let Some(sum) = sums.iter_mut().find(|sum| sum.name == group.name) else {
+            continue;
+        };
+        sum.in_flight += group.in_flight;
+        sum.queued += group.queued;
+        for server in &group.servers {
+            let is_same =
+                |sum: &&mut ServerView| sum.name == server.name && sum.address == server.address;
+            if let Some(sum) = sum.servers.iter_mut().find(is_same) {
+                sum.add(server);
+            }
+        }
+    }
+    sums
+}
+
+impl ServerView {
+    fn add(&mut self, other: &ServerView) {
+        self.in_flight += other.in_flight;
+        self.idle += other.idle;
+        for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
+            *sum += more;
+        }
+        self.first_byte += &other.first_byte;
+    }
+}

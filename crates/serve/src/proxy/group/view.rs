@@ -1,0 +1,45 @@
+//! What a group says of its servers, on one core.
+
+use super::{Group, Server};
+use crate::observe::view::{GroupView, ServerState, ServerView};
+use crate::proxy::endpoints::{Endpoint, Presence};
+
+impl Group {
+    /// How it is now, with the requests of this core.
+    pub(crate) fn view(&self) -> GroupView {
+        let servers = self.endpoints.all().iter().zip(&self.servers);
+        let servers = servers.filter_map(|(endpoint, server)| view(endpoint, server));
+        GroupView {
+            name: self.plan.name.clone(),
+            in_flight: self.in_flight.get().into(),
+            queued: self.queue.len() as u64,
+            queue_max: self.plan.queue_max as u64,
+            servers: servers.collect(),
+        }
+    }
+}
+
+/// `None` for what may be an address of a name and is none at present.
+fn view(endpoint: &Endpoint, server: &Server) -> Option<ServerView> {
+    let location = endpoint.location()?;
+    let state = match endpoint.presence() {
+        _ if !endpoint.is_healthy() => ServerState::Down,
+        Presence::In => ServerState::Up,
+        Presence::Out => ServerState::Ejected,
+        Presence::OnTrial | Presence::Tried => ServerState::OnTrial,
+    };
+    Some(ServerView {
+        name: server.name.clone(),
+        address: location.address.to_string(),
+        state,
+        duty: endpoint.duty(),
+        weight: location.weight,
+        is_weighed: endpoint.is_weighed(),
+        is_backup: location.backup,
+        in_flight: server.in_flight.get().into(),
+        connections_max: (endpoint.connections_max < u32::MAX).then_some(endpoint.connections_max),
+        idle: server.pool.len() as u64,
+        statuses: server.responses.statuses(),
+        first_byte: server.responses.first_byte(),
+    })
+}

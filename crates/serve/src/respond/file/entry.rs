@@ -1,0 +1,242 @@
+//! A file ready to be sent: judged, read when it is small, and its usual response rendered.
+
+use std::cell::{Cell, OnceCell};
+
+use onrush_engine::{Core, Error, File, Instant, Metadata};
+use onrush_http::date::{self, DATE_BYTES};
+use onrush_http::encoding::Coding;
+
+use super::codings::Codings;
+use super::condition::Validators;
+use crate::limits::{FILE_HELD_MAX, FILE_READS_MAX, FILE_SETTLED_SECONDS};
+use crate::rendered::Rendered;
+use crate::reply::fields::{BodyLength, Fields};
+
+/// A file ready to be sent.
+pub(crate) struct Entry {
+    pub(crate) content: Content,
+    pub(crate) metadata: Metadata,
+    pub(crate) media: String,
+    etag: String,
+    last_modified: Option<[u8; DATE_BYTES]>,
+    /// The head of the usual response, and its body when that is held.
+    pub(crate) usual: Rendered,
+    /// Whether a change must show in the metadata; see [`FILE_SETTLED_SECONDS`].
+    settled: bool,
+    /// Which of the directory's index files it is, when it is one.
+    pub(super) index: Option<usize>,
+    /// In which codings there are siblings, and when that was looked at.
+    pub(super) siblings: Cell<(Codings, Option<Instant>)>,
+    /// The response with it as the sibling of another file.
+    as_sibling: OnceCell<Box<Rendered>>,
+    /// The responses with its content encoded; none in a coding that does not make it shorter.
+    encoded: [OnceCell<Option<Box<Rendered>>>; 3],
+    pub(super) checked: Cell<Instant>,
+    pub(super) used: Cell<Instant>,
+}
+
+/// A file just opened.
+pub(super) struct Found {
+    pub(super) file: File,
+    pub(super) media: String,
+    /// As in [`Entry`].
+    pub(super) index: Option<usize>,
+}
+
+/// Where the bytes are.
+pub(crate) enum Content {
+    /// In `usual`.
+    Held,
+    Open(File),
+}
+
+impl Entry {
+    /// Reads or renders what a response needs of `file`. Says, too, whether the file stood still meanwhile.
+    pub(super) fn load(found: Found, core: &Core) -> Result<(Entry, bool), Error> {
+        let Found { file, media, index } = found;
+        let mut metadata = *file.metadata();
+        let mut content = Vec::new();
+        let mut consistent = true;
+        for attempt in 1..=FILE_READS_MAX {
+            if metadata.length > FILE_HELD_MAX as u64 {
+                break;
+            }
+            content = read(&file, metadata.length)?;
+            let after = file.metadata_now()?;
+            consistent = metadata == after && metadata.length == content.len() as u64;
+            if consistent || attempt == FILE_READS_MAX {
+                break;
+            }
+            metadata = after;
+        }
+        let is_held = metadata.length <= FILE_HELD_MAX as u64;
+        if is_held {
+            // What was read is what is sent, whatever the file has become.
+            metadata.length = content.len() as u64;
+        } else {
+            content.clear();
+            consistent = true;
+        }
+        let seconds = core.unix_seconds();
+        let modified = modified(&metadata, seconds);
+        let etag = etag(&metadata);
+        let last_modified = modified.map(date::format);
+        let fields = |head: &mut Fields<'_>| {
+            write_representation(head, &media, metadata.length);
+            write_validators(head, &etag, last_modified.as_ref());
+        };
+        let usual = Rendered::new(200, fields, &content);
+        let settled = u64::try_from(metadata.changed.0)
+            .is_ok_and(|changed| changed.saturating_add(FILE_SETTLED_SECONDS) <= seconds);
+        let entry = Entry {
+            content: if is_held {
+                Content::Held
+            } else {
+                Content::Open(file)
+            },
+            metadata,
+            media,
+            etag,
+            last_modified,
+            usual,
+            settled,
+            index,
+            siblings: Cell::default(),
+            as_sibling: OnceCell::new(),
+            encoded: Default::default(),
+            checked: Cell::new(core.now()),
+            used: Cell::new(core.now()),
+        };
+        Ok((entry, consistent))
+    }
+
+    /// Whether the file just opened at this entry's path is the one it was made of.
+    pub(super) fn is_still(&self, found: &Found) -> bool {
+        self.settled
+            && self.metadata == *found.file.metadata()
+            && self.media == found.media
+            && self.index == found.index
+    }
+
+    /// The response with it as another file's sibling, rendered when it is first asked for.
+    pub(super) fn rendered_as_sibling(&self, render: impl FnOnce() -> Box<Rendered>) -> &Rendered {
+        self.as_sibling.get_or_init(render)
+    }
+
+    /// The same with its content in `coding`; `None` when that does not make it shorter.
+    pub(super) fn rendered_encoded(
+        &self,
+        coding: Coding,
+        render: impl FnOnce() -> Option<Box<Rendered>>,
+    ) -> Option<&Rendered> {
+        let place = match coding {
+            Coding::Zstd => 0,
+            Coding::Brotli => 1,
+            Coding::Gzip => 2,
+        };
+        self.encoded[place].get_or_init(render).as_deref()
+    }
+
+    /// When it was modified, in seconds and nanoseconds.
+    pub(super) fn modified_time(&self) -> (i64, u32) {
+        (
+            self.metadata.modified_seconds,
+            self.metadata.modified_nanoseconds,
+        )
+    }
+
+    /// Strong, in its quotes.
+    pub(super) fn etag(&self) -> &str {
+        &self.etag
+    }
+
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        let seconds = u64::try_from(self.metadata.modified_seconds).ok();
+        Validators {
+            etag: &self.etag,
+            modified: seconds.filter(|_| self.last_modified.is_some()),
+        }
+    }
+
+    /// The fields that any response about this version of the file carries.
+    pub(crate) fn write_validators(&self, head: &mut Fields<'_>) {
+        write_validators(head, &self.etag, self.last_modified.as_ref());
+    }
+
+    pub(super) fn write_last_modified(&self, head: &mut Fields<'_>) {
+        write_last_modified(head, self.last_modified.as_ref());
+    }
+}
+
+/// As much of `length` bytes as there is.
+fn read(file: &File, length: u64) -> Result<Vec<u8>, Error> {
+    let mut content = vec![0; length as usize];
+    let mut filled = 0;
+    while filled < content.len() {
+        match file.read(filled as u64, &mut content[filled..])? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    content.truncate(filled);
+    Ok(content)
+}
+
+fn write_representation(head: &mut Fields<'_>, media: &str, length: u64) {
+    head.header("Content-Type", media.as_bytes())
+        .length(BodyLength::Known(length));
+}
+
+fn write_validators(head: &mut Fields<'_>, etag: &str, last_modified: Option<&[u8; DATE_BYTES]>) {
+    write_last_modified(head, last_modified);
+    head.header("ETag", etag.as_bytes())
+        .header("Accept-Ranges", b"bytes");
+}
+
+fn write_last_modified(head: &mut Fields<'_>, last_modified: Option<&[u8; DATE_BYTES]>) {
+    if let Some(last_modified) = last_modified {
+        head.header("Last-Modified", last_modified);
+    }
+}
+
+/// Time of modification to the nanosecond, and length. The inode would tell apart a few more versions, but it differs
+/// between servers that hold the same file (and says something of the disk): behind a balancer every second condition
+/// would fail.
+fn etag(metadata: &Metadata) -> String {
+    let time = i128::from(metadata.modified_seconds) * 1_000_000_000
+        + i128::from(metadata.modified_nanoseconds);
+    format!("\"{:x}-{:x}\"", time as u64, metadata.length)
+}
+
+/// Seconds since 1970. A time in the future must not be sent (RFC 9110 8.8.2.1), one before 1970 cannot.
+fn modified(metadata: &Metadata, now: u64) -> Option<u64> {
+    u64::try_from(metadata.modified_seconds)
+        .ok()
+        .filter(|seconds| *seconds <= now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::FileKind;
+
+    #[test]
+    fn an_etag_tells_versions_apart_and_a_future_time_is_no_date() {
+        let metadata = Metadata {
+            kind: FileKind::Regular,
+            length: 16,
+            modified_seconds: 1,
+            modified_nanoseconds: 2,
+            identity: (1, 2),
+            changed: (5, 5),
+        };
+        assert_eq!(etag(&metadata), "\"3b9aca02-10\"");
+        assert_eq!(modified(&metadata, 1), Some(1));
+        assert_eq!(modified(&metadata, 0), None);
+        let ancient = Metadata {
+            modified_seconds: -1,
+            ..metadata
+        };
+        assert_eq!(modified(&ancient, 1), None);
+    }
+}

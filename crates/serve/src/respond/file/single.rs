@@ -1,0 +1,119 @@
+//! A file that is always the same response: read when it is asked for, as those beneath a directory are.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use onrush_engine::{Core, Error, File, FileKind};
+use onrush_http::Method;
+use onrush_http::request::RequestHead;
+
+use super::entry::{Content, Entry, Found};
+use super::form::Forms;
+use super::media::media_type;
+use super::missing::Missing;
+use super::pieces::{Pieces, Ranges, send_ranges};
+use super::plain::{Varies, respond_with_entry};
+use super::{condition, refuse_missing};
+use crate::compress::Offer;
+use crate::limits::FILE_CHECK;
+use crate::reply::Reply;
+use crate::reply::fields::BodyLength;
+
+/// A file as a response, for one core.
+pub(crate) struct Single {
+    status: u16,
+    path: PathBuf,
+    forms: Option<Box<Forms>>,
+    /// What it was when it was last asked for.
+    entry: RefCell<Option<Rc<Entry>>>,
+}
+
+impl Single {
+    pub(crate) fn new(status: u16, path: &Path, offer: Option<Rc<Offer>>) -> Self {
+        Self {
+            status,
+            path: path.to_path_buf(),
+            forms: Forms::new(&[], offer),
+            entry: RefCell::default(),
+        }
+    }
+
+    /// Responds with the file. What is left to send of a large one is returned.
+    pub(crate) fn respond(
+        &self,
+        head: &RequestHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Option<Box<Pieces>>, Error> {
+        let entry = match self.find(&reply.worker.core) {
+            Ok(entry) => entry,
+            Err(missing) => {
+                refuse_missing(missing, head, reply)?;
+                return Ok(None);
+            }
+        };
+        // Conditions and ranges are about what is there, and those that GET and HEAD ask for (RFC 9110 13.2.1, 14.2).
+        if self.status != 200 || !matches!(reply.method, Method::Get | Method::Head) {
+            return respond_with_status(self.status, &entry, reply);
+        }
+        match &self.forms {
+            Some(forms) => forms.respond(None, &entry, head, reply),
+            None if reply.method == Method::Get
+                && reply.takes_rendered()
+                && condition::are_absent(head.headers)
+                && matches!(entry.content, Content::Held) =>
+            {
+                reply.rendered(200, &entry.usual)?;
+                Ok(None)
+            }
+            None => respond_with_entry(&entry, Varies::No, head, reply),
+        }
+    }
+
+    /// The file as it is, looked at once a second; one that is not held each time, since its length is promised.
+    pub(crate) fn find(&self, core: &Core) -> Result<Rc<Entry>, Missing> {
+        let known = self.entry.borrow().clone();
+        if let Some(entry) = &known
+            && matches!(entry.content, Content::Held)
+            && core.now().since(entry.checked.get()) < FILE_CHECK
+        {
+            return Ok(Rc::clone(entry));
+        }
+        let found = self.open().inspect_err(|_| drop(self.entry.take()))?;
+        if let Some(entry) = known.filter(|entry| entry.is_still(&found)) {
+            entry.checked.set(core.now());
+            return Ok(entry);
+        }
+        let (entry, is_consistent) = Entry::load(found, core).map_err(Missing::of_reading)?;
+        let entry = Rc::new(entry);
+        self.entry
+            .replace(Some(Rc::clone(&entry)).filter(|_| is_consistent));
+        Ok(entry)
+    }
+
+    fn open(&self) -> Result<Found, Missing> {
+        let file = File::open(&self.path).map_err(Missing::of)?;
+        match file.metadata().kind {
+            FileKind::Regular => Ok(Found {
+                file,
+                media: media_type(self.path.as_os_str().as_encoded_bytes()),
+                index: None,
+            }),
+            FileKind::Directory | FileKind::Other => Err(Missing::NotFound),
+        }
+    }
+}
+
+/// Responds with all of the file, whatever the request says of parts and versions.
+fn respond_with_status(
+    status: u16,
+    entry: &Rc<Entry>,
+    reply: &mut Reply<'_>,
+) -> Result<Option<Box<Pieces>>, Error> {
+    let length = entry.metadata.length;
+    reply.head(status, |head| {
+        head.header("Content-Type", entry.media.as_bytes())
+            .length(BodyLength::Known(length));
+    })?;
+    send_ranges(entry, Ranges::One(0..length), reply)
+}

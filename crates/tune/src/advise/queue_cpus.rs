@@ -1,0 +1,384 @@
+//! The CPUs that queues take: one for the interrupts of each, or one for several, and others that packets are handed to. Pure.
+//!
+//! ```text
+//! CPUs for q queues that are due Q cores and may have H (half of the node's CPUs, one for each core):
+//!
+//!   q = 1          H, 8 at most
+//!   q <= H/8       8 q                                        a group of 8 for each
+//!   H/8 < q < Q    H - (H - Q) (q - H/8) / (Q - H/8)          groups of fewer and fewer
+//!   Q <= q         Q                                          interrupts only, several queues on a core
+//! ```
+//! So a queue more adds a group at most, and takes no more than a few CPUs away from the others.
+
+use std::cmp::Ordering;
+
+mod reason;
+
+use super::budget::{self, GUEST_CORES, Pool};
+use super::usable::{CORES_MIN, CORES_MIN_FOR_SYSTEM, UsableNode, UsableTopology};
+use crate::cpus::CpuSet;
+use crate::facts::Facts;
+
+/// CPUs that one queue's packets are spread over, the one with its interrupts included. Of 31, 15 and 7 CPUs beside that
+/// one, 7 were best on a machine of two nodes with 16 CPUs each (Datacratic 2015, nginx on EC2: 515k, 590k and 670k
+/// requests a second): every CPU more costs interrupts between processors and cold caches.
+const GROUP_MAX: usize = 8;
+
+/// What a queue that weighs nothing is taken to have beside the heaviest, so that such queues are spread, too.
+const LIGHT_PART: f64 = 64.0;
+
+/// The queues of an interface that go to one node.
+pub(super) struct Part {
+    /// Its index.
+    pub(super) interface: usize,
+    /// The node, as an index into the usable nodes.
+    pub(super) home: usize,
+    /// Their indexes.
+    pub(super) queues: Vec<usize>,
+    /// Cores that they are due.
+    pub(super) cores: f64,
+}
+
+/// The CPUs of one queue.
+#[derive(Clone)]
+pub(super) struct QueueCpus {
+    /// The one that takes its interrupts.
+    pub(super) cpu: usize,
+    /// Those that its packets are handed to.
+    pub(super) others: CpuSet,
+}
+
+impl QueueCpus {
+    fn alone(cpu: usize) -> QueueCpus {
+        QueueCpus {
+            cpu,
+            others: CpuSet::new(),
+        }
+    }
+}
+
+/// Where the queues of a part go, in their order, and why.
+pub(super) struct PartPlacement {
+    pub(super) queues: Vec<QueueCpus>,
+    pub(super) reason: String,
+}
+
+impl PartPlacement {
+    /// All its CPUs.
+    pub(super) fn all(&self) -> CpuSet {
+        let others = self.queues.iter().map(|queue| &queue.others);
+        let others = others.fold(CpuSet::new(), |all, cpus| all.union(cpus));
+        others.union(&self.queues.iter().map(|queue| queue.cpu).collect())
+    }
+}
+
+/// A machine too small to set CPUs aside: interrupts one per core of the node, and nothing steered.
+pub(super) fn everywhere(usable: &UsableTopology, parts: &[Part]) -> Vec<PartPlacement> {
+    let reason = match usable.is_tiny() {
+        true => format!(
+            "with fewer than {CORES_MIN} cores there is none to set aside: everything shares them"
+        ),
+        false => format!(
+            "with fewer than {CORES_MIN_FOR_SYSTEM} cores and a queue for each there is none to set aside: everything \
+             shares them"
+        ),
+    };
+    let mut taken = vec![0; usable.nodes.len()];
+    let placed = |part: &Part| {
+        let cores = &usable.nodes[part.home].cores;
+        let first = taken[part.home];
+        taken[part.home] += part.queues.len();
+        let queues =
+            (first..taken[part.home]).map(|at| QueueCpus::alone(cores[at % cores.len()].cpu));
+        PartPlacement {
+            queues: queues.collect(),
+            reason: reason.clone(),
+        }
+    };
+    parts.iter().map(placed).collect()
+}
+
+/// Where each part goes.
+pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> Vec<PartPlacement> {
+    let mut due = vec![0.0; usable.nodes.len()];
+    for part in parts {
+        due[part.home] += part.cores;
+    }
+    let in_use = due.iter().filter(|cores| **cores > 0.0).count();
+    let pools = budget::pools(facts, usable, &due);
+    let mut rooms: Vec<Room> = usable
+        .nodes
+        .iter()
+        .map(|node| Room {
+            first: 0,
+            end: node.fast().max(1),
+        })
+        .collect();
+    let mut placed: Vec<Option<PartPlacement>> = parts.iter().map(|_| None).collect();
+    for home in &usable.nodes {
+        let here: Vec<usize> = (0..parts.len())
+            .filter(|at| parts[*at].home == home.at)
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        let circle = Circle {
+            usable,
+            home,
+            pool: &pools[home.at],
+            most: most(home, here.len(), in_use),
+            due: due[home.at],
+            parts,
+        };
+        for (at, found) in here.iter().zip(circle.place(&here, &mut rooms)) {
+            placed[*at] = Some(found);
+        }
+    }
+    // Every part has a home, and every home was visited.
+    placed.into_iter().flatten().collect()
+}
+
+/// CPUs of a node that few queues may have: half, one for each core. Where several nodes serve, two groups of 8 are a
+/// layout that was measured, and the best, although they leave the application no CPU of its own in a node of 16.
+fn most(node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
+    let (cpus, cores) = (node.cpus as f64, node.cores.len() as f64);
+    let two_groups = 2.0 * GROUP_MAX as f64;
+    let measured = match nodes_in_use {
+        0 | 1 => 0.0,
+        _ => (2.0 * cpus - two_groups).min(two_groups),
+    };
+    // One CPU beside that with the interrupts, even where that is more than half of a small node.
+    let pair = if parts == 1 { 2.0 } else { 1.0 };
+    (cpus / 2.0).max(measured).max(pair).min(cores)
+}
+
+/// The cores of a node that are left: groups take the first, interrupts alone the last of the fast ones.
+struct Room {
+    first: usize,
+    end: usize,
+}
+
+impl Room {
+    fn left(&self) -> usize {
+        self.end.saturating_sub(self.first)
+    }
+}
+
+/// The parts of one home node, and what they have together.
+struct Circle<'here> {
+    usable: &'here UsableTopology,
+    home: &'here UsableNode,
+    pool: &'here Pool,
+    /// CPUs of the home that few queues may have.
+    most: f64,
+    /// Cores that all parts are due.
+    due: f64,
+    parts: &'here [Part],
+}
+
+impl Circle<'_> {
+    fn place(&self, here: &[usize], rooms: &mut [Room]) -> Vec<PartPlacement> {
+        let (steered, alone): (Vec<usize>, Vec<usize>) =
+            here.iter().partition(|at| self.group_sizes(**at).is_some());
+        let mut found: Vec<(usize, PartPlacement)> = Vec::new();
+        let interrupts = self.interrupt_cpus(&alone, &steered, rooms);
+        for at in steered {
+            found.push((at, self.steered(at, rooms)));
+        }
+        let mut heads: Vec<QueueCpus> = found
+            .iter()
+            .flat_map(|(_, placed)| placed.queues.iter().cloned())
+            .collect();
+        if heads.is_empty() {
+            // Its only core was given to a node near it, which has more to do.
+            let last = rooms[self.home.at].end.min(self.home.cores.len() - 1);
+            heads.push(QueueCpus::alone(self.home.cores[last].cpu));
+        }
+        found.extend(match interrupts.is_empty() {
+            true => self.guests(&alone, &heads),
+            false => self.alone(&alone, &interrupts),
+        });
+        found.sort_by_key(|(at, _)| *at);
+        found.into_iter().map(|(_, placed)| placed).collect()
+    }
+
+    fn share(&self, at: usize) -> f64 {
+        match self.due > 0.0 {
+            true => self.parts[at].cores / self.due,
+            false => 0.0,
+        }
+    }
+
+    /// Cores that a part gets for interrupts when its queues are enough.
+    fn quarter(&self, at: usize) -> f64 {
+        self.pool.cores * self.share(at)
+    }
+
+    /// How many CPUs each queue of a part gets, the one with its interrupts included; none when its queues are enough for
+    /// the cores they are due.
+    fn group_sizes(&self, at: usize) -> Option<Vec<usize>> {
+        let queues = self.parts[at].queues.len();
+        let quarter = self.quarter(at);
+        let near: f64 = self.pool.nodes[1..].iter().map(|(_, cores)| cores).sum();
+        let most = (self.most + near) * self.share(at);
+        let is_single = queues == 1 && most >= 2.0;
+        if !is_single && queues as f64 >= quarter {
+            return None;
+        }
+        let cpus = match is_single {
+            true => most as usize,
+            false => group_cpus(queues as f64, most, quarter) as usize,
+        };
+        let cpus = cpus.max(queues);
+        let size = |queue: usize| cpus / queues + usize::from(queue < cpus % queues);
+        Some(
+            (0..queues)
+                .map(|queue| size(queue).min(GROUP_MAX))
+                .collect(),
+        )
+    }
+
+    /// The cores that take interrupts only, for all parts with queues enough: the last of the home, since the first are
+    /// where everything else goes by default; then those of the nodes near it. None where all of these parts together are
+    /// due less than half a core and others have groups.
+    fn interrupt_cpus(
+        &self,
+        alone: &[usize],
+        steered: &[usize],
+        rooms: &mut [Room],
+    ) -> Vec<(usize, usize)> {
+        let due: f64 = alone.iter().map(|at| self.quarter(*at)).sum();
+        if alone.is_empty() || !steered.is_empty() && due < GUEST_CORES {
+            return Vec::new();
+        }
+        let queues: usize = alone.iter().map(|at| self.parts[*at].queues.len()).sum();
+        let mut wanted = (due + 1e-9).floor().max(1.0) as usize;
+        wanted = wanted.min(queues);
+        let mut cpus = Vec::new();
+        for (at, gives) in &self.pool.nodes {
+            let room = &mut rooms[*at];
+            let node = &self.usable.nodes[*at];
+            let gives = (gives + 1e-9).floor().max(1.0) as usize;
+            // Slow cores are passed over, unless there are no others.
+            let takes = wanted.min(gives).min(room.left());
+            let last = &node.cores[room.end - takes..room.end];
+            cpus.extend(last.iter().map(|core| (*at, core.cpu)));
+            room.end -= takes;
+            wanted -= takes;
+        }
+        cpus
+    }
+
+    /// Queues on cores of their own kind, each to the one that has least to do; the same for all when they weigh the same.
+    fn alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> Vec<(usize, PartPlacement)> {
+        let weight = |at: usize| self.share(at) / self.parts[at].queues.len() as f64;
+        let heaviest = alone
+            .iter()
+            .map(|at| weight(*at))
+            .fold(0.0, f64::max)
+            .max(f64::MIN_POSITIVE);
+        let mut order = alone.to_vec();
+        order.sort_by(|one, two| {
+            weight(*two)
+                .partial_cmp(&weight(*one))
+                .unwrap_or(Ordering::Equal)
+        });
+        let mut loads = vec![0.0; cpus.len()];
+        let mut found = Vec::new();
+        for at in order {
+            let queues = self.parts[at].queues.iter().map(|_| {
+                // `cpus` is not empty; of equals the first is taken.
+                let least =
+                    (0..cpus.len()).fold(
+                        0,
+                        |best, at| if loads[at] < loads[best] { at } else { best },
+                    );
+                loads[least] += weight(at).max(heaviest / LIGHT_PART);
+                QueueCpus::alone(cpus[least].1)
+            });
+            let queues: Vec<QueueCpus> = queues.collect();
+            found.push((
+                at,
+                PartPlacement {
+                    reason: self.reason_alone(alone, cpus),
+                    queues,
+                },
+            ));
+        }
+        found
+    }
+
+    /// Queues that are due next to nothing, on the CPUs of the others.
+    fn guests(&self, alone: &[usize], heads: &[QueueCpus]) -> Vec<(usize, PartPlacement)> {
+        let mut turn = 0..;
+        let placed = |at: &usize| {
+            let queues = self.parts[*at].queues.iter().map(|_| {
+                let at = turn.next().unwrap_or(0);
+                heads[at % heads.len()].clone()
+            });
+            let placed = PartPlacement {
+                queues: queues.collect(),
+                reason: "beside the others it has next to no traffic, or a slow link: its queues share their CPUs".to_owned(),
+            };
+            (*at, placed)
+        };
+        alone.iter().map(placed).collect()
+    }
+
+    /// A group for each queue, in the home as long as it has room, then in the nodes near it.
+    fn steered(&self, at: usize, rooms: &mut [Room]) -> PartPlacement {
+        let sizes = self.group_sizes(at).unwrap_or_default();
+        let mut queues: Vec<QueueCpus> = Vec::new();
+        for (nth, size) in sizes.iter().enumerate() {
+            let rest: usize = sizes[nth..].iter().sum();
+            let nodes = self.pool.nodes.iter().map(|(node, _)| *node);
+            let fits = nodes.clone().find(|node| rooms[*node].left() >= *size);
+            let found =
+                fits.or_else(|| nodes.max_by_key(|node| (rooms[*node].left(), usize::MAX - node)));
+            let cpus = found
+                .and_then(|node| group(&self.usable.nodes[node], &mut rooms[node], *size, rest));
+            match cpus {
+                Some(cpus) => queues.push(cpus),
+                // No core is left: it shares with an earlier one.
+                None if !queues.is_empty() => queues.push(queues[nth % queues.len()].clone()),
+                None => queues.push(QueueCpus::alone(self.home.cores[0].cpu)),
+            }
+        }
+        let reason = self.reason_to_steer(&queues);
+        PartPlacement { queues, reason }
+    }
+}
+
+/// CPUs for some queues that may have `most` and are due a `quarter`, by the formula above.
+fn group_cpus(queues: f64, most: f64, quarter: f64) -> f64 {
+    let whole = GROUP_MAX as f64;
+    let full = most / whole;
+    if queues <= full || quarter <= full {
+        return (queues * whole).min(most);
+    }
+    let down = (most - quarter) * (queues - full) / (quarter - full);
+    (most - down).max(quarter.min(most)) + 1e-9
+}
+
+/// Neighbouring cores: the first takes the interrupts. A group does not reach over the edge of a shared cache when there
+/// are cores enough to skip to it for all that is to come.
+fn group(node: &UsableNode, room: &mut Room, size: usize, rest: usize) -> Option<QueueCpus> {
+    let cores = &node.cores[..room.end];
+    let next = cores.get(room.first)?;
+    let same = cores[room.first..].iter();
+    let edge = room.first
+        + same
+            .take_while(|core| next.cache.contains(core.cpu))
+            .count();
+    if room.first + size > edge && edge - room.first < size && cores.len() - edge >= rest {
+        room.first = edge;
+    }
+    let end = (room.first + size).min(cores.len());
+    let group = &cores[room.first..end];
+    room.first = end;
+    let (head, others) = group.split_first()?;
+    Some(QueueCpus {
+        cpu: head.cpu,
+        others: others.iter().map(|core| core.cpu).collect(),
+    })
+}

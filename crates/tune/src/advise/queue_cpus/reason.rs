@@ -1,0 +1,75 @@
+//! Why queues are placed where they are, in words.
+
+use super::{Circle, QueueCpus};
+use crate::advise::budget::PACKETS_PER_CORE;
+use crate::advise::counted::counted;
+use crate::cpus::CpuSet;
+
+impl Circle<'_> {
+    pub(super) fn reason_alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> String {
+        let queues: usize = alone.iter().map(|at| self.parts[*at].queues.len()).sum();
+        let (taken, cores) = (cpus.len(), self.usable.cores());
+        if self.home.cores.len() == 1 && taken == 1 {
+            return format!(
+                "{} a node of 1 core: that takes the interrupts, and none of its node could help it",
+                counted(queues, "queue for", "queues for")
+            );
+        }
+        let near: CpuSet = cpus
+            .iter()
+            .filter(|(at, _)| *at != self.home.at)
+            .map(|(_, cpu)| *cpu)
+            .collect();
+        let takes = match taken {
+            _ if taken == cores / 4 => format!("a quarter of the machine's {cores} cores takes"),
+            _ if !near.is_empty() => format!("{taken} of the machine's {cores} cores take"),
+            1 => format!(
+                "1 of the node's {} takes",
+                counted(self.home.cores.len(), "core", "cores")
+            ),
+            _ => format!(
+                "{taken} of the node's {} take",
+                counted(self.home.cores.len(), "core", "cores")
+            ),
+        };
+        let help = match near.is_empty() {
+            true => String::new(),
+            false => format!(
+                ", {} of them in other nodes of its package, since the device's own gives half",
+                near.len()
+            ),
+        };
+        let most = if queues.is_multiple_of(taken) {
+            ""
+        } else {
+            "up to "
+        };
+        format!(
+            "{} {}: {takes} interrupts and nothing else{help}, {most}{} on each, for some {:.1} million packets a second; queues \
+             enough make packet steering needless",
+            counted(queues, "queue on", "queues on"),
+            counted(taken, "core", "cores"),
+            queues.div_ceil(taken),
+            taken as f64 * PACKETS_PER_CORE / 1e6,
+        )
+    }
+
+    pub(super) fn reason_to_steer(&self, groups: &[QueueCpus]) -> String {
+        let queues = counted(groups.len(), "queue for", "queues for");
+        let others = |group: &QueueCpus| group.others.len();
+        let (least, most) = (
+            groups.iter().map(others).min().unwrap_or(0),
+            groups.iter().map(others).max().unwrap_or(0),
+        );
+        let hands = match (least, most) {
+            (least, most) if least == most => counted(most, "other", "others"),
+            (0, most) => format!("up to {}", counted(most, "other", "others")),
+            (least, most) => format!("{least} or {most} others"),
+        };
+        format!(
+            "{queues} a node of {} CPUs: each queue interrupts one core, which hands packets to {hands} of the same node, \
+             one CPU per core; 7 were best where 7, 15 and 31 were compared, and half of the node stays free where it can",
+            self.home.cpus,
+        )
+    }
+}

@@ -1,0 +1,188 @@
+//! The cores that may be used, by node, and the nodes that an interface's queues go to. Pure.
+
+use std::cmp::Reverse;
+
+use crate::cpus::CpuSet;
+use crate::facts::topology::Core;
+use crate::facts::{Facts, Interface, Topology};
+
+/// With fewer cores nothing can be set aside.
+pub(super) const CORES_MIN: usize = 4;
+
+/// A core is a slow one below this part of the fastest, in percent. Firmware and schedulers tell apart cores of one kind
+/// by a few per cent (favoured cores), and a core must not be passed over for that.
+const FAST_PERCENT: usize = 90;
+
+/// The cores that may be used, by node, each with the one CPU of it that is.
+pub(super) struct UsableTopology {
+    pub(super) nodes: Vec<UsableNode>,
+}
+
+pub(super) struct UsableNode {
+    /// Its index.
+    pub(super) at: usize,
+    /// As the kernel numbers it; `None` for CPUs that are in no node.
+    pub(super) id: Option<usize>,
+    /// The socket it is in.
+    pub(super) package: i64,
+    /// In the order of places, the fast ones first.
+    pub(super) cores: Vec<UsableCore>,
+    /// CPUs that may be used, siblings counted.
+    pub(super) cpus: usize,
+}
+
+pub(super) struct UsableCore {
+    pub(super) cpu: usize,
+    pub(super) cache: CpuSet,
+    /// How fast it is; the same for all that are nearly as fast as the fastest.
+    capacity: usize,
+}
+
+impl UsableTopology {
+    pub(super) fn of(topology: &Topology) -> UsableTopology {
+        let shared = topology.allowed.minus(&topology.isolated);
+        let usable = if shared.is_empty() {
+            &topology.allowed
+        } else {
+            &shared
+        };
+        let fastest = topology.cores.iter().map(|core| core.capacity).max();
+        let capacity = |core: &Core| match fastest {
+            Some(fastest) if core.capacity * 100 >= fastest * FAST_PERCENT => fastest,
+            _ => core.capacity,
+        };
+        let mut cores: Vec<_> = topology
+            .cores
+            .iter()
+            .filter(|core| core.cpus.intersects(usable))
+            .collect();
+        // A queue needs one fast CPU rather than two slow ones. Sorting is stable: places stay in order.
+        cores.sort_by_key(|core| (core.place.node, Reverse(capacity(core))));
+        let mut nodes: Vec<UsableNode> = Vec::new();
+        for core in cores {
+            let cpus = core.cpus.intersection(usable);
+            // Not empty: the core intersects what is usable.
+            let cpu = cpus.first().unwrap_or(core.place.cpu);
+            if nodes.last().is_none_or(|node| node.id != core.place.node) {
+                nodes.push(UsableNode {
+                    at: nodes.len(),
+                    id: core.place.node,
+                    package: core.place.package,
+                    cores: Vec::new(),
+                    cpus: 0,
+                });
+            }
+            let last = nodes.len() - 1;
+            nodes[last].cpus += cpus.len();
+            nodes[last].cores.push(UsableCore {
+                cpu,
+                cache: core.cache.clone(),
+                capacity: capacity(core),
+            });
+        }
+        UsableTopology { nodes }
+    }
+
+    pub(super) fn cores(&self) -> usize {
+        self.nodes.iter().map(|node| node.cores.len()).sum()
+    }
+
+    pub(super) fn cpus(&self) -> usize {
+        self.nodes.iter().map(|node| node.cpus).sum()
+    }
+
+    /// Whether everything is shared, whatever queues there are.
+    pub(super) fn is_tiny(&self) -> bool {
+        self.cores() < CORES_MIN
+    }
+}
+
+impl UsableNode {
+    /// Cores that are as fast as its fastest; they stand first.
+    pub(super) fn fast(&self) -> usize {
+        let first = self.cores.first().map(|core| core.capacity);
+        let is_fast = |core: &&UsableCore| Some(core.capacity) == first;
+        self.cores.iter().take_while(is_fast).count()
+    }
+}
+
+/// The nodes (indexes of the usable nodes) that an interface's queues go to in turn; at least one.
+pub(super) fn homes(
+    facts: &Facts,
+    usable: &UsableTopology,
+    interface: &Interface,
+    queues: usize,
+    reasons: &mut Vec<String>,
+) -> Vec<usize> {
+    let index_of = |id: usize| {
+        usable
+            .nodes
+            .iter()
+            .find(|node| node.id == Some(id))
+            .map(|node| node.at)
+    };
+    if let Some(id) = interface.node {
+        if let Some(home) = index_of(id) {
+            if usable.nodes.len() > 1 {
+                reasons.push(format!(
+                    "the device is attached to node {id}: its packets stay in that node's memory"
+                ));
+            }
+            return vec![home];
+        }
+        reasons.push(format!(
+            "the device is attached to node {id}, none of whose CPUs may be used"
+        ));
+        if let Some(nearest) = nearest(facts, usable, id) {
+            return vec![nearest];
+        }
+    }
+    let nodes: Vec<usize> = usable
+        .nodes
+        .iter()
+        .filter(|node| node.id.is_some())
+        .map(|node| node.at)
+        .collect();
+    if nodes.len() <= 1 {
+        return vec![nodes.first().copied().unwrap_or(0)];
+    }
+    if queues == 1 {
+        let now = interface
+            .irqs_of(0)
+            .find_map(|irq| irq.effective.as_ref().or(irq.affinity.as_ref()));
+        let now = now.filter(|cpus| cpus.len() == 1).and_then(CpuSet::first);
+        if let Some(home) = now
+            .and_then(|cpu| facts.topology.node_of(cpu))
+            .and_then(index_of)
+        {
+            reasons.push("the machine does not say which node the device is attached to: its interrupt stays in the node it is in".to_owned());
+            return vec![home];
+        }
+    }
+    reasons.push(match queues {
+        1 => "the machine does not say which node the device is attached to, nor where its interrupt is: the first node is a guess".to_owned(),
+        _ => "the machine does not say which node the device is attached to: its queues are spread over all nodes".to_owned(),
+    });
+    if queues == 1 { vec![nodes[0]] } else { nodes }
+}
+
+/// The node with usable CPUs that is nearest to one that has none.
+fn nearest(facts: &Facts, usable: &UsableTopology, id: usize) -> Option<usize> {
+    let distance = |node: &&UsableNode| {
+        let known = facts
+            .topology
+            .nodes
+            .iter()
+            .find(|known| Some(known.id) == node.id)?;
+        known.distances.get(id).copied()
+    };
+    usable
+        .nodes
+        .iter()
+        .filter(|node| distance(node).is_some())
+        .min_by_key(distance)
+        .map(|node| node.at)
+}
+
+/// With fewer cores the rest of the system has no CPU of its own, and a machine with a queue for each shares them all.
+pub(super) const CORES_MIN_FOR_SYSTEM: usize = 8;

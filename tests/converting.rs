@@ -1,0 +1,404 @@
+//! `onrush convert`: nginx and HAProxy are asked, then Onrush with what was made of their configurations, on the same port.
+//! Both have to say the same.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::application::Application;
+use crate::peer::peer;
+use crate::program::{Finished, PATIENCE, Program, Serve, run_onrush, until};
+
+/// A request: its line, and fields.
+type Asked = (&'static str, &'static [&'static str]);
+
+/// Fields of responses that have to be the same.
+const FIELDS: [&str; 7] = [
+    "location",
+    "content-type",
+    "content-encoding",
+    "cache-control",
+    "www-authenticate",
+    "x-a",
+    "x-seen",
+];
+
+/// Fields that an application has to get as before.
+const APPLICATION_FIELDS: [&str; 4] = ["host", "x-real-ip", "x-seen", "accept"];
+
+/// A port of the loopback that was free just now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound").port()
+}
+
+/// Waits until somebody listens.
+fn wait_for(program: &mut Program, port: u16) {
+    until("a server of others", || {
+        assert!(program.is_running(), "it has ended");
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+}
+
+/// What matters of the response to one request.
+fn ask(port: u16, (line, fields): Asked) -> String {
+    let names_host = fields.iter().any(|field| field.starts_with("Host: "));
+    let host = if names_host {
+        ""
+    } else {
+        "Host: h.example\r\n"
+    };
+    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    let request = format!("{line} HTTP/1.1\r\n{host}{fields}Connection: close\r\n\r\n");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.write_all(request.as_bytes()).expect("it is taken");
+    let mut response = Vec::new();
+    // nginx would take the end of our side for the end of the client.
+    stream.read_to_end(&mut response).expect("an end");
+    let response = String::from_utf8_lossy(&response);
+    let (head, body) = response.split_once("\r\n\r\n").expect("a head");
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1));
+    let status = status.expect("a status").to_owned();
+    let mut kept = vec![status.clone()];
+    // Pages of errors are everybody's own.
+    let is_own_page = status.starts_with(['3', '4', '5']);
+    for line in lines {
+        let (name, value) = line.split_once(": ").expect("a field");
+        let name = name.to_ascii_lowercase();
+        let is_of_page = matches!(&*name, "content-type" | "cache-control");
+        if !FIELDS.contains(&&*name) || is_own_page && is_of_page {
+            continue;
+        }
+        // nginx makes a URL of each path that it redirects to, and says of no text how it is encoded.
+        let value = value.replace(&format!("http://h.example:{port}"), "");
+        let value = value.replace("http://h.example", "");
+        let value = value.split("; charset").next().unwrap_or_default();
+        let value = value.split(", charset").next().unwrap_or_default();
+        kept.push(format!("{name}: {value}"));
+    }
+    kept[1..].sort_unstable();
+    match body.split_once("HTTP/1.").filter(|_| body.contains("\r\n")) {
+        // What an application was asked.
+        Some((asked, _)) => {
+            kept.push(asked.to_owned());
+            let fields = body.lines().filter(|line| {
+                let name = line.split(':').next().unwrap_or_default();
+                APPLICATION_FIELDS.contains(&&*name.to_ascii_lowercase())
+            });
+            let mut fields: Vec<String> = fields.map(str::to_ascii_lowercase).collect();
+            fields.sort_unstable();
+            kept.extend(fields);
+        }
+        None if is_own_page || response.contains("\r\nContent-Encoding") => {}
+        None => kept.push(body.to_owned()),
+    }
+    kept.join("\n")
+}
+
+/// Converts what is in `file`: nothing may be left out.
+fn convert(language: &str, file: &Path) -> Finished {
+    let finished = run_onrush(&["convert", language, &file.display().to_string()]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    finished
+}
+
+/// Asks the program of others, then Onrush in its place, and compares.
+fn compare(
+    mut program: Program,
+    port: u16,
+    language: &str,
+    directory: &TempDir,
+    requests: &[Asked],
+) {
+    wait_for(&mut program, port);
+    let before: Vec<String> = requests.iter().map(|asked| ask(port, *asked)).collect();
+    drop(program);
+    let written = convert(language, &directory.path().join("conf"));
+    let result = directory.path().join("onrush.toml");
+    fs::write(&result, &written.out).expect("it is ours");
+    let result = result.display().to_string();
+    let checked = run_onrush(&["check", &result]);
+    assert_eq!(
+        (checked.code, &*checked.err),
+        (Some(0), ""),
+        "{}",
+        written.out
+    );
+    let serve = Serve::start(&["--config", &result]);
+    assert_eq!(serve.address, format!("127.0.0.1:{port}"));
+    for (asked, before) in requests.iter().zip(before) {
+        assert_eq!(ask(port, *asked), before, "{asked:?} of\n{}", written.out);
+    }
+}
+
+/// What was asked of nginx in the measurements of 2012, with its kind of text around.
+fn nginx_start(at: &str, port: u16) -> String {
+    format!(
+        "daemon off; master_process off; worker_processes 2; worker_rlimit_nofile 4096;
+pid {at}/pid; error_log {at}/error.log;
+events {{ use epoll; worker_connections 512; }}
+http {{
+    sendfile on; tcp_nopush on; keepalive_requests 100; open_file_cache max=100;
+    access_log off; types_hash_max_size 2048; default_type application/octet-stream;
+    ssl_protocols TLSv1.2 TLSv1.3; ssl_prefer_server_ciphers on;
+    types {{ text/html html htm; text/css css; text/plain txt; }}
+    client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/fastcgi;
+    uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
+    include {at}/sites/*.conf;
+    server {{
+        listen 127.0.0.1:{port} default_server backlog=128;
+        root {at}/www; index index.html index.htm;
+"
+    )
+}
+
+const NGINX_SERVER: &str = r#"
+        server_name _;
+        gzip on; gzip_types text/css; gzip_min_length 100;
+        if ($request_method = DELETE) { return 405; }
+        if ($http_x_block) { return 403; }
+        if ($moved) { return 301 $moved; }
+        rewrite ^/r/(.*)$ /new/$1? permanent;
+        location / { try_files $uri $uri/ =404; }
+        location = /exact { default_type text/plain; return 200 "exact\n"; }
+        location ^~ /preferred/ { default_type text/plain; return 200 "preferred\n"; }
+        location ~ ^/nothing/.*\.txt$ { default_type text/plain; return 200 "expression\n"; }
+        location /nothing/ { return 404; }
+        location /old/ { return 302 https://new.example$request_uri; }
+        location /aliased/ { alias $FILES/www/sub/; }
+        location /cached/ { expires 1h; add_header X-A b; root $FILES/www; }
+        location /api/ {
+            proxy_pass http://app/v1/;
+            proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_set_header X-Real-IP $remote_addr; proxy_set_header Accept "";
+            add_header X-A relayed always;
+        }
+        location /host/ { proxy_pass http://app; proxy_set_header Host $http_host; proxy_read_timeout 30s; }
+        location /application/ { root $FILES/www; try_files $uri /index.html; client_max_body_size 8k; }
+        location /listed/ { root $FILES/www; autoindex on; }
+        location = /icon.css { alias $FILES/www/a.css; }
+        location ~ ^/u/ { rewrite ^/u/([0-9]+)/(.*)$ /users/$2/$1 break; proxy_pass http://app; client_max_body_size 10; }
+        location /moved/ { rewrite ^/moved/(.*)$ /else/$1 break; proxy_pass http://app; }
+        location /denied { deny all; }
+        location /open { allow 127.0.0.0/8; deny all; proxy_pass http://app/opened; }
+        location /private/ { auth_basic "staff only"; auth_basic_user_file $FILES/users; root $FILES/www; }
+    }
+}
+"#;
+
+#[test]
+fn nginx_and_what_is_made_of_it_say_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path().display().to_string();
+    let (port, application) = (free_port(), Application::start("app"));
+    for folder in ["www/sub", "www/cached", "www/private", "sites"] {
+        fs::create_dir_all(directory.path().join(folder)).expect("it is ours");
+    }
+    let style = "a { color: red }\n".repeat(50);
+    for (name, text) in [
+        ("www/index.html", "<p>index</p>"),
+        ("www/a.css", &style),
+        ("www/.hidden", "hidden"),
+        ("www/sub/index.htm", "<p>sub</p>"),
+        ("www/sub/b.txt", "text"),
+        ("www/cached/c.html", "<p>cached</p>"),
+        ("www/private/p.html", "<p>private</p>"),
+    ] {
+        fs::write(directory.path().join(name), text).expect("it is ours");
+    }
+    let hashed = Program::start(&mut peer("openssl", &["passwd", "-6", "secret"])).finish();
+    let users = directory.path().join("users");
+    fs::write(&users, format!("joe:{}", hashed.out)).expect("it is ours");
+    // Onrush warns of hashes that everybody can read.
+    fs::set_permissions(&users, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let site = format!(
+        "upstream app {{ server {}; keepalive 4; }}
+map $uri $moved {{ /moved-a /a.html; ~^/moved-b/ /sub/; }}
+server {{ listen 127.0.0.1:{port}; server_name other.example *.wide.example;
+  location / {{ default_type text/plain; return 200 other; }} }}\n",
+        application.address
+    );
+    fs::write(directory.path().join("sites/site.conf"), site).expect("it is ours");
+    let text = nginx_start(&at, port) + &NGINX_SERVER.replace("$FILES", &at);
+    fs::write(directory.path().join("conf"), text).expect("it is ours");
+    let error_log = format!("{at}/error.log");
+    let arguments = ["-p", &at, "-e", &error_log, "-c", &format!("{at}/conf")];
+    let program = Program::start(&mut peer("nginx", &arguments));
+    let requests: &[Asked] = &[
+        ("GET /", &[]),
+        ("HEAD /", &[]),
+        ("GET /a.css", &[]),
+        ("GET /a.css", &["Accept-Encoding: gzip"]),
+        ("GET /.hidden", &[]),
+        ("GET /sub", &[]),
+        ("GET /sub/", &[]),
+        ("GET /sub/b.txt", &["Range: bytes=1-2"]),
+        ("GET /cached/", &[]),
+        ("GET /cached/c.html", &[]),
+        ("GET /none", &[]),
+        ("POST /a.css", &["Content-Length: 0"]),
+        ("DELETE /a.css", &[]),
+        ("GET /exact", &["X-Block: 1"]),
+        ("GET /exact", &[]),
+        ("GET /exact/", &[]),
+        ("GET /preferred/x.txt", &[]),
+        ("GET /nothing/x.txt", &[]),
+        ("GET /nothing/x", &[]),
+        ("GET /old/x?y=1", &[]),
+        ("GET /r/x/y", &[]),
+        ("GET /moved-a", &[]),
+        ("GET /moved-b/x", &[]),
+        ("GET /aliased/b.txt", &[]),
+        ("GET /api/users?id=7", &["Accept: text/plain"]),
+        ("POST /api/", &["Content-Length: 0"]),
+        ("GET /host/x", &["Host: some.example"]),
+        ("GET /moved/x/y?z", &[]),
+        ("GET /application/some/where", &[]),
+        ("GET /icon.css", &[]),
+        ("GET /listed/", &[]),
+        ("GET /u/7/x", &[]),
+        ("GET /u/x", &[]),
+        ("POST /u/7/x", &["Content-Length: 11"]),
+        ("GET /denied", &[]),
+        ("GET /open", &[]),
+        ("GET /private/p.html", &[]),
+        (
+            "GET /private/p.html",
+            &["Authorization: Basic am9lOnNlY3JldA=="],
+        ),
+        (
+            "GET /private/p.html",
+            &["Authorization: Basic am9lOndyb25n"],
+        ),
+        ("GET /", &["Host: other.example"]),
+        ("GET /", &["Host: a.wide.example"]),
+        ("GET /", &["Host: wide.example"]),
+    ];
+    compare(program, port, "nginx", &directory, requests);
+}
+
+const HAPROXY: &str = r"
+global
+    maxconn 100
+    log /dev/log local0
+defaults
+    mode http
+    option dontlognull
+    timeout connect 1s
+    timeout client 60s
+    timeout server 60s
+frontend front
+    bind 127.0.0.1:$PORT
+    acl is_b hdr(host) -i b.example
+    acl is_api path_beg /api/ /v1/
+    acl is_read method GET HEAD
+    http-request deny if { path_beg /denied } !is_b
+    http-request deny deny_status 429 if { hdr_sub(user-agent) -i bot }
+    http-request return status 200 content-type text/plain string own if { path /own }
+    http-request redirect code 301 location https://new.example%[capture.req.uri] if { path_end .php }
+    redirect prefix https://old.example if { path_dir old }
+    http-request set-header X-Seen read if is_read
+    http-request set-header X-Real-IP %[src]
+    http-request del-header Accept
+    http-response set-header X-A relayed
+    use_backend b if is_b is_api || { url_param(to) b }
+    default_backend a
+backend a
+    balance random
+    option httpchk GET /
+    server a $A check
+backend b
+    http-request replace-path ^/api/(.*) /\1
+    http-response set-header X-Seen b
+    server b $B
+";
+
+#[test]
+fn haproxy_and_what_is_made_of_it_say_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let port = free_port();
+    let (a, b) = (Application::start("a"), Application::start("b"));
+    let text = HAPROXY.replace("$PORT", &port.to_string());
+    let text = text.replace("$A", &a.address).replace("$B", &b.address);
+    let conf = directory.path().join("conf");
+    fs::write(&conf, text).expect("it is ours");
+    let arguments = ["-db", "-f", &conf.display().to_string()];
+    let program = Program::start(&mut peer("haproxy", &arguments));
+    let requests: &[Asked] = &[
+        ("GET /", &[]),
+        ("POST /", &["Content-Length: 0"]),
+        ("GET /denied/x", &[]),
+        ("GET /denied/x", &["Host: b.example"]),
+        ("GET /", &["User-Agent: some RoBot"]),
+        ("GET /own", &[]),
+        ("GET /own/", &[]),
+        ("GET /x.php?y=1", &[]),
+        ("GET /x/old/y?z", &[]),
+        ("GET /older", &[]),
+        ("GET /api/x", &["Host: b.example", "Accept: text/plain"]),
+        ("GET /api/x", &["Host: B.Example"]),
+        ("PUT /v1/x", &["Host: b.example", "Content-Length: 0"]),
+        ("GET /api/x", &[]),
+        ("GET /x?to=b", &[]),
+        ("GET /x?to=a", &[]),
+    ];
+    compare(program, port, "haproxy", &directory, requests);
+}
+
+#[test]
+fn exit_codes_say_how_a_conversion_went() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("conf");
+    let name = path.display().to_string();
+    for (language, text, code, said) in [
+        ("nginx", "http { server { return 204; } }", 0, "0 left out"),
+        (
+            "nginx",
+            "http {\n server { fastcgi_pass unix:/x; } }",
+            2,
+            "conf:2: left out: fastcgi_pass unix:/x: ",
+        ),
+        (
+            "nginx",
+            "http {\n server {",
+            1,
+            "conf:2: the file ends within the block",
+        ),
+        (
+            "haproxy",
+            "global\n maxconn 4\ndefaults\n mode http\n",
+            0,
+            "0 left out",
+        ),
+        (
+            "haproxy",
+            "frontend f\n mode tcp\n bind :1\n",
+            2,
+            "conf:1: left out: frontend f: ",
+        ),
+        (
+            "haproxy",
+            "bind :1\n",
+            1,
+            "conf:1: \"bind\" stands in no section",
+        ),
+    ] {
+        fs::write(&path, text).expect("it is ours");
+        let finished = run_onrush(&["convert", language, &name]);
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(finished.err.contains(said), "{finished:?}");
+        assert_eq!(finished.out.is_empty(), code == 1, "{finished:?}");
+    }
+    let missing = run_onrush(&["convert", "nginx", "/does/not/exist"]);
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(
+        missing.err.contains("/does/not/exist: No such file"),
+        "{missing:?}"
+    );
+}

@@ -1,0 +1,344 @@
+//! The access log: a line for each request that has ended, wherever it goes, and never at a request's expense.
+
+use std::fs;
+use std::io::Read;
+use std::net::UdpSocket;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::application::Application;
+use crate::program::{PATIENCE, Program, Serve, drivers, onrush, until};
+
+const GET: &[u8] =
+    b"GET /x?y=1 HTTP/1.1\r\nHost: a.example\r\nUser-Agent: t\"e\\st\r\nReferer: http://b/\r\n\r\n";
+
+/// A server whose configuration has this `[log]` and these routes.
+fn start(directory: &TempDir, log: &str, routes: &str, words: &[&str]) -> Serve {
+    let path = directory.path().join("onrush.toml");
+    fs::write(&path, text(log, routes)).expect("it is ours");
+    Serve::start(&[&["--config", &path.display().to_string()], words].concat())
+}
+
+fn text(log: &str, routes: &str) -> String {
+    format!("log = {{ {log} }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n{routes}")
+}
+
+fn responding() -> String {
+    "[[route]]\npath = \"/quiet\"\nlog = false\nrespond = { status = 204 }\n[[route]]\npath = \"/gone\"\nrespond = { status = 410 }\n[[route]]\nrespond = { status = 200, body = \"hello\" }\n".to_owned()
+}
+
+/// The lines of a file, once it has so many.
+fn lines(path: &Path, count: usize) -> Vec<String> {
+    until("lines in the log", || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        (text.ends_with('\n') && lines.len() >= count).then_some(lines)
+    })
+}
+
+#[test]
+fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
+    for io in drivers() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("access.log");
+        let log = "access = \"access.log\"";
+        let serve = start(&directory, log, &responding(), &["--io", io]);
+        let mut client = serve.connect();
+        client.send(GET);
+        let whole = client.receive().expect("an answer");
+        client.send(b"GET /quiet HTTP/1.1\r\nHost: h\r\n\r\n");
+        client.receive().expect("an answer");
+        client.send(b"nonsense\r\n\r\n");
+        client.receive().expect("an answer");
+        let combined = lines(&path, 2);
+        let (start, rest) = combined[0]
+            .split_once(" - - [")
+            .expect("the combined format");
+        assert_eq!(start, "127.0.0.1");
+        let (date, rest) = rest.split_once("] ").expect("a date");
+        assert!(date.ends_with(" +0000") && date.len() == 26, "{date}");
+        let expected = format!(
+            "\"GET /x?y=1 HTTP/1.1\" 200 {} \"http://b/\" \"t\\x22e\\x5Cst\"",
+            whole.len()
+        );
+        assert_eq!(rest, expected);
+        assert!(
+            combined[1].contains("] \"-\" 400 ") && combined[1].starts_with("127.0.0.1 - - ["),
+            "{combined:?}"
+        );
+        // Another format: the file goes on.
+        let onrush = directory.path().join("onrush.toml");
+        fs::write(
+            &onrush,
+            text("access = \"access.log\", format = \"json\"", &responding()),
+        )
+        .expect("it is ours");
+        serve.program.signal(Signal::HUP);
+        serve.program.err.wait_for("as generation 2");
+        let mut client = serve.connect();
+        client.send(GET);
+        client.receive().expect("an answer");
+        let all = lines(&path, 3);
+        let json: Value = serde_json::from_str(&all[2]).expect("JSON");
+        for (name, value) in [
+            ("method", "GET"),
+            ("target", "/x?y=1"),
+            ("host", "a.example"),
+            ("version", "HTTP/1.1"),
+            ("client", "127.0.0.1"),
+            ("route", "/*"),
+            ("end", "complete"),
+            ("user_agent", "t\"e\\st"),
+            ("referer", "http://b/"),
+        ] {
+            assert_eq!(json[name], value, "{json}");
+        }
+        assert_eq!(
+            (&json["status"], &json["bytes_sent"]),
+            (&200.into(), &whole.len().into())
+        );
+        assert!(
+            json["duration"]
+                .as_f64()
+                .is_some_and(|seconds| seconds < 60.0),
+            "{json}"
+        );
+        assert!(
+            json.get("group").is_none() && json.get("failure").is_none(),
+            "{json}"
+        );
+        serve.stop();
+    }
+}
+
+#[test]
+fn a_forwarded_request_says_where_it_went_and_why_it_failed() {
+    let application = Application::start("one");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("access.log");
+    let routes = format!(
+        "[[route]]\npath = \"/dead\"\nforward = \"dead\"\n[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"{}\"]\n[upstream.dead]\nservers = [\"127.0.0.1:1\"]\n",
+        application.address
+    );
+    let format = "format = \"{group} {server} {status} {failure} {retries} {connect_time} {header:X-Id}|{end}\"";
+    let serve = start(
+        &directory,
+        &format!("access = \"access.log\", {format}"),
+        &routes,
+        &[],
+    );
+    let mut client = serve.connect();
+    for path in ["/", "/", "/dead"] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\nX-Id: 7\r\n\r\n").as_bytes());
+        client.receive().expect("an answer");
+    }
+    let all = lines(&path, 3);
+    let first: Vec<&str> = all[0].split(' ').collect();
+    assert_eq!(first[..5], ["app", &application.address, "200", "-", "0"]);
+    assert!(
+        first[5].parse::<f64>().is_ok(),
+        "a connection was made: {first:?}"
+    );
+    assert!(all[1].ends_with(" - 7|complete"), "there was one: {all:?}");
+    assert!(
+        all[2].starts_with("dead 127.0.0.1:1 502 connect "),
+        "{all:?}"
+    );
+    serve.stop();
+}
+
+#[test]
+fn only_those_that_are_asked_for_have_a_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("access.log");
+    let log = "access = \"access.log\", only = \"errors\", format = \"{status} {target}\"";
+    let serve = start(&directory, log, &responding(), &[]);
+    let mut client = serve.connect();
+    for path in ["/", "/gone", "/", "/quiet", "/gone/2"] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+        client.receive().expect("an answer");
+    }
+    assert_eq!(lines(&path, 2), ["410 /gone", "410 /gone/2"]);
+    serve.stop();
+}
+
+#[test]
+fn a_file_that_was_moved_away_is_opened_anew_and_no_line_is_lost() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, old) = (
+        directory.path().join("access.log"),
+        directory.path().join("old"),
+    );
+    let log = "access = \"access.log\", format = \"{target}\"";
+    let serve = start(&directory, log, &responding(), &[]);
+    let mut client = serve.connect();
+    let mut ask = |number: usize| {
+        client.send(format!("GET /{number} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+        client.receive().expect("an answer");
+    };
+    (0..50).for_each(&mut ask);
+    fs::rename(&path, &old).expect("it is there");
+    (50..100).for_each(&mut ask);
+    serve.program.signal(Signal::USR1);
+    serve.program.err.wait_for("is open anew");
+    (100..150).for_each(&mut ask);
+    serve.stop();
+    let mut all = lines(&old, 100);
+    all.extend(lines(&path, 50));
+    let expected: Vec<String> = (0..150).map(|number| format!("/{number}")).collect();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn a_full_disk_loses_lines_and_nothing_else() {
+    // Writes to it fail as on a full disk (full(4)).
+    let directory = tempfile::tempdir().expect("a directory");
+    let serve = start(&directory, "access = \"/dev/full\"", &responding(), &[]);
+    for _ in 0..3 {
+        assert_eq!(serve.body(), "hello");
+        serve
+            .program
+            .err
+            .wait_for("the access log /dev/full cannot be written, lines are lost until it can");
+    }
+    serve.program.signal(Signal::TERM);
+    let finished = serve.program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(
+        finished.err.matches("cannot be written").count(),
+        1,
+        "{finished:?}"
+    );
+    assert!(
+        finished.err.contains("3 lines of the access log were lost"),
+        "{finished:?}"
+    );
+    // A directory that cannot be written to is found at the start.
+    let path = directory.path().join("onrush.toml");
+    fs::write(
+        &path,
+        text("access = \"no/such/access.log\"", &responding()),
+    )
+    .expect("it is ours");
+    let refused = Program::start(&mut onrush(&[
+        "serve",
+        "--config",
+        &path.display().to_string(),
+    ]))
+    .finish();
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("cannot write the access log")
+            && refused.err.contains("no/such/access.log"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_syslog_gets_messages_and_one_that_is_gone_stops_nobody() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("log");
+    let (unix, udp) = (
+        UnixDatagram::bind(&socket).expect("it is free"),
+        UdpSocket::bind("127.0.0.1:0").expect("a free port"),
+    );
+    unix.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    udp.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let address = udp.local_addr().expect("it is bound");
+    for (place, is_unix) in [
+        (format!("syslog:unix:{}", socket.display()), true),
+        (format!("syslog:udp:{address}"), false),
+    ] {
+        let log = format!("access = \"{place}\", format = \"{{status}} {{target}}\"");
+        let serve = start(&directory, &log, &responding(), &[]);
+        assert_eq!(serve.body(), "hello");
+        let mut bytes = [0; 2000];
+        let count = match is_unix {
+            true => unix.recv(&mut bytes),
+            false => udp.recv(&mut bytes),
+        };
+        let message = String::from_utf8_lossy(&bytes[..count.expect("a message")]).into_owned();
+        assert!(
+            message.starts_with("<134>1 20") && message.ends_with(" access - 200 /"),
+            "{message}"
+        );
+        assert_eq!(message.split(' ').nth(3), Some("onrush"), "{message}");
+        if is_unix {
+            fs::remove_file(&socket).expect("it is there");
+            assert_eq!(serve.body(), "hello");
+            serve.program.err.wait_for("lines are lost until it can");
+        }
+        serve.stop();
+    }
+}
+
+#[test]
+fn an_output_that_nobody_reads_holds_nobody_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("it is there").success());
+    // Open for reading, and not read.
+    let reader = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&pipe)
+        .expect("it is ours");
+    let log = format!(
+        "access = \"{}\", format = \"{{target}} {}\"",
+        pipe.display(),
+        "x".repeat(1000)
+    );
+    let serve = start(&directory, &log, &responding(), &[]);
+    let mut client = serve.connect();
+    // Far more than a pipe holds.
+    for _ in 0..500 {
+        client.send(GET);
+        client.receive().expect("an answer");
+    }
+    serve.program.signal(Signal::TERM);
+    let finished = serve.program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    // What is in the pipe, and what is said to be lost, is all.
+    let mut all = vec![0; 1024 * 1024];
+    let mut reader = reader;
+    let count = reader.read(&mut all).expect("there is something");
+    let written = all[..count].iter().filter(|&&byte| byte == b'\n').count();
+    let lost = finished
+        .err
+        .lines()
+        .find(|line| line.contains(" lines of the access log were lost"));
+    let lost = lost.and_then(|line| line.split(' ').rev().nth(7)?.parse::<usize>().ok());
+    assert_eq!(written + lost.expect("it is said"), 500, "{finished:?}");
+    // Without anybody at its other end it is an error, and not a wait.
+    drop(reader);
+    let path = directory.path().join("onrush.toml");
+    let refused = Program::start(&mut onrush(&[
+        "serve",
+        "--config",
+        &path.display().to_string(),
+    ]))
+    .finish();
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("cannot write the access log"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn lines_go_to_standard_output_where_that_is_asked_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = "access = \"stdout\", format = \"line: {method} {status}\"";
+    let serve = start(&directory, log, &responding(), &[]);
+    let mut rest = serve.connect();
+    rest.send(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    let mut all = String::new();
+    rest.0.read_to_string(&mut all).expect("an answer");
+    serve.program.out.wait_for("line: GET 200\n");
+    serve.stop();
+}

@@ -1,0 +1,289 @@
+//! SIGHUP: the configuration is read again, and put in force when it is good as a whole.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::application::{Application, greet, say};
+use crate::program::{Serve, drivers};
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// A server and its file.
+struct Reloaded {
+    serve: Serve,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl Reloaded {
+    fn start(io: &str, text: &str) -> Reloaded {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("onrush.toml");
+        fs::write(&path, text).expect("it is ours");
+        let serve = Serve::start(&["--config", &path.display().to_string(), "--io", io]);
+        Reloaded {
+            serve,
+            path,
+            _directory: directory,
+        }
+    }
+
+    /// Writes `text` and has it read. Returns the log when it says `words`.
+    fn reload(&self, text: &str, words: &str) -> String {
+        fs::write(&self.path, text).expect("it is ours");
+        self.serve.program.signal(Signal::HUP);
+        self.serve.program.err.wait_for(words)
+    }
+}
+
+/// A configuration that responds with `body`.
+fn responding(body: &str) -> String {
+    format!(
+        "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n"
+    )
+}
+
+#[test]
+fn what_a_file_says_now_is_served_and_connections_stay() {
+    for io in drivers() {
+        let server = Reloaded::start(io, &responding("one"));
+        let mut kept = server.serve.connect();
+        kept.send(GET);
+        assert!(kept.receive().expect("an answer").ends_with("\r\n\r\none"));
+        let said = server.reload(&responding("two"), "as generation 2");
+        assert!(
+            said.contains("onrush.toml is in force as generation 2: 1 change"),
+            "{said}"
+        );
+        server
+            .serve
+            .program
+            .err
+            .wait_for("route[1].respond.body: \"one\" -> \"two\"");
+        kept.send(GET);
+        let response = kept.receive().expect("an answer");
+        assert!(response.ends_with("\r\n\r\ntwo"), "{response}");
+        assert!(!response.contains("Connection: close"), "{response}");
+        assert_eq!(server.serve.body(), "two");
+        let said = server.reload(&responding("two"), "as generation 3");
+        assert!(said.contains("nothing in it has changed"), "{said}");
+        drop(kept);
+        assert_eq!(server.serve.stop().requests(), 3);
+    }
+}
+
+#[test]
+fn what_cannot_be_used_changes_nothing_and_is_said_with_its_place() {
+    let server = Reloaded::start("auto", &responding("one"));
+    for (text, words) in [
+        (
+            "[[route]]\nforwrad = \"x\"\n".to_owned(),
+            "onrush.toml:2:1: unknown key \"forwrad\"",
+        ),
+        (
+            responding("two").replace("threads = 2", "threads = 3"),
+            "threads cannot change while the server runs",
+        ),
+        (
+            responding("two") + "[[listen]]\naddress = \"192.0.2.1:80\"\n",
+            "cannot listen on 192.0.2.1:80: this machine does not have that address",
+        ),
+        (
+            "[[route]]\nfiles = { root = \"/nowhere/at/all\" }\n".to_owned(),
+            "onrush.toml:2:18: cannot serve the directory /nowhere/at/all",
+        ),
+    ] {
+        let said = server.reload(&text, words);
+        assert!(
+            said.contains("was not put in force, generation 1 stays: "),
+            "{said}"
+        );
+        assert_eq!(server.serve.body(), "one");
+    }
+    fs::remove_file(&server.path).expect("it is there");
+    server.serve.program.signal(Signal::HUP);
+    server
+        .serve
+        .program
+        .err
+        .wait_for("cannot read the configuration");
+    assert_eq!(server.serve.body(), "one");
+    server.reload(&responding("two"), "as generation 2");
+    assert_eq!(server.serve.body(), "two");
+}
+
+#[test]
+fn what_was_started_without_a_file_has_nothing_to_read() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    serve.program.signal(Signal::HUP);
+    serve.program.err.wait_for("was started with flags only");
+    let mut client = serve.connect();
+    client.send(GET);
+    assert!(client.receive().expect("an answer").ends_with("hello"));
+}
+
+#[test]
+fn flags_stay_on_top_of_what_is_read_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    fs::write(&path, responding("one")).expect("it is ours");
+    let words = [
+        "--config",
+        &path.display().to_string(),
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let serve = Serve::start(&words);
+    let moved = responding("two").replace("127.0.0.1:0", "127.0.0.1:1");
+    fs::write(&path, moved).expect("it is ours");
+    serve.program.signal(Signal::HUP);
+    let said = serve.program.err.wait_for("as generation 2");
+    assert!(!said.contains("listening"), "{said}");
+    let mut client = serve.connect();
+    client.send(GET);
+    assert!(client.receive().expect("an answer").ends_with("two"));
+}
+
+#[test]
+fn tunnels_live_on_and_addresses_come_and_go() {
+    let application = Application::start("chat");
+    for io in drivers() {
+        let forwarding = |more: &str| {
+            format!(
+                "[[listen]]\naddress = \"127.0.0.1:0\"\n{more}[[route]]\nforward = \"http://{}\"\n",
+                application.address
+            )
+        };
+        let server = Reloaded::start(io, &forwarding(""));
+        let mut tunnels: Vec<_> = (0..20).map(|_| server.serve.connect()).collect();
+        for tunnel in &mut tunnels {
+            greet(tunnel, "/chat");
+            say(tunnel);
+        }
+        let more = "[[listen]]\naddress = \"127.0.0.2:0\"\n";
+        let said = server.reload(&forwarding(more), "listening on 127.0.0.2:");
+        assert!(said.contains("listen[2]: added"), "{said}");
+        server
+            .serve
+            .program
+            .err
+            .wait_for("served as they began, by generation 1");
+        server.reload(&forwarding(""), "listening no more on 127.0.0.2:");
+        for tunnel in &mut tunnels {
+            say(tunnel);
+        }
+        drop(tunnels);
+        assert_eq!(server.serve.stop().number_before(" tunnels"), 20);
+    }
+}
+
+#[test]
+fn under_load_no_request_is_lost_by_reloads() {
+    const RELOADS: usize = 30;
+    for io in drivers() {
+        let server = Reloaded::start(io, &responding("1"));
+        let ends = AtomicBool::new(false);
+        let asked: u64 = thread::scope(|scope| {
+            let client = || {
+                let (mut client, mut asked) = (server.serve.connect(), 0);
+                while !ends.load(Ordering::Relaxed) {
+                    client.send(GET);
+                    let response = client.receive().expect("an answer");
+                    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+                    asked += 1;
+                }
+                asked
+            };
+            let clients = [(); 8].map(|()| scope.spawn(client));
+            for number in 2..=RELOADS {
+                let text = responding(&number.to_string());
+                server.reload(&text, &format!("as generation {number}:"));
+                assert_eq!(server.serve.body(), number.to_string());
+            }
+            ends.store(true, Ordering::Relaxed);
+            let asked = clients.map(|client| client.join().expect("no request is lost"));
+            asked.into_iter().sum()
+        });
+        let totals = server.serve.stop();
+        assert_eq!(totals.requests(), asked + RELOADS as u64 - 1, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_watched_is_read_again_when_it_has_changed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let users = directory.path().join("users");
+    // The password is "secret"; bcrypt with the lowest cost.
+    let login = "a:$2y$04$DKqDbgWWCsxpXwzvYvZdZ.RUOrz4jHTcsvLsOa0O7dyGEVAJiYQ8W\n";
+    fs::write(&users, login).expect("it is ours");
+    let guarded = |body: &str| format!("{}basic_auth = {{ file = \"users\" }}\n", responding(body));
+    fs::write(&path, responding("one")).expect("it is ours");
+    let serve = Serve::start(&["--config", &path.display().to_string(), "--watch"]);
+    // Put in its place whole, as editors do.
+    let next = directory.path().join("next");
+    fs::write(&next, guarded("two")).expect("it is ours");
+    fs::rename(&next, &path).expect("it is ours");
+    serve.program.err.wait_for("as generation 2: 2 changes");
+    // A mistake is said once, and the file is looked at again.
+    fs::write(&path, "threads = zero").expect("it is ours");
+    serve
+        .program
+        .err
+        .wait_for("was not put in force, generation 2 stays");
+    fs::write(&path, guarded("three")).expect("it is ours");
+    serve.program.err.wait_for("as generation 3: 1 change");
+    fs::write(&users, login.replace("a:", "b:")).expect("it is ours");
+    let said = serve
+        .program
+        .err
+        .wait_for("as generation 4: nothing in it has changed");
+    assert_eq!(said.matches("was not put in force").count(), 1, "{said}");
+    let mut client = serve.connect();
+    client.send(GET);
+    let response = client.receive().expect("an answer");
+    assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
+}
+
+/// Memory of its own, in KiB (proc_pid_status(5): RssAnon).
+fn memory(serve: &Serve) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", serve.program.pid()));
+    let status = status.expect("it is running");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let digits = line.and_then(|line| line.split_whitespace().next());
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .expect("a number")
+}
+
+#[test]
+fn reloads_leave_nothing_behind() {
+    const RELOADS: usize = 300;
+    for io in drivers() {
+        let text = |number: usize| {
+            let more =
+                "[[listen]]\naddress = \"127.0.0.3:0\"\ntls = \"self-signed\"\n".repeat(number % 2);
+            let group = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"127.0.0.1:1\"]\nhealth = { tcp = true }\n";
+            format!("{}{more}{group}", responding(&number.to_string()))
+        };
+        let server = Reloaded::start(io, &text(1));
+        let mut before = (0, 0);
+        for number in 2..=RELOADS {
+            server.reload(&text(number), &format!("as generation {number}:"));
+            if number == 20 {
+                before = (memory(&server.serve), server.serve.descriptors());
+            }
+        }
+        let after = (memory(&server.serve), server.serve.descriptors());
+        assert!(after.0 < before.0 + 1024, "{io}: {before:?} and {after:?}");
+        // The last one has an address less; of those before listeners may be about to end.
+        assert!(after.1 <= before.1 + 10, "{io}: {before:?} and {after:?}");
+    }
+}
