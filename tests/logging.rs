@@ -276,36 +276,34 @@ fn a_syslog_gets_messages_and_one_that_is_gone_stops_nobody() {
     }
 }
 
-#[test]
-fn an_output_that_nobody_reads_holds_nobody_up() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let pipe = directory.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+/// A pipe of this name, open for reading, which nobody reads.
+fn unread_pipe(path: &Path) -> fs::File {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.expect("it is there").success());
-    // Open for reading, and not read.
-    let reader = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&pipe)
-        .expect("it is ours");
-    let log = format!(
-        "access = \"{}\", format = \"{{target}} {}\"",
-        pipe.display(),
-        "x".repeat(1000)
-    );
-    let serve = start(&directory, &log, &responding(), &[]);
+    let open = fs::OpenOptions::new().read(true).write(true).open(path);
+    open.expect("it is ours")
+}
+
+/// A log to a pipe of the directory, with lines of which it holds few.
+const LONG_LINES: &str = "access = \"pipe\", format = \"{target} LONG\"";
+
+/// Sends 500 requests, far more than a pipe has room for, and does `then`. What is in the pipe at the end and what is said
+/// to be lost is all.
+fn fills_a_pipe(directory: &TempDir, then: impl FnOnce(&Serve)) {
+    let pipe = directory.path().join("pipe");
+    let mut reader = unread_pipe(&pipe);
+    let log = LONG_LINES.replace("LONG", &"x".repeat(1000));
+    let serve = start(directory, &log, &responding(), &[]);
     let mut client = serve.connect();
-    // Far more than a pipe holds.
     for _ in 0..500 {
         client.send(GET);
         client.receive().expect("an answer");
     }
+    then(&serve);
     serve.program.signal(Signal::TERM);
     let finished = serve.program.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    // What is in the pipe, and what is said to be lost, is all.
     let mut all = vec![0; 1024 * 1024];
-    let mut reader = reader;
     let count = reader.read(&mut all).expect("there is something");
     let written = all[..count].iter().filter(|&&byte| byte == b'\n').count();
     let lost = finished
@@ -314,8 +312,13 @@ fn an_output_that_nobody_reads_holds_nobody_up() {
         .find(|line| line.contains(" lines of the access log were lost"));
     let lost = lost.and_then(|line| line.split(' ').rev().nth(7)?.parse::<usize>().ok());
     assert_eq!(written + lost.expect("it is said"), 500, "{finished:?}");
+}
+
+#[test]
+fn an_output_that_nobody_reads_holds_nobody_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fills_a_pipe(&directory, |_| {});
     // Without anybody at its other end it is an error, and not a wait.
-    drop(reader);
     let path = directory.path().join("onrush.toml");
     let refused = Program::start(&mut onrush(&[
         "serve",
@@ -328,6 +331,17 @@ fn an_output_that_nobody_reads_holds_nobody_up() {
         refused.err.contains("cannot write the access log"),
         "{refused:?}"
     );
+}
+
+#[test]
+fn the_log_of_an_earlier_configuration_is_written_to_its_end_too() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fills_a_pipe(&directory, |serve| {
+        let text = text("access = \"access.log\"", &responding());
+        fs::write(directory.path().join("onrush.toml"), text).expect("it is ours");
+        serve.program.signal(Signal::HUP);
+        serve.program.err.wait_for("as generation 2");
+    });
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+mod braces;
 mod condition;
 mod field;
 mod log_format;

@@ -108,6 +108,9 @@ impl Exchange {
 
     #[cold]
     fn tell_first_byte(&self, worker: &Worker) {
+        if self.record.has_begun_before() {
+            return;
+        }
         self.record.begin_before();
         self.is_at(Stage::Responding);
         if let Some(entry) = self.entry() {

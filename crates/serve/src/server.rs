@@ -25,6 +25,7 @@ use crate::descriptors::Shares;
 use crate::generation::Generation;
 use crate::limits::LOG_PATIENCE;
 use crate::meter::Totals;
+use crate::observe::access_log::AccessLog;
 use crate::observe::inspector::Inspector;
 use crate::resolve::Resolver;
 use crate::service::Service;
@@ -47,6 +48,8 @@ pub struct Server {
     resources: Arc<Resources>,
     /// Of configurations before it, as far as requests may be left.
     earlier: Vec<Arc<Generation>>,
+    /// Of all configurations that may have lines to write.
+    logs: Vec<Arc<AccessLog>>,
     /// What each core waits for: see [`Server::apply`].
     orders: Vec<Promise<Order>>,
     /// Follows changes of certificates; `None` when there are no files of them.
@@ -129,6 +132,7 @@ impl Server {
         let server = Server {
             _watch: resources.encryption.watch(),
             claims,
+            logs: resources.access_log.iter().cloned().collect(),
             resources,
             earlier: Vec::new(),
             orders: Vec::new(),
@@ -224,11 +228,9 @@ impl Server {
         self.claims.iter().for_each(|claim| claim.withdraw());
         self.cores.stop(self.resources.plan.timeouts.drain);
         let totals = self.cores.join().into_iter().sum();
-        if let Some(log) = &self.resources.access_log {
-            match log.close(LOG_PATIENCE) {
-                0 => {}
-                lost => tracing::warn!("{lost} lines of the access log were lost"),
-            }
+        match self.logs.iter().map(|log| log.close(LOG_PATIENCE)).sum() {
+            0_u64 => {}
+            lost => tracing::warn!("{lost} lines of the access log were lost"),
         }
         totals
     }

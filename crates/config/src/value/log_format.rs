@@ -1,5 +1,6 @@
 //! What a line of the access log says: `json`, `combined`, or text with fields in braces.
 
+use super::braces::pieces;
 use super::{Invalid, is_token};
 use crate::nearest::nearest;
 use crate::plan::{LogField, LogFormat, LogPiece};
@@ -49,34 +50,8 @@ pub fn parse_log_format(text: &str) -> Result<LogFormat, Invalid> {
     if text.contains(['\n', '\r']) {
         return Err(Invalid::new("a line of the log has no line break in it"));
     }
-    let mut pieces = Vec::new();
-    let mut literal = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['{', '}']) {
-        literal.push_str(&rest[..at]);
-        let (brace, after) = rest[at..].split_at(1);
-        if let Some(after) = after.strip_prefix(brace) {
-            literal.push_str(brace);
-            rest = after;
-            continue;
-        }
-        let field = after.split_once('}').filter(|_| brace == "{");
-        let Some((name, after)) = field else {
-            return Err(Invalid::new(format!(
-                "{text:?} has a \"{brace}\" alone: a brace is written twice, a field {{NAME}}"
-            )));
-        };
-        if !literal.is_empty() {
-            pieces.push(LogPiece::Text(std::mem::take(&mut literal)));
-        }
-        pieces.push(LogPiece::Field(parse_field(name)?));
-        rest = after;
-    }
-    literal.push_str(rest);
-    if !literal.is_empty() {
-        pieces.push(LogPiece::Text(literal));
-    }
-    Ok(LogFormat::Template(pieces))
+    let field = |name: &str| parse_field(name).map(LogPiece::Field);
+    pieces(text, LogPiece::Text, field).map(LogFormat::Template)
 }
 
 fn parse_field(name: &str) -> Result<LogField, Invalid> {
@@ -131,8 +106,8 @@ mod tests {
             ("jsno", "is no format"),
             ("{stauts}", "unknown field {stauts}; nearest: {status}"),
             ("{header:a b}", "is not a header name"),
-            ("{client", "alone"),
-            ("{client} }", "alone"),
+            ("{client", "without its end"),
+            ("{client} }", "ends nothing"),
             ("{client}\n{target}", "no line break"),
         ] {
             let why = parse_log_format(text).expect_err(text).to_string();

@@ -1,5 +1,6 @@
 //! Text with variables as it is written: `https://{host}{uri}`, and `{{` and `}}` for braces.
 
+use super::braces::pieces;
 use super::{Invalid, is_token};
 use crate::nearest::nearest;
 use crate::plan::{Piece, Template, Variable};
@@ -26,38 +27,8 @@ const VARIABLES: [(&str, Variable); 17] = [
 
 /// Text in which `{name}` stands for a [`Variable`], and `{{` and `}}` for one brace.
 pub fn parse_template(text: &str) -> Result<Template, Invalid> {
-    let mut pieces = Vec::new();
-    let mut literal = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['{', '}']) {
-        literal.push_str(&rest[..at]);
-        let (brace, after) = rest[at..].split_at(1);
-        if let Some(after) = after.strip_prefix(brace) {
-            literal.push_str(brace);
-            rest = after;
-            continue;
-        }
-        if brace == "}" {
-            return Err(Invalid::new(format!(
-                "{text:?} has a \"}}\" that ends nothing: a brace alone is written \"}}}}\""
-            )));
-        }
-        let Some((name, after)) = after.split_once('}') else {
-            return Err(Invalid::new(format!(
-                "{text:?} has a \"{{\" without its end: a brace alone is written \"{{{{\""
-            )));
-        };
-        if !literal.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut literal)));
-        }
-        pieces.push(Piece::Variable(parse_variable(name)?));
-        rest = after;
-    }
-    literal.push_str(rest);
-    if !literal.is_empty() {
-        pieces.push(Piece::Text(literal));
-    }
-    Ok(Template(pieces))
+    let variable = |name: &str| parse_variable(name).map(Piece::Variable);
+    pieces(text, Piece::Text, variable).map(Template)
 }
 
 fn parse_variable(name: &str) -> Result<Variable, Invalid> {

@@ -7,8 +7,8 @@ use onrush_http::request::RequestHead;
 
 use super::kept::Logged;
 use super::{Exchange, NONE};
-use crate::observe::access_log::CoreLog;
 use crate::observe::access_log::entry::{Entry, Way};
+use crate::observe::access_log::{CoreLog, Line};
 use crate::observe::live::{Destination, Stage, Underway};
 use crate::observe::traffic::{Ended, Traffic};
 use crate::worker::Worker;
@@ -30,7 +30,10 @@ impl Exchange {
             route: route.map(Traffic::name),
             group: group.map(Traffic::name),
         };
-        log.write(ended, self.entry(), way);
+        if log.write(ended, self.entry(), way) == Line::Lost {
+            let what = "the access log is slower than requests end: a line is lost";
+            worker.log.failure(&worker.core, format_args!("{what}"));
+        }
     }
 
     /// The request goes on beyond this turn.

@@ -13,7 +13,7 @@ mod lines;
 mod output;
 mod writer;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,14 +49,16 @@ pub(crate) struct CoreLog {
     chance: Random,
     /// The line in hand.
     line: RefCell<Vec<u8>>,
-    is_heard: Cell<Heard>,
 }
 
-/// Whether lines find room.
+/// What became of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
-    Yes,
-    No,
+#[must_use]
+pub(crate) enum Line {
+    /// It is written, or was not asked for.
+    Kept,
+    /// There was no room for it.
+    Lost,
 }
 
 impl AccessLog {
@@ -132,7 +134,6 @@ impl CoreLog {
             clock: RefCell::default(),
             chance: Random::stream(core.now_exact().nanoseconds() ^ core.id() as u64, 2),
             line: RefCell::default(),
-            is_heard: Cell::new(Heard::Yes),
         }
     }
 
@@ -147,9 +148,9 @@ impl CoreLog {
     }
 
     /// Writes the line of a request that has ended; one that was no request has no entry.
-    pub(crate) fn write(&self, ended: Ended<'_>, entry: Option<&Entry>, way: Way<'_>) {
+    pub(crate) fn write(&self, ended: Ended<'_>, entry: Option<&Entry>, way: Way<'_>) -> Line {
         if !self.selects(ended) {
-            return;
+            return Line::Kept;
         }
         let server = entry.map(|entry| entry.server.borrow());
         let facts = Facts {
@@ -165,14 +166,9 @@ impl CoreLog {
         line.clear();
         let clock = &mut *self.clock.borrow_mut();
         format::write(&self.log.plan.format, &facts, clock, &mut line);
-        let is_heard = match self.log.lines.push(self.core, &line) {
-            true => Heard::Yes,
-            false => Heard::No,
-        };
-        if self.is_heard.replace(is_heard) == Heard::Yes && is_heard == Heard::No {
-            tracing::warn!(
-                "the access log is slower than requests end: lines are lost, and counted"
-            );
+        match self.log.lines.push(self.core, &line) {
+            true => Line::Kept,
+            false => Line::Lost,
         }
     }
 

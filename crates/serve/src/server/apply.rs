@@ -167,6 +167,12 @@ impl Server {
         let number = self.resources.generation.number();
         self.earlier.retain(|generation| generation.is_used());
         self.earlier.push(Arc::clone(&before.generation));
+        // One that nobody else holds has been told to end.
+        let log = self.resources.access_log.as_ref();
+        self.logs.retain(|other| {
+            Arc::strong_count(other) > 1 && log.is_none_or(|log| !Arc::ptr_eq(log, other))
+        });
+        self.logs.extend(log.cloned());
         Ok(Applied {
             number,
             replaced: Arc::clone(&before.generation),

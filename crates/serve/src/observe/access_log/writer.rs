@@ -8,12 +8,18 @@ use std::thread;
 use std::time::Duration;
 
 use onrush_config::plan::LogTarget;
+use onrush_engine::Instant;
+use onrush_engine::clock::now;
 
 use super::lines::{Call, Lines, count};
 use super::output::Output;
 
 /// Buffers that have grown beyond this are given back.
 const ROOM_KEPT: usize = 1024 * 1024;
+
+/// That an output works again is said this long after it failed, at the earliest: one that fails now and then would fill
+/// the error log otherwise.
+const NEWS: Duration = Duration::from_secs(1);
 
 /// A thread; it is not waited for when this is dropped.
 pub(super) struct Writer {
@@ -36,6 +42,7 @@ enum Health {
     /// What was said when it failed counts from here on: lines lost before.
     Fails {
         lost_before: u64,
+        since: Instant,
     },
 }
 
@@ -111,17 +118,28 @@ fn said(
 ) -> Health {
     match (written, health) {
         (Ok(()), Health::Works) => Health::Works,
-        (Ok(()), Health::Fails { lost_before }) => {
+        (Ok(()), Health::Fails { lost_before, since }) => {
+            if now().since(since) < NEWS {
+                return health;
+            }
             let lost = lines.lost() - lost_before;
-            tracing::warn!("{output} can be written again; {lost} lines were lost");
+            tracing::warn!(
+                event = "log_works",
+                lost,
+                "{output} can be written again; {lost} lines were lost"
+            );
             Health::Works
         }
         (Err((lost, error)), health) => {
             let lost_before = lines.lost();
             lines.lose(lost);
             if health == Health::Works {
-                tracing::error!("{output} cannot be written, lines are lost until it can: {error}");
-                return Health::Fails { lost_before };
+                tracing::error!(
+                    event = "log_fails",
+                    "{output} cannot be written, lines are lost until it can: {error}"
+                );
+                let since = now();
+                return Health::Fails { lost_before, since };
             }
             health
         }

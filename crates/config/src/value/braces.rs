@@ -1,0 +1,46 @@
+//! Text with names in braces, and `{{` and `}}` for a brace: how every text with variables is written.
+
+use super::Invalid;
+
+/// The pieces of `text` in their order: what stands between names by `literal`, and each `{NAME}` by `named`.
+///
+/// # Errors
+/// When a brace stands alone, and those of `named`.
+pub(super) fn pieces<P>(
+    text: &str,
+    literal: impl Fn(String) -> P,
+    named: impl Fn(&str) -> Result<P, Invalid>,
+) -> Result<Vec<P>, Invalid> {
+    let mut pieces = Vec::new();
+    let mut between = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        between.push_str(&rest[..at]);
+        let (brace, after) = rest[at..].split_at(1);
+        if let Some(after) = after.strip_prefix(brace) {
+            between.push_str(brace);
+            rest = after;
+            continue;
+        }
+        if brace == "}" {
+            return Err(Invalid::new(format!(
+                "{text:?} has a \"}}\" that ends nothing: a brace alone is written \"}}}}\""
+            )));
+        }
+        let Some((name, after)) = after.split_once('}') else {
+            return Err(Invalid::new(format!(
+                "{text:?} has a \"{{\" without its end: a brace alone is written \"{{{{\""
+            )));
+        };
+        if !between.is_empty() {
+            pieces.push(literal(std::mem::take(&mut between)));
+        }
+        pieces.push(named(name)?);
+        rest = after;
+    }
+    between.push_str(rest);
+    if !between.is_empty() {
+        pieces.push(literal(between));
+    }
+    Ok(pieces)
+}
