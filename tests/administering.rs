@@ -19,16 +19,16 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A server with an admin interface on a Unix socket.
-struct Administered {
-    serve: Serve,
-    path: PathBuf,
-    socket: PathBuf,
+pub(crate) struct Administered {
+    pub(crate) serve: Serve,
+    pub(crate) path: PathBuf,
+    pub(crate) socket: PathBuf,
     directory: TempDir,
 }
 
 impl Administered {
     /// With this configuration below `[admin]` and an address to listen on.
-    fn start(io: &str, text: &str) -> Administered {
+    pub(crate) fn start(io: &str, text: &str) -> Administered {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");
         let socket = directory.path().join("admin.sock");
@@ -51,19 +51,19 @@ impl Administered {
         }
     }
 
-    fn ctl(&self, words: &[&str]) -> Finished {
+    pub(crate) fn ctl(&self, words: &[&str]) -> Finished {
         let address = format!("unix:{}", self.socket.display());
         run_onrush(&[&["ctl", "--address", &address], words].concat())
     }
 
     /// What it says as JSON.
-    fn said(&self, what: &str) -> Value {
+    pub(crate) fn said(&self, what: &str) -> Value {
         let finished = self.ctl(&["--json", what]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         serde_json::from_str(&finished.out).expect("JSON")
     }
 
-    fn client(&self) -> Client<UnixStream> {
+    pub(crate) fn client(&self) -> Client<UnixStream> {
         let stream = UnixStream::connect(&self.socket).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
         Client(stream)
@@ -77,7 +77,7 @@ impl Administered {
     }
 }
 
-fn whole(socket: &std::path::Path, text: &str) -> String {
+pub(crate) fn whole(socket: &std::path::Path, text: &str) -> String {
     format!(
         "admin = {{ address = \"unix:{}\" }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n{text}",
         socket.display()
@@ -96,7 +96,7 @@ fn status(response: &str) -> String {
         .to_owned()
 }
 
-fn responding(body: &str) -> String {
+pub(crate) fn responding(body: &str) -> String {
     format!("[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n")
 }
 

@@ -32,5 +32,6 @@ mod responding;
 mod smuggling;
 mod starting;
 mod stopping;
+mod telling;
 mod tunnelling;
 mod upgrading;

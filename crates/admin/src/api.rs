@@ -1,40 +1,24 @@
 //! What can be asked, and what comes of it. `openapi.json` says the same to programs.
 
-use onrush_engine::{Claim, Core};
 use onrush_http::Method;
-use onrush_serve::{Duty, Inspector, ServerChange};
 use serde_json::{Value, json};
 
-use crate::authority::{Audience, Token};
-use crate::operator::{Operator, Order};
-use crate::readiness::{Phase, Readiness};
+use crate::authority::Audience;
+use crate::desk::Desk;
+use crate::feed::Feed;
+use crate::operator::Order;
+use crate::readiness::Phase;
 use crate::request::Request;
 use crate::response::Response;
-use crate::setup::{Facts, Setup};
+use crate::server_change::changes;
 use crate::views::{self, PATIENCE, Views, within};
-use crate::{json, metrics};
+use crate::{feed, json, live, metrics};
 
 /// The same for programs (OpenAPI 3.1).
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
 
-/// What answers.
-pub(crate) struct Desk {
-    pub(crate) core: Core,
-    pub(crate) connections_max: usize,
-    /// A Unix socket's file is there as long as this is.
-    _claim: Claim,
-    token: Option<Token>,
-    facts: Facts,
-    readiness: Readiness,
-    inspector: Inspector,
-    operator: Box<dyn Operator>,
-}
-
-/// The greatest weight of a server, as in a configuration.
-const WEIGHT_MAX: u64 = 256;
-
 /// What there is, with the methods beside GET and HEAD.
-const PATHS: [(&str, Methods); 14] = [
+const PATHS: [(&str, Methods); 17] = [
     ("/live", Methods::Get),
     ("/ready", Methods::Get),
     ("/metrics", Methods::Get),
@@ -45,6 +29,9 @@ const PATHS: [(&str, Methods); 14] = [
     ("/v1/requests", Methods::Get),
     ("/v1/servers", Methods::GetAndPost),
     ("/v1/config", Methods::Get),
+    ("/v1/events", Methods::Get),
+    ("/v1/live", Methods::Get),
+    ("/v1/log", Methods::GetAndPost),
     ("/v1/reload", Methods::Post),
     ("/v1/upgrade", Methods::Post),
     ("/v1/drain", Methods::Post),
@@ -56,6 +43,13 @@ enum Methods {
     Get,
     Post,
     GetAndPost,
+}
+
+/// What answers a request.
+pub(crate) enum Reply {
+    Whole(Response),
+    /// What goes on as long as the client listens.
+    Feed(Feed),
 }
 
 impl Methods {
@@ -77,32 +71,6 @@ impl Methods {
 }
 
 impl Desk {
-    pub(crate) fn new(core: Core, setup: Setup) -> Self {
-        let Setup {
-            claim,
-            connections_max,
-            token,
-            facts,
-            readiness,
-            inspector,
-            operator,
-        } = setup;
-        Self {
-            core,
-            connections_max,
-            _claim: claim,
-            token,
-            facts,
-            readiness,
-            inspector,
-            operator,
-        }
-    }
-
-    pub(crate) fn token(&self) -> Option<&Token> {
-        self.token.as_ref()
-    }
-
     /// Who may ask for what is there.
     pub(crate) fn audience(path: &str) -> Audience {
         match path {
@@ -111,7 +79,21 @@ impl Desk {
         }
     }
 
-    pub(crate) async fn respond(&self, request: Request) -> Response {
+    pub(crate) async fn respond(&self, request: Request) -> Reply {
+        let is_get = request.method == Method::Get;
+        let is_followed = is_get && request.accept.contains(feed::CONTENT_TYPE);
+        match request.path.as_str() {
+            "/v1/events" if is_followed => match events_from(&request) {
+                Ok(after) => return Reply::Feed(Feed::Events(after)),
+                Err(refused) => return Reply::Whole(refused),
+            },
+            "/v1/live" if is_followed => return Reply::Feed(Feed::Live(None)),
+            _ => {}
+        }
+        Reply::Whole(self.respond_whole(request).await)
+    }
+
+    async fn respond_whole(&self, request: Request) -> Response {
         let path = request.path.as_str();
         let known = PATHS.iter().find(|(known, _)| *known == path);
         let Some((_, methods)) = known else {
@@ -144,17 +126,39 @@ impl Desk {
                 Response::json(200, &json::requests(&all, &silent))
             }
             "/v1/servers" if request.method == Method::Post => self.set_server(&request.body).await,
-            "/v1/servers" => Response::json(200, &json::servers(&self.views().await)),
+            "/v1/servers" => {
+                let views = self.views().await;
+                Response::json(200, &json::servers(&views, &self.journal))
+            }
             "/v1/config" => Response::json(200, &self.operator.configuration()),
+            "/v1/events" => match events_from(&request) {
+                Ok(after) => Response::json(200, &feed::so_far(&self.journal, after)),
+                Err(refused) => refused,
+            },
+            "/v1/live" => self.now().await,
+            "/v1/log" if request.method == Method::Post => self.set_log_level(&request.body),
+            "/v1/log" => self.log_level(),
             "/v1/reload" => self.order(Order::Reload).await,
             "/v1/upgrade" => self.order(Order::Upgrade).await,
             "/v1/drain" => self.drain(&request.body),
-            _ => self.order(Order::Stop).await,
+            "/v1/stop" => self.order(Order::Stop).await,
+            known => unreachable!("{known} is answered above"),
         }
     }
 
     async fn views(&self) -> Views {
         Views::take(&self.core, &self.inspector).await
+    }
+
+    /// How it is doing, over a second.
+    async fn now(&self) -> Response {
+        let mut before = None;
+        loop {
+            live::due(&self.core, before.as_ref()).await;
+            if let Some(value) = live::sample(self, &mut before).await {
+                return Response::json(200, &value);
+            }
+        }
     }
 
     /// All cores look at their mail.
@@ -187,8 +191,14 @@ impl Desk {
                 .and_then(|body| body["drain"].as_bool()),
         };
         match wanted {
-            Some(true) => self.readiness.set(Phase::Draining),
-            Some(false) => self.readiness.set(Phase::Ready),
+            Some(true) => {
+                self.readiness.set(Phase::Draining);
+                tracing::info!(event = "drain", "ctl drain: /ready fails from now on");
+            }
+            Some(false) => {
+                self.readiness.set(Phase::Ready);
+                tracing::info!(event = "undrain", "ctl undrain: /ready succeeds again");
+            }
             None => {
                 let why = "expected no body, {\"drain\": true} or {\"drain\": false}";
                 return Response::error(400, why);
@@ -196,6 +206,21 @@ impl Desk {
         }
         let phase = self.readiness.phase();
         Response::json(200, &json!({ "phase": phase.name() }))
+    }
+
+    fn log_level(&self) -> Response {
+        Response::json(200, &json!({ "level": self.operator.log_level() }))
+    }
+
+    fn set_log_level(&self, body: &[u8]) -> Response {
+        let body = serde_json::from_slice::<Value>(body).unwrap_or_default();
+        let Some(level) = body["level"].as_str() else {
+            return Response::error(400, "expected {\"level\": NAME}");
+        };
+        match self.operator.set_log_level(level) {
+            Ok(()) => self.log_level(),
+            Err(why) => Response::error(400, &why),
+        }
     }
 
     async fn order(&self, order: Order) -> Response {
@@ -241,78 +266,25 @@ impl Desk {
     }
 }
 
-/// What is wanted of which server.
-type Wanted = ((String, String), Vec<ServerChange>);
-
-/// Reads what is wanted of a server.
-fn changes(body: &[u8]) -> Result<Wanted, String> {
-    const EXPECTED: &str = "expected {\"group\": NAME, \"server\": NAME or ADDRESS} with \"state\": \"up\", \"drain\" or \
-                            \"down\", or \"weight\": 1 to 256, or null for that of the configuration";
-    let body: Value =
-        serde_json::from_slice(body).map_err(|error| format!("{error}: {EXPECTED}"))?;
-    let fields = body.as_object().ok_or(EXPECTED)?;
-    let known = ["group", "server", "state", "weight"];
-    if let Some(key) = fields.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(format!("unknown key {key:?}: {EXPECTED}"));
-    }
-    let text = |key: &str| body[key].as_str().map(str::to_owned);
-    let (Some(group), Some(server)) = (text("group"), text("server")) else {
-        return Err(EXPECTED.to_owned());
+/// Behind which event those begin that are asked for.
+///
+/// # Errors
+/// When that is no number.
+fn events_from(request: &Request) -> Result<u64, Response> {
+    let number = match request.query.split_once('=') {
+        None if request.query.is_empty() => request.last_event.as_deref().unwrap_or("0"),
+        Some(("after", number)) => number,
+        _ => "",
     };
-    let mut changes = Vec::new();
-    if let Some(state) = fields.get("state") {
-        let named = Duty::ALL.into_iter().find(|duty| state == duty.name());
-        changes.push(ServerChange::Duty(named.ok_or(EXPECTED)?));
-    }
-    if let Some(weight) = fields.get("weight") {
-        let number = weight
-            .as_u64()
-            .filter(|weight| (1..=WEIGHT_MAX).contains(weight));
-        let number = number.and_then(|weight| u32::try_from(weight).ok());
-        if number.is_none() && !weight.is_null() {
-            return Err(EXPECTED.to_owned());
-        }
-        changes.push(ServerChange::Weight(number));
-    }
-    match changes.is_empty() {
-        true => Err(EXPECTED.to_owned()),
-        false => Ok(((group, server), changes)),
-    }
+    number.parse().map_err(|_| {
+        let why = format!("{number:?} is no number of an event: expected /v1/events?after=NUMBER");
+        Response::error(400, &why)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_wanted_of_a_server_is_read_whole_or_not_at_all() {
-        let read = |text: &str| changes(text.as_bytes());
-        let place = || ("app".to_owned(), "10.0.0.1:80".to_owned());
-        let both =
-            read(r#"{"group": "app", "server": "10.0.0.1:80", "state": "drain", "weight": 7}"#);
-        let wanted = vec![
-            ServerChange::Duty(Duty::Drain),
-            ServerChange::Weight(Some(7)),
-        ];
-        assert_eq!(both, Ok((place(), wanted)));
-        let null = read(r#"{"group": "app", "server": "10.0.0.1:80", "weight": null}"#);
-        assert_eq!(null, Ok((place(), vec![ServerChange::Weight(None)])));
-        for wrong in [
-            "",
-            "[]",
-            "{}",
-            r#"{"group": "app", "server": "s"}"#,
-            r#"{"group": "app", "server": "s", "state": "maint"}"#,
-            r#"{"group": "app", "server": "s", "weight": 0}"#,
-            r#"{"group": "app", "server": "s", "weight": 257}"#,
-            r#"{"group": "app", "server": "s", "weight": "7"}"#,
-            r#"{"group": "app", "state": "up"}"#,
-            r#"{"group": "app", "server": "s", "state": "up", "wieght": 7}"#,
-        ] {
-            let why = read(wrong).expect_err(wrong);
-            assert!(why.contains("expected {"), "{why}");
-        }
-    }
 
     #[test]
     fn the_description_has_what_there_is() {

@@ -1,7 +1,7 @@
 //! The other end of an admin interface: one request, one response.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, response};
 use serde_json::Value;
 
 use crate::authority::Token;
+use crate::feed;
 
 /// Bytes of a response at most: metrics of thousands of servers.
 const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
@@ -57,22 +58,11 @@ impl Answer {
 /// # Errors
 /// When nobody is there, or what comes back is no response.
 pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Answer> {
-    let request = request(place, path, body);
+    let request = request(place, path, (body, "application/json"));
     let mut bytes = Vec::new();
-    match place {
-        Place::Unix(path) => {
-            let mut stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(request.as_bytes())?;
-            stream.take(RESPONSE_MAX).read_to_end(&mut bytes)?;
-        }
-        Place::Tcp(address, _) => {
-            let mut stream = TcpStream::connect_timeout(address, PATIENCE)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(request.as_bytes())?;
-            stream.take(RESPONSE_MAX).read_to_end(&mut bytes)?;
-        }
-    }
+    let mut stream = connect(place)?;
+    stream.write_all(request.as_bytes())?;
+    stream.take(RESPONSE_MAX).read_to_end(&mut bytes)?;
     let mut slots = HeaderSlots::new();
     match response::parse(&bytes, &mut slots, Method::Get, &Limits::DEFAULT) {
         Parsed::Complete(head)
@@ -90,7 +80,57 @@ pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Answer> 
     }
 }
 
-fn request(place: &Place, path: &str, body: Option<&str>) -> String {
+/// Hears of events at `path` as they happen, each as JSON, for as long as `each` wants to and the server is there.
+///
+/// # Errors
+/// When nobody is there or events are refused, and those of `each`.
+pub fn follow(
+    place: &Place,
+    path: &str,
+    mut each: impl FnMut(&Value) -> io::Result<()>,
+) -> io::Result<()> {
+    let request = request(place, path, (None, feed::CONTENT_TYPE));
+    let mut stream = connect(place)?;
+    stream.write_all(request.as_bytes())?;
+    let mut lines = BufReader::new(stream).lines();
+    let status = lines.next().transpose()?.unwrap_or_default();
+    if status.split(' ').nth(1) != Some("200") {
+        return Err(io::Error::other(format!(
+            "the server answered {status:?} where events were expected"
+        )));
+    }
+    for line in lines {
+        let line = line?;
+        let Some(data) = line.strip_prefix("data: ") else {
+            continue;
+        };
+        each(&serde_json::from_str(data)?)?;
+    }
+    Ok(())
+}
+
+/// Either kind of a connection.
+trait Connection: Read + Write {}
+
+impl Connection for UnixStream {}
+impl Connection for TcpStream {}
+
+fn connect(place: &Place) -> io::Result<Box<dyn Connection>> {
+    Ok(match place {
+        Place::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Box::new(stream)
+        }
+        Place::Tcp(address, _) => {
+            let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Box::new(stream)
+        }
+    })
+}
+
+fn request(place: &Place, path: &str, (body, accept): (Option<&str>, &str)) -> String {
     let (host, token) = match place {
         Place::Unix(_) => ("localhost".to_owned(), None),
         Place::Tcp(address, token) => (address.to_string(), token.as_ref()),
@@ -103,5 +143,7 @@ fn request(place: &Place, path: &str, body: Option<&str>) -> String {
         Some(body) => format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n", body.len()),
     };
     let body = body.unwrap_or("");
-    format!("{line}Host: {host}\r\n{authorization}Connection: close\r\n\r\n{body}")
+    format!(
+        "{line}Host: {host}\r\nAccept: {accept}\r\n{authorization}Connection: close\r\n\r\n{body}"
+    )
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use onrush_engine::{Error, Input, Kind, Listener, Stream};
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request};
 
-use crate::api::Desk;
+use crate::api::Reply;
 use crate::authority::{self, Audience, Denial};
+use crate::desk::Desk;
 use crate::request::Request;
-use crate::response::{Extent, Response, Then};
+use crate::response::{Extent, Response, Then, send};
 
 /// Bytes of a request's body at most: a server's name and what is wanted of it.
 const BODY_MAX: u64 = 64 * 1024;
@@ -23,9 +24,6 @@ const STRANGERS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(60);
-
-/// How long a client may take no byte.
-const SEND_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a client is read on behind its last response, and how many bytes.
 const LINGER: Duration = Duration::from_secs(1);
@@ -105,7 +103,10 @@ async fn serve(stream: &Stream, desk: &Desk) -> Result<(), Error> {
                     Method::Head => Extent::Head,
                     _ => Extent::Whole,
                 };
-                (desk.respond(request).await, extent)
+                match desk.respond(request).await {
+                    Reply::Whole(response) => (response, extent),
+                    Reply::Feed(feed) => return feed.send(stream, input, desk).await,
+                }
             }
             Err(response) => (response, Extent::Whole),
         };
@@ -226,14 +227,18 @@ fn parse(input: &Input, desk: &Desk) -> Parse {
             return Parse::Refused(Response::error(411, "a body needs a Content-Length"));
         }
     };
-    let accept = head.headers.iter();
-    let accept = accept.filter(|header| header.name.eq_ignore_ascii_case("accept"));
-    let accept = accept.map(|header| String::from_utf8_lossy(header.value).into_owned());
+    let field = |name: &'static str| {
+        let fields = head.headers.iter();
+        let fields = fields.filter(move |header| header.name.eq_ignore_ascii_case(name));
+        fields.map(|header| String::from_utf8_lossy(header.value).into_owned())
+    };
     Parse::Complete {
         request: Request {
             method: head.method,
             path: head.path.to_owned(),
-            accept: accept.collect::<Vec<_>>().join(","),
+            query: head.query.unwrap_or("").to_owned(),
+            last_event: field("last-event-id").next(),
+            accept: field("accept").collect::<Vec<_>>().join(","),
             body: Vec::new(),
         },
         length,
@@ -258,10 +263,4 @@ async fn leave(stream: &Stream) -> Result<(), Error> {
         input.consume(input.bytes().len());
     }
     Ok(())
-}
-
-async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
-    stream.set_send_patience(SEND_PATIENCE);
-    stream.queue(Rc::<[u8]>::from(bytes));
-    stream.flush().await
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, Core, Handle, Io, Listener};
 
-use crate::api::Desk;
+use crate::desk::Desk;
 use crate::exchange;
 use crate::setup::Setup;
 

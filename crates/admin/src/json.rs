@@ -7,7 +7,11 @@ use onrush_serve::{
     Class, GroupView, Histogram, RequestView, ServerView, TrafficView, sum_groups, sum_traffic,
 };
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
 
+use crate::journal::{Event, Journal};
 use crate::readiness::Phase;
 use crate::setup::Facts;
 use crate::views::Views;
@@ -61,10 +65,11 @@ pub(crate) fn routes(views: &Views) -> Value {
     json!({ "routes": sums.iter().map(traffic).collect::<Vec<_>>(), "silent_cores": views.silent })
 }
 
-pub(crate) fn servers(views: &Views) -> Value {
+pub(crate) fn servers(views: &Views, journal: &Journal) -> Value {
     let groups = sum_groups(views.cores.iter().map(|view| &*view.groups));
     let traffic = sum_traffic(views.cores.iter().map(|view| &*view.group_traffic));
-    let groups: Vec<Value> = groups.iter().map(|one| group(one, &traffic)).collect();
+    let groups = groups.iter().map(|one| group(one, &traffic, journal));
+    let groups: Vec<Value> = groups.collect();
     json!({ "groups": groups, "silent_cores": views.silent })
 }
 
@@ -90,13 +95,34 @@ pub(crate) fn requests(all: &[RequestView], silent: &[usize]) -> Value {
     })
 }
 
-fn group(group: &GroupView, traffic: &[TrafficView]) -> Value {
+pub(crate) fn group(group: &GroupView, traffic: &[TrafficView], journal: &Journal) -> Value {
     let its = traffic.iter().find(|traffic| traffic.name == group.name);
     let mut value = its.map_or_else(|| json!({ "name": group.name }), self::traffic);
     value["in_flight"] = group.in_flight.into();
     value["queued"] = group.queued.into();
     value["queue_max"] = group.queue_max.into();
-    value["servers"] = group.servers.iter().map(server).collect();
+    let servers = group.servers.iter().map(|one| {
+        let events = journal.of_server(&group.name, &one.address);
+        let mut value = server(one);
+        value["events"] = events.iter().map(|event| self::event(event)).collect();
+        value
+    });
+    value["servers"] = servers.collect();
+    value
+}
+
+/// Something that happened.
+pub(crate) fn event(event: &Event) -> Value {
+    let mut value = json!({
+        "number": event.number,
+        "time": moment(event.time),
+        "level": event.level,
+        "event": event.kind,
+        "message": event.message,
+    });
+    for (name, text) in &event.fields {
+        value[*name] = text.as_str().into();
+    }
     value
 }
 
@@ -118,7 +144,7 @@ fn server(server: &ServerView) -> Value {
     })
 }
 
-fn traffic(traffic: &TrafficView) -> Value {
+pub(crate) fn traffic(traffic: &TrafficView) -> Value {
     let failures = Class::ALL.iter().zip(traffic.failures);
     let failures: Map<String, Value> = failures
         .filter(|(_, count)| *count > 0)
@@ -154,6 +180,14 @@ fn quantiles(histogram: &Histogram) -> Value {
         "p99": at(0.99),
         "p99.9": at(0.999),
     })
+}
+
+/// As in RFC 3339, in UTC, with milliseconds.
+fn moment(since_1970: Duration) -> String {
+    const FORMAT: &[BorrowedFormatItem<'_>] =
+        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+    let moment = OffsetDateTime::UNIX_EPOCH + since_1970;
+    moment.format(FORMAT).unwrap_or_default()
 }
 
 fn seconds(duration: Duration) -> f64 {

@@ -11,20 +11,27 @@
 mod api;
 mod authority;
 pub mod client;
+mod cpus;
+mod desk;
 mod exchange;
+mod feed;
 mod interface;
+mod journal;
 mod json;
+mod live;
 pub mod location;
 mod metrics;
 mod operator;
 mod readiness;
 mod request;
 mod response;
+mod server_change;
 mod setup;
 mod views;
 
 pub use authority::{Token, TokenError};
 pub use interface::Admin;
+pub use journal::{Event, Journal};
 pub use operator::{Operator, Order, Outcome};
 pub use readiness::{Phase, Readiness};
 pub use setup::{Facts, Setup};

@@ -8,6 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::{env, process};
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 /// Where this user's are: `/run/onrush` of root, `$XDG_RUNTIME_DIR/onrush` of others, `/tmp/onrush-UID` without one.
 pub fn directory() -> PathBuf {
     let user = rustix::process::geteuid();
@@ -27,16 +30,27 @@ pub fn directory() -> PathBuf {
 pub fn of_this_process() -> io::Result<PathBuf> {
     let directory = directory();
     own(&directory)?;
-    for (process, path) in sockets(&directory) {
-        // Who is refused finds nobody.
+    sweep(&directory);
+    Ok(directory.join(format!("{}.sock", process::id())))
+}
+
+/// Removes what processes that are gone have left behind. One that has just made its socket refuses connections, too, until
+/// it listens.
+fn sweep(directory: &Path) {
+    for (process, path) in sockets(directory) {
         let connected = UnixStream::connect(&path);
-        let is_gone =
+        let is_refused =
             connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-        if is_gone && process != process::id() {
+        if is_refused && !is_there(process) {
             let _ = fs::remove_file(&path);
         }
     }
-    Ok(directory.join(format!("{}.sock", process::id())))
+}
+
+/// Whether there is a process with this number.
+fn is_there(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    process.is_some_and(|process| test_kill_process(process) != Err(Errno::SRCH))
 }
 
 /// Those of the processes that are there, by their numbers.
@@ -84,6 +98,7 @@ fn own(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -116,5 +131,23 @@ mod tests {
             .collect();
         found.sort_unstable();
         assert_eq!(found, [7, 9]);
+    }
+
+    #[test]
+    fn only_what_processes_that_are_gone_have_left_is_removed() {
+        let base = tempfile::tempdir().expect("a directory");
+        let mut child = process::Command::new("true").spawn().expect("it is there");
+        let gone = child.id();
+        child.wait().expect("it ends");
+        let path = |process: u32| base.path().join(format!("{process}.sock"));
+        // Of ours, which does not listen yet, and of the one that is gone.
+        for process in [process::id(), gone] {
+            let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
+            let address = SocketAddrUnix::new(path(process)).expect("it is short");
+            rustix::net::bind(socket.expect("a socket"), &address).expect("it is free");
+        }
+        sweep(base.path());
+        assert!(path(process::id()).exists());
+        assert!(!path(gone).exists());
     }
 }

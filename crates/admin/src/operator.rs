@@ -25,4 +25,13 @@ pub trait Operator: Send {
 
     /// The configuration in force, secrets left out, and where it comes from.
     fn configuration(&self) -> Value;
+
+    /// How much the error log says: the name of a level.
+    fn log_level(&self) -> &'static str;
+
+    /// Has it say as much as the level of this name, until the configuration is read again.
+    ///
+    /// # Errors
+    /// When there is no such level: what there is.
+    fn set_log_level(&self, name: &str) -> Result<(), String>;
 }

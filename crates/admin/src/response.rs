@@ -1,10 +1,17 @@
 //! What is answered to a request for administration.
 
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{Error, Stream};
 use onrush_http::write::HeadWriter;
 use serde_json::{Value, json};
 
 /// Room for a head: its fields are few and short.
 const HEAD_MAX: usize = 1024;
+
+/// How long a client may take no byte.
+const SEND_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A whole response.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,6 +64,21 @@ impl Response {
         self
     }
 
+    /// The head of a response that ends with its connection.
+    pub(crate) fn endless_head(content_type: &str) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD_MAX];
+        let mut writer = HeadWriter::new(&mut bytes);
+        writer
+            .status_line(200)
+            .header("Content-Type", content_type.as_bytes())
+            .header("Cache-Control", b"no-store")
+            .header("X-Content-Type-Options", b"nosniff")
+            .connection_close();
+        let head = writer.end().finish();
+        bytes.truncate(head.expect("its fields are few and short"));
+        bytes
+    }
+
     /// As it goes over the wire.
     pub(crate) fn bytes(&self, extent: Extent, then: Then) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_MAX];
@@ -80,6 +102,16 @@ impl Response {
         }
         bytes
     }
+}
+
+/// Sends bytes of a response, as fast as its client takes them.
+///
+/// # Errors
+/// When it is gone, or takes none for a while.
+pub(crate) async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
+    stream.set_send_patience(SEND_PATIENCE);
+    stream.queue(Rc::<[u8]>::from(bytes));
+    stream.flush().await
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use onrush_engine::Claim;
 use onrush_serve::Inspector;
 
 use crate::authority::Token;
+use crate::journal::Journal;
 use crate::operator::Operator;
 use crate::readiness::Readiness;
 
@@ -36,6 +37,8 @@ pub struct Setup {
     pub readiness: Readiness,
     /// What looks at the server.
     pub inspector: Inspector,
+    /// What happens to it.
+    pub journal: Journal,
     /// Who runs it.
     pub operator: Box<dyn Operator>,
 }

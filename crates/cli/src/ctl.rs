@@ -1,18 +1,18 @@
 //! `onrush ctl`: looks into a server that runs, and changes it, by its admin interface.
 
 mod show;
+pub(crate) mod whom;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
-use onrush_admin::client::{Answer, Place, ask};
-use onrush_admin::{Token, location};
+use onrush_admin::client::{Answer, Place, ask, follow};
 use serde_json::{Map, Value, json};
 
 use crate::terminal::{Out, say, write_raw};
+use whom::Whom;
 
 /// What is asked of a server that runs.
 #[derive(clap::Args)]
@@ -26,15 +26,8 @@ use crate::terminal::{Out, say, write_raw};
 
 Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no server was reached.")]
 pub(crate) struct Args {
-    /// The admin interface: unix:PATH or IP:PORT [default: that of the only server of this user]
-    #[arg(long, value_name = "ADDR", conflicts_with = "pid")]
-    address: Option<String>,
-    /// The server with this process id
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-    /// The token of an interface on a TCP address stands in this file
-    #[arg(long, value_name = "FILE", requires = "address")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    whom: Whom,
     /// Print what the server says as JSON
     #[arg(long)]
     json: bool,
@@ -68,6 +61,17 @@ enum What {
     Listeners,
     /// The configuration in force, without secrets
     Config,
+    /// What has happened: servers that went and came back, reloads, trouble
+    Events {
+        /// Go on with what happens from now on, until Ctrl-C
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// How much the error log says
+    Log {
+        #[command(subcommand)]
+        what: Log,
+    },
     /// What Prometheus would scrape
     Metrics,
     /// Reads the configuration again, as SIGHUP does
@@ -82,6 +86,15 @@ enum What {
     Stop,
 }
 
+#[derive(Subcommand)]
+enum Log {
+    /// Shows the level of the error log, or sets it until the configuration is read again
+    Level {
+        /// error, warn, info or debug
+        level: Option<String>,
+    },
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum State {
     Up,
@@ -91,15 +104,17 @@ enum State {
 
 /// Asks, and prints what came back.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let place = match place(args) {
+    let place = match args.whom.place() {
         Ok(place) => place,
-        Err(Unplaced::Usage(error)) => return failed(1, &error),
-        Err(Unplaced::Nobody(error)) => return failed(2, &error),
+        Err(unplaced) => return failed(unplaced.code, &unplaced.why),
     };
     let (path, body) = match question(&args.what) {
         Ok(question) => question,
         Err(error) => return failed(1, &error),
     };
+    if let What::Events { follow: true } = args.what {
+        return followed(&place, path, args);
+    }
     let answer = ask(&place, path, body.as_deref());
     match answer.with_context(|| format!("nobody answers on {place}")) {
         Ok(answer) => print(&answer, args),
@@ -107,61 +122,26 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
+/// Prints events as they happen, until the server ends.
+fn followed(place: &Place, path: &str, args: &Args) -> ExitCode {
+    let followed = follow(place, path, |event| {
+        let text = match args.json {
+            true => format!("{event}\n"),
+            false => show::event(event),
+        };
+        let mut out = Out::standard();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    });
+    match followed.with_context(|| format!("no events from {place}")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(2, &error),
+    }
+}
+
 fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
     say(format_args!("onrush ctl: {error:#}"));
     ExitCode::from(code)
-}
-
-/// Why it is not known whom to ask.
-enum Unplaced {
-    Usage(anyhow::Error),
-    Nobody(anyhow::Error),
-}
-
-fn place(args: &Args) -> Result<Place, Unplaced> {
-    if let Some(text) = &args.address {
-        return addressed(text, args).map_err(Unplaced::Usage);
-    }
-    let directory = location::directory();
-    if let Some(process) = args.pid {
-        return Ok(Place::Unix(directory.join(format!("{process}.sock"))));
-    }
-    let mut all = location::all();
-    let (Some((_, path)), true) = (all.pop(), all.is_empty()) else {
-        let processes: Vec<String> = location::all()
-            .iter()
-            .map(|(process, _)| process.to_string())
-            .collect();
-        let why = match processes.is_empty() {
-            true => anyhow::anyhow!(
-                "no server of this user has an admin interface in {}: expected --address, or the user that runs the server",
-                directory.display()
-            ),
-            false => anyhow::anyhow!(
-                "there are several servers: expected --pid with one of {}",
-                processes.join(", ")
-            ),
-        };
-        return Err(match processes.is_empty() {
-            true => Unplaced::Nobody(why),
-            false => Unplaced::Usage(why),
-        });
-    };
-    Ok(Place::Unix(path))
-}
-
-fn addressed(text: &str, args: &Args) -> anyhow::Result<Place> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return Ok(Place::Unix(path.into()));
-    }
-    let address = text
-        .parse()
-        .with_context(|| format!("--address {text:?}: expected unix:PATH or IP:PORT"))?;
-    let token = args
-        .token_file
-        .as_deref()
-        .map(|path| Token::read(path).with_context(|| format!("--token-file {}", path.display())));
-    Ok(Place::Tcp(address, token.transpose()?))
 }
 
 /// The path that is asked for, and what is sent there.
@@ -183,6 +163,15 @@ fn question(what: &What) -> anyhow::Result<(&'static str, Option<String>)> {
         What::Routes => ("/v1/routes", None),
         What::Listeners => ("/v1/listeners", None),
         What::Config => ("/v1/config", None),
+        What::Events { .. } => ("/v1/events", None),
+        What::Log {
+            what: Log::Level { level },
+        } => (
+            "/v1/log",
+            level
+                .as_ref()
+                .map(|level| json!({ "level": level }).to_string()),
+        ),
         What::Metrics => ("/metrics", None),
         What::Reload => ("/v1/reload", nothing()),
         What::Upgrade => ("/v1/upgrade", nothing()),
@@ -249,6 +238,8 @@ fn print(answer: &Answer, args: &Args) -> ExitCode {
         What::Routes => show::traffic(&said["routes"], "route"),
         What::Listeners => show::traffic(&said["listeners"], "listener"),
         What::Config => show::configuration(&said),
+        What::Events { .. } => show::events(&said["events"]),
+        What::Log { .. } => format!("{}\n", said["level"].as_str().unwrap_or("")),
         What::Reload => show::reload(&said),
         What::Upgrade => format!("process {} serves\n", said["process"]),
         What::Server { .. } => format!("changed {}\n", counted(&said["changed"], "server")),

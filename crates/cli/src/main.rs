@@ -8,6 +8,7 @@ mod ctl;
 mod load;
 mod serve;
 mod terminal;
+mod top;
 mod tune;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Verb {
     Convert(convert::Args),
     /// Look into a server that runs, and change it
     Ctl(ctl::Args),
+    /// Show a server that runs, live
+    Top(top::Args),
     /// Generate load and tell the truth about it
     Load(Box<load::Args>),
     /// Run a whole experiment and write a report
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Load(args) => load::run(*args),
         Verb::Bench(args) => bench::run(args),
         Verb::Tune(args) => tune::run(args),

@@ -6,6 +6,7 @@ mod arrival;
 mod asked;
 mod control;
 mod describe;
+mod error_log;
 mod handover;
 mod reload;
 mod signals;
@@ -14,7 +15,7 @@ mod upgrade;
 mod watch;
 mod written;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::mpsc;
@@ -32,6 +33,7 @@ use arrival::arrival;
 use asked::hasten;
 use control::Control;
 use describe::describe;
+use error_log::ErrorLog;
 use reload::Reloading;
 use upgrade::Start;
 use watch::{Watch, Watched};
@@ -49,14 +51,8 @@ pub(crate) fn run(args: Args) -> ExitCode {
         .lossy(true)
         .buffered_lines_limit(LOG_LINES_MAX)
         .finish(std::io::stderr());
-    tracing_subscriber::fmt()
-        .with_writer(log.clone())
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        // It would tell standard error that standard error cannot be written to, by a panic.
-        .log_internal_errors(false)
-        .init();
-    match serve(args, log) {
+    let error_log = ErrorLog::start(log.clone());
+    match serve(args, log, &error_log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(format_args!("onrush serve: {error:#}"));
@@ -65,12 +61,13 @@ pub(crate) fn run(args: Args) -> ExitCode {
     }
 }
 
-fn serve(args: Args, mut log: NonBlocking) -> anyhow::Result<()> {
+fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Result<()> {
     let start = Start::of_this_process().context("cannot tell which program this is")?;
     let handed = upgrade::handed()?;
     let stamp = args.config.as_deref().map(stamp);
     let written = args.config.as_deref().map(Written::read).transpose()?;
     let plan = plan_of(&args, written.as_ref(), on_standard_error)?;
+    error_log.follow(plan.error_log);
     let (ask, asked) = mpsc::channel();
     // Before the cores start, so that a signal cannot fall between.
     signals::wait(ask.clone()).context("cannot wait for signals")?;
@@ -87,7 +84,7 @@ fn serve(args: Args, mut log: NonBlocking) -> anyhow::Result<()> {
     let watch = watch
         .transpose()
         .context("cannot watch the configuration")?;
-    let about = admin::About::new(&server, written.as_ref(), &ask);
+    let about = admin::About::new(&server, written.as_ref(), (&ask, error_log));
     let (readiness, in_force) = (about.readiness.clone(), about.in_force.clone());
     let interface = admin::start(&admin_plan, token, about, before);
     let interface = match interface {
@@ -100,7 +97,7 @@ fn serve(args: Args, mut log: NonBlocking) -> anyhow::Result<()> {
     let announced = print(announcement(&server, &what, interface.address()));
     supervisor::ready();
     let control = Control {
-        reloading: Reloading::new(&args, written, watch, in_force),
+        reloading: Reloading::new(&args, written, watch, (in_force, error_log.clone())),
         start,
         ask,
         next: None,

@@ -9,6 +9,7 @@ mod clients;
 mod coding;
 mod cors;
 mod edits;
+mod error_log;
 mod error_pages;
 mod health;
 mod listen;
@@ -36,6 +37,7 @@ pub use clients::Clients;
 pub use coding::Coding;
 pub use cors::Cors;
 pub use edits::{Edits, FieldEdits, PathEdit, ResponsesEdited};
+pub use error_log::{ErrorFormat, ErrorLog, LogLevel};
 pub use error_pages::{ErrorPage, ErrorPages, PageContent};
 pub use file::FilePath;
 pub use files::Files;
@@ -93,6 +95,8 @@ pub struct Plan {
     pub admin: Admin,
     /// What is written of each request.
     pub access_log: Option<AccessLog>,
+    /// What is said of the server itself.
+    pub error_log: ErrorLog,
 }
 
 /// What is said to servers about clients, and who is believed about them.
@@ -258,6 +262,7 @@ impl Plan {
             timeouts: Timeouts::default(),
             admin: Admin::Default,
             access_log: None,
+            error_log: ErrorLog::default(),
         }
     }
 }

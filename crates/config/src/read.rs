@@ -2,7 +2,6 @@
 //! checked, and combinations that contradict themselves. Goes on after an error, to find the others.
 
 mod access;
-mod access_log;
 mod admin;
 mod balance;
 mod clients;
@@ -17,6 +16,7 @@ mod files;
 mod group;
 mod health;
 mod listen;
+mod log;
 mod reach;
 mod request_limits;
 mod response;
@@ -87,6 +87,7 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
     let spoken = schemes(&file, &listen, &forwarded);
     let routes = route::read_routes(&file, &defaults, spoken.as_deref(), &mut groups, findings);
     groups.warn_of_unused(&routes, findings);
+    let (access_log, error_log) = log::read_log(&file, findings);
     let plan = Plan {
         threads: file
             .read_number("threads", THREADS, findings)
@@ -104,7 +105,8 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
         error_pages: defaults.error_pages,
         timeouts: defaults.timeouts,
         admin: admin::read_admin(&file, findings).unwrap_or_default(),
-        access_log: access_log::read_access_log(&file, findings),
+        access_log,
+        error_log,
     };
     warn_of_shared_cpus(&file, &plan, findings);
     Some(plan)

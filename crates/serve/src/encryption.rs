@@ -69,7 +69,10 @@ impl Encryption {
             .chain(connectors.map(Watched::Connector));
         Watch::start(watched.collect(), |reloaded| match reloaded {
             Reloaded::Taken(warnings) => {
-                tracing::info!("certificates have changed; new connections get the new ones");
+                tracing::info!(
+                    event = "certificates_changed",
+                    "certificates have changed; new connections get the new ones"
+                );
                 for warning in &warnings {
                     tracing::warn!("{warning}");
                 }
@@ -77,6 +80,7 @@ impl Encryption {
             Reloaded::Refused(wrong) => {
                 for trouble in wrong {
                     tracing::warn!(
+                        event = "certificates_refused",
                         "certificates have changed and cannot be used; the old ones stay: {trouble}"
                     );
                 }

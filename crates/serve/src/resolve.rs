@@ -222,15 +222,26 @@ impl Name {
 
     fn tell(&self, news: &News, found: &[Found]) {
         match news {
-            News::Addresses => tracing::info!("{self} is {}", list(found)),
-            News::Back => tracing::info!("{self} is resolved again"),
+            News::Addresses => {
+                tracing::info!(event = "name_resolved", "{self} is {}", list(found));
+            }
+            News::Back => tracing::info!(event = "name_resolved", "{self} is resolved again"),
             News::Failing(why) if found.is_empty() => {
-                tracing::warn!("cannot resolve {self}: {why}; it is down until that changes");
+                tracing::warn!(
+                    event = "name_failing",
+                    "cannot resolve {self}: {why}; it is down until that changes"
+                );
             }
             News::Failing(why) => {
-                tracing::warn!("cannot resolve {self}: {why}; it stays {}", list(found));
+                let found = list(found);
+                tracing::warn!(
+                    event = "name_failing",
+                    "cannot resolve {self}: {why}; it stays {found}"
+                );
             }
-            News::Gone(why) => tracing::warn!("{self} has gone and is down: {why}"),
+            News::Gone(why) => {
+                tracing::warn!(event = "name_gone", "{self} has gone and is down: {why}");
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("tune", &["file"]),
     // Starts serve and load as child processes and never links them.
     ("bench", &["file", "measure", "chart"]),
-    ("top", &["measure"]),
+    ("top", &[]),
     (
         "cli",
         &[

@@ -150,6 +150,7 @@ pub(super) fn servers(said: &Value) -> String {
             "failed",
             "p50",
             "p99",
+            "last event",
         ];
         let mut table = Table::new(3, &head);
         for server in all(&group["servers"]) {
@@ -180,6 +181,7 @@ pub(super) fn servers(said: &Value) -> String {
                 word(&server["failures"]),
                 time(&server["first_byte"]["p50"]),
                 time(&server["first_byte"]["p99"]),
+                last(&server["events"]),
             ]);
         }
         text += &table.text();
@@ -189,6 +191,33 @@ pub(super) fn servers(said: &Value) -> String {
         true => "there are no groups of servers\n".to_owned(),
         false => text,
     }
+}
+
+/// The last of a server's events.
+fn last(events: &Value) -> String {
+    let Some(event) = events.as_array().and_then(|events| events.last()) else {
+        return "-".to_owned();
+    };
+    let kind = event["event"].as_str().unwrap_or("");
+    let kind = kind.strip_prefix("server_").unwrap_or(kind);
+    format!("{kind} {}", word(&event["time"]))
+}
+
+pub(super) fn events(list: &Value) -> String {
+    match all(list).map(event).collect::<String>() {
+        text if text.is_empty() => "nothing has happened yet\n".to_owned(),
+        text => text,
+    }
+}
+
+/// A line about something that happened.
+pub(super) fn event(event: &Value) -> String {
+    format!(
+        "{} {:5} {}\n",
+        word(&event["time"]),
+        word(&event["level"]),
+        word(&event["message"])
+    )
 }
 
 /// Of listeners or routes.

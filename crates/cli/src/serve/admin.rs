@@ -8,13 +8,14 @@ use std::{env, thread};
 use anyhow::Context;
 use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token, location};
 use onrush_config::masked::masked;
-use onrush_config::plan::{self, Address as PlanAddress};
+use onrush_config::plan::{self, Address as PlanAddress, LogLevel};
 use onrush_engine::clock::unix_time;
 use onrush_engine::{Address, Claim, Promise};
 use onrush_serve::Server;
 use serde_json::{Value, json};
 
 use super::asked::Asked;
+use super::error_log::ErrorLog;
 use super::handover::io_name;
 use super::written::Written;
 
@@ -46,6 +47,7 @@ impl InForce {
 struct Passing {
     ask: Sender<Asked>,
     in_force: InForce,
+    error_log: ErrorLog,
 }
 
 impl Operator for Passing {
@@ -57,6 +59,22 @@ impl Operator for Passing {
     fn configuration(&self) -> Value {
         let in_force = self.in_force.0.lock();
         in_force.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn log_level(&self) -> &'static str {
+        self.error_log.level().name()
+    }
+
+    fn set_log_level(&self, name: &str) -> Result<(), String> {
+        let Some(level) = LogLevel::named(name) else {
+            let names = LogLevel::ALL.map(|(name, _)| name);
+            return Err(format!(
+                "{name:?} is no level: expected one of {}",
+                names.join(", ")
+            ));
+        };
+        self.error_log.set_level(level);
+        Ok(())
     }
 }
 
@@ -105,6 +123,7 @@ pub(super) struct About<'a> {
     pub(super) readiness: Readiness,
     pub(super) in_force: InForce,
     pub(super) ask: Sender<Asked>,
+    pub(super) error_log: ErrorLog,
 }
 
 impl<'a> About<'a> {
@@ -112,7 +131,7 @@ impl<'a> About<'a> {
     pub(super) fn new(
         server: &'a Server,
         written: Option<&Written<'_>>,
-        ask: &Sender<Asked>,
+        (ask, error_log): (&Sender<Asked>, &ErrorLog),
     ) -> About<'a> {
         let in_force = InForce::default();
         in_force.set(1, written.map(|written| (written.path(), written.text())));
@@ -121,6 +140,7 @@ impl<'a> About<'a> {
             readiness: Readiness::default(),
             in_force,
             ask: ask.clone(),
+            error_log: error_log.clone(),
         }
     }
 }
@@ -161,9 +181,11 @@ pub(super) fn start(
     };
     let connections_max = server.shares().admins;
     let (readiness, inspector) = (about.readiness, server.inspector());
+    let journal = about.error_log.journal().clone();
     let operator = Box::new(Passing {
         ask: about.ask,
         in_force: about.in_force,
+        error_log: about.error_log,
     });
     let begin = move |claim| {
         Admin::start(Setup {
@@ -173,6 +195,7 @@ pub(super) fn start(
             facts,
             readiness,
             inspector,
+            journal,
             operator,
         })
     };

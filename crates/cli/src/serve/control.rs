@@ -116,7 +116,7 @@ impl Control<'_> {
                     let why = format!(
                         "process {process} did not come to serve ({why}), this one goes on"
                     );
-                    tracing::error!("SIGUSR2: {why}");
+                    tracing::error!(event = "upgrade_failed", process, "SIGUSR2: {why}");
                     if let Some(next) = self.next.take() {
                         next.told
                             .into_iter()
@@ -183,11 +183,15 @@ impl Control<'_> {
                     told,
                     then: Then::Nothing,
                 });
-                tracing::info!("{why}: process {process} starts, to take the place of this one");
+                tracing::info!(
+                    event = "upgrade",
+                    process,
+                    "{why}: process {process} starts, to take the place of this one"
+                );
             }
             Err(error) => {
                 let said = format!("{error:#}; this process goes on");
-                tracing::error!("{why}: {said}");
+                tracing::error!(event = "upgrade_failed", "{why}: {said}");
                 told.into_iter()
                     .for_each(|told| told.keep(Err(said.clone())));
             }

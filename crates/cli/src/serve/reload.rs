@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::admin::InForce;
 use super::args::{Args, plan};
 use super::arrival::arrival;
+use super::error_log::ErrorLog;
 use super::watch::{Watch, Watched};
 use super::written::{Written, checked};
 
@@ -26,6 +27,7 @@ pub(super) struct Reloading<'a> {
     text: Option<String>,
     watch: Option<Watch>,
     in_force: InForce,
+    error_log: ErrorLog,
 }
 
 impl<'a> Reloading<'a> {
@@ -34,10 +36,11 @@ impl<'a> Reloading<'a> {
         args: &'a Args,
         written: Option<Written<'_>>,
         watch: Option<Watch>,
-        in_force: InForce,
+        (in_force, error_log): (InForce, ErrorLog),
     ) -> Self {
         Self {
             in_force,
+            error_log,
             args,
             text: written.map(|written| written.text().to_owned()),
             watch,
@@ -74,7 +77,7 @@ impl<'a> Reloading<'a> {
                     path.display(),
                     server.generation()
                 );
-                tracing::error!("{said}");
+                tracing::error!(event = "reload_refused", "{said}");
                 Err(said)
             }
         }
@@ -88,9 +91,11 @@ impl<'a> Reloading<'a> {
     ) -> anyhow::Result<Applied> {
         let plan = plan(self.args, Some(written), in_the_log)?;
         let watched = Watched::of(written.path(), stamp, &plan);
+        let error_log = plan.error_log;
         let checked = checked(plan, Some(written), in_the_log)?;
         let applied = server.apply(checked.arriving(arrival()));
         let applied = applied.context("it cannot be applied")?;
+        self.error_log.follow(error_log);
         if let Some(watch) = &self.watch {
             watch.change(watched);
         }
@@ -125,6 +130,8 @@ fn say_what_changed(path: impl Display, changes: &[Change], applied: &Applied) {
         more => format!("{more} changes"),
     };
     tracing::info!(
+        event = "reload",
+        generation = applied.generation(),
         "{path} is in force as generation {}: {count}",
         applied.generation()
     );

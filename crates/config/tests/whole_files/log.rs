@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use onrush_config::plan::{AccessLog, LogFormat, LogSelect, LogTarget};
+use onrush_config::plan::{
+    AccessLog, ErrorFormat, ErrorLog, LogFormat, LogLevel, LogSelect, LogTarget,
+};
 
 use crate::support::{Sentences, check_errors, parsed};
 
@@ -82,6 +84,41 @@ fn everything_wrong_is_named() {
             "[log]\naccess = \"a\"\nformt = \"json\"",
             &["3:1: unknown key \"formt\" in [log]; nearest: \"format\""],
         ),
+        (
+            "[log]\nerror_level = \"loud\"",
+            &[
+                "2:15: unknown level \"loud\": expected one of \"error\", \"warn\", \"info\", \"debug\"",
+            ],
+        ),
+        (
+            "[log]\nerror_level = \"warn\"\nonly = \"errors\"",
+            &[
+                "1:1: [log] has no access: expected the path of a file, \"stdout\", \"syslog:unix:/dev/log\", \"syslog:udp:IP:PORT\" or \"off\"",
+            ],
+        ),
     ];
     check_errors(BAD);
+}
+
+#[test]
+fn the_error_log_needs_no_access_log() {
+    for (keys, format, level) in [
+        ("", ErrorFormat::Text, LogLevel::Info),
+        (
+            "error_level = \"debug\"",
+            ErrorFormat::Text,
+            LogLevel::Debug,
+        ),
+        ("error_format = \"json\"", ErrorFormat::Json, LogLevel::Info),
+        (
+            "error_format = \"text\"\nerror_level = \"error\"",
+            ErrorFormat::Text,
+            LogLevel::Error,
+        ),
+    ] {
+        let head = if keys.is_empty() { "" } else { "[log]\n" };
+        let parsed = parsed(&format!("{head}{keys}\n[[route]]\nsynthetic = true\n"));
+        assert_eq!(parsed.plan.error_log, ErrorLog { format, level }, "{keys}");
+        assert_eq!(parsed.plan.access_log, None);
+    }
 }

@@ -57,6 +57,7 @@ fn tell(worker: &Worker, error: Error) {
         _ => error.to_string(),
     };
     tracing::warn!(
+        event = "clients_wait",
         "clients wait to be accepted: {held} are connected, {why}; until there is room, idle connections are closed and answers end theirs; raise the limit on open files (ulimit -n)"
     );
 }
@@ -70,5 +71,8 @@ async fn tell_of_the_end(worker: Rc<Worker>) {
         }
     }
     worker.crowd.is_short.store(false, Ordering::Relaxed);
-    tracing::info!("clients are accepted again as they come");
+    tracing::info!(
+        event = "clients_accepted",
+        "clients are accepted again as they come"
+    );
 }

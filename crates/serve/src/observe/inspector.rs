@@ -5,6 +5,7 @@ use onrush_engine::{Handle, NotPosted, Promise};
 use super::live::RequestView;
 use super::view::CoreView;
 use crate::proxy::endpoints::Duty;
+use crate::proxy::group::Event;
 use crate::service::Service;
 
 /// Looks at the cores of a server, and at what they share. Cheap to clone; it outlives the server, whose cores do not answer
@@ -105,8 +106,21 @@ fn change_server(service: &Service, (group, server): (&str, &str), change: Serve
         }
         count += 1;
         match change {
-            ServerChange::Duty(duty) => endpoints.set_duty(index, duty),
-            ServerChange::Weight(weight) => endpoints.set_weight(index, weight),
+            ServerChange::Duty(duty) => {
+                endpoints.set_duty(index, duty);
+                let how = format_args!("is set to {} by hand", duty.name());
+                group.tell(index, Event::Set, &how);
+            }
+            ServerChange::Weight(weight) => {
+                endpoints.set_weight(index, weight);
+                match weight {
+                    Some(weight) => {
+                        let how = format_args!("has the weight {weight} by hand");
+                        group.tell(index, Event::Set, &how);
+                    }
+                    None => group.tell(index, Event::Set, &"has the weight of the configuration"),
+                }
+            }
         }
     }
     count

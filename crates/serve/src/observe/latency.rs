@@ -5,7 +5,7 @@
 //! second.
 
 use std::cell::{Cell, OnceCell};
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
 /// Bounds for each doubling.
@@ -168,6 +168,15 @@ impl Histogram {
     }
 }
 
+impl SubAssign<&Histogram> for Histogram {
+    /// What has come since the other one was taken of the same durations.
+    fn sub_assign(&mut self, before: &Histogram) {
+        let counts = self.counts.iter_mut().zip(&before.counts);
+        counts.for_each(|(count, less)| *count = count.saturating_sub(*less));
+        self.sum = self.sum.saturating_sub(before.sum);
+    }
+}
+
 impl AddAssign<&Histogram> for Histogram {
     fn add_assign(&mut self, other: &Histogram) {
         if self.counts.is_empty() {
@@ -249,5 +258,11 @@ mod tests {
         assert_eq!(sum.classes().map(|(_, count)| count).sum::<u64>(), 7);
         assert_eq!(sum.classes().last(), Some((1, 1)), "just above a second");
         assert_eq!(sum.quantile(1.0), Some(Duration::from_secs(256)));
+        let (before, mut after) = (sum.clone(), sum.clone());
+        after += &before;
+        after -= &before;
+        assert_eq!(after, sum);
+        after -= &before;
+        assert_eq!((after.count(), after.quantile(0.5)), (0, None));
     }
 }

@@ -1,7 +1,7 @@
 //! What one core counts of the requests that a listener, a route or a group had.
 
 use std::cell::Cell;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
 use super::latency::{Histogram, Latencies, class};
@@ -178,5 +178,22 @@ impl AddAssign<&TrafficView> for TrafficView {
         self.given_up += other.given_up;
         self.first_byte += &other.first_byte;
         self.duration += &other.duration;
+    }
+}
+
+impl SubAssign<&TrafficView> for TrafficView {
+    /// What has come since the other one was taken of the same.
+    fn sub_assign(&mut self, before: &TrafficView) {
+        for (count, less) in self.statuses.iter_mut().zip(before.statuses) {
+            *count = count.saturating_sub(less);
+        }
+        for (count, less) in self.failures.iter_mut().zip(before.failures) {
+            *count = count.saturating_sub(less);
+        }
+        self.sent = self.sent.saturating_sub(before.sent);
+        self.retries = self.retries.saturating_sub(before.retries);
+        self.given_up = self.given_up.saturating_sub(before.given_up);
+        self.first_byte -= &before.first_byte;
+        self.duration -= &before.duration;
     }
 }

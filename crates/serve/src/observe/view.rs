@@ -1,5 +1,6 @@
 //! What a core says of itself, and the sum of what all say.
 
+use std::ops::SubAssign;
 use std::time::Duration;
 
 use onrush_engine::clock::{ThreadTime, thread_time};
@@ -173,5 +174,15 @@ impl ServerView {
             *sum += more;
         }
         self.first_byte += &other.first_byte;
+    }
+}
+
+impl SubAssign<&ServerView> for ServerView {
+    /// What has come since the other one was taken of the same; what it is now stays.
+    fn sub_assign(&mut self, before: &ServerView) {
+        for (count, less) in self.statuses.iter_mut().zip(before.statuses) {
+            *count = count.saturating_sub(less);
+        }
+        self.first_byte -= &before.first_byte;
     }
 }

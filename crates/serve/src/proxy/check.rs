@@ -11,7 +11,7 @@ use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
 use onrush_tls::Transport;
 
 use super::failure::Failure;
-use super::group::Group;
+use super::group::{Event, Group};
 use super::health::{Fault, Health, Outcome, State};
 use crate::limits::CHECK_BYTES_MAX;
 use crate::worker::Worker;
@@ -56,15 +56,18 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
             }
             Err(fault) => Outcome::Failed(fault),
         };
+        tracing::debug!(
+            "check of {address}, a server of {}: {outcome}",
+            group.plan.name
+        );
         let now = core.now_exact();
         if let Some(transition) = health.observe(outcome, now) {
             let is_up = transition.state == State::Up;
-            let name = group.server(server).label();
-            if is_up {
-                tracing::info!("server {name} of {} is {transition}", group.plan.name);
-            } else {
-                tracing::warn!("server {name} of {} is {transition}", group.plan.name);
-            }
+            let event = match is_up {
+                true => Event::Up,
+                false => Event::Down,
+            };
+            group.tell(server, event, &format_args!("is {transition}"));
             group.endpoints().set_healthy(server, is_up, now);
         }
     }

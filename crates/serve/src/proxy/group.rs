@@ -4,6 +4,7 @@
 
 mod connect;
 mod ejection;
+mod event;
 mod evidence;
 mod maintain;
 mod reservation;
@@ -31,6 +32,7 @@ use super::retirement::Retirement;
 use super::suspects::Suspects;
 use ejection::Ejection;
 
+pub(crate) use event::Event;
 pub(crate) use reservation::{Purpose, Reservation};
 pub(crate) use select::Reach;
 pub(crate) use server::Server;

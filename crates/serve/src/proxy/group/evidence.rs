@@ -6,7 +6,7 @@ use std::time::Duration;
 use onrush_config::plan::{Balance, EjectOn, Timeouts};
 
 use super::ejection::Ejection;
-use super::{Group, Purpose, Reservation};
+use super::{Event, Group, Purpose, Reservation};
 use crate::proxy::absence::Cause;
 use crate::proxy::endpoints::Presence;
 use crate::proxy::failure::Failure;
@@ -148,12 +148,15 @@ impl Group {
         let Some(out) = self.endpoints.take_out(server, cause, &ejection.terms, now) else {
             return;
         };
-        let name = self.server(server).label();
         let until = match cause {
             Cause::Unreachable => "until it accepts connections".to_owned(),
             Cause::Unreliable => format!("for {:.0} s", out.wait.as_secs_f64()),
         };
-        tracing::warn!("server {name} of {} is out {until}: {why}", self.plan.name);
+        self.tell(
+            server,
+            Event::Ejected,
+            &format_args!("is out {until}: {why}"),
+        );
         let group = self.myself.upgrade().expect("whoever asks has one");
         worker.spawn_aside(recheck::bring_back(group, server, out, worker.myself()));
     }
@@ -166,8 +169,7 @@ impl Group {
     }
 
     pub(crate) fn tell_return(&self, server: u32, why: &str) {
-        let name = self.server(server).label();
-        tracing::info!("server {name} of {} is back: {why}", self.plan.name);
+        self.tell(server, Event::Back, &format_args!("is back: {why}"));
     }
 
     /// A server has been taken out, here or on another core: its connections are of no more use, and neither is what was

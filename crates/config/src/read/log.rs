@@ -1,15 +1,26 @@
-//! `[log]`: what is written of each request, and where.
+//! `[log]`: what is written of each request and where, and how much is said of the server itself.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::kinds::TIMEOUT;
 use crate::diagnostic::Findings;
-use crate::plan::{AccessLog, LogFormat, LogSelect, LogTarget};
+use crate::plan::{AccessLog, ErrorFormat, ErrorLog, LogFormat, LogLevel, LogSelect, LogTarget};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
-const KEYS: Keys = Keys::new(&["access", "format", "only", "slower_than", "sample"]);
+const KEYS: Keys = Keys::new(&[
+    "access",
+    "format",
+    "only",
+    "slower_than",
+    "sample",
+    "error_format",
+    "error_level",
+]);
+
+/// Those that say which lines the access log has.
+const OF_ACCESS: [&str; 4] = ["format", "only", "slower_than", "sample"];
 
 /// What stands behind `access`.
 enum Where {
@@ -66,18 +77,54 @@ const SHARE: Kind<u16> = Kind {
     parse: value::parse_share,
 };
 
-pub(super) fn read_access_log(
+const ERROR_FORMAT: Kind<ErrorFormat> = Kind {
+    expected: "\"text\" or \"json\"",
+    parse: |text| {
+        let known = [("text", ErrorFormat::Text), ("json", ErrorFormat::Json)];
+        value::choose("format of the error log", text, &known)
+    },
+};
+
+const ERROR_LEVEL: Kind<LogLevel> = Kind {
+    expected: "\"error\", \"warn\", \"info\" or \"debug\"",
+    parse: |text| value::choose("level", text, &LogLevel::ALL),
+};
+
+/// The log of requests, if there is to be one, and that of the server itself.
+pub(super) fn read_log(
     file: &Section<'_, '_>,
     findings: &mut Findings<'_>,
-) -> Option<AccessLog> {
+) -> (Option<AccessLog>, ErrorLog) {
     const EXPECTED: &str =
         "a table such as { access = \"/var/log/onrush/access.log\", format = \"json\" }";
-    let value = file.value("log")?;
-    let section = Section::of("[log]", value, EXPECTED, KEYS, findings)?;
-    section.require("access", WHERE.expected, findings);
+    let Some(value) = file.value("log") else {
+        return Default::default();
+    };
+    let Some(section) = Section::of("[log]", value, EXPECTED, KEYS, findings) else {
+        return Default::default();
+    };
+    let format = section.read("error_format", ERROR_FORMAT, findings);
+    let level = section.read("error_level", ERROR_LEVEL, findings);
+    let error_log = ErrorLog {
+        format: format.unwrap_or_default(),
+        level: level.unwrap_or_default(),
+    };
+    (read_access_log(&section, findings), error_log)
+}
+
+fn read_access_log(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<AccessLog> {
+    let is_wanted = OF_ACCESS.iter().any(|key| section.value(key).is_some());
+    if is_wanted
+        || section
+            .value("error_format")
+            .or(section.value("error_level"))
+            .is_none()
+    {
+        section.require("access", WHERE.expected, findings);
+    }
     let target = section.read("access", WHERE, findings);
     let format = section.read("format", FORMAT, findings);
-    let select = read_select(&section, findings);
+    let select = read_select(section, findings);
     let to = match target? {
         Where::Off => return None,
         Where::To(LogTarget::File(path)) => LogTarget::File(findings.beneath(&path)),

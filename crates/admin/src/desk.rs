@@ -1,0 +1,54 @@
+//! What answers are made of.
+
+use onrush_engine::{Claim, Core};
+use onrush_serve::Inspector;
+
+use crate::authority::Token;
+use crate::journal::Journal;
+use crate::operator::Operator;
+use crate::readiness::Readiness;
+use crate::setup::{Facts, Setup};
+
+/// What answers need.
+pub(crate) struct Desk {
+    pub(crate) core: Core,
+    pub(crate) connections_max: usize,
+    /// A Unix socket's file is there as long as this is.
+    _claim: Claim,
+    token: Option<Token>,
+    pub(crate) facts: Facts,
+    pub(crate) readiness: Readiness,
+    pub(crate) inspector: Inspector,
+    pub(crate) operator: Box<dyn Operator>,
+    pub(crate) journal: Journal,
+}
+
+impl Desk {
+    pub(crate) fn new(core: Core, setup: Setup) -> Self {
+        let Setup {
+            claim,
+            connections_max,
+            token,
+            facts,
+            readiness,
+            inspector,
+            journal,
+            operator,
+        } = setup;
+        Self {
+            core,
+            connections_max,
+            _claim: claim,
+            token,
+            facts,
+            readiness,
+            inspector,
+            journal,
+            operator,
+        }
+    }
+
+    pub(crate) fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+}

@@ -1,0 +1,114 @@
+//! What goes on as long as a client listens: server-sent events (HTML, section 9.2).
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use onrush_engine::{Error, Input, Stream};
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+use crate::journal::Journal;
+use crate::live::{self, Before};
+use crate::response::{Response, send};
+
+/// What a client asks for that wants to hear of something as it happens.
+pub(crate) const CONTENT_TYPE: &str = "text/event-stream";
+
+/// How often something is sent when nothing happens, so that a client that is gone is noticed.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// What a client hears of.
+pub(crate) enum Feed {
+    /// Events behind the one with this number.
+    Events(u64),
+    /// How the server is doing, each second.
+    Live(Option<Before>),
+}
+
+/// What a client waits for.
+enum News {
+    Text(String),
+    Nothing,
+    /// The client is gone, or the server ends.
+    End,
+}
+
+/// Events that there are behind the one with this number.
+pub(crate) fn so_far(journal: &Journal, after: u64) -> Value {
+    let events = journal.after(after);
+    let events: Vec<Value> = events
+        .iter()
+        .map(|event| crate::json::event(event))
+        .collect();
+    json!({ "events": events, "last": journal.last() })
+}
+
+impl Feed {
+    /// Sends it until the client has gone or the core stops.
+    ///
+    /// # Errors
+    /// When the client is gone, or does not read.
+    pub(crate) async fn send(
+        mut self,
+        stream: &Stream,
+        mut input: Input,
+        desk: &Desk,
+    ) -> Result<(), Error> {
+        send(stream, &Response::endless_head(CONTENT_TYPE)).await?;
+        loop {
+            match self.news(stream, &mut input, desk).await {
+                News::Text(text) => send(stream, text.as_bytes()).await?,
+                News::Nothing => send(stream, b":\n\n").await?,
+                News::End => return Ok(()),
+            }
+        }
+    }
+
+    async fn news(&mut self, stream: &Stream, input: &mut Input, desk: &Desk) -> News {
+        stream.set_deadline(None);
+        let mut sleep = desk.core.sleep(SIGN_OF_LIFE);
+        let mut next = pin!(self.next(desk));
+        // Bytes of a client that has asked already are of no interest, their end is.
+        let mut gone = pin!(async {
+            while matches!(stream.recv_unless_stopping(input).await, Ok(1..)) {
+                input.consume(input.bytes().len());
+            }
+        });
+        poll_fn(|context| {
+            if gone.as_mut().poll(context).is_ready() {
+                return Poll::Ready(News::End);
+            }
+            if let Poll::Ready(text) = next.as_mut().poll(context) {
+                return Poll::Ready(News::Text(text));
+            }
+            Pin::new(&mut sleep).poll(context).map(|()| News::Nothing)
+        })
+        .await
+    }
+
+    async fn next(&mut self, desk: &Desk) -> String {
+        match self {
+            Feed::Events(last) => {
+                desk.journal.beyond(*last).await;
+                let mut text = String::new();
+                for event in desk.journal.after(*last) {
+                    let data = crate::json::event(&event);
+                    text += &format!(
+                        "id: {}\nevent: {}\ndata: {data}\n\n",
+                        event.number, event.kind
+                    );
+                    *last = event.number;
+                }
+                text
+            }
+            Feed::Live(before) => loop {
+                live::due(&desk.core, before.as_ref()).await;
+                if let Some(value) = live::sample(desk, before).await {
+                    return format!("event: live\ndata: {value}\n\n");
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What has happened to a server since it began: servers of groups that went and came back, reloads, and what else its log
+//! says under a name. A bounded number of events is kept, and of each server of a group the last ones beside them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// Events that are kept.
+const KEPT_MAX: usize = 1000;
+
+/// Events that are kept of each server of a group, whatever happened since to others.
+const KEPT_OF_A_SERVER: usize = 8;
+
+/// Servers of which events are kept; of more of them only the journal tells.
+const SERVERS_MAX: usize = 10_000;
+
+/// Something that happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Its number; the first one has 1.
+    pub number: u64,
+    /// When, since 1970.
+    pub time: Duration,
+    /// `error`, `warn` or `info`.
+    pub level: &'static str,
+    /// What it is, such as `server_ejected`.
+    pub kind: String,
+    /// The same as the log says it.
+    pub message: String,
+    /// What it is about: `group`, `server`, `address`, …
+    pub fields: BTreeMap<&'static str, String>,
+}
+
+/// Events, for whoever wants to know of them. Cheap to clone: all clones are one.
+#[derive(Clone, Default)]
+pub struct Journal(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    /// The last one's number.
+    count: u64,
+    events: VecDeque<Arc<Event>>,
+    /// By group and address.
+    of_servers: BTreeMap<(String, String), VecDeque<Arc<Event>>>,
+    /// Whoever waits for the next one.
+    waiting: Vec<Waker>,
+}
+
+impl Journal {
+    /// Keeps an event, whose number is set.
+    pub fn add(&self, mut event: Event) {
+        let kept = &mut *self.kept();
+        kept.count += 1;
+        event.number = kept.count;
+        let event = Arc::new(event);
+        let field = |name: &str| event.fields.get(name).cloned();
+        if let Some(name) = field("group").zip(field("address")) {
+            let has_room = kept.of_servers.len() < SERVERS_MAX;
+            if has_room || kept.of_servers.contains_key(&name) {
+                let of_server = kept.of_servers.entry(name).or_default();
+                put(of_server, &event, KEPT_OF_A_SERVER);
+            }
+        }
+        put(&mut kept.events, &event, KEPT_MAX);
+        kept.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Those behind the one with this number, as far as they are kept.
+    pub fn after(&self, number: u64) -> Vec<Arc<Event>> {
+        let kept = self.kept();
+        let behind = |event: &&Arc<Event>| event.number > number;
+        kept.events.iter().filter(behind).cloned().collect()
+    }
+
+    /// Of the server of a group that has this address.
+    pub fn of_server(&self, group: &str, address: &str) -> Vec<Arc<Event>> {
+        let kept = self.kept();
+        let name = (group.to_owned(), address.to_owned());
+        let events = kept.of_servers.get(&name);
+        events.into_iter().flatten().cloned().collect()
+    }
+
+    /// The number of the last one; 0 as long as there is none.
+    pub fn last(&self) -> u64 {
+        self.kept().count
+    }
+
+    /// Waits until there is one behind that with this number.
+    pub(crate) async fn beyond(&self, number: u64) {
+        poll_fn(|context| {
+            let mut kept = self.kept();
+            if kept.count > number {
+                return Poll::Ready(());
+            }
+            let waker = context.waker();
+            if !kept.waiting.iter().any(|waiting| waiting.will_wake(waker)) {
+                kept.waiting.push(waker.clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing that runs under the lock can panic and leave half of a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put(events: &mut VecDeque<Arc<Event>>, event: &Arc<Event>, max: usize) {
+    if events.len() == max {
+        events.pop_front();
+    }
+    events.push_back(Arc::clone(event));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, server: Option<&str>) -> Event {
+        let named = server.map(|server| [("group", "app".to_owned()), ("address", server.into())]);
+        Event {
+            number: 0,
+            time: Duration::ZERO,
+            level: "info",
+            kind: kind.to_owned(),
+            message: String::new(),
+            fields: named.into_iter().flatten().collect(),
+        }
+    }
+
+    fn numbers(events: &[Arc<Event>]) -> Vec<u64> {
+        events.iter().map(|event| event.number).collect()
+    }
+
+    #[test]
+    fn the_last_events_are_kept_and_those_of_a_server_longer() {
+        let journal = Journal::default();
+        assert_eq!(journal.last(), 0);
+        (0..20).for_each(|_| journal.add(event("server_up", Some("a"))));
+        (0..KEPT_MAX).for_each(|_| journal.add(event("reload", None)));
+        let all = journal.after(0);
+        assert_eq!((all.len(), all[0].number), (KEPT_MAX, 21));
+        assert_eq!(numbers(&journal.after(1018)), [1019, 1020]);
+        assert_eq!(journal.last(), 1020);
+        let last = numbers(&journal.of_server("app", "a"));
+        assert_eq!(last, (13..=20).collect::<Vec<_>>());
+        assert!(journal.of_server("app", "b").is_empty());
+    }
+}

@@ -1,0 +1,151 @@
+//! How a server is doing: what has come since a moment ago, with what is under way now.
+
+use std::time::Duration;
+
+use onrush_engine::{Core, Instant};
+use onrush_serve::{GroupView, ServerView, TrafficView, sum_groups, sum_traffic};
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+use crate::views::{self, Views};
+use crate::{cpus, json};
+
+/// How often it is said.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Requests under way that are listed.
+const REQUESTS_MAX: usize = 100;
+
+/// What the next moment is compared with.
+pub(crate) struct Before {
+    at: Instant,
+    sums: Sums,
+    cores: Vec<(usize, Spent)>,
+    cpus: Vec<(usize, cpus::Ticks)>,
+}
+
+struct Sums {
+    listeners: Vec<TrafficView>,
+    routes: Vec<TrafficView>,
+    group_traffic: Vec<TrafficView>,
+    groups: Vec<GroupView>,
+}
+
+/// What a core has spent and done since its start.
+#[derive(Clone, Copy)]
+struct Spent {
+    ran: Duration,
+    waited: Option<Duration>,
+    requests: u64,
+}
+
+impl Sums {
+    fn of(views: &Views) -> Sums {
+        let cores = &views.cores;
+        Sums {
+            listeners: sum_traffic(cores.iter().map(|view| &*view.listeners)),
+            routes: sum_traffic(cores.iter().map(|view| &*view.routes)),
+            group_traffic: sum_traffic(cores.iter().map(|view| &*view.group_traffic)),
+            groups: sum_groups(cores.iter().map(|view| &*view.groups)),
+        }
+    }
+}
+
+/// Waits until the next time it is to be said.
+pub(crate) async fn due(core: &Core, before: Option<&Before>) {
+    let due = before.map_or(Instant::default(), |before| before.at + INTERVAL);
+    core.sleep(due.since(core.now_exact())).await;
+}
+
+/// How it is now; nothing as long as there is no moment `before`.
+pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<Value> {
+    let views = Views::take(&desk.core, &desk.inspector).await;
+    let (requests, _) = views::requests(&desk.core, &desk.inspector).await;
+    let now = Before {
+        at: desk.core.now_exact(),
+        sums: Sums::of(&views),
+        cores: views
+            .cores
+            .iter()
+            .map(|view| {
+                let spent = Spent {
+                    ran: view.time.ran,
+                    waited: view.time.waited,
+                    requests: view.totals.requests,
+                };
+                (view.core, spent)
+            })
+            .collect(),
+        cpus: cpus::ticks(),
+    };
+    let value = before.as_ref().map(|before| {
+        let listed = &requests[..requests.len().min(REQUESTS_MAX)];
+        let mut said = json::requests(listed, &views.silent);
+        said["not_listed"] = requests.len().saturating_sub(REQUESTS_MAX).into();
+        said["interval"] = now.at.since(before.at).as_secs_f64().into();
+        said["status"] = json::status(&views, &desk.facts, desk.readiness.phase());
+        said["cores"] = cores(&now, before, desk);
+        let listeners = since(&now.sums.listeners, &before.sums.listeners);
+        said["listeners"] = listeners.iter().map(json::traffic).collect();
+        let routes = since(&now.sums.routes, &before.sums.routes);
+        said["routes"] = routes.iter().map(json::traffic).collect();
+        let traffic = since(&now.sums.group_traffic, &before.sums.group_traffic);
+        let groups = groups_since(&now.sums.groups, &before.sums.groups);
+        let groups = groups
+            .iter()
+            .map(|group| json::group(group, &traffic, &desk.journal));
+        said["groups"] = groups.collect();
+        said
+    });
+    *before = Some(now);
+    value
+}
+
+/// Shares of the interval.
+fn cores(now: &Before, before: &Before, desk: &Desk) -> Value {
+    let interval = now.at.since(before.at).as_secs_f64();
+    let cores = now.cores.iter().map(|(number, spent)| {
+        let earlier = before.cores.iter().find(|(other, _)| other == number);
+        let earlier = earlier.map_or(*spent, |(_, spent)| *spent);
+        let share =
+            |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64() / interval;
+        let cpu = desk.facts.cpus.get(*number).copied().flatten();
+        json!({
+            "core": number,
+            "cpu": cpu,
+            "busy": share(spent.ran, earlier.ran),
+            "waiting": spent.waited.zip(earlier.waited).map(|(now, before)| share(now, before)),
+            "softirq": cpu.and_then(|cpu| cpus::softirq(cpu, &before.cpus, &now.cpus)),
+            "requests": spent.requests.saturating_sub(earlier.requests),
+        })
+    });
+    cores.collect()
+}
+
+fn since(now: &[TrafficView], before: &[TrafficView]) -> Vec<TrafficView> {
+    let difference = |view: &TrafficView| {
+        let mut view = view.clone();
+        if let Some(before) = before.iter().find(|before| before.name == view.name) {
+            view -= before;
+        }
+        view
+    };
+    now.iter().map(difference).collect()
+}
+
+fn groups_since(now: &[GroupView], before: &[GroupView]) -> Vec<GroupView> {
+    let mut groups = now.to_vec();
+    for group in &mut groups {
+        let Some(before) = before.iter().find(|before| before.name == group.name) else {
+            continue;
+        };
+        for server in &mut group.servers {
+            let is_same =
+                |other: &&ServerView| other.name == server.name && other.address == server.address;
+            if let Some(before) = before.servers.iter().find(is_same) {
+                *server -= before;
+            }
+        }
+    }
+    groups
+}

@@ -1,0 +1,82 @@
+//! Which of the servers that run is meant.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use onrush_admin::client::Place;
+use onrush_admin::{Token, location};
+
+/// Flags that say which server is meant; without one it is the only server of this user.
+#[derive(clap::Args)]
+pub(crate) struct Whom {
+    /// The admin interface: unix:PATH or IP:PORT [default: that of the only server of this user]
+    #[arg(long, value_name = "ADDR", conflicts_with = "pid")]
+    address: Option<String>,
+    /// The server with this process id
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// The token of an interface on a TCP address stands in this file
+    #[arg(long, value_name = "FILE", requires = "address")]
+    token_file: Option<PathBuf>,
+}
+
+/// Why it is not known whom to ask, with the exit code.
+pub(crate) struct Unplaced {
+    pub(crate) code: u8,
+    pub(crate) why: anyhow::Error,
+}
+
+impl Whom {
+    /// Where its admin interface is.
+    ///
+    /// # Errors
+    /// When there is none, or several, or the flags say nothing that could be one.
+    pub(crate) fn place(&self) -> Result<Place, Unplaced> {
+        if let Some(text) = &self.address {
+            return self
+                .addressed(text)
+                .map_err(|why| Unplaced { code: 1, why });
+        }
+        let directory = location::directory();
+        if let Some(process) = self.pid {
+            return Ok(Place::Unix(directory.join(format!("{process}.sock"))));
+        }
+        let mut all = location::all();
+        if let (Some((_, path)), true) = (all.pop(), all.is_empty()) {
+            return Ok(Place::Unix(path));
+        }
+        let processes: Vec<String> = location::all()
+            .iter()
+            .map(|(process, _)| process.to_string())
+            .collect();
+        Err(match processes.is_empty() {
+            true => Unplaced {
+                code: 2,
+                why: anyhow::anyhow!(
+                    "no server of this user has an admin interface in {}: expected --address, or the user that runs the server",
+                    directory.display()
+                ),
+            },
+            false => Unplaced {
+                code: 1,
+                why: anyhow::anyhow!(
+                    "there are several servers: expected --pid with one of {}",
+                    processes.join(", ")
+                ),
+            },
+        })
+    }
+
+    fn addressed(&self, text: &str) -> anyhow::Result<Place> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Place::Unix(path.into()));
+        }
+        let address = text
+            .parse()
+            .with_context(|| format!("--address {text:?}: expected unix:PATH or IP:PORT"))?;
+        let token = self.token_file.as_deref().map(|path| {
+            Token::read(path).with_context(|| format!("--token-file {}", path.display()))
+        });
+        Ok(Place::Tcp(address, token.transpose()?))
+    }
+}

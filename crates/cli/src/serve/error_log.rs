@@ -1,0 +1,223 @@
+//! The error log: what happens to the server itself, on standard error, and as events for whoever asks.
+//!
+//! ```text
+//!   tracing ──> as much as the level lets through ──> a line ──> a thread of its own ──> standard error
+//!           ──> what has a name (`event`)         ──> Journal ──> the admin interface
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use onrush_admin::{Event as Happening, Journal};
+use onrush_config::plan::{ErrorFormat, ErrorLog as ErrorLogPlan, LogLevel};
+use onrush_engine::clock::unix_time;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_appender::non_blocking::NonBlocking;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::{self, Format, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, reload};
+
+/// The error log of this process. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ErrorLog {
+    level: reload::Handle<LevelFilter, Registry>,
+    is_json: Arc<AtomicBool>,
+    journal: Journal,
+}
+
+impl ErrorLog {
+    /// Begins it; lines go to `out`.
+    pub(super) fn start(out: NonBlocking) -> ErrorLog {
+        let plan = ErrorLogPlan::default();
+        let (level, handle) = reload::Layer::new(filter(plan.level));
+        let is_json = Arc::new(AtomicBool::new(false));
+        let journal = Journal::default();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(out)
+            .with_ansi(std::io::stderr().is_terminal())
+            // What it is about stands in the sentence.
+            .fmt_fields(format::debug_fn(|writer, field, value| {
+                match field.name() {
+                    "message" => write!(writer, "{value:?}"),
+                    _ => Ok(()),
+                }
+            }))
+            .event_format(Line {
+                text: Format::default().with_target(false),
+                is_json: Arc::clone(&is_json),
+            })
+            // It would tell standard error that standard error cannot be written to, by a panic.
+            .log_internal_errors(false)
+            .with_filter(level);
+        let events = Events(journal.clone()).with_filter(LevelFilter::INFO);
+        tracing_subscriber::registry()
+            .with(lines)
+            .with(events)
+            .init();
+        ErrorLog {
+            level: handle,
+            is_json,
+            journal,
+        }
+    }
+
+    /// What a configuration asks for, which is in force from now on.
+    pub(super) fn follow(&self, plan: ErrorLogPlan) {
+        let is_json = plan.format == ErrorFormat::Json;
+        self.is_json.store(is_json, Ordering::Relaxed);
+        self.set_level(plan.level);
+    }
+
+    /// Until the next one, or the next configuration.
+    pub(super) fn set_level(&self, level: LogLevel) {
+        // The layer is there as long as the process.
+        let _ = self.level.reload(filter(level));
+    }
+
+    pub(super) fn level(&self) -> LogLevel {
+        let current = self.level.clone_current();
+        let mut all = LogLevel::ALL.into_iter().map(|(_, level)| level);
+        let same = all.find(|&level| Some(filter(level)) == current);
+        same.unwrap_or_default()
+    }
+
+    /// What has happened so far, and will.
+    pub(super) fn journal(&self) -> &Journal {
+        &self.journal
+    }
+}
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    }
+}
+
+fn name(level: &Level) -> &'static str {
+    match *level {
+        Level::ERROR => LogLevel::Error.name(),
+        Level::WARN => LogLevel::Warn.name(),
+        Level::INFO => LogLevel::Info.name(),
+        _ => LogLevel::Debug.name(),
+    }
+}
+
+/// What an event says.
+#[derive(Default)]
+struct Said {
+    message: String,
+    /// What it is, if it has a name.
+    kind: Option<String>,
+    fields: BTreeMap<&'static str, Value>,
+}
+
+impl Said {
+    fn of(event: &Event<'_>) -> Said {
+        let mut said = Said::default();
+        event.record(&mut said);
+        said
+    }
+
+    fn put(&mut self, field: &Field, value: Value) {
+        self.fields.insert(field.name(), value);
+    }
+}
+
+impl Visit for Said {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            "event" => self.kind = Some(value.to_owned()),
+            _ => self.put(field, value.into()),
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let text = format!("{value:?}");
+        self.record_str(field, &text);
+    }
+}
+
+/// How a line is written.
+struct Line {
+    text: Format<format::Full>,
+    is_json: Arc<AtomicBool>,
+}
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        if !self.is_json.load(Ordering::Relaxed) {
+            return self.text.format_event(context, writer, event);
+        }
+        let said = Said::of(event);
+        let mut line = Map::new();
+        line.insert("time".into(), now()?.into());
+        line.insert("level".into(), name(event.metadata().level()).into());
+        if let Some(kind) = said.kind {
+            line.insert("event".into(), kind.into());
+        }
+        line.insert("message".into(), said.message.into());
+        let fields = said.fields.into_iter();
+        line.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        writeln!(writer, "{}", Value::Object(line))
+    }
+}
+
+/// As in RFC 3339.
+fn now() -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    SystemTime.format_time(&mut Writer::new(&mut text))?;
+    Ok(text)
+}
+
+/// Keeps what has a name.
+struct Events(Journal);
+
+impl<S: Subscriber> Layer<S> for Events {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let is_named = event.fields().any(|field| field.name() == "event");
+        if !is_named {
+            return;
+        }
+        let said = Said::of(event);
+        let text = |value: Value| match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let fields = said.fields.into_iter();
+        self.0.add(Happening {
+            number: 0,
+            time: unix_time(),
+            level: name(event.metadata().level()),
+            kind: said.kind.unwrap_or_default(),
+            message: said.message,
+            fields: fields.map(|(name, value)| (name, text(value))).collect(),
+        });
+    }
+}

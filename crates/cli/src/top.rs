@@ -1,0 +1,189 @@
+//! `onrush top`: a server that runs, live in a terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use onrush_admin::client::{Place, ask, follow};
+use onrush_top::draw::draw;
+use onrush_top::keys::Asked;
+use onrush_top::moment::Moment;
+use onrush_top::text::text;
+use onrush_top::view::{View, Wish};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+use serde_json::{Value, json};
+
+use crate::ctl::whom::Whom;
+use crate::terminal::{Out, say, write_raw};
+
+/// Where a server says how it is doing.
+const LIVE: &str = "/v1/live";
+
+/// How often keys are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A server that runs, live.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush top                                            the only server of this user
+  onrush top --once                                     one second, as text
+  onrush top --once --json | jq '.routes[]'             the same for programs
+  onrush top --address 10.0.0.7:9901 --token-file admin.token
+
+Exit codes: 0 done, 1 usage, 2 no server was reached, or it has ended.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    whom: Whom,
+    /// Look for one second, print what there was, and end
+    #[arg(long)]
+    once: bool,
+    /// Print it as JSON, with --once
+    #[arg(long, requires = "once")]
+    json: bool,
+}
+
+/// What has come from the server.
+enum News {
+    Moment(Value),
+    /// Nothing more comes.
+    End(io::Result<()>),
+    /// What came of a wish.
+    Done(String),
+}
+
+/// Shows it until a key ends it, or the server.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let place = match args.whom.place() {
+        Ok(place) => place,
+        Err(unplaced) => return failed(unplaced.code, &unplaced.why),
+    };
+    let shown = match args.once {
+        true => once(&place, args),
+        false if !io::stdout().is_terminal() => {
+            let why = anyhow::anyhow!(
+                "standard output is no terminal: expected --once for text, or --once --json"
+            );
+            return failed(1, &why);
+        }
+        false => live(place),
+    };
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(2, &error),
+    }
+}
+
+fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
+    say(format_args!("onrush top: {error:#}"));
+    ExitCode::from(code)
+}
+
+fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
+    let answer = ask(place, LIVE, None).with_context(|| format!("nobody answers on {place}"))?;
+    let said = answer.json();
+    if answer.status != 200 {
+        let why = said["error"].as_str().unwrap_or("it does not say why");
+        anyhow::bail!("{place} answers with the status {}: {why}", answer.status);
+    }
+    if args.json {
+        write_raw(&answer.body);
+        return Ok(());
+    }
+    let mut view = View::default();
+    view.push(Moment::of(&said));
+    Out::standard().write_all(text(&view).as_bytes())?;
+    Ok(())
+}
+
+fn live(place: Place) -> anyhow::Result<()> {
+    let (tell, news) = channel();
+    // Before the terminal is taken: whoever is not there is a plain sentence.
+    let listening = (place.clone(), tell.clone());
+    thread::Builder::new()
+        .name("live".into())
+        .spawn(move || listen(&listening.0, &listening.1))?;
+    let first = match news.recv().context("nothing came")? {
+        News::Moment(said) => said,
+        News::End(outcome) => {
+            outcome.with_context(|| format!("nobody answers on {place}"))?;
+            anyhow::bail!("the server on {place} has ended");
+        }
+        News::Done(_) => Value::Null,
+    };
+    let mut view = View::default();
+    view.push(Moment::of(&first));
+    let terminal = ratatui::try_init().context("cannot take the terminal")?;
+    let outcome = show(terminal, view, (&news, &tell), &place);
+    ratatui::restore();
+    outcome
+}
+
+fn listen(place: &Place, tell: &Sender<News>) {
+    let end = follow(place, LIVE, |said| {
+        let heard = tell.send(News::Moment(said.clone()));
+        heard.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    });
+    // The view may have ended.
+    let _ = tell.send(News::End(end));
+}
+
+/// Until a key ends it, or the server.
+fn show(
+    mut terminal: DefaultTerminal,
+    mut view: View,
+    (news, tell): (&Receiver<News>, &Sender<News>),
+    place: &Place,
+) -> anyhow::Result<()> {
+    loop {
+        terminal.draw(|frame| draw(frame, &view))?;
+        while event::poll(Duration::ZERO)? {
+            let Event::Key(key) = event::read()? else {
+                continue;
+            };
+            match view.press(key) {
+                Asked::Nothing => {}
+                Asked::End => return Ok(()),
+                Asked::Wish(wish) => {
+                    let (place, tell) = (place.clone(), tell.clone());
+                    // An interface that takes its time does not hold up the keys.
+                    thread::spawn(move || tell.send(News::Done(carry_out(&place, &wish))));
+                }
+            }
+        }
+        match news.recv_timeout(LOOK_EVERY) {
+            Ok(News::Moment(said)) => view.push(Moment::of(&said)),
+            Ok(News::Done(said)) => view.notice(said),
+            Ok(News::End(outcome)) => {
+                outcome.with_context(|| format!("the server on {place} is lost"))?;
+                anyhow::bail!("the server on {place} has ended");
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => unreachable!("a sender is here"),
+        }
+    }
+}
+
+/// What came of it, in a sentence.
+fn carry_out(place: &Place, wish: &Wish) -> String {
+    let Wish {
+        group,
+        address,
+        state,
+    } = wish;
+    let body = json!({ "group": group, "server": address, "state": state }).to_string();
+    match ask(place, "/v1/servers", Some(&body)) {
+        Ok(answer) if answer.status == 200 => {
+            format!("server {address} of {group} is set to {state}")
+        }
+        Ok(answer) => {
+            let said = answer.json();
+            let why = said["error"].as_str().unwrap_or("it does not say why");
+            format!("nothing was done: {why}")
+        }
+        Err(error) => format!("nothing was done: {error}"),
+    }
+}

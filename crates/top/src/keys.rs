@@ -1,0 +1,185 @@
+//! What keys do.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::view::{Mode, Pace, Table, View, Wish};
+
+/// What a key asks of the caller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// Nothing but to draw.
+    Nothing,
+    /// To end.
+    End,
+    /// To have this done.
+    Wish(Wish),
+}
+
+/// The keys, in a line.
+pub const HELP: &str =
+    "q quit  Tab table  s sort  / filter  p pause  up/down choose  d drain  u bring back";
+
+impl View {
+    /// A key was pressed.
+    pub fn press(&mut self, key: KeyEvent) -> Asked {
+        if key.kind == KeyEventKind::Release {
+            return Asked::Nothing;
+        }
+        // In raw mode Ctrl-C is a key.
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Asked::End;
+        }
+        self.notice.clear();
+        match std::mem::take(&mut self.mode) {
+            Mode::Looking => self.look(key.code),
+            Mode::Filtering => self.filter(key.code),
+            Mode::Confirming(wish) => match key.code {
+                KeyCode::Char('y' | 'Y') => Asked::Wish(wish),
+                _ => Asked::Nothing,
+            },
+        }
+    }
+
+    fn look(&mut self, key: KeyCode) -> Asked {
+        match key {
+            KeyCode::Char('q') | KeyCode::Esc => return Asked::End,
+            KeyCode::Tab => self.table = self.table.next(),
+            KeyCode::Char(digit @ '1'..='4') => {
+                self.table = Table::ALL[digit as usize - '1' as usize].0;
+            }
+            KeyCode::Char('s') => self.order = self.order.next(),
+            KeyCode::Char('/') => self.mode = Mode::Filtering,
+            KeyCode::Char('p' | ' ') => {
+                self.pace = match self.pace {
+                    Pace::Live => Pace::Paused,
+                    Pace::Paused => Pace::Live,
+                }
+            }
+            KeyCode::Up => self.row = self.row.saturating_sub(1),
+            KeyCode::Down => {
+                self.row = (self.row + 1).min(self.servers().len().saturating_sub(1));
+            }
+            KeyCode::Char('d') => self.confirm("drain"),
+            KeyCode::Char('u') => self.confirm("up"),
+            _ => {}
+        }
+        Asked::Nothing
+    }
+
+    fn filter(&mut self, key: KeyCode) -> Asked {
+        match key {
+            KeyCode::Enter => return Asked::Nothing,
+            KeyCode::Esc => {
+                self.filter.clear();
+                return Asked::Nothing;
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(letter) => self.filter.push(letter),
+            _ => {}
+        }
+        self.mode = Mode::Filtering;
+        Asked::Nothing
+    }
+
+    fn confirm(&mut self, state: &'static str) {
+        let chosen = self.servers().get(self.row).map(|server| Wish {
+            group: server.group.clone(),
+            address: server.address.clone(),
+            state,
+        });
+        match chosen {
+            Some(wish) => self.mode = Mode::Confirming(wish),
+            None => self.notice("there is no server to choose".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moment::{Group, Moment, Server, Traffic};
+
+    fn view() -> View {
+        let server = |name: &str, rate: f64| Server {
+            group: "app".to_owned(),
+            address: name.to_owned(),
+            traffic: Traffic {
+                name: name.to_owned(),
+                rate,
+                ..Traffic::default()
+            },
+            ..Server::default()
+        };
+        let mut view = View::default();
+        view.push(Moment {
+            groups: vec![Group {
+                servers: vec![server("a:1", 1.0), server("b:1", 2.0)],
+                ..Group::default()
+            }],
+            ..Moment::default()
+        });
+        view
+    }
+
+    fn press(view: &mut View, keys: &str) -> Asked {
+        let mut asked = Asked::Nothing;
+        for letter in keys.chars() {
+            let code = match letter {
+                '\n' => KeyCode::Enter,
+                '\t' => KeyCode::Tab,
+                'v' => KeyCode::Down,
+                letter => KeyCode::Char(letter),
+            };
+            asked = view.press(KeyEvent::new(code, KeyModifiers::NONE));
+        }
+        asked
+    }
+
+    #[test]
+    fn a_server_is_drained_after_a_yes_and_nothing_else() {
+        let mut view = view();
+        assert_eq!(press(&mut view, "dn"), Asked::Nothing);
+        assert_eq!(
+            press(&mut view, "y"),
+            Asked::Nothing,
+            "the no was the answer"
+        );
+        let wish = |address: &str, state| {
+            Asked::Wish(Wish {
+                group: "app".to_owned(),
+                address: address.to_owned(),
+                state,
+            })
+        };
+        assert_eq!(
+            press(&mut view, "dy"),
+            wish("b:1", "drain"),
+            "the busiest is first"
+        );
+        assert_eq!(press(&mut view, "vvvuy"), wish("a:1", "up"));
+        assert_eq!(press(&mut view, "/zz\ndy"), Asked::Nothing);
+        assert!(view.notice.is_empty());
+    }
+
+    #[test]
+    fn letters_belong_to_the_filter_while_it_is_written() {
+        let mut view = view();
+        assert_eq!(press(&mut view, "/b"), Asked::Nothing);
+        assert_eq!((view.servers().len(), &*view.filter), (1, "b"));
+        assert_eq!(press(&mut view, "q"), Asked::Nothing);
+        assert_eq!(press(&mut view, "\nq"), Asked::End);
+    }
+
+    #[test]
+    fn a_paused_view_stays_as_it_is() {
+        let mut view = view();
+        press(&mut view, "p");
+        view.push(Moment::default());
+        assert_eq!(view.servers().len(), 2);
+        press(&mut view, "p");
+        view.push(Moment::default());
+        assert_eq!(view.servers().len(), 0);
+    }
+}

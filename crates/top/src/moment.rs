@@ -1,0 +1,335 @@
+//! What a server says of a second.
+
+use serde_json::Value;
+
+/// A second of a server's life, as `/v1/live` describes it. What is not there is zero, empty or unknown.
+#[derive(Clone, Debug, Default)]
+pub struct Moment {
+    /// What is always true of it: program, process, phase, configuration, driver.
+    pub server: String,
+    /// Seconds that it is about.
+    pub interval: f64,
+    /// All clients together.
+    pub total: Traffic,
+    /// Open connections.
+    pub connections: u64,
+    /// Requests that have begun and not ended.
+    pub in_flight: u64,
+    /// By their numbers.
+    pub cores: Vec<Core>,
+    /// Of the configuration in force and of those before it.
+    pub routes: Vec<Traffic>,
+    /// Groups with their servers.
+    pub groups: Vec<Group>,
+    /// The oldest ones.
+    pub requests: Vec<Request>,
+    /// How many more there are.
+    pub requests_not_listed: u64,
+    /// Cores that did not answer, and are missing in what is said.
+    pub silent: Vec<u64>,
+}
+
+/// Requests that ended within the interval, of a route, a group, a server or of all.
+#[derive(Clone, Debug, Default)]
+pub struct Traffic {
+    /// What it is called.
+    pub name: String,
+    /// A second.
+    pub rate: f64,
+    /// Responses with a status from 500 on and requests without any, a second.
+    pub errors: f64,
+    /// Bytes of responses a second.
+    pub bytes: f64,
+    /// Seconds that half of the requests did not exceed.
+    pub p50: Option<f64>,
+    /// The same of 99 of a hundred.
+    pub p99: Option<f64>,
+}
+
+/// One core over the interval.
+#[derive(Clone, Debug, Default)]
+pub struct Core {
+    /// Its number.
+    pub number: u64,
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u64>,
+    /// The share of the time for which it ran.
+    pub busy: f64,
+    /// The share for which it waited for its CPU.
+    pub waiting: Option<f64>,
+    /// The share of its CPU that went to soft interrupts.
+    pub softirq: Option<f64>,
+    /// Requests a second.
+    pub rate: f64,
+    /// Open connections.
+    pub connections: u64,
+}
+
+/// A group of servers.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// Requests of its routes.
+    pub traffic: Traffic,
+    /// Requests on their way to its servers.
+    pub in_flight: u64,
+    /// Requests that wait for capacity.
+    pub queued: u64,
+    /// In the order of the configuration.
+    pub servers: Vec<Server>,
+}
+
+/// One server of a group.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// Its group.
+    pub group: String,
+    /// Where it is.
+    pub address: String,
+    /// `up`, or why not.
+    pub state: String,
+    /// What an administrator wants of it.
+    pub wanted: String,
+    /// Requests on their way to it.
+    pub in_flight: u64,
+    /// What it responded. The times are to the first byte.
+    pub traffic: Traffic,
+}
+
+/// A request that is under way.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Seconds since its head had come.
+    pub age: f64,
+    /// Where it is on its way.
+    pub state: String,
+    /// Its client.
+    pub client: String,
+    /// Where it is sent.
+    pub server: String,
+    /// Its method and target.
+    pub line: String,
+}
+
+impl Moment {
+    /// What `/v1/live` says.
+    pub fn of(said: &Value) -> Moment {
+        let interval = said["interval"].as_f64().filter(|&seconds| seconds > 0.0);
+        let interval = interval.unwrap_or(1.0);
+        let status = &said["status"];
+        let server = format!(
+            "onrush {}, process {}, {}, configuration {}, {}, up {}",
+            word(&status["version"]),
+            word(&status["process"]),
+            word(&status["phase"]),
+            word(&status["generation"]),
+            word(&status["driver"]),
+            clock(number(&status["uptime"])),
+        );
+        let groups = all(&said["groups"]).map(|group| Group::of(group, interval));
+        let routes = all(&said["routes"]).map(|route| Traffic::of(route, interval, "duration"));
+        let cores = all(&said["cores"]).map(|core| Core::of(core, interval, status));
+        Moment {
+            server,
+            interval,
+            total: total(&said["listeners"], interval),
+            connections: number(&status["connections"]),
+            in_flight: number(&status["in_flight"]),
+            cores: cores.collect(),
+            routes: routes.collect(),
+            groups: groups.collect(),
+            requests: all(&said["requests"]).map(Request::of).collect(),
+            requests_not_listed: number(&said["not_listed"]),
+            silent: all(&said["silent_cores"]).map(number).collect(),
+        }
+    }
+
+    /// All servers of all groups.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.groups.iter().flat_map(|group| &group.servers)
+    }
+}
+
+/// All listeners together. Percentiles of several cannot be added: the worst of those that had requests is shown.
+fn total(listeners: &Value, interval: f64) -> Traffic {
+    let mut total = Traffic::default();
+    for listener in all(listeners) {
+        let one = Traffic::of(listener, interval, "duration");
+        total.rate += one.rate;
+        total.errors += one.errors;
+        total.bytes += one.bytes;
+        total.p50 = longer(total.p50, one.p50);
+        total.p99 = longer(total.p99, one.p99);
+    }
+    total
+}
+
+fn longer(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+impl Traffic {
+    fn of(said: &Value, interval: f64, times: &str) -> Traffic {
+        let count = |value: &Value| number(value) as f64 / interval;
+        let responses = &said["responses"];
+        Traffic {
+            name: word(&said["name"]),
+            rate: count(&said["requests"]),
+            errors: count(&responses["5xx"]) + count(&said["without_response"]),
+            bytes: count(&said["bytes_sent"]),
+            p50: said[times]["p50"].as_f64(),
+            p99: said[times]["p99"].as_f64(),
+        }
+    }
+}
+
+impl Core {
+    fn of(said: &Value, interval: f64, status: &Value) -> Core {
+        let number_of = number(&said["core"]);
+        let mut cores = all(&status["cores"]);
+        let status = cores.find(|core| number(&core["core"]) == number_of);
+        Core {
+            number: number_of,
+            cpu: said["cpu"].as_u64(),
+            busy: said["busy"].as_f64().unwrap_or(0.0),
+            waiting: said["waiting"].as_f64(),
+            softirq: said["softirq"].as_f64(),
+            rate: number(&said["requests"]) as f64 / interval,
+            connections: status.map_or(0, |core| number(&core["connections"])),
+        }
+    }
+}
+
+impl Group {
+    fn of(said: &Value, interval: f64) -> Group {
+        let name = word(&said["name"]);
+        let servers = all(&said["servers"]).map(|server| Server::of(server, interval, &name));
+        Group {
+            servers: servers.collect(),
+            traffic: Traffic::of(said, interval, "duration"),
+            in_flight: number(&said["in_flight"]),
+            queued: number(&said["queued"]),
+        }
+    }
+}
+
+impl Server {
+    fn of(said: &Value, interval: f64, group: &str) -> Server {
+        let responses = &said["responses"];
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+        let answered: u64 = classes.iter().map(|class| number(&responses[class])).sum();
+        let failures = number(&said["failures"]);
+        Server {
+            group: group.to_owned(),
+            address: word(&said["address"]),
+            state: word(&said["state"]),
+            wanted: word(&said["wanted"]),
+            in_flight: number(&said["in_flight"]),
+            traffic: Traffic {
+                name: word(&said["name"]),
+                rate: answered as f64 / interval,
+                errors: (number(&responses["5xx"]) + failures) as f64 / interval,
+                bytes: 0.0,
+                p50: said["first_byte"]["p50"].as_f64(),
+                p99: said["first_byte"]["p99"].as_f64(),
+            },
+        }
+    }
+
+    /// Its state, and what an administrator wants where that is something else.
+    pub fn condition(&self) -> String {
+        match self.wanted.as_str() {
+            "up" | "-" => self.state.clone(),
+            wanted => format!("{wanted} by hand"),
+        }
+    }
+}
+
+impl Request {
+    fn of(said: &Value) -> Request {
+        Request {
+            age: said["age"].as_f64().unwrap_or(0.0),
+            state: word(&said["state"]),
+            client: word(&said["client"]),
+            server: word(&said["server"]),
+            line: format!("{} {}", word(&said["method"]), word(&said["target"])),
+        }
+    }
+}
+
+fn all(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn number(value: &Value) -> u64 {
+    let seconds = || value.as_f64().unwrap_or(0.0) as u64;
+    value.as_u64().unwrap_or_else(seconds)
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn clock(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let time = format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
+    match days {
+        0 => time,
+        days => format!("{days} d {time}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn counts_become_rates() {
+        let moment = Moment::of(&json!({
+            "interval": 2.0,
+            "status": { "version": "1", "process": 7, "phase": "ready", "generation": 3, "driver": "epoll",
+                "uptime": 90061.5, "connections": 5, "in_flight": 1, "cores": [{ "core": 0, "connections": 5 }] },
+            "cores": [{ "core": 0, "cpu": 1, "busy": 0.5, "waiting": null, "softirq": 0.1, "requests": 10 }],
+            "listeners": [
+                { "requests": 10, "responses": { "5xx": 2 }, "without_response": 2, "bytes_sent": 400, "duration": { "p50": 0.1, "p99": 0.2 } },
+                { "requests": 0, "responses": {}, "duration": { "p50": null } },
+            ],
+            "groups": [{ "name": "app", "requests": 4, "servers": [
+                { "name": "a", "address": "10.0.0.1:80", "state": "ejected", "wanted": "drain", "responses": { "2xx": 3, "5xx": 1 }, "failures": 2 },
+            ] }],
+            "silent_cores": [1],
+        }));
+        assert!(
+            moment
+                .server
+                .contains("process 7, ready, configuration 3, epoll, up 1 d 01:01:01")
+        );
+        assert_eq!((moment.total.rate, moment.total.errors), (5.0, 2.0));
+        assert_eq!((moment.total.bytes, moment.total.p99), (200.0, Some(0.2)));
+        let core = &moment.cores[0];
+        assert_eq!(
+            (core.rate, core.connections, core.softirq),
+            (5.0, 5, Some(0.1))
+        );
+        let server = moment.servers().next().expect("one");
+        assert_eq!((server.traffic.rate, server.traffic.errors), (2.0, 1.5));
+        assert_eq!(
+            (&*server.condition(), &*server.group),
+            ("drain by hand", "app")
+        );
+        assert_eq!(moment.silent, [1]);
+    }
+
+    #[test]
+    fn what_is_no_moment_is_an_empty_one() {
+        let moment = Moment::of(&Value::Null);
+        assert_eq!((moment.interval, moment.routes.len()), (1.0, 0));
+    }
+}

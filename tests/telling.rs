@@ -1,0 +1,206 @@
+//! What a server tells of itself while it runs: events, and its error log.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::administering::{Administered, responding, whole};
+use crate::application::Application;
+use crate::program::{Program, drivers, onrush, until};
+
+/// A server of a group that nobody listens at, beside one that answers.
+fn with_a_dead_server(application: &Application, dead: &str) -> String {
+    format!(
+        "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"{}\", \"{dead}\"]\n",
+        application.address
+    )
+}
+
+fn unused_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+fn kinds(events: &Value) -> Vec<&str> {
+    let events = events.as_array().expect("a list").iter();
+    events.filter_map(|event| event["event"].as_str()).collect()
+}
+
+#[test]
+fn what_happens_to_servers_is_told_and_kept_with_them() {
+    for io in drivers() {
+        let (application, dead) = (Application::start("one"), unused_address());
+        let server = Administered::start(io, &with_a_dead_server(&application, &dead));
+        assert_eq!(server.ctl(&["events"]).out, "nothing has happened yet\n");
+        until("an ejection", || {
+            server.serve.body();
+            let events = server.said("events");
+            kinds(&events["events"])
+                .contains(&"server_ejected")
+                .then_some(())
+        });
+        let changed = server.ctl(&["server", "app", &dead, "down"]);
+        assert_eq!(changed.code, Some(0), "{changed:?}");
+        let events = server.said("events");
+        assert_eq!(kinds(&events["events"]), ["server_ejected", "server_set"]);
+        assert_eq!(events["last"], 2, "{events}");
+        let (ejected, set) = (&events["events"][0], &events["events"][1]);
+        for event in [ejected, set] {
+            for (name, value) in [("group", "app"), ("server", &*dead), ("address", &dead)] {
+                assert_eq!(event[name], value, "{event}");
+            }
+        }
+        assert_eq!(
+            (&ejected["number"], &ejected["level"]),
+            (&1.into(), &"warn".into())
+        );
+        let message = ejected["message"].as_str().expect("a sentence");
+        assert!(
+            message.starts_with(&format!("server {dead} of app is out until")),
+            "{message}"
+        );
+        assert_eq!(
+            set["message"],
+            format!("server {dead} of app is set to down by hand")
+        );
+        // The same with the server, and nothing with the other one.
+        let groups = server.said("servers");
+        let servers = &groups["groups"][0]["servers"];
+        assert_eq!(kinds(&servers[0]["events"]), Vec::<&str>::new());
+        assert_eq!(
+            kinds(&servers[1]["events"]),
+            ["server_ejected", "server_set"]
+        );
+        let shown = server.ctl(&["servers"]).out;
+        assert!(shown.contains("set 2"), "{shown}");
+        // Behind one that is known.
+        let mut client = server.client();
+        client.send(b"GET /v1/events?after=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+        let later = client.receive().expect("an answer");
+        assert!(
+            later.contains("server_set") && !later.contains("server_ejected"),
+            "{later}"
+        );
+        client.send(b"GET /v1/events?after=x HTTP/1.1\r\nHost: h\r\n\r\n");
+        let refused = client.receive().expect("an answer");
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+        client.send(b"HEAD /v1/events HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        let mut head = String::new();
+        client.0.read_to_string(&mut head).expect("a response");
+        assert!(
+            head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"),
+            "{head}"
+        );
+        server.serve.stop();
+    }
+}
+
+#[test]
+fn events_are_followed_until_the_server_ends() {
+    let server = Administered::start("auto", &responding("one"));
+    let address = format!("unix:{}", server.socket.display());
+    let words = ["ctl", "--address", &address, "events", "--follow"];
+    let follower = Program::start(&mut onrush(&words));
+    let client = server.client();
+    let mut lines = BufReader::new(client.0.try_clone().expect("a socket")).lines();
+    let mut client = client;
+    client.send(b"GET /v1/events HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n");
+    let head = lines.next().expect("a response").expect("a line");
+    assert_eq!(head, "HTTP/1.1 200 OK");
+    for generation in 2..5 {
+        assert_eq!(server.ctl(&["reload"]).code, Some(0));
+        let words = format!("in force as generation {generation}: nothing in it has changed");
+        follower.out.wait_for(&words);
+    }
+    let mut next = |start: &str| {
+        let mut found = lines.by_ref().map(|line| line.expect("a line"));
+        found
+            .find_map(|line| line.strip_prefix(start).map(str::to_owned))
+            .expect("it goes on")
+    };
+    for number in 1..4 {
+        assert_eq!(next("id: "), number.to_string());
+        assert_eq!(next("event: "), "reload");
+        let event: Value = serde_json::from_str(&next("data: ")).expect("JSON");
+        assert_eq!(event["generation"], (number + 1).to_string(), "{event}");
+    }
+    // Who follows keeps nobody from the end.
+    server.serve.program.signal(Signal::TERM);
+    let finished = follower.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    server.serve.program.err.wait_for("SIGTERM");
+}
+
+#[test]
+fn the_error_log_says_as_much_as_is_wanted_as_text_or_json() {
+    let server = Administered::start("auto", &responding("one"));
+    assert_eq!(server.ctl(&["log", "level"]).out, "info\n");
+    let refused = server.ctl(&["log", "level", "loud"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused
+            .err
+            .contains("\"loud\" is no level: expected one of error, warn, info, debug"),
+        "{refused:?}"
+    );
+    assert_eq!(server.ctl(&["log", "level", "error"]).out, "error\n");
+    assert_eq!(server.ctl(&["drain"]).code, Some(0));
+    // Not a line, but an event.
+    assert_eq!(kinds(&server.said("events")["events"]), ["drain"]);
+    let log = "log = { error_format = \"json\", error_level = \"info\" }\n";
+    let text = format!("{log}{}", whole(&server.socket, &responding("two")));
+    fs::write(&server.path, text).expect("it is ours");
+    assert_eq!(server.ctl(&["reload"]).code, Some(0));
+    assert_eq!(server.ctl(&["log", "level"]).out, "info\n");
+    server.serve.program.err.wait_for("\"event\":\"reload\"");
+    server.serve.program.signal(Signal::TERM);
+    let finished = server.serve.program.finish();
+    assert!(!finished.err.contains("ctl drain"), "{finished:?}");
+    let line = finished
+        .err
+        .lines()
+        .find(|line| line.contains("\"event\":\"reload\""))
+        .expect("it was there");
+    let line: Value = serde_json::from_str(line).expect("JSON");
+    assert_eq!(
+        (&line["level"], &line["generation"]),
+        (&"info".into(), &2.into())
+    );
+    let message = line["message"].as_str().expect("a sentence");
+    assert!(
+        message.ends_with("is in force as generation 2: 2 changes"),
+        "{message}"
+    );
+    assert!(
+        line["time"]
+            .as_str()
+            .is_some_and(|time| time.ends_with('Z')),
+        "{line}"
+    );
+}
+
+#[test]
+fn who_follows_and_does_not_read_is_left_behind() {
+    let server = Administered::start("auto", &responding("one"));
+    let mut silent = server.client();
+    silent
+        .0
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .expect("not zero");
+    silent.send(b"GET /v1/events HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n");
+    // More than a socket holds, while the interface goes on with others.
+    let mut busy = server.client();
+    for _ in 0..1500 {
+        busy.send(b"POST /v1/drain HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+        let drained = busy.receive().expect("an answer");
+        assert!(drained.starts_with("HTTP/1.1 200 "), "{drained}");
+    }
+    let events = server.said("events");
+    assert_eq!(events["events"].as_array().map(Vec::len), Some(1000));
+    assert_eq!(events["last"], 1500);
+    server.serve.stop();
+}
