@@ -1,5 +1,6 @@
 # make run    builds Onrush and measures it on this machine: about a minute after the build, report in out/
 # make test   everything that must hold: format, tidy, lints, tests, documentation
+# make package  a .deb, a tarball and what an image is built from, in out/package/; make package-test installs and purges it
 # make bench  the comparison with nginx, HAProxy and wrk, report in out/first-light/
 # make fuzz   each fuzz target for a moment (FUZZ_SECONDS=30)
 # make sanitize  the engine's tests under AddressSanitizer, and those that ask no kernel under Miri
@@ -9,7 +10,7 @@
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz sanitize format tidy lint unit docs release linker components peers
+.PHONY: help run test bench package package-test fuzz sanitize format tidy lint unit docs release linker components peers
 
 TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
 ONRUSH := $(TARGET_DIRECTORY)/release/onrush
@@ -34,9 +35,16 @@ bench: release
 	@echo "== comparing"
 	@$(RAISE_FILES); $(ONRUSH) bench experiments/first-light.toml --out out/first-light
 
+package: linker
+	@scripts/package
+
+package-test: package
+	@scripts/package-test
+
 release: linker
 	@echo "== building"
-	@cargo build --release --locked --bin onrush
+	@ONRUSH_COMMIT=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown) \
+		cargo build --release --locked --bin onrush
 
 # One after the other, whatever -j says: they would only wait for the same build directory.
 test:

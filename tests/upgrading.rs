@@ -315,6 +315,44 @@ fn a_service_manager_is_told_what_happens() {
     assert_eq!(serve.program.finish().code, Some(0));
 }
 
+#[test]
+fn a_watchdog_hears_of_cores_that_go_on_also_behind_an_upgrade() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let manager = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&manager).expect("it is free");
+    socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    // How often after the process has said that it serves, with nothing else between.
+    let hear = |count: usize| {
+        let mut alive = 0;
+        while alive < count {
+            let mut bytes = [0; 4096];
+            let length = socket.recv(&mut bytes).expect("it says something");
+            match String::from_utf8_lossy(&bytes[..length]).trim_end() {
+                "WATCHDOG=1" => alive += 1,
+                said => assert!(said.contains("READY=1"), "{said}"),
+            }
+        }
+    };
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--respond", "200:hello", "--listen", "127.0.0.1:0"]);
+    command.env("NOTIFY_SOCKET", &manager);
+    command.env("WATCHDOG_USEC", "300000");
+    let mut serve = Serve::of(Program::start(&mut command));
+    hear(3);
+    serve.program.signal(Signal::USR2);
+    let next = Next::of(&serve, 1);
+    until("the end of the one before", || {
+        (!serve.program.is_running()).then_some(())
+    });
+    // What that one has said is heard.
+    socket.set_nonblocking(true).expect("it is a socket");
+    while socket.recv(&mut [0; 4096]).is_ok() {}
+    socket.set_nonblocking(false).expect("it is a socket");
+    hear(3);
+    drop(next);
+    assert_eq!(serve.program.finish().code, Some(0));
+}
+
 /// A server whose program is a link, which can lead to another one; a [`SLEEPER`] is beside it.
 fn replaceable(directory: &Path, arguments: &[&str]) -> (Serve, PathBuf) {
     let (program, sleeper) = (directory.join("onrush"), directory.join(SLEEPER));

@@ -7,23 +7,35 @@ mod convert;
 mod ctl;
 mod load;
 mod serve;
+mod shipped;
 mod terminal;
 mod top;
 mod tune;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// So that memory that is refused is a sentence and an exit code.
 #[global_allocator]
 static MEMORY: onrush_engine::Memory = onrush_engine::Memory;
+
+/// What it was built from, and what is in it.
+fn long_version() -> String {
+    // Set by those who build from a checkout: `make release`, `scripts/package`.
+    let commit = option_env!("ONRUSH_COMMIT").unwrap_or("unknown");
+    format!(
+        "{}\ncommit {commit}\nHTTP/1.1, TLS 1.2 and 1.3 (rustls, aws-lc), gzip, Brotli, zstd\ndrivers: io_uring, epoll",
+        env!("CARGO_PKG_VERSION")
+    )
+}
 
 /// HTTP at the rate the hardware allows, and the proof of it.
 #[derive(Parser)]
 #[command(
     name = "onrush",
     version,
+    long_version = long_version(),
     about,
     arg_required_else_help = true,
     max_term_width = 110
@@ -51,6 +63,11 @@ enum Verb {
     Bench(bench::Args),
     /// Say what the machine needs to serve fast, change it, and undo it
     Tune(tune::Args),
+    /// Print completions for a shell
+    Completions(shipped::Completions),
+    /// Write manual pages into a directory
+    #[command(hide = true)]
+    Manual(shipped::Manual),
 }
 
 fn main() -> ExitCode {
@@ -76,5 +93,7 @@ fn main() -> ExitCode {
         Verb::Load(args) => load::run(*args),
         Verb::Bench(args) => bench::run(args),
         Verb::Tune(args) => tune::run(args),
+        Verb::Completions(args) => shipped::completions(&args, Arguments::command()),
+        Verb::Manual(args) => shipped::manual(&args, Arguments::command()),
     })
 }

@@ -13,6 +13,7 @@ mod signals;
 mod supervisor;
 mod upgrade;
 mod watch;
+mod watchdog;
 mod written;
 
 use std::io::Write;
@@ -96,6 +97,7 @@ fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Resu
     };
     let announced = print(announcement(&server, &what, interface.address()));
     supervisor::ready();
+    watchdog::start(server.handles()).context("cannot start the watchdog")?;
     let control = Control {
         reloading: Reloading::new(&args, written, watch, (in_force, error_log.clone())),
         start,

@@ -51,7 +51,7 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
     let moment = &view.moment;
     let total = &moment.total;
     let figures = format!(
-        "{} requests/s  errors {}/s  p50 {}  p99 {}  {}B/s  {} in flight  {} connections",
+        "{} req/s  err {}/s  p50 {}  p99 {}  {}B/s  {} in flight  {} conns",
         amount(total.rate),
         amount(total.errors),
         time(total.p50),
@@ -73,7 +73,7 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
 fn overview(frame: &mut Frame<'_>, view: &View, area: Rect) {
     type Draw = fn(&mut Frame<'_>, &View, Rect);
     let tables: [(usize, Draw); 4] = [
-        (view.moment.cores.len(), cores),
+        (view.moment.cores.len() + view.moment.silent.len(), cores),
         (view.routes().len(), routes),
         (view.servers().len(), servers),
         (view.requests().len(), requests),
@@ -182,10 +182,10 @@ fn style(traffic: &Traffic) -> Style {
 fn routes(frame: &mut Frame<'_>, view: &View, area: Rect) {
     let mut columns = vec![
         ("route", 0),
-        ("req/s", 8),
-        ("err/s", 7),
-        ("p50", 8),
-        ("p99", 8),
+        ("req/s", 7),
+        ("err/s", 6),
+        ("p50", 7),
+        ("p99", 7),
     ];
     let is_wide = area.width >= WIDE;
     if is_wide {
@@ -206,11 +206,11 @@ fn routes(frame: &mut Frame<'_>, view: &View, area: Rect) {
 fn servers(frame: &mut Frame<'_>, view: &View, area: Rect) {
     let mut columns = vec![
         ("server", 0),
-        ("state", 14),
-        ("req/s", 8),
-        ("err/s", 7),
-        ("p50", 8),
-        ("p99", 8),
+        ("state", 13),
+        ("req/s", 7),
+        ("err/s", 6),
+        ("p50", 7),
+        ("p99", 7),
     ];
     let is_wide = area.width >= WIDE;
     if is_wide {
@@ -319,7 +319,7 @@ mod tests {
     fn all_that_matters_fits_on_sixty_columns_and_fifteen_lines() {
         let shown = screen(&view(), 60, 15);
         for words in [
-            "1.50 k requests/s",
+            "1.50 k req/s",
             "0 on CPU 1",
             "42 %",
             "7 %",

@@ -29,6 +29,12 @@ impl View {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Asked::End;
         }
+        if key
+            .modifiers
+            .intersects(KeyModifiers::ALT | KeyModifiers::CONTROL)
+        {
+            return Asked::Nothing;
+        }
         self.notice.clear();
         match std::mem::take(&mut self.mode) {
             Mode::Looking => self.look(key.code),

@@ -12,6 +12,11 @@ pub(super) fn ready() {
     ]);
 }
 
+/// All of it goes on.
+pub(super) fn alive() {
+    tell(&[NotifyState::Watchdog]);
+}
+
 /// It reads its configuration again, until it is [ready] once more, whatever comes of it.
 pub(super) fn reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {

@@ -71,6 +71,8 @@ impl Start {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .env(VARIABLE, VALUE)
+            // It says which process is meant, and that one is about to be another.
+            .env_remove("WATCHDOG_PID")
             .stdin(Stdio::from(theirs))
             .spawn()
             .with_context(|| format!("cannot start {}", self.program.display()))?;
