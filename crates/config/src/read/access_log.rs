@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kinds::TIMEOUT;
+use super::kinds::{TIMEOUT, place_of_value};
 use crate::diagnostic::Findings;
 use crate::plan::{AccessLog, LogFormat, LogSelect, LogTarget};
 use crate::section::{Keys, Kind, Section};
@@ -80,7 +80,9 @@ pub(super) fn read_access_log(
     let select = read_select(&section, findings);
     let to = match target? {
         Where::Off => return None,
-        Where::To(LogTarget::File(path)) => LogTarget::File(findings.beneath(&path)),
+        Where::To(LogTarget::File(path)) => {
+            LogTarget::File(findings.beneath(&path, &place_of_value(&section, "access")))
+        }
         Where::To(other) => other,
     };
     Some(AccessLog {

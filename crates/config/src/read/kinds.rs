@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::{Findings, Span};
 use crate::plan::Networks;
 use crate::section::{Kind, Section};
 use crate::value;
@@ -31,6 +31,12 @@ pub(super) fn read_networks(
     findings: &mut Findings<'_>,
 ) -> Option<Networks> {
     section.read_some(key, NETWORK, findings).map(Networks)
+}
+
+/// The place of a key's value, or of the table that lacks it.
+pub(super) fn place_of_value(section: &Section<'_, '_>, key: &str) -> Span {
+    let value = section.value(key);
+    value.map_or_else(|| section.span(), Spanned::span)
 }
 
 /// What a text means that may stand in a table's place.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 mod admin;
+mod include;
 mod listen;
 mod log;
 mod route;
@@ -304,7 +305,7 @@ const BAD: &Sentences = &[
     (
         "port = 80",
         &[
-            "1:1: unknown key \"port\" in the file; expected one of: threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress, admin, log, request_body_max, error_pages, clients, request_head_max, request_fields_max, request_target_max",
+            "1:1: unknown key \"port\" in the file; expected one of: include, threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress, admin, log, request_body_max, error_pages, clients, request_head_max, request_fields_max, request_target_max",
         ],
     ),
     (
