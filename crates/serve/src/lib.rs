@@ -47,6 +47,7 @@ mod error_page;
 mod hop;
 mod json;
 mod location;
+mod response_edits;
 mod variables;
 
 pub mod compress;

@@ -17,10 +17,10 @@ use onrush_engine::{Error, File, Input, Part};
 use onrush_http::Method;
 use onrush_http::response::ResponseHead;
 
-use crate::edits::Applied;
 use crate::exchange::Exchange;
 use crate::hangup::unless_hung_up;
 use crate::rendered::Rendered;
+use crate::response_edits::Applied;
 use crate::worker::Worker;
 use fields::Fields;
 

@@ -10,7 +10,6 @@ use onrush_http::Limits;
 use crate::client::Trust;
 use crate::compress::Offer;
 use crate::cors::Cors;
-use crate::edits::ResponseEdits;
 use crate::error_page::{ErrorPages, PageFiles};
 use crate::generation::InForce;
 use crate::observe::access_log::{AccessLog, CoreLog};
@@ -18,6 +17,7 @@ use crate::observe::registry::Kind;
 use crate::observe::route_name::route_names;
 use crate::observe::traffic::Traffic;
 use crate::proxy::rules::Rules;
+use crate::response_edits::ResponseEdits;
 use crate::worker::Worker;
 
 /// Prepared for one core. A request holds them from its beginning to its end.

@@ -10,7 +10,7 @@ use onrush_tls::Transport;
 use super::fields::{Fields, pairs_of};
 use super::{Interim, TooLarge};
 use crate::downstream::framed::{Frame, Shared};
-use crate::edits::Applied;
+use crate::response_edits::Applied;
 use crate::worker::Worker;
 
 /// Where one is written.

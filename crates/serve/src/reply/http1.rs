@@ -10,10 +10,10 @@ use onrush_tls::Transport;
 
 use super::fields::{BodyLength, Fields};
 use super::{Interim, Passage, Persistence, TooLarge};
-use crate::edits::Applied;
 use crate::limits::RESPONSE_LINES_BYTES_MAX;
 use crate::output::{BodyFraming, Output};
 use crate::rendered::{self, Rendered};
+use crate::response_edits::Applied;
 use crate::worker::Worker;
 
 /// Where one is written, and to whom.
