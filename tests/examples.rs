@@ -183,11 +183,14 @@ fn a_static_site() {
     site.shows("GET /a?b", &["Host: example.com"], 308, &[location]);
     site.shows("GET /", &["Host: example.net"], 404, &["no such site"]);
     let host = "Host: STATIC.example.com:8080";
-    site.shows("GET /assets/a.css", &[host], 200, &[&css]);
+    let kept = "\r\nCache-Control: max-age=3600\r\n";
+    site.shows("GET /assets/a.css", &[host], 200, &[&css, kept]);
+    let not_kept = "\r\nCache-Control: no-store\r\n";
+    site.shows("GET /assets/b.css", &[host], 404, &[not_kept]);
     for (coding, part) in [("br", "as Brotli"), ("gzip", "\r\n")] {
         let fields = [host, &format!("Accept-Encoding: {coding}")];
         let encoding = format!("\r\nContent-Encoding: {coding}\r\n");
-        site.shows("GET /assets/a.css", &fields, 200, &[&encoding, part]);
+        site.shows("GET /assets/a.css", &fields, 200, &[&encoding, part, kept]);
     }
 }
 

@@ -115,6 +115,12 @@ pub const REQUEST_TARGET_MAX: usize = 8 * 1024;
 /// Bytes of a list of methods or fields that other sites' scripts may use: it stands in responses, whose heads clients bound.
 pub const CORS_LIST_BYTES_MAX: usize = 1024;
 
+/// Bytes of what responses say of caches: all directives that there are fit three times.
+pub const CACHE_CONTROL_BYTES_MAX: usize = 512;
+
+/// Rules of what a route's responses say of caches: each response walks them until one is for it.
+pub const CACHE_RULES_MAX: usize = 100;
+
 /// Connections of clients that can be a bound: what counts them by address has 24 bits, and no system has so many descriptors.
 pub const CLIENT_CONNECTIONS_MAX: u32 = (1 << 24) - 1;
 

@@ -5,6 +5,7 @@ mod access;
 mod access_log;
 mod admin;
 mod balance;
+mod cache_control;
 mod clients;
 mod compress;
 mod condition;
@@ -58,6 +59,7 @@ const FILE: Keys = Keys {
         "log",
         "request_body_max",
         "error_pages",
+        "cache_control",
         "clients",
         "request_head_max",
         "request_fields_max",

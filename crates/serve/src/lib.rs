@@ -41,6 +41,7 @@ mod route;
 mod access;
 mod admit;
 
+mod cache_control;
 mod cors;
 mod edits;
 mod error_page;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{self, Action, Piece, Timeouts, Variable};
+use onrush_config::plan::{self, Action, CacheRule, Piece, Timeouts, Variable};
 use onrush_http::Limits;
 
 use crate::client::Trust;
@@ -119,7 +119,7 @@ impl Treatment {
     ) -> Self {
         let timeouts = route.timeouts.unwrap_or(plan.timeouts);
         let rules = Rules::new(route, &plan.forwarded);
-        let response_edits = ResponseEdits::new(&route.edits, route.cors.as_ref());
+        let response_edits = ResponseEdits::new(route);
         let is_varying = response_edits
             .as_ref()
             .is_some_and(ResponseEdits::are_varying);
@@ -131,6 +131,9 @@ impl Treatment {
         let edits = &route.edits.response;
         let offer = route.compress.as_ref();
         let offer = offer.and_then(|compress| Offer::new(compress, edits));
+        // Of what must stay as it is (RFC 9111 5.2.2.6), there is one form.
+        let may_be_encoded = !route.cache_control.iter().any(CacheRule::forbids_encoding);
+        let offer = offer.filter(|_| may_be_encoded);
         Self {
             traffic,
             request_body_max: route.request_body_max.unwrap_or(u64::MAX),

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use crate::diagnostic::{Findings, Span};
 use crate::plan::Networks;
 use crate::section::{Kind, Section};
-use crate::value;
+use crate::value::{self, Invalid};
 use crate::written::{as_text, parsed};
 
 pub(super) const TIMEOUT: Kind<std::time::Duration> = Kind {
@@ -23,6 +23,24 @@ pub(super) const NETWORK: Kind<crate::plan::Network> = Kind {
 pub(super) const REQUEST_BODY_MAX: Kind<Option<u64>> = Kind {
     expected: "a size such as \"10m\", or \"off\" for no limit",
     parse: value::parse_request_body_max,
+};
+
+/// In lower case.
+pub(super) const MEDIA_TYPE: Kind<String> = Kind {
+    expected: "a list of media types such as [\"text/*\", \"application/json\"]",
+    parse: |text| {
+        let is_type = text.split_once('/').is_some_and(|(kind, subtype)| {
+            value::is_token(kind)
+                && !kind.contains('*')
+                && (subtype == "*" || value::is_token(subtype) && !subtype.contains('*'))
+        });
+        if !is_type {
+            return Err(Invalid::new(format!(
+                "{text:?} is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind"
+            )));
+        }
+        Ok(text.to_ascii_lowercase())
+    },
 };
 
 pub(super) fn read_networks(
