@@ -168,8 +168,8 @@ impl Following<'_> {
 /// What a file asks for, each with its place. A file that is no TOML asks for nothing; that is said when it is parsed.
 fn asked_for(at: usize, sources: &mut Sources) -> Vec<(Span, String)> {
     let source = &sources.files[at];
-    // Most files ask for nothing, and need not be parsed for that.
-    if !source.text.contains(KEY) {
+    // Most files ask for nothing, and need not be parsed for that. A key may be written with escapes.
+    if !source.text.contains(KEY) && !source.text.contains('\\') {
         return Vec::new();
     }
     let Ok(table) = DeTable::parse(&source.text) else {

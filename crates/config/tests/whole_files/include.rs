@@ -428,6 +428,11 @@ fn a_file_that_is_included_can_say_all_or_nothing() {
     ]);
     assert_eq!(statuses(&parsed.plan), [204]);
     assert_eq!(parsed.warnings, []);
+    let said = errors(&[("onrush.toml", "\"incl\\u0075de\" = \"none.toml\"\n")]);
+    assert_eq!(
+        said,
+        ["onrush.toml:1:18: cannot include none.toml: there is none"]
+    );
     let said = errors(&[("onrush.toml", "include = \"none*\"\n")]);
     assert_eq!(
         said,
