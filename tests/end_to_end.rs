@@ -20,6 +20,7 @@ mod files;
 mod forwarding;
 mod generating;
 mod hanging_up;
+mod including;
 mod judging;
 mod limiting;
 mod loading;

@@ -11,12 +11,13 @@ use crate::peer::curl;
 use crate::program::{Client, Serve, run_onrush};
 
 /// Those with a test below.
-const SHOWN: [&str; 10] = [
+const SHOWN: [&str; 11] = [
     "api-gateway",
     "application",
     "behind-balancer",
     "canary",
     "lab",
+    "many-sites",
     "pipelining",
     "rate-limits",
     "static-site",
@@ -87,6 +88,16 @@ impl Example {
         }
         let root = root.display().to_string();
         self.with(written, &root)
+    }
+
+    /// Writes a file that it includes, with `real` in the place of `written`.
+    fn with_included(self, name: &str, written: &str, real: &str) -> Self {
+        let text = fs::read_to_string(examples().join(name)).expect("it is in the repository");
+        assert!(text.contains(written), "{written} is in {name}");
+        let path = self.directory.path().join(name);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("it is ours");
+        fs::write(path, text.replace(written, real)).expect("it is ours");
+        self
     }
 
     fn start(self) -> Running {
@@ -172,12 +183,36 @@ fn a_static_site() {
     site.shows("GET /a?b", &["Host: example.com"], 308, &[location]);
     site.shows("GET /", &["Host: example.net"], 404, &["no such site"]);
     let host = "Host: STATIC.example.com:8080";
-    site.shows("GET /assets/a.css", &[host], 200, &[&css]);
+    let kept = "\r\nCache-Control: max-age=3600\r\n";
+    site.shows("GET /assets/a.css", &[host], 200, &[&css, kept]);
+    let not_kept = "\r\nCache-Control: no-store\r\n";
+    site.shows("GET /assets/b.css", &[host], 404, &[not_kept]);
     for (coding, part) in [("br", "as Brotli"), ("gzip", "\r\n")] {
         let fields = [host, &format!("Accept-Encoding: {coding}")];
         let encoding = format!("\r\nContent-Encoding: {coding}\r\n");
-        site.shows("GET /assets/a.css", &fields, 200, &[&encoding, part]);
+        site.shows("GET /assets/a.css", &fields, 200, &[&encoding, part, kept]);
     }
+}
+
+#[test]
+fn many_sites() {
+    let blog = Application::start("blog");
+    let site = Example::of("many-sites")
+        .on_free_port("0.0.0.0:8080")
+        .with_included(
+            "many-sites/blog.toml",
+            "\"10.0.0.1:8000\", \"10.0.0.2:8000\"",
+            &format!("\"{}\"", blog.address),
+        )
+        .with_included("many-sites/shop.toml", "example.com", "example.net");
+    let pages = site.directory.path().join("many-sites/shop");
+    fs::create_dir(&pages).expect("it is ours");
+    fs::write(pages.join("index.html"), "buy").expect("it is ours");
+    let site = site.start();
+    site.shows("GET /", &["Host: shop.example.net"], 200, &["\r\n\r\nbuy"]);
+    site.shows("GET /", &["Host: example.org"], 404, &["no such site"]);
+    let blog = "Host: blog.example.com";
+    site.shows("GET /", &[blog], 200, &["\r\n\r\nblog\nGET / "]);
 }
 
 #[test]

@@ -63,6 +63,24 @@ impl Drop for Next {
 }
 
 #[test]
+fn the_next_process_reads_the_files_that_are_included_by_then() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    let first = "include = \"sites/*.toml\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = { status = 200, body = \"last\" }\n";
+    fs::write(&path, first).expect("it is ours");
+    let serve = Serve::start(&["--config", &path.display().to_string()]);
+    assert_eq!(serve.body(), "last");
+    let sites = directory.path().join("sites");
+    fs::create_dir(&sites).expect("it is ours");
+    let site = "[[route]]\npath = \"/\"\nrespond = { status = 200, body = \"included\" }\n";
+    fs::write(sites.join("a.toml"), site).expect("it is ours");
+    serve.program.signal(Signal::USR2);
+    let _next = Next::of(&serve, 1);
+    serve.program.out.wait_for("served ");
+    assert_eq!(serve.body(), "included");
+}
+
+#[test]
 fn the_next_process_serves_what_the_file_says_and_the_last_one_ends() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");

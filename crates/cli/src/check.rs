@@ -25,10 +25,15 @@ pub(crate) struct Args {
 /// Looks at everything and starts nothing.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match check(&args.file) {
-        Ok(checked) => {
+        Ok((files, checked)) => {
+            let with = match files - 1 {
+                0 => String::new(),
+                1 => " with 1 included file".into(),
+                more => format!(" with {more} included files"),
+            };
             let _ = writeln!(
                 Out::standard(),
-                "{} can be used: {}
+                "{}{with} can be used: {}
   {}, if it is started here",
                 args.file.display(),
                 summary(checked.plan()),
@@ -43,11 +48,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The plan of a file that can be used; warnings are said.
-fn check(file: &Path) -> anyhow::Result<Checked> {
+/// How many files a configuration has that can be used, and their plan; warnings are said.
+fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     let written = Written::read(file)?;
     let plan = written.plan(on_standard_error)?;
-    checked(plan, Some(&written), on_standard_error)
+    let checked = checked(plan, Some(&written), on_standard_error)?;
+    Ok((written.sources().iter().count(), checked))
 }
 
 fn summary(plan: &Plan) -> String {

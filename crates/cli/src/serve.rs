@@ -6,6 +6,7 @@ mod arrival;
 mod asked;
 mod control;
 mod describe;
+mod disk;
 mod error_log;
 mod handover;
 mod reload;
@@ -24,7 +25,6 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
 use onrush_config::plan;
-use onrush_file::stamp;
 use onrush_serve::{Checked, Handover, Server};
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
@@ -65,7 +65,6 @@ pub(crate) fn run(args: Args) -> ExitCode {
 fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Result<()> {
     let start = Start::of_this_process().context("cannot tell which program this is")?;
     let handed = upgrade::handed()?;
-    let stamp = args.config.as_deref().map(stamp);
     let written = args.config.as_deref().map(Written::read).transpose()?;
     let plan = plan_of(&args, written.as_ref(), on_standard_error)?;
     error_log.follow(plan.error_log);
@@ -75,8 +74,8 @@ fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Resu
     let what = describe(&plan);
     let admin_plan = plan.admin.clone();
     let token = admin::token(&admin_plan)?;
-    let watched = args.config.as_deref().zip(stamp);
-    let watched = watched.map(|(path, stamp)| Watched::of(path, stamp, &plan));
+    let watched = written.as_ref();
+    let watched = watched.map(|written| Watched::of(written).with(&plan));
     let checked = checked(plan, written.as_ref(), on_standard_error)?;
     let before = admin::Before::of(handed.as_ref());
     let mut server = started(checked.arriving(arrival()), handed)?;

@@ -1,10 +1,15 @@
-//! What differs between two texts of a configuration, key by key: order, comments and spelling are no difference.
+//! What differs between two configurations, key by key: order, comments and spelling are no difference, and neither is
+//! which file something stands in.
 
 use std::fmt;
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+use crate::merged::merged;
+use crate::sources::{Sources, Span};
+use crate::written::first_of;
 
 /// Characters of a value that are shown.
 const VALUE_SHOWN: usize = 40;
@@ -19,12 +24,12 @@ pub(crate) fn has_login(text: &str) -> bool {
     authority.contains('@')
 }
 
-/// One difference. Displays as the key, and what became of it:
+/// One difference. Displays as the key, and what became of it; where a configuration has several files, with the place:
 ///
 /// ```text
 /// timeouts.client_idle: "60s" -> "30s"
-/// upstream.app.servers: added "10.0.0.3:80"
-/// route[2]: removed
+/// upstream.app.servers: added "10.0.0.3:80" (conf.d/app.toml:2:12)
+/// route[2]: removed (it was conf.d/old.toml:1:1)
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
@@ -33,6 +38,8 @@ pub struct Change {
     pub key: String,
     /// What became of it.
     pub kind: ChangeKind,
+    /// Where it stands, or did when it was removed, as `conf.d/app.toml:2:12`; none where one file is all there is.
+    pub place: Option<String>,
 }
 
 /// What became of a key. Values are texts as in a file, cut to 40 characters; `None` stands for tables, lists and what is
@@ -57,26 +64,36 @@ impl fmt::Display for Change {
             ChangeKind::Removed(None) => write!(f, "{key}: removed"),
             ChangeKind::Changed(Some((before, after))) => write!(f, "{key}: {before} -> {after}"),
             ChangeKind::Changed(None) => write!(f, "{key}: changed"),
+        }?;
+        match (&self.place, &self.kind) {
+            (Some(place), ChangeKind::Removed(_)) => write!(f, " (it was {place})"),
+            (Some(place), _) => write!(f, " ({place})"),
+            (None, _) => Ok(()),
         }
     }
 }
 
-/// What differs in `after` from `before`. A text that is no TOML is taken for an empty one.
-pub fn changes(before: &str, after: &str) -> Vec<Change> {
-    let table = |text| DeTable::parse(text).map_or_else(|_| DeTable::new(), Spanned::into_inner);
-    let mut found = Found::default();
-    found.tables(&table(before), &table(after));
+/// What differs in `after` from `before`. What is no TOML is taken for an empty text.
+pub fn changes(before: &Sources, after: &Sources) -> Vec<Change> {
+    let mut found = Found {
+        before,
+        after,
+        path: Vec::new(),
+        changes: Vec::new(),
+    };
+    found.tables(&merged(before).table, &merged(after).table);
     found.changes
 }
 
-#[derive(Default)]
-struct Found {
+struct Found<'s> {
+    before: &'s Sources,
+    after: &'s Sources,
     /// Where the comparison is.
     path: Vec<String>,
     changes: Vec<Change>,
 }
 
-impl Found {
+impl Found<'_> {
     fn tables(&mut self, before: &DeTable<'_>, after: &DeTable<'_>) {
         for (key, value) in before {
             let Some(now) = after.get(&**key.get_ref()) else {
@@ -99,7 +116,7 @@ impl Found {
             (old, new) if is_same(old, new) => {}
             (old, new) => {
                 let shown = self.shown(old).zip(self.shown(new));
-                self.note(ChangeKind::Changed(shown));
+                self.note(ChangeKind::Changed(shown), &first_of(after));
             }
         }
     }
@@ -140,17 +157,26 @@ impl Found {
 
     fn added(&mut self, value: &Spanned<DeValue<'_>>) {
         let shown = self.shown(value.get_ref());
-        self.note(ChangeKind::Added(shown));
+        self.note(ChangeKind::Added(shown), &first_of(value));
     }
 
     fn removed(&mut self, value: &Spanned<DeValue<'_>>) {
         let shown = self.shown(value.get_ref());
-        self.note(ChangeKind::Removed(shown));
+        self.note(ChangeKind::Removed(shown), &first_of(value));
     }
 
-    fn note(&mut self, kind: ChangeKind) {
-        let key = self.path.join(".").replace(".[", "[");
-        self.changes.push(Change { key, kind });
+    /// `span` is a place in the configuration that has what the change is about.
+    fn note(&mut self, kind: ChangeKind, span: &Span) {
+        let sources = match kind {
+            ChangeKind::Removed(_) => self.before,
+            ChangeKind::Added(_) | ChangeKind::Changed(_) => self.after,
+        };
+        let are_several = self.before.are_several() || self.after.are_several();
+        self.changes.push(Change {
+            key: self.path.join(".").replace(".[", "["),
+            kind,
+            place: are_several.then(|| sources.shown(span)),
+        });
     }
 
     fn at(&mut self, key: &str, work: impl FnOnce(&mut Self)) {
@@ -270,11 +296,45 @@ fn is_same(one: &DeValue<'_>, other: &DeValue<'_>) -> bool {
 mod tests {
     use super::*;
 
+    fn sources(text: &str) -> Sources {
+        Sources::of(text.to_owned(), "a.toml".into())
+    }
+
     fn said(before: &str, after: &str) -> Vec<String> {
-        changes(before, after)
-            .iter()
-            .map(Change::to_string)
-            .collect()
+        said_of(&sources(before), &sources(after))
+    }
+
+    fn said_of(before: &Sources, after: &Sources) -> Vec<String> {
+        let changes = changes(before, after);
+        changes.iter().map(Change::to_string).collect()
+    }
+
+    #[test]
+    fn changes_of_several_files_have_places() {
+        let with = |text: &str| {
+            let mut all = sources("include = \"b.toml\"\n[[route]]\nsynthetic = true\n");
+            let at = all.push("b.toml".into(), text.to_owned());
+            all.files[0].included.push(at);
+            all
+        };
+        let before = with("[upstream.app]\nservers = [\"a:1\", \"b:1\"]\n");
+        let after = with("# Other servers.\n[upstream.app]\nservers = [\"b:1\", \"c:1\"]\n");
+        assert_eq!(
+            said_of(&before, &after),
+            [
+                "upstream.app.servers: removed \"a:1\" (it was b.toml:2:12)",
+                "upstream.app.servers: added \"c:1\" (b.toml:3:19)"
+            ]
+        );
+        let moved = "[[route]]\nsynthetic = true\n[upstream.app]\nservers = [\"a:1\", \"b:1\"]\n";
+        assert_eq!(said_of(&before, &sources(moved)), [""; 0]);
+        assert_eq!(
+            said_of(&sources(moved), &with("[[route]]\nrespond.status = 404\n")),
+            [
+                "route[1]: added (b.toml:1:1)",
+                "upstream: removed (it was a.toml:3:2)"
+            ]
+        );
     }
 
     #[test]

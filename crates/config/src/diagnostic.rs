@@ -2,13 +2,12 @@
 //! the line itself.
 
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::limits;
+use crate::sources::{Sources, floor_boundary};
 
-/// A place in the text, in bytes.
-pub type Span = Range<usize>;
+pub use crate::sources::Span;
 
 /// One finding and its place. Displays as a compiler's would:
 ///
@@ -55,32 +54,26 @@ const EXCERPT_MAX: usize = 120;
 const EXCERPT_BEFORE: usize = 40;
 
 impl Diagnostic {
-    fn new(finding: Finding, text: &str, path: &Path) -> Diagnostic {
-        let start = floor_boundary(text, finding.span.start);
+    fn new(finding: Finding, sources: &Sources) -> Diagnostic {
+        let source = sources.file(&finding.span);
+        let (text, span) = (source.text(), source.local(&finding.span));
+        let start = floor_boundary(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = text[start..]
             .find('\n')
             .map_or(text.len(), |newline| start + newline);
-        let end = floor_boundary(text, finding.span.end).clamp(start, line_end);
+        let end = floor_boundary(text, span.end).clamp(start, line_end);
         let before = text[line_start..start].chars().count();
         let length = text[start..end].chars().count();
         Diagnostic {
             severity: finding.severity,
-            path: path.to_owned(),
-            line: text[..start].matches('\n').count() + 1,
+            path: source.path().to_owned(),
+            line: sources.line(&finding.span),
             column: before + 1,
             message: finding.message,
             excerpt: Excerpt::of(&text[line_start..line_end], before, length),
         }
     }
-}
-
-/// The nearest place not after `at` where the text may be cut.
-fn floor_boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
 }
 
 impl Excerpt {
@@ -174,13 +167,10 @@ struct Finding {
     message: String,
 }
 
-/// Collects findings while a text is read and understood; and then, for whoever looks at the files that it names, what is
+/// Collects findings while texts are read and understood; and then, for whoever looks at the files that they name, what is
 /// wrong with those (see [`FilePath::place`](crate::plan::FilePath::place)).
-pub struct Findings<'text> {
-    text: &'text str,
-    path: &'text Path,
-    /// Where each line begins, ascending; the first at 0.
-    lines: Vec<usize>,
+pub struct Findings<'s> {
+    sources: &'s Sources,
     errors: Kept,
     warnings: Kept,
 }
@@ -221,15 +211,11 @@ impl Kept {
     }
 }
 
-impl<'text> Findings<'text> {
-    /// None yet, in a `text` that came from `path`.
-    pub fn new(text: &'text str, path: &'text Path) -> Findings<'text> {
-        let after_newlines = text.match_indices('\n').map(|(newline, _)| newline + 1);
-        let lines = std::iter::once(0).chain(after_newlines).collect();
+impl<'s> Findings<'s> {
+    /// None yet.
+    pub fn new(sources: &'s Sources) -> Findings<'s> {
         Findings {
-            text,
-            path,
-            lines,
+            sources,
             errors: Kept::default(),
             warnings: Kept::default(),
         }
@@ -252,10 +238,10 @@ impl<'text> Findings<'text> {
         self.warnings.push(Severity::Warning, span, fitting);
     }
 
-    /// The path `path` of the text: a relative one is meant from where the file is, not from where
-    /// the program was started.
-    pub(crate) fn beneath(&self, path: &Path) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(path)
+    /// The path `path`, which is written at `span`: a relative one is meant from where that file is, not from where the
+    /// program was started.
+    pub(crate) fn beneath(&self, path: &Path, span: &Span) -> PathBuf {
+        self.sources.file(span).directory().join(path)
     }
 
     /// How many errors were found so far.
@@ -263,9 +249,13 @@ impl<'text> Findings<'text> {
         self.errors.count
     }
 
-    /// The line a span begins in, from 1.
-    pub(crate) fn line_of(&self, span: &Span) -> usize {
-        self.lines.partition_point(|start| *start <= span.start)
+    /// The line a span begins in, from 1; with its file where there are several: `3 of conf.d/a.toml`.
+    pub(crate) fn line_of(&self, span: &Span) -> String {
+        let line = self.sources.line(span);
+        match self.sources.are_several() {
+            true => format!("{line} of {}", self.sources.file(span).path().display()),
+            false => line.to_string(),
+        }
     }
 
     /// The warnings when there was no error, and otherwise the errors: whoever has to mend those
@@ -282,7 +272,7 @@ impl<'text> Findings<'text> {
         let more = kept.count - kept.found.len();
         let listed = kept.found.into_iter();
         let listed = listed
-            .map(|finding| Diagnostic::new(finding, self.text, self.path))
+            .map(|finding| Diagnostic::new(finding, self.sources))
             .collect();
         match severity {
             Severity::Error => Err(Errors { listed, more }),
@@ -322,7 +312,8 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, span: Span) -> String {
-        let mut findings = Findings::new(text, Path::new("a.toml"));
+        let sources = Sources::of(text.to_owned(), "a.toml".into());
+        let mut findings = Findings::new(&sources);
         findings.error(span, "wrong");
         findings
             .finish()
@@ -380,7 +371,8 @@ mod tests {
     #[test]
     fn errors_come_in_the_order_of_the_text_and_end_after_a_screenful() {
         let text = "x\n".repeat(100);
-        let mut findings = Findings::new(&text, Path::new("a"));
+        let sources = Sources::of(text, "a".into());
+        let mut findings = Findings::new(&sources);
         for line in (0..60).rev() {
             findings.error(line * 2..line * 2 + 1, format!("no {line}"));
             findings.warning(0..0, "not seen while there are errors");
@@ -394,7 +386,8 @@ mod tests {
     #[test]
     fn a_million_errors_take_the_memory_and_the_messages_of_a_screenful() {
         let text = "x\n".repeat(1000);
-        let mut findings = Findings::new(&text, Path::new("a"));
+        let sources = Sources::of(text, "a".into());
+        let mut findings = Findings::new(&sources);
         let mut made = 0;
         for at in 0..1_000_000 {
             findings.error_with(at..at + 1, || {
@@ -426,10 +419,20 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one() {
-        let findings = Findings::new("a\nb\n\nc", Path::new("a"));
+        let mut sources = Sources::of("a\nb\n\nc".to_owned(), "a".into());
+        let lines = |sources: &Sources, places: [usize; 7]| {
+            let findings = Findings::new(sources);
+            places.map(|at| findings.line_of(&(at..at)))
+        };
+        let found = lines(&sources, [0, 1, 2, 3, 4, 5, 99]);
+        assert_eq!(found, ["1", "1", "2", "2", "3", "4", "4"]);
+        sources.push("d/b".into(), "x\ny".to_owned());
+        let found = lines(&sources, [0, 2, 5, 6, 7, 8, 99]);
         assert_eq!(
-            [0, 1, 2, 3, 4, 5, 99].map(|at| findings.line_of(&(at..at))),
-            [1, 1, 2, 2, 3, 4, 4]
+            found,
+            [
+                "1 of a", "2 of a", "4 of a", "4 of a", "1 of d/b", "1 of d/b", "2 of d/b"
+            ]
         );
     }
 }

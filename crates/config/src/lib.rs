@@ -1,6 +1,6 @@
 //! Configuration: text -> what was written -> a [`Plan`] that cannot be wrong. Pure: it reads no
-//! file, resolves no name and looks at no directory; text comes in, and a plan or every error found
-//! comes out.
+//! file, resolves no name and looks at no directory; texts come in ([`Sources`]), and a plan or every
+//! error found comes out.
 //!
 //! Three types, one for each step: the text, `Section` (what was written, each value with its place)
 //! and [`Plan`] (what it means). The one-liners of the command line make the same plan from the
@@ -14,6 +14,12 @@ pub mod masked;
 
 mod read;
 mod section;
+
+mod merged;
+
+mod extent;
+mod include;
+mod sources;
 mod written;
 
 pub mod address;
@@ -27,7 +33,9 @@ pub mod limits;
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Errors, Findings};
+pub use include::Files;
 pub use plan::Plan;
+pub use sources::{Source, Sources};
 
 /// A configuration that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,52 +47,25 @@ pub struct Parsed {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads the text of a configuration file. `path` is where it came from: its name stands in front
+/// Reads the text of a configuration file that includes no other. `path` is where it came from: its name stands in front
 /// of every finding, and relative paths in the text are taken from its directory. Nothing is read
 /// from there.
 ///
 /// Fails with everything found to be wrong, not only the first of it.
 pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
-    let mut findings = diagnostic::Findings::new(text, path);
-    let plan = understood(text, &mut findings);
+    parse_sources(&Sources::single(text, path))
+}
+
+/// Reads a configuration of one or several files. Each finding has the name of its file in front, and relative paths are
+/// taken from the directory of the file that they are in.
+///
+/// Fails with everything found to be wrong, not only the first of it.
+pub fn parse_sources(sources: &Sources) -> Result<Parsed, Errors> {
+    let mut findings = Findings::new(sources);
+    let plan = read::read(sources, &mut findings);
     let warnings = findings.finish()?;
     Ok(Parsed {
         plan: plan.expect("text without an error has a plan"),
         warnings,
     })
-}
-
-/// The plan, or none when the text was no configuration at all; only worth something when nothing
-/// was found wrong.
-fn understood(text: &str, findings: &mut diagnostic::Findings<'_>) -> Option<Plan> {
-    if text.len() > limits::TEXT_MAX {
-        let (length, max) = (text.len(), limits::TEXT_MAX);
-        findings.error(
-            0..0,
-            format!("a configuration of {length} bytes is too long: expected at most {max}"),
-        );
-        return None;
-    }
-    // Before the parser makes something of each, which takes fifty times the memory of the text.
-    for (what, max, of_line) in [
-        ("keys", limits::KEYS_MAX, equals_signs as fn(&str) -> usize),
-        ("[[tables]]", limits::TABLES_MAX, tables),
-    ] {
-        let count: usize = text.lines().map(of_line).sum();
-        if count > max {
-            let message =
-                format!("a configuration with {count} {what} is too long: expected at most {max}");
-            findings.error(0..0, message);
-            return None;
-        }
-    }
-    read::read(text, findings)
-}
-
-fn equals_signs(line: &str) -> usize {
-    line.bytes().filter(|byte| *byte == b'=').count()
-}
-
-fn tables(line: &str) -> usize {
-    usize::from(line.trim_start().starts_with("[["))
 }

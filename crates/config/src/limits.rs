@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::plan::Coding;
 
-/// A configuration longer than this is a mistake (a log, a disk image): the largest real ones, with
-/// tens of thousands of routes, are a tenth of it.
+/// A configuration longer than this, with all files that it includes, is a mistake (a log, a disk image): the largest real
+/// ones, with tens of thousands of routes, are a tenth of it.
 pub const TEXT_MAX: usize = 16 << 20;
 
 /// Keys of a configuration, counted by their equals signs: forty for each of the [`ROUTES_MAX`] routes, and what is read of
@@ -17,6 +17,12 @@ pub const KEYS_MAX: usize = 500_000;
 
 /// Tables of lists such as `[[route]]`: of all kinds there are fewer than a quarter as many.
 pub const TABLES_MAX: usize = 100_000;
+
+/// Files of a configuration: one for each of the [`ROUTES_MAX`] routes.
+pub const FILES_MAX: usize = ROUTES_MAX;
+
+/// How far a file that is included may be from the first one: two or three are what people write.
+pub const INCLUDES_MAX: usize = 8;
 
 /// Keys of one table that are compared with one that is missing: the largest table has 30 known ones.
 pub const KEYS_COMPARED_MAX: usize = 100;
@@ -108,6 +114,12 @@ pub const REQUEST_TARGET_MAX: usize = 8 * 1024;
 
 /// Bytes of a list of methods or fields that other sites' scripts may use: it stands in responses, whose heads clients bound.
 pub const CORS_LIST_BYTES_MAX: usize = 1024;
+
+/// Bytes of what responses say of caches: all directives that there are fit three times.
+pub const CACHE_CONTROL_BYTES_MAX: usize = 512;
+
+/// Rules of what a route's responses say of caches: each response walks them until one is for it.
+pub const CACHE_RULES_MAX: usize = 100;
 
 /// Connections of clients that can be a bound: what counts them by address has 24 bits, and no system has so many descriptors.
 pub const CLIENT_CONNECTIONS_MAX: u32 = (1 << 24) - 1;

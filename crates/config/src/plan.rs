@@ -5,6 +5,7 @@
 
 mod access_log;
 mod admin;
+mod cache_control;
 mod clients;
 mod coding;
 mod cors;
@@ -33,6 +34,7 @@ use crate::limits;
 
 pub use access_log::{AccessLog, LogField, LogFormat, LogPiece, LogSelect, LogTarget};
 pub use admin::Admin;
+pub use cache_control::{CacheRule, OfServer};
 pub use clients::Clients;
 pub use coding::Coding;
 pub use cors::Cors;

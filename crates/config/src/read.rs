@@ -4,6 +4,7 @@
 mod access;
 mod admin;
 mod balance;
+mod cache_control;
 mod clients;
 mod compress;
 mod condition;
@@ -31,17 +32,19 @@ mod upstream_tls;
 mod kinds;
 
 use toml::Spanned;
-use toml::de::DeTable;
 
 use self::defaults::Defaults;
 use self::kinds::read_networks;
 use crate::diagnostic::Findings;
+use crate::merged::merged;
 use crate::plan::{Forwarded, Listen, Plan, Scheme, Threads};
 use crate::section::{Keys, Kind, Section};
+use crate::sources::Sources;
 use crate::value;
 
 const FILE: Keys = Keys {
     known: &[
+        "include",
         "threads",
         "cpus",
         "io",
@@ -56,6 +59,7 @@ const FILE: Keys = Keys {
         "log",
         "request_body_max",
         "error_pages",
+        "cache_control",
         "clients",
         "request_head_max",
         "request_fields_max",
@@ -64,22 +68,17 @@ const FILE: Keys = Keys {
     later: &["reload"],
 };
 
-/// The plan of a file, which is only worth something when `findings` has no errors; none when the
-/// text is no TOML at all.
-pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
-    let (root, errors) = DeTable::parse_recoverable(text);
-    if !errors.is_empty() {
-        for error in errors {
-            // The parser puts what it expected on a line of its own.
-            let message = error.message().trim().replace('\n', "; ");
-            findings.error(
-                error.span().unwrap_or_default(),
-                format!("not TOML: {message}"),
-            );
-        }
+/// The plan of a file and those that it includes, which is only worth something when `findings` has no errors; none when
+/// they are not there as a whole.
+pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Plan> {
+    let merged = merged(sources);
+    for (span, message) in merged.wrong {
+        findings.error(span, message);
+    }
+    if !merged.is_whole {
         return None;
     }
-    let file = Section::open("the file", 0..0, root.get_ref(), FILE, findings);
+    let file = Section::open("the file", 0..0, &merged.table, FILE, findings);
     let mut groups = group::read_groups(&file, findings);
     let defaults = Defaults::read(&file, findings);
     let listen = listen::read_listen(&file, findings);

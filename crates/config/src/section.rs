@@ -48,7 +48,7 @@ pub(crate) struct Kind<T> {
 
 /// Keys of the file itself that are often written too far down: in TOML, what follows a [section]
 /// belongs to it.
-const TOP: [&str; 4] = ["threads", "cpus", "io", "accept"];
+const TOP: [&str; 5] = ["include", "threads", "cpus", "io", "accept"];
 
 impl<'file, 'text> Section<'file, 'text> {
     /// Reports the keys that are not known.
@@ -291,7 +291,7 @@ impl<'file, 'text> Section<'file, 'text> {
             findings.error(text.span(), message);
             return None;
         }
-        let path = findings.beneath(Path::new(text.get_ref()));
+        let path = findings.beneath(Path::new(text.get_ref()), &text.span());
         Some(FilePath::written(path, text.span()))
     }
 

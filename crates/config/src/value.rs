@@ -6,6 +6,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 mod braces;
+mod cache_control;
 mod condition;
 mod field;
 mod log_format;
@@ -17,6 +18,7 @@ use crate::diagnostic::fit;
 use crate::limits;
 use crate::plan::{Accept, Certificate, Io, Rate, Threads, Tls};
 
+pub use cache_control::parse_cache_control;
 pub(crate) use condition::{
     is_host_name, is_number, parse_method, parse_pattern, parse_search, parse_value_match,
 };

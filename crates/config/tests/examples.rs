@@ -1,27 +1,59 @@
 //! The configurations in `examples/` are valid and mean something: no errors, no warnings.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use onrush_config::{Files, Sources, parse_sources};
+
+/// The files of this machine; every pattern ends with `/*.toml`.
+struct Disk;
+
+impl Files for Disk {
+    fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
+        let directory = match name.strip_suffix("/*.toml") {
+            Some(below) => directory.join(below),
+            None => return Ok(vec![directory.join(name)]),
+        };
+        let entries = fs::read_dir(directory).map_err(|error| error.to_string())?;
+        let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        });
+        paths.sort();
+        Ok(paths)
+    }
+
+    fn identity(&mut self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+
+    fn read(&mut self, path: &Path) -> Result<String, String> {
+        fs::read_to_string(path).map_err(|error| error.to_string())
+    }
+}
 
 #[test]
 fn every_example_is_valid_and_without_warnings() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut count = 0;
+    let (mut count, mut included) = (0, 0);
     for entry in fs::read_dir(&directory).expect("the repository has examples") {
         let path = entry.expect("a directory that opened can be listed").path();
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
         let text = fs::read_to_string(&path).expect("what is listed can be read");
-        match onrush_config::parse(&text, &path) {
+        let sources = Sources::read(text, &path, &mut Disk);
+        match parse_sources(&sources) {
             Ok(parsed) => assert_eq!(parsed.warnings, [], "{}", path.display()),
             Err(errors) => panic!("{errors}"),
         }
         count += 1;
+        included += sources.iter().count() - 1;
     }
     assert!(
-        count >= 3,
-        "only {count} examples in {}",
+        count >= 3 && included >= 2,
+        "only {count} examples and {included} files that they include, in {}",
         directory.display()
     );
 }

@@ -18,9 +18,6 @@ pub const DIRECTIVES_MAX: usize = 100_000;
 /// Words of a directive: the addresses of a long list in one line, which HAProxy ends at 64.
 pub const WORDS_MAX: usize = 10_000;
 
-/// Names in a directory that is looked into for an include.
-pub const NAMES_MAX: usize = 100_000;
-
 /// Routes that conditions may multiply to: what Onrush takes.
 pub const ROUTES_MAX: usize = onrush_config::limits::ROUTES_MAX;
 

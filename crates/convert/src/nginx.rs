@@ -6,7 +6,6 @@ mod compare;
 mod content;
 mod errors;
 mod fields;
-mod glob;
 mod known;
 mod lexer;
 mod listen;

@@ -29,9 +29,9 @@ impl Files for Disk {
     }
 
     fn list(&self, directory: &Path) -> Vec<String> {
-        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.take(limits::NAMES_MAX).collect()
+        let names = onrush_file::names(directory).unwrap_or_default();
+        let names = names.into_iter().map(|name| name.into_string());
+        names.filter_map(Result::ok).collect()
     }
 }
 

@@ -7,6 +7,7 @@
 mod beside;
 mod input;
 mod output;
+mod pattern;
 mod pipe;
 mod stamp;
 
@@ -15,4 +16,5 @@ pub mod limits;
 pub use beside::Beside;
 pub use input::{Input, Unreadable, read, read_text};
 pub use output::Output;
+pub use pattern::{is_pattern, matching, names};
 pub use stamp::{Look, Stamp, stamp};

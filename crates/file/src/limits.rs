@@ -12,3 +12,6 @@ pub const PIPE_READER_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// How many names are tried for the file that becomes the output: one is free unless somebody takes them on purpose.
 pub(crate) const NAMES_TRIED_MAX: u32 = 16;
+
+/// Names in a directory that is looked into for a pattern.
+pub const NAMES_MAX: usize = 100_000;

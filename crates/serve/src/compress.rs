@@ -26,5 +26,5 @@ pub(crate) mod decode;
 pub(crate) use encoder::encode_whole;
 pub use encoder::{Encoder, Pushed, Then};
 
-pub(crate) use offer::{Change, Offer, Wish, choose, coding, must_stay};
+pub(crate) use offer::{Change, Offer, Wish, choose, coding, is_of, must_stay};
 pub(crate) use pool::Pool;

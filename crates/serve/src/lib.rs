@@ -41,12 +41,14 @@ mod route;
 mod access;
 mod admit;
 
+mod cache_control;
 mod cors;
 mod edits;
 mod error_page;
 mod hop;
 mod json;
 mod location;
+mod response_edits;
 mod variables;
 
 pub mod compress;

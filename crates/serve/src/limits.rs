@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use onrush_config::limits::CACHE_CONTROL_BYTES_MAX;
+
 /// Buffers of responses queued before they are sent, while more pipelined requests wait: 64 KiB goes out in one call, and
 /// a client that pipelines without reading costs no more than that.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
@@ -336,6 +338,9 @@ pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the fields that a route adds to a response, with what their variables stand for: a head of our own and they
 /// fit one buffer.
 pub(crate) const RESPONSE_LINES_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of the line that says for how long a response may be kept: its name, and what a plan bounds.
+pub(crate) const CACHE_LINE_BYTES_MAX: usize = 32 + CACHE_CONTROL_BYTES_MAX;
 
 /// The longest place that a redirect leads to: the longest target, and a host before it. With the rest of the head it
 /// fits the room for heads of our own (`reply/http1.rs`).

@@ -17,10 +17,10 @@ use onrush_engine::{Error, File, Input, Part};
 use onrush_http::Method;
 use onrush_http::response::ResponseHead;
 
-use crate::edits::Applied;
 use crate::exchange::Exchange;
 use crate::hangup::unless_hung_up;
 use crate::rendered::Rendered;
+use crate::response_edits::Applied;
 use crate::worker::Worker;
 use fields::Fields;
 
@@ -88,14 +88,17 @@ impl<'a> Reply<'a> {
 
     /// What is written next is an error of our own, and no response of the route: the lines that it gets all the same.
     pub(crate) fn says_error(&mut self) -> &'a [u8] {
-        self.edits = self.edits.filter(Applied::are_for_errors);
-        self.edits.map_or(self.exchange.lines_of_origins(), |_| &[])
+        self.edits = self.edits.and_then(Applied::for_errors);
+        match self.edits.is_some_and(|edits| edits.change_fields()) {
+            true => &[],
+            false => self.exchange.lines_of_origins(),
+        }
     }
 
     /// What the route changes in a response of our own with this status.
     #[inline]
     fn edits_of(&self, status: u16) -> Option<Applied<'a>> {
-        self.edits.filter(|edits| edits.are_for(status))
+        self.edits.and_then(|edits| edits.for_status(status, None))
     }
 
     /// Writes the head of a response of our own, of at most a buffer; `fields` writes all but what every response has.
@@ -107,7 +110,30 @@ impl<'a> Reply<'a> {
         status: u16,
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<(), Error> {
-        let edits = self.edits_of(status);
+        self.edited_head(status, self.edits_of(status), fields)
+    }
+
+    /// [`Reply::head`] of a response that stands for one of the type `media`, which its fields do not say.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(crate) fn head_of_type(
+        &mut self,
+        status: u16,
+        media: &str,
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) -> Result<(), Error> {
+        let edits = self.edits;
+        let edits = edits.and_then(|edits| edits.for_status(status, Some(media)));
+        self.edited_head(status, edits, fields)
+    }
+
+    fn edited_head(
+        &mut self,
+        status: u16,
+        edits: Option<Applied<'_>>,
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.head((status, self.method), self.worker, edits, fields)?,
             #[cfg(test)]

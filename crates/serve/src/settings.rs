@@ -4,13 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{self, Action, Piece, Timeouts, Variable};
+use onrush_config::plan::{self, Action, CacheRule, Piece, Timeouts, Variable};
 use onrush_http::Limits;
 
 use crate::client::Trust;
 use crate::compress::Offer;
 use crate::cors::Cors;
-use crate::edits::ResponseEdits;
 use crate::error_page::{ErrorPages, PageFiles};
 use crate::generation::InForce;
 use crate::observe::access_log::{AccessLog, CoreLog};
@@ -18,6 +17,7 @@ use crate::observe::registry::Kind;
 use crate::observe::route_name::route_names;
 use crate::observe::traffic::Traffic;
 use crate::proxy::rules::Rules;
+use crate::response_edits::ResponseEdits;
 use crate::worker::Worker;
 
 /// Prepared for one core. A request holds them from its beginning to its end.
@@ -119,7 +119,7 @@ impl Treatment {
     ) -> Self {
         let timeouts = route.timeouts.unwrap_or(plan.timeouts);
         let rules = Rules::new(route, &plan.forwarded);
-        let response_edits = ResponseEdits::new(&route.edits, route.cors.as_ref());
+        let response_edits = ResponseEdits::new(route);
         let is_varying = response_edits
             .as_ref()
             .is_some_and(ResponseEdits::are_varying);
@@ -131,6 +131,9 @@ impl Treatment {
         let edits = &route.edits.response;
         let offer = route.compress.as_ref();
         let offer = offer.and_then(|compress| Offer::new(compress, edits));
+        // Of what must stay as it is (RFC 9111 5.2.2.6), there is one form.
+        let may_be_encoded = !route.cache_control.iter().any(CacheRule::forbids_encoding);
+        let offer = offer.filter(|_| may_be_encoded);
         Self {
             traffic,
             request_body_max: route.request_body_max.unwrap_or(u64::MAX),

@@ -5,6 +5,7 @@ mod access;
 mod backups;
 mod bodies;
 mod body_limits;
+mod cache_control;
 mod changes;
 mod client_bounds;
 mod cors;

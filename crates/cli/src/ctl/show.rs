@@ -272,10 +272,15 @@ pub(super) fn requests(said: &Value) -> String {
 pub(super) fn configuration(said: &Value) -> String {
     match (&said["file"], said["text"].as_str()) {
         (Value::String(file), Some(text)) => {
-            format!(
+            let first = format!(
                 "# {file}, in force as generation {}\n{text}",
                 said["generation"]
-            )
+            );
+            let included = all(&said["included"]).map(|included| {
+                let text = word(&included["text"]);
+                format!("\n# {}, included\n{text}", word(&included["file"]))
+            });
+            std::iter::once(first).chain(included).collect()
         }
         _ => {
             let words: Vec<String> = all(&said["command_line"]).map(word).collect();

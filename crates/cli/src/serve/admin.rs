@@ -7,6 +7,7 @@ use std::{env, thread};
 
 use anyhow::Context;
 use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token, location};
+use onrush_config::Sources;
 use onrush_config::masked::masked;
 use onrush_config::plan::{self, Address as PlanAddress, LogLevel};
 use onrush_engine::clock::unix_time;
@@ -30,16 +31,28 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct InForce(Arc<Mutex<Value>>);
 
 impl InForce {
-    /// This text, of the file at `path`; without a file what the flags say.
-    pub(super) fn set(&self, generation: u64, file: Option<(&std::path::Path, &str)>) {
+    /// These texts; without a file what the flags say.
+    pub(super) fn set(&self, generation: u64, sources: Option<&Sources>) {
         let flags: Vec<String> = env::args().skip(1).collect();
-        let (path, text) = file.unzip();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = json!({
+        let mut said = json!({
             "generation": generation,
             "command_line": flags,
-            "file": path.map(|path| path.display().to_string()),
-            "text": text.map(masked),
+            "file": null,
+            "text": null,
+            "included": [],
         });
+        let mut files = sources.into_iter().flat_map(Sources::iter).map(|source| {
+            let path = source.path().display().to_string();
+            (path, masked(source.text()))
+        });
+        if let Some((path, text)) = files.next() {
+            said["file"] = path.into();
+            said["text"] = text.into();
+        }
+        said["included"] = files
+            .map(|(path, text)| json!({ "file": path, "text": text }))
+            .collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
     }
 }
 
@@ -130,11 +143,11 @@ impl<'a> About<'a> {
     /// A process that has just begun to serve what is `written`, or what its flags say.
     pub(super) fn new(
         server: &'a Server,
-        written: Option<&Written<'_>>,
+        written: Option<&Written>,
         (ask, error_log): (&Sender<Asked>, &ErrorLog),
     ) -> About<'a> {
         let in_force = InForce::default();
-        in_force.set(1, written.map(|written| (written.path(), written.text())));
+        in_force.set(1, written.map(Written::sources));
         About {
             server,
             readiness: Readiness::default(),

@@ -4,9 +4,9 @@ use std::fmt::Display;
 
 use anyhow::Context;
 use onrush_admin::Outcome;
+use onrush_config::Sources;
 use onrush_config::changes::{Change, changes};
 use onrush_engine::Address;
-use onrush_file::{Stamp, stamp};
 use onrush_serve::{Applied, Server};
 use serde_json::{Value, json};
 
@@ -23,8 +23,8 @@ const CHANGES_SHOWN: usize = 50;
 /// What a reload needs to know of the start, and of the reload before.
 pub(super) struct Reloading<'a> {
     args: &'a Args,
-    /// The text in force; none without a file.
-    text: Option<String>,
+    /// The texts in force; none without a file.
+    sources: Option<Sources>,
     watch: Option<Watch>,
     in_force: InForce,
     error_log: ErrorLog,
@@ -34,7 +34,7 @@ impl<'a> Reloading<'a> {
     /// `written` is what the server was started with; `watch` is told what to look at from now on.
     pub(super) fn new(
         args: &'a Args,
-        written: Option<Written<'_>>,
+        written: Option<Written>,
         watch: Option<Watch>,
         (in_force, error_log): (InForce, ErrorLog),
     ) -> Self {
@@ -42,7 +42,7 @@ impl<'a> Reloading<'a> {
             in_force,
             error_log,
             args,
-            text: written.map(|written| written.text().to_owned()),
+            sources: written.map(|written| written.sources().clone()),
             watch,
         }
     }
@@ -50,25 +50,24 @@ impl<'a> Reloading<'a> {
     /// Reads the file again and puts it in force, with the flags on top that the server was started with. The log says what
     /// came of it, and so does the outcome; `why` it is done.
     pub(super) fn reload(&mut self, server: &mut Server, why: &str) -> Outcome {
-        let (Some(path), Some(before)) = (self.args.config.as_deref(), &self.text) else {
+        let (Some(path), Some(before)) = (self.args.config.as_deref(), &self.sources) else {
             let said = "nothing was done; onrush serve was started with flags only, and reads --config FILE again";
             tracing::warn!("{why}: {said}");
             return Err(said.to_owned());
         };
-        let stamp = stamp(path);
         let outcome = Written::read(path).and_then(|written| {
-            let applied = self.apply(server, &written, stamp)?;
+            let applied = self.apply(server, &written)?;
             Ok((applied, written))
         });
         match outcome {
             Ok((applied, written)) => {
-                let changes = changes(before, written.text());
+                let changes = changes(before, written.sources());
                 say_what_changed(path.display(), &changes, &applied);
                 say_who_is_left(server);
                 let report = report(&changes, &applied, server);
                 self.in_force
-                    .set(applied.generation(), Some((path, written.text())));
-                self.text = Some(written.text().to_owned());
+                    .set(applied.generation(), Some(written.sources()));
+                self.sources = Some(written.sources().clone());
                 Ok(report)
             }
             Err(error) => {
@@ -83,23 +82,29 @@ impl<'a> Reloading<'a> {
         }
     }
 
-    fn apply(
-        &self,
-        server: &mut Server,
-        written: &Written<'_>,
-        stamp: Stamp,
-    ) -> anyhow::Result<Applied> {
-        let plan = plan(self.args, Some(written), in_the_log)?;
-        let watched = Watched::of(written.path(), stamp, &plan);
+    fn apply(&self, server: &mut Server, written: &Written) -> anyhow::Result<Applied> {
+        let watched = Watched::of(written);
+        let plan = match plan(self.args, Some(written), in_the_log) {
+            Ok(plan) => plan,
+            Err(error) => {
+                self.watch(watched);
+                return Err(error);
+            }
+        };
+        // Also when it cannot be used: who mends it may do so in a file that it has not named before.
+        self.watch(watched.with(&plan));
         let error_log = plan.error_log;
         let checked = checked(plan, Some(written), in_the_log)?;
         let applied = server.apply(checked.arriving(arrival()));
         let applied = applied.context("it cannot be applied")?;
         self.error_log.follow(error_log);
+        Ok(applied)
+    }
+
+    fn watch(&self, watched: Watched) {
         if let Some(watch) = &self.watch {
             watch.change(watched);
         }
-        Ok(applied)
     }
 }
 

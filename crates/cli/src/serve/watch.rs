@@ -1,16 +1,17 @@
-//! `--watch`: the configuration is read again when its file has changed, or one that it names and that is read once: of
-//! passwords, or of an error page.
+//! `--watch`: the configuration is read again when one of its files has changed, when one has come that a pattern includes
+//! or has gone, or when one has changed that it names and that is read once: of passwords, or of an error page.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_file::{Look, Stamp, stamp};
+use onrush_file::{Look, Stamp};
 
 use super::asked::Asked;
+use super::disk::Looked;
+use super::written::Written;
 
 /// How often the files are looked at. Two looks in a row must find the same, so that no half of a file is read.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -20,24 +21,29 @@ pub(super) struct Watch(Sender<Watched>);
 
 /// Files, and how they were before they were read.
 pub(super) struct Watched {
-    files: Vec<PathBuf>,
+    files: Vec<Looked>,
     read: Vec<Stamp>,
 }
 
 impl Watched {
-    /// The file at `path`, which had the stamp `read` before it was read, and those that `plan` names, before they are read.
-    /// Certificates are followed anyway.
-    pub(super) fn of(path: &Path, read: Stamp, plan: &Plan) -> Watched {
-        let files = plan.files_read().map(|file| file.to_path_buf());
-        let mut watched = Watched {
-            files: vec![path.to_owned()],
-            read: vec![read],
-        };
-        for file in files {
-            watched.read.push(stamp(&file));
-            watched.files.push(file);
+    /// What was looked at to read the configuration.
+    pub(super) fn of(written: &Written) -> Watched {
+        let looked = written.looked().iter();
+        let (files, read): (_, Vec<_>) = looked.cloned().unzip();
+        Watched {
+            files,
+            read: read.concat(),
         }
-        watched
+    }
+
+    /// And the files that `plan` names, before they are read. Certificates are followed anyway.
+    pub(super) fn with(mut self, plan: &Plan) -> Watched {
+        for file in plan.files_read() {
+            let file = Looked::File(file.to_path_buf());
+            self.read.extend(file.stamps());
+            self.files.push(file);
+        }
+        self
     }
 }
 
@@ -71,7 +77,7 @@ fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Ask
                 watched = others;
             }
             Err(RecvTimeoutError::Timeout) => {
-                let now = watched.files.iter().map(|file| stamp(file)).collect();
+                let now = watched.files.iter().flat_map(Looked::stamps).collect();
                 if look.has_changed(now) && asked.send(Asked::Reload).is_err() {
                     return;
                 }

@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use onrush_config::limits::TEXT_MAX;
-use onrush_config::{Findings, Plan};
+use onrush_config::{Files, Findings, Plan, Sources};
+use onrush_file::Stamp;
 use onrush_serve::{Checked, Unusable};
 
+use super::disk::{Disk, Looked};
 use crate::terminal::say;
 
 /// Who hears of warnings.
@@ -18,32 +19,40 @@ pub(crate) fn on_standard_error(warning: &dyn Display) {
     say(format_args!("{warning}"));
 }
 
-/// A configuration file as it is written, so that places in it can be shown.
-pub(crate) struct Written<'a> {
-    path: &'a Path,
-    text: String,
+/// A configuration file as it is written, with those that it includes, so that places in them can be shown.
+pub(crate) struct Written {
+    sources: Sources,
+    looked: Vec<(Looked, Vec<Stamp>)>,
 }
 
-impl<'a> Written<'a> {
-    pub(crate) fn read(path: &'a Path) -> anyhow::Result<Self> {
-        let text = onrush_file::read_text(path, TEXT_MAX as u64)
+impl Written {
+    /// Reads it with all that it includes. What is wrong with that is said of the plan.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut disk = Disk::default();
+        let text = disk
+            .read(path)
+            .map_err(anyhow::Error::msg)
             .with_context(|| format!("cannot read the configuration {}", path.display()))?;
-        Ok(Self { path, text })
+        let sources = Sources::read(text, path, &mut disk);
+        Ok(Self {
+            sources,
+            looked: disk.looked,
+        })
     }
 
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        self.path
+    /// The texts.
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
     }
 
-    /// The text.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    /// What was looked at to read it, with the stamps from before.
+    pub(super) fn looked(&self) -> &[(Looked, Vec<Stamp>)] {
+        &self.looked
     }
 
     /// What it means; of its warnings `warn` hears.
     pub(crate) fn plan(&self, warn: Warn) -> anyhow::Result<Plan> {
-        match onrush_config::parse(&self.text, self.path) {
+        match onrush_config::parse_sources(&self.sources) {
             Ok(parsed) => {
                 parsed.warnings.iter().for_each(|warning| warn(warning));
                 Ok(parsed.plan)
@@ -53,7 +62,7 @@ impl<'a> Written<'a> {
     }
 
     fn findings(&self) -> Findings<'_> {
-        Findings::new(&self.text, self.path)
+        Findings::new(&self.sources)
     }
 }
 
@@ -63,7 +72,7 @@ const UNUSABLE: &str = "the configuration cannot be used";
 /// is wrong with it; what flags name has none.
 pub(crate) fn checked(
     plan: Plan,
-    written: Option<&Written<'_>>,
+    written: Option<&Written>,
     warn: Warn,
 ) -> anyhow::Result<Checked> {
     let outcome = onrush_serve::check(plan);

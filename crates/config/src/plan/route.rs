@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use super::cache_control::CacheRule;
 use super::coding::Coding;
 use super::cors::Cors;
 use super::edits::{Edits, PathEdit};
@@ -33,6 +34,8 @@ pub struct Route {
     pub edits: Edits,
     /// Which other sites' scripts may read responses; none for nothing about that.
     pub cors: Option<Cors>,
+    /// What responses say of being kept by caches: the first rule that is for a response says it.
+    pub cache_control: Vec<CacheRule>,
     /// How a forwarded request's path changes.
     pub path_edit: PathEdit,
     /// Whether responses are compressed, and which.
@@ -94,6 +97,7 @@ impl Route {
             timeouts: None,
             edits: Edits::default(),
             cors: None,
+            cache_control: Vec::new(),
             path_edit: PathEdit::default(),
             compress: None,
             log: true,

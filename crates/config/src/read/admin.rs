@@ -1,5 +1,6 @@
 //! `[admin]`: where a running server is looked into and changed.
 
+use super::kinds::place_of_value;
 use crate::address::parse_listen;
 use crate::diagnostic::Findings;
 use crate::plan::{Address, Admin};
@@ -53,7 +54,10 @@ pub(super) fn read_admin(file: &Section<'_, '_>, findings: &mut Findings<'_>) ->
             }
             None
         }
-        (Some(Where::At(Address::Unix(path))), None) => Some(Admin::Unix(path)),
+        (Some(Where::At(Address::Unix(path))), None) => {
+            let span = place_of_value(&section, "address");
+            Some(Admin::Unix(findings.beneath(&path, &span)))
+        }
         (Some(Where::Off), None) => Some(Admin::Off),
         (None, None) => None,
     }

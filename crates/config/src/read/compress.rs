@@ -3,10 +3,11 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::kinds::MEDIA_TYPE;
 use crate::diagnostic::Findings;
 use crate::plan::{Coding, Compress};
 use crate::section::{Keys, Kind, Section};
-use crate::value::{self, Invalid};
+use crate::value;
 use crate::written::{is_false, is_true};
 
 const CODING: Kind<Coding> = Kind {
@@ -18,23 +19,6 @@ const CODING: Kind<Coding> = Kind {
             ("gzip", Coding::Gzip),
         ];
         value::choose("coding", text, &known)
-    },
-};
-
-const TYPE: Kind<String> = Kind {
-    expected: "a list of media types such as [\"text/*\", \"application/json\"]",
-    parse: |text| {
-        let is_type = text.split_once('/').is_some_and(|(kind, subtype)| {
-            value::is_token(kind)
-                && !kind.contains('*')
-                && (subtype == "*" || value::is_token(subtype) && !subtype.contains('*'))
-        });
-        if !is_type {
-            return Err(Invalid::new(format!(
-                "{text:?} is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind"
-            )));
-        }
-        Ok(text.to_ascii_lowercase())
     },
 };
 
@@ -84,7 +68,7 @@ fn read_compress(
     Some(Compress {
         codings: read_codings(&section, "codings", findings).unwrap_or(default.codings),
         types: section
-            .read_some("types", TYPE, findings)
+            .read_some("types", MEDIA_TYPE, findings)
             .unwrap_or(default.types),
         size_min: section
             .read_number("size_min", SIZE, findings)

@@ -1,17 +1,18 @@
 //! What stands at the top of the file for routes that say nothing.
 
-use super::compress;
 use super::error_pages::read_error_pages;
 use super::kinds::REQUEST_BODY_MAX;
 use super::timeouts::read_timeouts;
+use super::{cache_control, compress};
 use crate::diagnostic::Findings;
 use crate::limits;
-use crate::plan::{Compress, ErrorPages, Timeouts};
+use crate::plan::{CacheRule, Compress, ErrorPages, Timeouts};
 use crate::section::Section;
 
 /// What holds for routes that say nothing.
 pub(super) struct Defaults {
     pub(super) compress: Option<Compress>,
+    pub(super) cache_control: Vec<CacheRule>,
     pub(super) request_body_max: Option<u64>,
     pub(super) error_pages: ErrorPages,
     pub(super) timeouts: Timeouts,
@@ -25,6 +26,7 @@ impl Defaults {
             timeouts: read_timeouts(file, findings),
             error_pages: error_pages.unwrap_or_default(),
             compress: compress::read_default(file, findings),
+            cache_control: cache_control::read_default(file, findings),
             request_body_max: request_body_max.unwrap_or(Some(limits::REQUEST_BODY_MAX_DEFAULT)),
         }
     }

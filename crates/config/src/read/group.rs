@@ -91,7 +91,7 @@ impl Groups {
             ForwardTarget::Group(name) => return self.find_named(&name, target.span(), findings),
             ForwardTarget::Server(url) => url,
         };
-        let mut single = Upstream::of(vec![server::beneath(url.address, findings)]);
+        let mut single = Upstream::of(vec![server::beneath(url.address, &target.span(), findings)]);
         if url.tls {
             single.tls = Some(UpstreamTls::default());
         }

@@ -3,10 +3,10 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::{Findings, Span};
 use crate::plan::Networks;
 use crate::section::{Kind, Section};
-use crate::value;
+use crate::value::{self, Invalid};
 use crate::written::{as_text, parsed};
 
 pub(super) const TIMEOUT: Kind<std::time::Duration> = Kind {
@@ -25,12 +25,36 @@ pub(super) const REQUEST_BODY_MAX: Kind<Option<u64>> = Kind {
     parse: value::parse_request_body_max,
 };
 
+/// In lower case.
+pub(super) const MEDIA_TYPE: Kind<String> = Kind {
+    expected: "a list of media types such as [\"text/*\", \"application/json\"]",
+    parse: |text| {
+        let is_type = text.split_once('/').is_some_and(|(kind, subtype)| {
+            value::is_token(kind)
+                && !kind.contains('*')
+                && (subtype == "*" || value::is_token(subtype) && !subtype.contains('*'))
+        });
+        if !is_type {
+            return Err(Invalid::new(format!(
+                "{text:?} is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind"
+            )));
+        }
+        Ok(text.to_ascii_lowercase())
+    },
+};
+
 pub(super) fn read_networks(
     section: &Section<'_, '_>,
     key: &str,
     findings: &mut Findings<'_>,
 ) -> Option<Networks> {
     section.read_some(key, NETWORK, findings).map(Networks)
+}
+
+/// The place of a key's value, or of the table that lacks it.
+pub(super) fn place_of_value(section: &Section<'_, '_>, key: &str) -> Span {
+    let value = section.value(key);
+    value.map_or_else(|| section.span(), Spanned::span)
 }
 
 /// What a text means that may stand in a table's place.

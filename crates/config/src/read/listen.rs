@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use toml::Spanned;
 use toml::de::DeValue;
 
-use super::kinds::{NETWORK, read_networks};
+use super::kinds::{NETWORK, place_of_value, read_networks};
 use crate::address::parse_listen;
-use crate::diagnostic::Findings;
+use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{
     Address, Certificate, ClientCertificates, FilePath, Listen, Networks, Tls, TlsProfile,
@@ -27,7 +26,7 @@ pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
     if !file.has("listen") {
         return vec![Listen::default()];
     }
-    let mut lines: HashMap<String, usize> = HashMap::new();
+    let mut places: HashMap<String, Span> = HashMap::new();
     let mut all = Vec::new();
     for (table, span) in file.tables("listen", limits::LISTEN_MAX, findings) {
         let section = Section::open("[[listen]]", span, table, KEYS, findings);
@@ -35,14 +34,13 @@ pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
             continue;
         };
         let is_any_port = matches!(&listen.address, Address::Tcp(address) if address.port() == 0);
-        let span = section.value("address").map(Spanned::span);
-        let span = span.unwrap_or(section.span());
-        let line = findings.line_of(&span);
-        match lines.insert(listen.address.to_string(), line) {
+        let span = place_of_value(&section, "address");
+        match places.insert(listen.address.to_string(), span.clone()) {
             Some(first) if !is_any_port => {
+                let line = findings.line_of(&first);
                 findings.error(
                     span,
-                    format!("{} is already listened on in line {first}", listen.address),
+                    format!("{} is already listened on in line {line}", listen.address),
                 );
             }
             _ => all.push(listen),
@@ -60,7 +58,9 @@ fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Li
     let tls = read_tls(section, findings);
     let proxy_protocol = read_proxy_protocol(section, address.as_ref(), findings);
     let address = match address?.address {
-        Address::Unix(path) => Address::Unix(findings.beneath(&path)),
+        Address::Unix(path) => {
+            Address::Unix(findings.beneath(&path, &place_of_value(section, "address")))
+        }
         address @ Address::Tcp(_) => address,
     };
     Some(Listen {

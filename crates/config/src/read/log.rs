@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kinds::TIMEOUT;
+use super::kinds::{TIMEOUT, place_of_value};
 use crate::diagnostic::Findings;
 use crate::plan::{AccessLog, ErrorFormat, ErrorLog, LogFormat, LogLevel, LogSelect, LogTarget};
 use crate::section::{Keys, Kind, Section};
@@ -127,7 +127,9 @@ fn read_access_log(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Op
     let select = read_select(section, findings);
     let to = match target? {
         Where::Off => return None,
-        Where::To(LogTarget::File(path)) => LogTarget::File(findings.beneath(&path)),
+        Where::To(LogTarget::File(path)) => {
+            LogTarget::File(findings.beneath(&path, &place_of_value(section, "access")))
+        }
         Where::To(other) => other,
     };
     Some(AccessLog {

@@ -7,7 +7,7 @@ use super::group::Groups;
 use super::kinds::REQUEST_BODY_MAX;
 use super::rewrite::read_rewrites;
 use super::timeouts::read_timeouts_of_route;
-use super::{access, compress, condition, fields, reach, response};
+use super::{access, cache_control, compress, condition, fields, reach, response};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, Scheme, When};
@@ -38,6 +38,7 @@ const KEYS: Keys = Keys {
         "replace_prefix",
         "rewrite",
         "cors",
+        "cache_control",
         "mirror",
         "compress",
         "log",
@@ -113,6 +114,9 @@ fn read_route(
     warn_of_two_codings(section, &edits, compress.as_ref(), findings);
     let log = section.truth("log", findings).unwrap_or(true);
     let action = response::read_action(section, groups, findings)?;
+    let of_route = (&edits, &action);
+    let cache_control =
+        cache_control::read_of_route(section, &defaults.cache_control, of_route, findings);
     if !matches!(action, Action::Forward { .. }) {
         let reason = "on a route that does not forward";
         section.warn_of_idle(&FORWARD_ONLY, reason, findings);
@@ -125,6 +129,7 @@ fn read_route(
         timeouts,
         edits,
         cors,
+        cache_control,
         path_edit,
         compress,
         log,

@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::kinds::parse_in_place;
+use super::kinds::{parse_in_place, place_of_value};
 use crate::address::parse_server;
-use crate::diagnostic::Findings;
+use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Server, ServerAddress};
 use crate::section::{Keys, Kind, Section};
@@ -45,18 +45,18 @@ pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Findings<'_>)
         );
         findings.error(written.span(), message);
     }
-    let mut lines: HashMap<ServerAddress, usize> = HashMap::new();
+    let mut places: HashMap<ServerAddress, Span> = HashMap::new();
     let mut servers = Vec::new();
     for value in array.iter() {
         let Some((mut server, span)) = read_server(value, findings) else {
             continue;
         };
-        let line = findings.line_of(&span);
-        if let Some(first) = lines.insert(server.address.clone(), line) {
+        if let Some(first) = places.insert(server.address.clone(), span.clone()) {
+            let line = findings.line_of(&first);
             findings.error(
                 span,
                 format!(
-                    "server {} is already in {name}, in line {first}: give it a weight instead",
+                    "server {} is already in {name}, in line {line}: give it a weight instead",
                     server.address
                 ),
             );
@@ -74,10 +74,11 @@ pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Findings<'_>)
 fn read_server(
     value: &Spanned<DeValue<'_>>,
     findings: &mut Findings<'_>,
-) -> Option<(Server, crate::diagnostic::Span)> {
+) -> Option<(Server, Span)> {
     if let Some(text) = as_text(value) {
         let address = parse_in_place(value, ADDRESS, findings)?;
-        return Some((Server::at(beneath(address, findings)), text.span()));
+        let address = beneath(address, &text.span(), findings);
+        return Some((Server::at(address), text.span()));
     }
     let DeValue::Table(table) = value.get_ref() else {
         let expected = format!(
@@ -94,14 +95,14 @@ fn read_server(
     let backup = section.truth("backup", findings);
     let connections_max = read_connections_max(&section, findings);
     let address = section.read("address", ADDRESS, findings)?;
+    let span = place_of_value(&section, "address");
     let server = Server {
         weight: weight.unwrap_or(limits::WEIGHT_DEFAULT),
         backup: backup.unwrap_or(false),
         connections_max,
-        ..Server::at(beneath(address, findings))
+        ..Server::at(beneath(address, &span, findings))
     };
-    let span = section.value("address").map(Spanned::span);
-    Some((server, span.unwrap_or(section.span())))
+    Some((server, span))
 }
 
 fn read_connections_max(
@@ -112,9 +113,13 @@ fn read_connections_max(
 }
 
 /// With the path of a Unix socket as it is meant from where the file is.
-pub(super) fn beneath(address: ServerAddress, findings: &Findings<'_>) -> ServerAddress {
+pub(super) fn beneath(
+    address: ServerAddress,
+    span: &Span,
+    findings: &Findings<'_>,
+) -> ServerAddress {
     match address {
-        ServerAddress::Unix(path) => ServerAddress::Unix(findings.beneath(&path)),
+        ServerAddress::Unix(path) => ServerAddress::Unix(findings.beneath(&path, span)),
         ServerAddress::Ip(_) | ServerAddress::Name { .. } | ServerAddress::Srv(_) => address,
     }
 }

@@ -21,6 +21,10 @@ fn an_interface_is_somewhere_or_nowhere() {
             Admin::Unix("/run/a.sock".into()),
         ),
         (
+            "[admin]\naddress = \"unix:a.sock\"\n",
+            Admin::Unix("conf/a.sock".into()),
+        ),
+        (
             "[admin]\naddress = \"127.0.0.1:9901\"\ntoken_file = \"token\"\n",
             tcp,
         ),

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 mod admin;
+mod cache_control;
+mod include;
 mod listen;
 mod log;
 mod route;
@@ -304,7 +306,7 @@ const BAD: &Sentences = &[
     (
         "port = 80",
         &[
-            "1:1: unknown key \"port\" in the file; expected one of: threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress, admin, log, request_body_max, error_pages, clients, request_head_max, request_fields_max, request_target_max",
+            "1:1: unknown key \"port\" in the file; expected one of: include, threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress, admin, log, request_body_max, error_pages, cache_control, clients, request_head_max, request_fields_max, request_target_max",
         ],
     ),
     (
@@ -366,7 +368,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nroot = \"/srv\"\nsynthetic = true\npath = \"/x\"",
         &[
-            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, mirror, compress, log, respond, redirect, files, synthetic, forward",
+            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, cache_control, mirror, compress, log, respond, redirect, files, synthetic, forward",
         ],
     ),
     (

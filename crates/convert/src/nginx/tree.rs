@@ -1,9 +1,12 @@
 //! nginx's files as a tree of directives, with those that `include` names in their places.
 
+use std::convert::Infallible;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::glob;
+use onrush_file::{is_pattern, matching};
+
 use super::lexer::{Lexer, Token, too_many_words};
 use crate::directive::{Directive, Place};
 use crate::limits;
@@ -253,10 +256,9 @@ impl Reader<'_> {
             );
             return Err(Unusable::at(&file, line, message));
         }
-        let path = self.directory.join(&name);
-        let paths = match glob::is_pattern(&name) {
-            true => glob::matching(self.files, &path),
-            false => vec![path],
+        let paths = match is_pattern(&name) {
+            true => self.matching(&name),
+            false => vec![self.directory.join(&name)],
         };
         let mut directives = Vec::new();
         self.notes.carried(&directive);
@@ -275,6 +277,15 @@ impl Reader<'_> {
         }
         directives.insert(0, directive);
         Ok(directives)
+    }
+
+    /// The files that a pattern stands for; none in a directory that cannot be read.
+    fn matching(&self, pattern: &str) -> Vec<PathBuf> {
+        let list = |directory: &Path| {
+            let names = self.files.list(directory).into_iter();
+            Ok::<_, Infallible>(names.map(OsString::from).collect())
+        };
+        matching(&self.directory, pattern, list).unwrap_or_else(|never| match never {})
     }
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn must_stay(headers: &[Header<'_>]) -> bool {
 }
 
 /// Whether `type/subtype; parameters` is `known`, which may end in `/*`.
-fn is_of(content_type: &[u8], known: &str) -> bool {
+pub(crate) fn is_of(content_type: &[u8], known: &str) -> bool {
     let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
     let media = content_type[..end].trim_ascii();
     match known.strip_suffix('*') {

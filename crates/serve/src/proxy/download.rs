@@ -301,7 +301,7 @@ impl Attempt<'_> {
         let edits = self
             .exchange
             .response_edits(&self.group.server(self.server).name);
-        let edits = edits.filter(|edits| edits.are_for(head.status));
+        let edits = edits.and_then(|edits| edits.for_server(head.status, head.headers));
         let room = rewrite::response_room(head.bytes, edits.as_ref());
         let mut names_fields = false;
         reply
@@ -318,7 +318,7 @@ impl Attempt<'_> {
             Some(encoding) => Relay::encoding(head.framing, encoding),
             None => Relay::new(head.framing, reply.passage(head.framing)),
         };
-        if edits.is_some() {
+        if edits.is_some_and(|edits| edits.change_fields()) {
             relay.set_trailers(Trailers::Edited);
         }
         if names_fields && head.framing == Framing::Chunked {

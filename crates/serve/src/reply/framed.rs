@@ -9,8 +9,9 @@ use onrush_tls::Transport;
 
 use super::fields::{Fields, pairs_of};
 use super::{Interim, TooLarge};
+use crate::cache_control::Said;
 use crate::downstream::framed::{Frame, Shared};
-use crate::edits::Applied;
+use crate::response_edits::Applied;
 use crate::worker::Worker;
 
 /// Where one is written.
@@ -52,6 +53,13 @@ impl<'a> Reply<'a> {
         fields(&mut to);
         if let Some(edits) = edits {
             pairs.retain(|(name, _)| !edits.drops(name));
+            let edits = edits.knowing(|| {
+                let mut said = Said::default();
+                pairs
+                    .iter()
+                    .for_each(|(name, value)| said.field(name, value));
+                said
+            });
             append(edits, &mut pairs);
         }
         self.write_head(Frame::Head, status, &pairs);

@@ -10,10 +10,10 @@ use onrush_tls::Transport;
 
 use super::fields::{BodyLength, Fields};
 use super::{Interim, Passage, Persistence, TooLarge};
-use crate::edits::Applied;
-use crate::limits::RESPONSE_LINES_BYTES_MAX;
+use crate::limits::{CACHE_LINE_BYTES_MAX, RESPONSE_LINES_BYTES_MAX};
 use crate::output::{BodyFraming, Output};
 use crate::rendered::{self, Rendered};
+use crate::response_edits::Applied;
 use crate::worker::Worker;
 
 /// Where one is written, and to whom.
@@ -48,7 +48,7 @@ pub(crate) struct Asked {
 }
 
 /// Room that every head of our own fits into: the longest has a redirect's Location, which is bounded by the target's
-/// length (8 KiB), or the fields of a configured response.
+/// length (8 KiB), or the fields of a configured response; what is said of caches has room beside both.
 const HEAD_BYTES_MAX: usize = 12 * 1024;
 
 /// The line before a chunk that fits a buffer: four digits and CRLF.
@@ -151,7 +151,10 @@ impl<'a> Reply<'a> {
     ) -> Result<(), Error> {
         let Self { stream, output, .. } = self;
         rendered.with(worker, |head, body| {
-            let buffer = output.room(stream, head.len() + RESPONSE_LINES_BYTES_MAX)?;
+            let buffer = output.room(
+                stream,
+                head.len() + RESPONSE_LINES_BYTES_MAX + CACHE_LINE_BYTES_MAX,
+            )?;
             let room = buffer.spare();
             room[..head.len()].copy_from_slice(head);
             let bytes = edits

@@ -9,10 +9,10 @@ use onrush_http::write::HeadWriter;
 use onrush_http::{Header, Method, Version, header_is};
 
 use crate::compress::{self, Change, Offer};
-use crate::edits::ResponseEdits;
 use crate::rendered::Rendered;
 use crate::reply::Reply;
 use crate::reply::fields::{BodyLength, Fields};
+use crate::response_edits::ResponseEdits;
 
 /// One configured response, prepared for one core.
 #[derive(Debug)]

@@ -148,6 +148,7 @@ fn responses_of_our_own_are_the_same_in_another_protocol() {
              response_headers = {{ set = {{ X-Route = \"{{path}}\" }}, remove = [\"server\"] }}\n\
              [[route]]\npath = \"/old\"\nredirect = {{ status = 301, to = \"/new{{uri}}\" }}\n\
              [[route]]\npath = \"/files/\"\nfiles = {{ root = \"{}\" }}\n\
+             cache_control = [{{ type = \"text/plain\", value = \"max-age=7\" }}, {{ status = 404, value = \"no-store\" }}]\n\
              [[route]]\npath = \"/secret\"\nrespond = {{ status = 200, body = \"no\" }}\ndeny = [\"127.0.0.0/8\"]\n\
              [[route]]\npath = \"/synthetic\"\nsynthetic = true\n",
             folder.display()
@@ -181,6 +182,8 @@ fn responses_of_our_own_are_the_same_in_another_protocol() {
         assert_eq!(answered[0].field("content-length"), Some("5"));
         assert_eq!(answered[1].field("location"), Some("/new/old?x"));
         assert_eq!(answered[2].text(), "small");
+        assert_eq!(answered[2].field("cache-control"), Some("max-age=7"));
+        assert_eq!(answered[3].field("cache-control"), None);
         assert!(answered[3].body == large);
         assert_eq!(answered[5].body.len(), 200_000);
         assert_eq!(answered[6].body.len(), 5, "no chunk line is seen");

@@ -6,9 +6,9 @@ use onrush_http::response::ResponseHead;
 
 use super::passing::fields;
 use crate::compress::Change;
-use crate::edits::Applied;
 use crate::proxy::rules::GROWTH_MAX;
 use crate::reply::fields::{BodyLength, Fields};
+use crate::response_edits::Applied;
 use crate::worker::Worker;
 
 /// What is added to a response on its way to the client.

@@ -169,7 +169,7 @@ impl Coded<'_> {
         match self.judge(head) {
             Verdict::Holds => return Ok(false),
             Verdict::NotModified => {
-                reply.head(304, |head| self.write_validators(head))?;
+                reply.head_of_type(304, self.media, |head| self.write_validators(head))?;
             }
             Verdict::Failed => respond_to_failed_condition(head, reply)?,
         }

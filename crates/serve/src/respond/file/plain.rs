@@ -34,7 +34,9 @@ pub(super) fn respond_with_entry(
     match condition::judge(head.headers, entry.validators()) {
         Verdict::Holds => {}
         Verdict::NotModified => {
-            reply.head(304, |head| write_validators(head, entry, varies))?;
+            reply.head_of_type(304, &entry.media, |head| {
+                write_validators(head, entry, varies);
+            })?;
             return Ok(None);
         }
         Verdict::Failed => {
@@ -126,7 +128,7 @@ fn respond_with_ranges(
         .map(|range| boundary.part_head(range, entry).len() as u64 + (range.end - range.start));
     let length = parts.sum::<u64>() + boundary.end().len() as u64;
     let media = format!("multipart/byteranges; boundary={}", boundary.0);
-    reply.head(206, |head| {
+    reply.head_of_type(206, &entry.media, |head| {
         head.header("Content-Type", media.as_bytes())
             .length(BodyLength::Known(length));
         write_validators(head, entry, varies);

@@ -1,19 +1,40 @@
 //! Patterns of file names, as glob(3) takes them: `*`, `?` and `[…]`, none of which matches a `/` or a leading dot.
 
+use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::limits;
-use crate::source::Files;
+use crate::limits::NAMES_MAX;
 
 /// Whether a name is a pattern.
-pub(super) fn is_pattern(name: &str) -> bool {
+pub fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '['])
 }
 
-/// The files that a pattern stands for, in the order of their names.
-pub(super) fn matching(files: &dyn Files, pattern: &Path) -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::new()];
-    for component in pattern.components() {
+/// The names in a directory, in any order; of more than [`NAMES_MAX`] some.
+///
+/// # Errors
+/// Those of the system.
+pub fn names(directory: &Path) -> io::Result<Vec<OsString>> {
+    let entries = fs::read_dir(directory)?.take(NAMES_MAX);
+    entries
+        .map(|entry| entry.map(|entry| entry.file_name()))
+        .collect()
+}
+
+/// The paths that `pattern` stands for when it is taken from `directory`, in the order of the bytes of their names: `list`
+/// says what is in a directory. What follows the last part that is a pattern may not exist.
+///
+/// # Errors
+/// That of the first directory that cannot be listed.
+pub fn matching<E>(
+    directory: &Path,
+    pattern: &str,
+    mut list: impl FnMut(&Path) -> Result<Vec<OsString>, E>,
+) -> Result<Vec<PathBuf>, E> {
+    let mut found = vec![directory.to_owned()];
+    for component in Path::new(pattern).components() {
         let name = match component {
             Component::Normal(name) => name.to_string_lossy(),
             other => {
@@ -31,15 +52,15 @@ pub(super) fn matching(files: &dyn Files, pattern: &Path) -> Vec<PathBuf> {
                 true => Path::new("."),
                 false => &path,
             };
-            let mut names = files.list(directory);
-            names.retain(|candidate| matches(&name, candidate));
+            let mut names = list(directory)?;
+            names.retain(|candidate| matches(&name, &candidate.to_string_lossy()));
             names.sort_unstable();
             next.extend(names.into_iter().map(|name| path.join(name)));
-            next.truncate(limits::NAMES_MAX);
+            next.truncate(NAMES_MAX);
         }
         found = next;
     }
-    found
+    Ok(found)
 }
 
 /// Whether one name is of the pattern.
@@ -108,6 +129,47 @@ fn class(pattern: &[char], letter: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names_of(directory: &Path) -> Result<Vec<OsString>, String> {
+        match directory.to_str() {
+            Some("." | "a") => Ok(["b", "a", "a-", "é", ".a"].map(OsString::from).to_vec()),
+            Some("b") => Ok(vec!["c".into()]),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn paths_come_in_the_order_of_their_bytes() {
+        let of = |pattern: &str| matching(Path::new(""), pattern, names_of);
+        let paths = |names: &[&str]| Ok(names.iter().map(PathBuf::from).collect());
+        assert_eq!(of("*"), paths(&["a", "a-", "b", "é"]));
+        assert_eq!(of("a/?"), paths(&["a/a", "a/b", "a/é"]));
+        assert_eq!(of("[ab]/c*"), paths(&["b/c"]));
+        assert_eq!(of("a/*/x"), paths(&["a/a/x", "a/a-/x", "a/b/x", "a/é/x"]));
+        assert_eq!(of("x/y"), paths(&["x/y"]), "nothing has to be listed");
+        assert_eq!(of("x/*"), Err("Some(\"x\")".to_owned()));
+        assert_eq!(
+            matching(Path::new("[b"), "*", |_| Ok::<_, ()>(vec!["c".into()])),
+            paths(&["[b/c"]).map_err(|_: String| ())
+        );
+        assert_eq!(
+            matching(Path::new("[b"), "/x/y", names_of),
+            paths(&["/x/y"])
+        );
+    }
+
+    #[test]
+    fn a_directory_is_listed_with_what_is_hidden() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for name in ["b", ".a"] {
+            fs::write(directory.path().join(name), "").expect("a file");
+        }
+        let mut found = names(directory.path()).expect("it can be listed");
+        found.sort();
+        assert_eq!(found, [".a", "b"]);
+        let error = names(&directory.path().join("none")).expect_err("there is none");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn names_match_as_with_glob() {

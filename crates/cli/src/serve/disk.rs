@@ -1,0 +1,89 @@
+//! The files of a configuration as they lie on the disk, and what of them has to be looked at to notice that they change.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use onrush_config::Files;
+use onrush_config::limits::TEXT_MAX;
+use onrush_file::{Stamp, is_pattern, matching, names, stamp};
+
+/// Something that is looked at.
+#[derive(Clone)]
+pub(super) enum Looked {
+    /// A file.
+    File(PathBuf),
+    /// The files that a pattern stands for, which is taken from a directory.
+    Pattern(PathBuf, String),
+}
+
+impl Looked {
+    /// Its stamps at this moment.
+    pub(super) fn stamps(&self) -> Vec<Stamp> {
+        match self {
+            Looked::File(path) => vec![stamp(path)],
+            Looked::Pattern(directory, pattern) => {
+                let paths = found(directory, pattern).unwrap_or_default();
+                paths.iter().map(|path| stamp(path)).collect()
+            }
+        }
+    }
+}
+
+/// The disk, and what has been looked at there, with the stamps from before.
+#[derive(Default)]
+pub(super) struct Disk {
+    pub(super) looked: Vec<(Looked, Vec<Stamp>)>,
+}
+
+impl Disk {
+    /// Looks at a file that is about to be read.
+    pub(super) fn look(&mut self, path: &Path) {
+        self.looked
+            .push((Looked::File(path.to_owned()), vec![stamp(path)]));
+    }
+}
+
+impl Files for Disk {
+    fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
+        if !is_pattern(name) {
+            return Ok(vec![directory.join(name)]);
+        }
+        let paths = found(directory, name).map_err(|error| {
+            let shown = directory.join(name);
+            format!("cannot look for {}: {error}", shown.display())
+        })?;
+        let looked = Looked::Pattern(directory.to_owned(), name.to_owned());
+        let stamps = paths.iter().map(|path| stamp(path)).collect();
+        self.looked.push((looked, stamps));
+        Ok(paths)
+    }
+
+    fn identity(&mut self, path: &Path) -> PathBuf {
+        // What is not there is said when it is read.
+        fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    }
+
+    fn read(&mut self, path: &Path) -> Result<String, String> {
+        self.look(path);
+        onrush_file::read_text(path, TEXT_MAX as u64).map_err(|error| error.to_string())
+    }
+}
+
+/// The files that a pattern stands for; none in a directory that is not there.
+fn found(directory: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
+    let list = |directory: &Path| match names(directory) {
+        Ok(names) => Ok(names),
+        Err(error) if is_none(&error) => Ok(Vec::<OsString>::new()),
+        Err(error) => Err(error),
+    };
+    let mut paths = matching(directory, pattern, list)?;
+    paths.retain(|path| fs::symlink_metadata(path).is_ok());
+    Ok(paths)
+}
+
+/// Whether there is no such directory; a pattern such as `*/a.toml` meets files, too.
+fn is_none(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}

@@ -1,0 +1,201 @@
+//! `include`: the files that are part of a configuration. Which there are and what is in them, others know: nothing is read
+//! here.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::extent::Extent;
+use crate::limits::{FILES_MAX, INCLUDES_MAX};
+use crate::sources::{Sources, Span};
+use crate::written::{kind_of, one_or_list};
+
+/// The key.
+pub(crate) const KEY: &str = "include";
+
+const EXPECTED: &str = "a file, a pattern such as \"conf.d/*.toml\", or a list of them";
+
+/// The files that a configuration may include.
+pub trait Files {
+    /// The files that `name` stands for when it is taken from `directory`, in their order: one that is no pattern stands for
+    /// itself.
+    ///
+    /// # Errors
+    /// When that cannot be told, with a sentence that names what is looked at.
+    fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String>;
+
+    /// The one file that several paths may lead to, by a path that is the same for all of them.
+    fn identity(&mut self, path: &Path) -> PathBuf;
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, with the end of a sentence that begins with its name.
+    fn read(&mut self, path: &Path) -> Result<String, String>;
+}
+
+/// No files: a text that includes none.
+struct Nothing;
+
+impl Files for Nothing {
+    fn find(&mut self, _directory: &Path, _name: &str) -> Result<Vec<PathBuf>, String> {
+        Err("no file can be included here: expected one text".to_owned())
+    }
+
+    fn identity(&mut self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+
+    fn read(&mut self, _path: &Path) -> Result<String, String> {
+        Err("it is not looked at".to_owned())
+    }
+}
+
+impl Sources {
+    /// The text of a file that includes no other: that it does is an error.
+    pub fn single(text: impl Into<String>, path: impl Into<PathBuf>) -> Sources {
+        Sources::read(text, path, &mut Nothing)
+    }
+
+    /// The text of a file, and those of the files that it includes, which `files` knows. What is wrong with them is said when
+    /// the configuration is parsed.
+    pub fn read(
+        text: impl Into<String>,
+        path: impl Into<PathBuf>,
+        files: &mut dyn Files,
+    ) -> Sources {
+        let mut sources = Sources::of(text.into(), path.into());
+        let first = sources.first();
+        let mut following = Following {
+            known: HashMap::from([(files.identity(first.path()), None)]),
+            extent: Extent::default(),
+            files,
+        };
+        match following.extent.add(first.text()) {
+            Ok(()) => following.file(0, 0, &mut sources),
+            Err(message) => sources.wrong.push((0..0, message)),
+        }
+        sources
+    }
+}
+
+struct Following<'f> {
+    files: &'f mut dyn Files,
+    /// The files that are part of it, each with the place that asks for it.
+    known: HashMap<PathBuf, Option<Span>>,
+    extent: Extent,
+}
+
+impl Following<'_> {
+    /// What the file `at` includes, which so many includes have led to.
+    fn file(&mut self, at: usize, depth: usize, sources: &mut Sources) {
+        for (span, name) in asked_for(at, sources) {
+            if depth == INCLUDES_MAX {
+                let message = format!(
+                    "files include each other in a chain that is too long: expected at most {INCLUDES_MAX}"
+                );
+                sources.wrong.push((span, message));
+                return;
+            }
+            match self.files.find(sources.files[at].directory(), &name) {
+                Ok(paths) => {
+                    for path in paths {
+                        self.include(at, path, &span, depth, sources);
+                    }
+                }
+                Err(message) => sources.wrong.push((span, message)),
+            }
+        }
+    }
+
+    fn include(
+        &mut self,
+        by: usize,
+        path: PathBuf,
+        span: &Span,
+        depth: usize,
+        sources: &mut Sources,
+    ) {
+        match self.text(&path, span, sources) {
+            Ok(Some(text)) => {
+                let at = sources.push(path, text);
+                sources.files[by].included.push(at);
+                self.file(at, depth + 1, sources);
+            }
+            Ok(None) => {}
+            Err(message) => sources.wrong.push((span.clone(), message)),
+        }
+    }
+
+    /// The text of a file that becomes part of it at `span`; none where there are too many, which is said once.
+    fn text(
+        &mut self,
+        path: &Path,
+        span: &Span,
+        sources: &Sources,
+    ) -> Result<Option<String>, String> {
+        let shown = path.display();
+        let identity = self.files.identity(path);
+        if let Some(before) = self.known.get(&identity) {
+            return Err(match before {
+                Some(before) => format!(
+                    "{shown} is included twice, here and in {}: expected it once",
+                    sources.shown(before)
+                ),
+                None => format!("{shown} is where the configuration begins: expected other files"),
+            });
+        }
+        let count = self.known.len();
+        if count > FILES_MAX {
+            return Ok(None);
+        }
+        self.known.insert(identity, Some(span.clone()));
+        if count == FILES_MAX {
+            return Err(format!(
+                "the configuration has more than {FILES_MAX} files: expected at most so many"
+            ));
+        }
+        let text = self.files.read(path);
+        let text = text.map_err(|why| format!("cannot include {shown}: {why}"))?;
+        let added = self.extent.add(&text);
+        added.map_err(|why| format!("cannot include {shown}: with it, {why}"))?;
+        Ok(Some(text))
+    }
+}
+
+/// What a file asks for, each with its place. A file that is no TOML asks for nothing; that is said when it is parsed.
+fn asked_for(at: usize, sources: &mut Sources) -> Vec<(Span, String)> {
+    let source = &sources.files[at];
+    // Most files ask for nothing, and need not be parsed for that. A key may be written with escapes.
+    if !source.text.contains(KEY) && !source.text.contains('\\') {
+        return Vec::new();
+    }
+    let Ok(table) = DeTable::parse(&source.text) else {
+        return Vec::new();
+    };
+    let Some(value) = table.get_ref().get(KEY) else {
+        return Vec::new();
+    };
+    let (mut asked, mut wrong) = (Vec::new(), Vec::new());
+    for value in one_or_list(value) {
+        let span = source.global(value.span());
+        match name(value) {
+            Ok(name) => asked.push((span, name.to_owned())),
+            Err(message) => wrong.push((span, message)),
+        }
+    }
+    sources.wrong.extend(wrong);
+    asked
+}
+
+fn name<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, String> {
+    let Some(name) = value.get_ref().as_str() else {
+        return Err(format!("{KEY} is {}: expected {EXPECTED}", kind_of(value)));
+    };
+    if name.is_empty() || name.contains('\0') {
+        return Err(format!("{name:?} is not a path: expected {EXPECTED}"));
+    }
+    Ok(name)
+}

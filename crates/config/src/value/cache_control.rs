@@ -1,0 +1,224 @@
+//! `Cache-Control` of a response (RFC 9111, section 5.2.2), as users write it.
+
+use super::{Invalid, is_token};
+use crate::limits::CACHE_CONTROL_BYTES_MAX;
+use crate::nearest::nearest;
+
+/// What a directive has behind it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Argument {
+    Nothing,
+    Seconds,
+    /// Nothing, or names of fields in quotation marks.
+    Fields,
+}
+
+/// Directives of responses: RFC 9111, RFC 5861 (stale-…) and RFC 8246 (immutable).
+const KNOWN: [(&str, Argument); 13] = [
+    ("max-age", Argument::Seconds),
+    ("s-maxage", Argument::Seconds),
+    ("no-cache", Argument::Fields),
+    ("no-store", Argument::Nothing),
+    ("no-transform", Argument::Nothing),
+    ("must-revalidate", Argument::Nothing),
+    ("proxy-revalidate", Argument::Nothing),
+    ("must-understand", Argument::Nothing),
+    ("private", Argument::Fields),
+    ("public", Argument::Nothing),
+    ("immutable", Argument::Nothing),
+    ("stale-while-revalidate", Argument::Seconds),
+    ("stale-if-error", Argument::Seconds),
+];
+
+/// Directives of requests only.
+const OF_REQUESTS: [&str; 3] = ["max-stale", "min-fresh", "only-if-cached"];
+
+/// Reads directives with commas between them. Those that are not known have to look like none that is: they are extensions
+/// (RFC 9111, section 5.2.3).
+///
+/// # Errors
+/// When one is malformed, misspelt, stands there twice, or contradicts another one.
+pub fn parse_cache_control(text: &str) -> Result<String, Invalid> {
+    let invalid = |why: String| Err(Invalid::new(why));
+    if text.len() > CACHE_CONTROL_BYTES_MAX {
+        return invalid(format!(
+            "{text:?} has {} bytes: expected at most {CACHE_CONTROL_BYTES_MAX}",
+            text.len()
+        ));
+    }
+    let mut names: Vec<String> = Vec::new();
+    for directive in directives(text) {
+        let directive = directive.trim_matches([' ', '\t']);
+        let (name, argument) = match directive.split_once('=') {
+            Some((name, argument)) => (name, Some(argument)),
+            None => (directive, None),
+        };
+        let name = name.to_ascii_lowercase();
+        if let Err(why) = check(&name, argument) {
+            return invalid(format!("{text:?} is no Cache-Control: {why}"));
+        }
+        if names.contains(&name) {
+            return invalid(format!("{text:?} has {name} twice: expected it once"));
+        }
+        names.push(name);
+    }
+    let has = |name: &str| names.iter().any(|known| known == name);
+    if has("public") && has("private") {
+        return invalid(format!(
+            "{text:?} has both public and private: expected one of them"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// The parts between commas that stand in no quotation marks.
+fn directives(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |letter| {
+        is_quoted ^= letter == '"';
+        letter == ',' && !is_quoted
+    })
+}
+
+fn check(name: &str, argument: Option<&str>) -> Result<(), String> {
+    const EXAMPLE: &str = "expected directives such as \"public, max-age=3600\"";
+    if !is_token(name) {
+        return Err(format!("{name:?} is no directive; {EXAMPLE}"));
+    }
+    if OF_REQUESTS.contains(&name) {
+        return Err(format!("{name} is for requests; {EXAMPLE}"));
+    }
+    let Some((_, expected)) = KNOWN.iter().find(|(known, _)| *known == name) else {
+        if let Some(near) = nearest(name, KNOWN.iter().map(|(known, _)| *known)) {
+            return Err(format!("unknown directive {name:?}; nearest: {near:?}"));
+        }
+        return match argument {
+            Some(argument) if !is_token(argument) && !is_quoted(argument) => Err(format!(
+                "{name} has {argument:?}: expected a word, or a text in quotation marks"
+            )),
+            _ => Ok(()),
+        };
+    };
+    match (expected, argument) {
+        (Argument::Nothing | Argument::Fields, None) => Ok(()),
+        (Argument::Nothing, Some(argument)) => Err(format!(
+            "{name} has {argument:?}: expected nothing behind it"
+        )),
+        (Argument::Fields, Some(argument)) if is_quoted(argument) => Ok(()),
+        (Argument::Fields, Some(argument)) => Err(format!(
+            "{name} has {argument:?}: expected names of fields in quotation marks, or nothing"
+        )),
+        (Argument::Seconds, Some(argument)) if is_seconds(argument) => Ok(()),
+        (Argument::Seconds, argument) => Err(format!(
+            "{name} has {:?}: expected seconds, such as {name}=3600",
+            argument.unwrap_or("")
+        )),
+    }
+}
+
+/// A number that caches can count to (RFC 9111, section 1.2.2).
+fn is_seconds(argument: &str) -> bool {
+    let is_digits = argument.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits
+        && argument
+            .parse::<u32>()
+            .is_ok_and(|seconds| seconds <= 1 << 31)
+}
+
+/// Printable ASCII between quotation marks, with nothing that would end it or stand for something else.
+fn is_quoted(argument: &str) -> bool {
+    let inside = argument
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    inside.is_some_and(|inside| {
+        let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && !b"\"\\".contains(&byte);
+        !inside.is_empty() && inside.bytes().all(is_plain)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_caches_understand_is_taken_as_it_is() {
+        for text in [
+            "no-store",
+            "public, max-age=31536000, immutable",
+            "Private,Max-Age=0 , must-revalidate",
+            "private=\"set-cookie, x-user\", no-cache=\"set-cookie\"",
+            "s-maxage=2147483648, stale-while-revalidate=60,stale-if-error=86400",
+            "no-cache, no-store, max-age=0, must-revalidate",
+            "max-age=5, community=\"UCI, or so\", x=y",
+        ] {
+            assert_eq!(parse_cache_control(text).as_deref(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn what_they_would_not_is_refused_with_what_was_expected() {
+        for (text, expected) in [
+            (
+                "",
+                "\"\" is no Cache-Control: \"\" is no directive; expected directives such as \"public, max-age=3600\"",
+            ),
+            (
+                "public max-age=3600",
+                "\"public max-age=3600\" is no Cache-Control: \"public max-age\" is no directive; expected directives such as \"public, max-age=3600\"",
+            ),
+            (
+                "public,",
+                "\"public,\" is no Cache-Control: \"\" is no directive; expected directives such as \"public, max-age=3600\"",
+            ),
+            (
+                "max_age=5",
+                "\"max_age=5\" is no Cache-Control: unknown directive \"max_age\"; nearest: \"max-age\"",
+            ),
+            (
+                "max-age=1h",
+                "\"max-age=1h\" is no Cache-Control: max-age has \"1h\": expected seconds, such as max-age=3600",
+            ),
+            (
+                "max-age",
+                "\"max-age\" is no Cache-Control: max-age has \"\": expected seconds, such as max-age=3600",
+            ),
+            (
+                "s-maxage=99999999999",
+                "\"s-maxage=99999999999\" is no Cache-Control: s-maxage has \"99999999999\": expected seconds, such as s-maxage=3600",
+            ),
+            (
+                "max-age=+5",
+                "\"max-age=+5\" is no Cache-Control: max-age has \"+5\": expected seconds, such as max-age=3600",
+            ),
+            (
+                "no-store=1",
+                "\"no-store=1\" is no Cache-Control: no-store has \"1\": expected nothing behind it",
+            ),
+            (
+                "private=set-cookie",
+                "\"private=set-cookie\" is no Cache-Control: private has \"set-cookie\": expected names of fields in quotation marks, or nothing",
+            ),
+            (
+                "only-if-cached",
+                "\"only-if-cached\" is no Cache-Control: only-if-cached is for requests; expected directives such as \"public, max-age=3600\"",
+            ),
+            (
+                "x=\"a\u{7f}\"",
+                "\"x=\\\"a\\u{7f}\\\"\" is no Cache-Control: x has \"\\\"a\\u{7f}\\\"\": expected a word, or a text in quotation marks",
+            ),
+            (
+                "max-age=5, MAX-AGE=6",
+                "\"max-age=5, MAX-AGE=6\" has max-age twice: expected it once",
+            ),
+            (
+                "public, private",
+                "\"public, private\" has both public and private: expected one of them",
+            ),
+        ] {
+            let error = parse_cache_control(text).expect_err(text);
+            assert_eq!(error.to_string(), expected);
+        }
+        let long = format!("x=\"{}\"", "y".repeat(CACHE_CONTROL_BYTES_MAX));
+        assert!(parse_cache_control(&long).is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! What responses say of being kept by caches.
+
+use onrush_config::plan::{CacheRule, OfServer};
+
+use super::support::{Sentences, check_errors, check_warnings, parsed};
+
+fn rules(text: &str) -> Vec<CacheRule> {
+    let whole = format!("[[route]]\npath = \"/x\"\n{text}\n[[route]]\nsynthetic = true\n");
+    parsed(&whole).plan.routes.remove(0).cache_control
+}
+
+#[test]
+fn rules_are_for_successes_of_every_type_unless_they_say_so() {
+    let plain = CacheRule {
+        statuses: vec![(200, 299)],
+        types: None,
+        value: "max-age=60".to_owned(),
+        of_server: OfServer::Stays,
+    };
+    for written in [
+        "\"max-age=60\"",
+        "{ value = \"max-age=60\" }",
+        "[\"max-age=60\"]",
+    ] {
+        let text = format!("synthetic = true\ncache_control = {written}");
+        assert_eq!(rules(&text), std::slice::from_ref(&plain), "{written}");
+    }
+    let text = "forward = \"http://10.0.0.1\"\n[[route.cache_control]]\nstatus = [404, \"5xx\", \"410-411\"]\ntype = [\"text/HTML\", \"image/*\"]\nvalue = \"no-store\"\nreplace = true\n[[route.cache_control]]\nvalue = \"max-age=60\"";
+    let first = CacheRule {
+        statuses: vec![(404, 404), (500, 599), (410, 411)],
+        types: Some(vec!["text/html".to_owned(), "image/*".to_owned()]),
+        value: "no-store".to_owned(),
+        of_server: OfServer::Replaced,
+    };
+    assert_eq!(rules(text), [first, plain]);
+    assert_eq!(rules("synthetic = true\ncache_control = false"), []);
+    assert_eq!(rules("synthetic = true"), []);
+}
+
+#[test]
+fn what_no_transform_is_found_in_forbids_encoding() {
+    let forbids = |value: &str| {
+        rules(&format!("synthetic = true\ncache_control = '{value}'"))[0].forbids_encoding()
+    };
+    assert!(forbids("public , No-Transform") && forbids("no-transform"));
+    assert!(!forbids("no-store"));
+}
+
+#[test]
+fn the_top_is_for_routes_that_neither_forward_nor_say_it() {
+    let plan = parsed("cache_control = \"max-age=5\"\n[[route]]\npath = \"/a\"\nsynthetic = true\n[[route]]\npath = \"/b\"\nforward = \"http://10.0.0.1\"\n[[route]]\npath = \"/c\"\nsynthetic = true\nresponse_headers = { remove = [\"CACHE-control\"] }\n[[route]]\nsynthetic = true\ncache_control = \"no-store\"\n").plan;
+    let values = plan.routes.iter().map(|route| {
+        let rules = route.cache_control.iter();
+        rules.map(|rule| rule.value.as_str()).collect::<Vec<_>>()
+    });
+    let expected = [vec!["max-age=5"], vec![], vec![], vec!["no-store"]];
+    assert!(values.eq(expected));
+}
+
+const BAD: &Sentences = &[
+    (
+        "cache_control = true",
+        &[
+            "1:17: cache_control in the file is true or false: expected a text such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
+        ],
+    ),
+    (
+        "cache_control = [5]",
+        &[
+            "1:18: cache_control is a number: expected a text such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
+        ],
+    ),
+    (
+        "cache_control = []",
+        &[
+            "1:17: cache_control in the file is empty: expected a text such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
+        ],
+    ),
+    (
+        "cache_control = [\"public\", { max-age = 5 }, { status = 304, value = \"no-store\", type = [] }]",
+        &[
+            "1:28: cache_control has no value: expected directives such as \"public, max-age=3600\"",
+            "1:30: unknown key \"max-age\" in cache_control; expected one of: status, type, value, replace",
+            "1:47: a 304 says what its 200 would say: expected status = 200",
+            "1:88: type in cache_control is empty: expected a list of media types such as [\"text/*\", \"application/json\"]",
+        ],
+    ),
+    (
+        "cache_control = { status = \"2x\", type = \"html\", value = \"max-age=1d\", replace = 1 }",
+        &[
+            "1:28: \"2x\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
+            "1:41: \"html\" is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind",
+            "1:57: \"max-age=1d\" is no Cache-Control: max-age has \"1d\": expected seconds, such as max-age=3600",
+            "1:81: replace in cache_control is a number: expected true or false",
+        ],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nsynthetic = true\ncache_control = \"public, private\"\nresponse_headers = { add = { cache-control = \"x\" } }",
+        &["4:17: \"public, private\" has both public and private: expected one of them"],
+    ),
+    (
+        "[[route]]\npath = \"/a\"\nsynthetic = true\ncache_control = \"public\"\nresponse_headers = { add = { cache-control = \"x\" } }",
+        &[
+            "4:1: cache_control stands beside response_headers that change Cache-Control, in line 5: expected it in one of them",
+        ],
+    ),
+];
+
+#[test]
+fn what_cannot_be_meant_is_said() {
+    check_errors(BAD);
+    let many = vec!["\"no-store\""; 101].join(", ");
+    let text = format!("cache_control = [{many}]\n[[route]]\nsynthetic = true\n");
+    let said = super::support::errors(&text);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].ends_with("cache_control has 101 rules: expected at most 100"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_is_hardly_meant_is_a_warning() {
+    check_warnings(&[
+        (
+            "cache_control = [\"no-store\", { type = \"text/css\", value = \"max-age=1\" }, { status = 404, value = \"no-store\" }, { status = [404, 500], value = \"no-store\" }]",
+            &["1:30: this rule says nothing: one before it is for all of its responses"],
+        ),
+        (
+            "cache_control = [{ type = \"text/*\", value = \"max-age=1\" }, { type = [\"text/css\", \"text/*\"], value = \"no-store\" }, \"no-store\"]",
+            &["1:60: this rule says nothing: one before it is for all of its responses"],
+        ),
+        (
+            "[[route]]\npath = \"/a\"\nsynthetic = true\ncache_control = { value = \"no-store\", replace = true }",
+            &[
+                "4:1: replace has no effect on a route that does not forward: what it says itself stays",
+            ],
+        ),
+    ]);
+}
