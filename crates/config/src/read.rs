@@ -33,6 +33,7 @@ mod kinds;
 use toml::Spanned;
 use toml::de::DeTable;
 
+use self::condition::Listeners;
 use self::defaults::Defaults;
 use self::kinds::read_networks;
 use crate::diagnostic::Findings;
@@ -82,10 +83,16 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
     let file = Section::open("the file", 0..0, root.get_ref(), FILE, findings);
     let mut groups = group::read_groups(&file, findings);
     let defaults = Defaults::read(&file, findings);
+    let errors_before = findings.errors();
     let listen = listen::read_listen(&file, findings);
+    let listeners = match findings.errors() == errors_before {
+        true => Listeners::All(&listen),
+        false => Listeners::Unknown,
+    };
     let forwarded = read_forwarded(&file, findings).unwrap_or_default();
     let spoken = schemes(&file, &listen, &forwarded);
-    let routes = route::read_routes(&file, &defaults, spoken.as_deref(), &mut groups, findings);
+    let conditions = (listeners, spoken.as_deref());
+    let routes = route::read_routes(&file, &defaults, conditions, &mut groups, findings);
     groups.warn_of_unused(&routes, findings);
     let plan = Plan {
         threads: file

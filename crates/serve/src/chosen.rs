@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
-use onrush_http::{Framing, Method};
+use onrush_http::{Framing, Header, Method};
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
+use crate::client::ClientOrigin;
 use crate::cors::Cors;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
@@ -28,6 +29,7 @@ use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
+use crate::route::Coming;
 use crate::settings::Treatment;
 use crate::site::Site;
 use crate::site::target::{Response, Target};
@@ -204,6 +206,23 @@ impl Rest {
     }
 }
 
+/// Where a request comes from, as routes ask it.
+struct Arrival<'a> {
+    context: RequestContext<'a>,
+    headers: &'a [Header<'a>],
+    site: &'a Site,
+}
+
+impl Coming for Arrival<'_> {
+    fn origin(&self) -> ClientOrigin {
+        self.context.origin(self.headers)
+    }
+
+    fn listener(&self) -> &str {
+        self.site.listener_name(self.context.exchange.listener())
+    }
+}
+
 /// Finds the request's route, and what it gets there.
 ///
 /// # Errors
@@ -225,9 +244,12 @@ fn choose<'w, 'b>(
         Ok(path) => path,
         Err(bad) => return Ok(Chosen::Own(Own::Refuse(400, bad.reason()))),
     };
-    let context = source.of(exchange);
-    let origin = || context.origin(head.headers);
-    let Some(index) = site.routes.choose(head, &path, origin) else {
+    let coming = Arrival {
+        context: source.of(exchange),
+        headers: head.headers,
+        site,
+    };
+    let Some(index) = site.routes.choose(head, &path, &coming) else {
         return Ok(Chosen::Own(Own::Refuse(404, "no route matches")));
     };
     let route = site.routes.route(index);

@@ -68,6 +68,12 @@ fn covers(earlier: &When, later: &When) -> bool {
                 .methods
                 .iter()
                 .all(|method| earlier.methods.contains(method));
+    let listeners = earlier.listeners.is_empty()
+        || !later.listeners.is_empty()
+            && later
+                .listeners
+                .iter()
+                .all(|listener| earlier.listeners.contains(listener));
     let from = match (&earlier.from, &later.from) {
         (None, _) => true,
         (Some(_), None) => false,
@@ -77,6 +83,7 @@ fn covers(earlier: &When, later: &When) -> bool {
     let scheme = earlier.scheme.is_none() || earlier.scheme == later.scheme;
     hosts
         && scheme
+        && listeners
         && methods
         && from
         && earlier.not.iter().all(is_excluded)

@@ -1,5 +1,6 @@
 //! `[[route]]`: conditions, what is done on the way, and the response.
 
+use super::condition::Listeners;
 use super::cors::read_cors;
 use super::defaults::Defaults;
 use super::error_pages::read_error_pages;
@@ -24,6 +25,7 @@ const KEYS: Keys = Keys {
         "query",
         "from",
         "scheme",
+        "listener",
         "not",
         "allow",
         "deny",
@@ -62,7 +64,7 @@ const FORWARD_ONLY: [&str; 5] = [
 pub(super) fn read_routes(
     file: &Section<'_, '_>,
     defaults: &Defaults,
-    schemes: Option<&[Scheme]>,
+    (listeners, schemes): (Listeners<'_>, Option<&[Scheme]>),
     groups: &mut Groups,
     findings: &mut Findings<'_>,
 ) -> Vec<Route> {
@@ -84,7 +86,7 @@ pub(super) fn read_routes(
     for (table, span) in file.tables("route", limits::ROUTES_MAX, findings) {
         let errors_before = findings.errors();
         let section = Section::open("[[route]]", span.clone(), table, KEYS, findings);
-        let route = read_route(&section, defaults, groups, findings);
+        let route = read_route(&section, (defaults, listeners), groups, findings);
         // A route with a wrong condition would seem to cover more, or less, than was meant.
         let is_whole = findings.errors() == errors_before;
         routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
@@ -96,11 +98,11 @@ pub(super) fn read_routes(
 
 fn read_route(
     section: &Section<'_, '_>,
-    defaults: &Defaults,
+    (defaults, listeners): (&Defaults, Listeners<'_>),
     groups: &mut Groups,
     findings: &mut Findings<'_>,
 ) -> Option<Route> {
-    let when = condition::read_when(section, findings);
+    let when = condition::read_when(section, listeners, findings);
     let access = access::read_access(section, findings);
     let request_body_max = section.read_number("request_body_max", REQUEST_BODY_MAX, findings);
     let whole = &defaults.error_pages;

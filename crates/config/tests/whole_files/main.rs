@@ -5,6 +5,7 @@ use std::time::Duration;
 
 mod admin;
 mod listen;
+mod listener;
 mod log;
 mod route;
 mod support;
@@ -366,7 +367,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nroot = \"/srv\"\nsynthetic = true\npath = \"/x\"",
         &[
-            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, mirror, compress, log, respond, redirect, files, synthetic, forward",
+            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, listener, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, mirror, compress, log, respond, redirect, files, synthetic, forward",
         ],
     ),
     (

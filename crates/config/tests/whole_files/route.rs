@@ -89,7 +89,7 @@ fn negated_conditions_are_conditions() {
             "[[route]]\nsynthetic = true\nnot = { pat = \"/x\", not = { path = \"/\" }, method = \"get\" }",
             &[
                 "3:9: unknown key \"pat\" in not; nearest: \"path\"",
-                "3:21: unknown key \"not\" in not; expected one of: host, path, method, headers, query, from, scheme",
+                "3:21: unknown key \"not\" in not; expected one of: host, path, method, headers, query, from, scheme, listener",
                 "3:52: method \"get\" is written \"GET\": methods differ in case",
             ],
         ),
