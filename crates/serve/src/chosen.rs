@@ -36,7 +36,8 @@ use crate::site::target::{Response, Target};
 use crate::variables::{Facts, SERVER_TO_COME};
 use crate::worker::Worker;
 
-enum Chosen<'w, 'b> {
+/// What a request gets, before anything is done about it.
+pub(crate) enum Chosen<'w, 'b> {
     /// A response of our own.
     Own(Own<'w, 'b>),
     /// That of a server of this group.
@@ -46,7 +47,7 @@ enum Chosen<'w, 'b> {
 }
 
 /// Responses that are made here.
-enum Own<'w, 'b> {
+pub(crate) enum Own<'w, 'b> {
     Fixed(&'w Fixed),
     File(&'w Single),
     Files(&'w Files, Cow<'b, [u8]>),
@@ -112,19 +113,8 @@ pub(crate) fn respond(
     }
     let chosen = choose((head, arrived), site, source, exchange)?;
     let context = source.of(exchange);
-    let worker = source.worker;
     match chosen {
-        Chosen::Own(own) => {
-            let mut reply = Reply::new(worker, exchange, head.method, to);
-            reply.persist(match head.framing {
-                Framing::None => Persistence::AsAsked,
-                _ => persistence_behind_body(head, arrived, exchange, worker),
-            });
-            match own.respond(head, context, &mut reply)? {
-                None => reply.end().map(|()| Responded::Whole),
-                Some(rest) => Ok(Responded::Begun(rest)),
-            }
-        }
+        Chosen::Own(own) => own.write((head, arrived), context, to),
         Chosen::Verify(pending) => Ok(Responded::Pending(pending)),
         Chosen::Forward(target, group) => {
             let way = Way {
@@ -158,6 +148,29 @@ fn persistence_behind_body(
 }
 
 impl Own<'_, '_> {
+    /// Writes it to the client, as far as that needs no waiting.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    #[inline]
+    pub(crate) fn write(
+        self,
+        (head, arrived): (&RequestHead<'_, '_>, Arrived<'_>),
+        context: RequestContext<'_>,
+        to: reply::To<'_>,
+    ) -> Result<Responded, Error> {
+        let (worker, exchange) = (context.worker, context.exchange);
+        let mut reply = Reply::new(worker, exchange, head.method, to);
+        reply.persist(match head.framing {
+            Framing::None => Persistence::AsAsked,
+            _ => persistence_behind_body(head, arrived, exchange, worker),
+        });
+        match self.respond(head, context, &mut reply)? {
+            None => reply.end().map(|()| Responded::Whole),
+            Some(rest) => Ok(Responded::Begun(rest)),
+        }
+    }
+
     /// Writes it, as far as that needs no waiting.
     ///
     /// # Errors
@@ -207,10 +220,25 @@ impl Rest {
 }
 
 /// Where a request comes from, as routes ask it.
-struct Arrival<'a> {
+pub(crate) struct Arrival<'a> {
     context: RequestContext<'a>,
     headers: &'a [Header<'a>],
     site: &'a Site,
+}
+
+impl<'a> Arrival<'a> {
+    #[inline]
+    pub(crate) fn new(
+        context: RequestContext<'a>,
+        headers: &'a [Header<'a>],
+        site: &'a Site,
+    ) -> Self {
+        Self {
+            context,
+            headers,
+            site,
+        }
+    }
 }
 
 impl Coming for Arrival<'_> {
@@ -227,7 +255,7 @@ impl Coming for Arrival<'_> {
 ///
 /// # Errors
 /// When the core is out of buffers.
-fn choose<'w, 'b>(
+pub(crate) fn choose<'w, 'b>(
     (head, arrived): (&RequestHead<'_, 'b>, Arrived<'_>),
     site: &'w Site,
     source: Source<'_>,
@@ -244,11 +272,7 @@ fn choose<'w, 'b>(
         Ok(path) => path,
         Err(bad) => return Ok(Chosen::Own(Own::Refuse(400, bad.reason()))),
     };
-    let coming = Arrival {
-        context: source.of(exchange),
-        headers: head.headers,
-        site,
-    };
+    let coming = Arrival::new(source.of(exchange), head.headers, site);
     let Some(index) = site.routes.choose(head, &path, &coming) else {
         return Ok(Chosen::Own(Own::Refuse(404, "no route matches")));
     };

@@ -180,6 +180,11 @@ impl Exchange {
         self.group = Index(group as u32);
     }
 
+    /// The index of its route, if it has one.
+    pub(crate) fn route(&self) -> Option<usize> {
+        (self.route != NONE).then_some(self.route.0 as usize)
+    }
+
     /// The index of that group.
     #[inline]
     pub(crate) fn group(&self) -> usize {

@@ -393,6 +393,11 @@ impl Peer {
         true
     }
 
+    /// Waits until something has come, or nothing will: whether that is so.
+    pub(crate) async fn is_over(&mut self) -> bool {
+        self.input.is_empty() && !matches!(self.receive().await, Ok(1..))
+    }
+
     /// Everything up to and with the first `end`.
     pub(crate) async fn receive_until(&mut self, end: &[u8]) -> Vec<u8> {
         let mut received = Vec::new();

@@ -26,19 +26,19 @@ pub(crate) trait Coming {
     fn listener(&self) -> &str;
 }
 
-/// The first condition of a route that a request does not fulfil.
+/// The first condition of a route that a request does not fulfil. Of several of a kind its index says which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unmet {
     Host,
     Path,
     Method,
-    Header,
-    Query,
+    Header(u32),
+    Query(u32),
     From,
     Scheme,
     Listener,
     /// All of these hold together, and must not.
-    Not,
+    Not(u32),
 }
 
 /// All routes, prepared so that hundreds of them cost a request little more than a handful does.
@@ -147,7 +147,6 @@ impl<T> Routes<T> {
     }
 
     /// Why the route with this index does not match; `None` when it does.
-    #[cfg(test)]
     pub(crate) fn why_not(
         &self,
         index: usize,
@@ -310,7 +309,9 @@ fn unmet_beyond(
         let holds = |not: &When| {
             unmet_of_place(not, host, path).is_none() && unmet_of_rest(not, head, coming).is_none()
         };
-        when.not.iter().any(holds).then_some(Unmet::Not)
+        let mut not = when.not.iter().zip(0..);
+        not.find(|(not, _)| holds(not))
+            .map(|(_, index)| Unmet::Not(index))
     })
 }
 
@@ -319,14 +320,14 @@ fn unmet_of_rest(when: &When, head: &RequestHead<'_, '_>, coming: &dyn Coming) -
     if !when.methods.is_empty() && !when.methods.iter().any(is_method) {
         return Some(Unmet::Method);
     }
-    for (name, wanted) in &when.headers {
+    for ((name, wanted), index) in when.headers.iter().zip(0..) {
         if !is_found(wanted, values(head.headers, name)) {
-            return Some(Unmet::Header);
+            return Some(Unmet::Header(index));
         }
     }
-    for (name, wanted) in &when.query {
+    for ((name, wanted), index) in when.query.iter().zip(0..) {
         if !is_found(wanted, parameters(head.query, name)) {
-            return Some(Unmet::Query);
+            return Some(Unmet::Query(index));
         }
     }
     if let Some(networks) = &when.from
