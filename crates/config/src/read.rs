@@ -36,6 +36,7 @@ use toml::de::DeTable;
 use self::condition::Listeners;
 use self::defaults::Defaults;
 use self::kinds::read_networks;
+use self::reach::Spoken;
 use crate::diagnostic::Findings;
 use crate::plan::{Forwarded, Listen, Plan, Scheme, Threads};
 use crate::section::{Keys, Kind, Section};
@@ -91,7 +92,7 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
     };
     let forwarded = read_forwarded(&file, findings).unwrap_or_default();
     let spoken = schemes(&file, &listen, &forwarded);
-    let conditions = (listeners, spoken.as_deref());
+    let conditions = (listeners, spoken.as_ref());
     let routes = route::read_routes(&file, &defaults, conditions, &mut groups, findings);
     groups.warn_of_unused(&routes, findings);
     let plan = Plan {
@@ -117,20 +118,19 @@ pub(crate) fn read(text: &str, findings: &mut Findings<'_>) -> Option<Plan> {
     Some(plan)
 }
 
-/// By which schemes clients can ask, as far as the file says: flags may add places to listen to one that has none, and
-/// proxies before us may have been asked by either.
-fn schemes(
-    file: &Section<'_, '_>,
-    listen: &[Listen],
-    forwarded: &Forwarded,
-) -> Option<Vec<Scheme>> {
+/// By which schemes clients can ask each listener, as far as the file says: flags may add places to listen to one that has
+/// none, and proxies before us may have been asked by either.
+fn schemes(file: &Section<'_, '_>, listen: &[Listen], forwarded: &Forwarded) -> Option<Spoken> {
     let is_known = file.has("listen") && forwarded.trust.is_empty();
-    let of_listen = |listen: &Listen| match (&listen.tls, &listen.proxy_protocol) {
-        (Some(_), _) => &[Scheme::Https][..],
-        (None, None) => &[Scheme::Http][..],
-        (None, Some(_)) => &[Scheme::Http, Scheme::Https][..],
+    let of_listen = |listen: &Listen| {
+        let schemes = match (&listen.tls, &listen.proxy_protocol) {
+            (Some(_), _) => &[Scheme::Https][..],
+            (None, None) => &[Scheme::Http][..],
+            (None, Some(_)) => &[Scheme::Http, Scheme::Https][..],
+        };
+        (listen.name.clone(), schemes)
     };
-    is_known.then(|| listen.iter().flat_map(of_listen).copied().collect())
+    is_known.then(|| listen.iter().map(of_listen).collect())
 }
 
 const THREADS: Kind<Threads> = Kind {

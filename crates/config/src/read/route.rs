@@ -6,12 +6,13 @@ use super::defaults::Defaults;
 use super::error_pages::read_error_pages;
 use super::group::Groups;
 use super::kinds::REQUEST_BODY_MAX;
+use super::reach::Spoken;
 use super::rewrite::read_rewrites;
 use super::timeouts::read_timeouts_of_route;
 use super::{access, compress, condition, fields, reach, response};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
-use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, Scheme, When};
+use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::Invalid;
 use crate::written::{is_false, is_true};
@@ -64,7 +65,7 @@ const FORWARD_ONLY: [&str; 5] = [
 pub(super) fn read_routes(
     file: &Section<'_, '_>,
     defaults: &Defaults,
-    (listeners, schemes): (Listeners<'_>, Option<&[Scheme]>),
+    (listeners, spoken): (Listeners<'_>, Option<&Spoken>),
     groups: &mut Groups,
     findings: &mut Findings<'_>,
 ) -> Vec<Route> {
@@ -92,7 +93,7 @@ pub(super) fn read_routes(
         routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
     }
     reach::warn_of_unreachable(&routes, findings);
-    reach::warn_of_unspoken(&routes, schemes, findings);
+    reach::warn_of_unspoken(&routes, spoken, findings);
     routes.into_iter().map(|(route, _)| route).collect()
 }
 

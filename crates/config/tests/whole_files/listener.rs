@@ -101,6 +101,36 @@ fn a_route_for_fewer_listeners_is_covered_by_one_for_more() {
             "[[listen]]\naddress = \":80\"\n[[listen]]\naddress = \":81\"\n[[route]]\npath = \"/a\"\nlistener = \":80\"\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":81\"\nsynthetic = true",
             &[],
         ),
+        (
+            "[[listen]]\naddress = \":80\"\n[[listen]]\naddress = \":443\"\ntls = \"self-signed\"\n[[route]]\npath = \"/a\"\nlistener = \":80\"\nscheme = \"https\"\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":443\"\nscheme = \"http\"\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":443\"\nscheme = \"https\"\nsynthetic = true",
+            &[
+                "6:1: this [[route]] is never reached: no listener of it speaks TLS, and no proxy is trusted to say \"https\"",
+                "11:1: this [[route]] is never reached: every listener of it speaks TLS, and no proxy is trusted to say \"http\"",
+            ],
+        ),
+    ];
+    check_warnings(CASES);
+}
+
+#[test]
+fn a_host_that_a_route_before_takes_is_named() {
+    const CASES: &Sentences = &[
+        (
+            "[[route]]\nhost = \"a.example\"\nsynthetic = true\n[[route]]\nhost = [\"a.example\", \"b.example\"]\npath = \"/x\"\nsynthetic = true",
+            &[
+                "4:1: this [[route]] is never reached with host \"a.example\": the one in line 1 matches everything it would",
+            ],
+        ),
+        (
+            "[[route]]\nhost = \"*.example\"\nsynthetic = true\n[[route]]\nhost = \"b.test\"\nsynthetic = true\n[[route]]\nhost = [\"a.example\", \"b.test\"]\nsynthetic = true",
+            &[
+                "7:1: this [[route]] is never reached: those in lines 1, 4 match everything it would",
+            ],
+        ),
+        (
+            "[[route]]\nhost = \"a.example\"\npath = \"/a\"\nsynthetic = true\n[[route]]\nhost = [\"a.example\", \"b.example\"]\npath = \"/b\"\nsynthetic = true",
+            &[],
+        ),
     ];
     check_warnings(CASES);
 }
