@@ -34,7 +34,7 @@ pub(crate) struct Desk {
 const WEIGHT_MAX: u64 = 256;
 
 /// What there is, with the methods beside GET and HEAD.
-const PATHS: [(&str, Methods); 14] = [
+const PATHS: [(&str, Methods); 15] = [
     ("/live", Methods::Get),
     ("/ready", Methods::Get),
     ("/metrics", Methods::Get),
@@ -45,6 +45,7 @@ const PATHS: [(&str, Methods); 14] = [
     ("/v1/requests", Methods::Get),
     ("/v1/servers", Methods::GetAndPost),
     ("/v1/config", Methods::Get),
+    ("/v1/explain", Methods::Post),
     ("/v1/reload", Methods::Post),
     ("/v1/upgrade", Methods::Post),
     ("/v1/drain", Methods::Post),
@@ -146,6 +147,7 @@ impl Desk {
             "/v1/servers" if request.method == Method::Post => self.set_server(&request.body).await,
             "/v1/servers" => Response::json(200, &json::servers(&self.views().await)),
             "/v1/config" => Response::json(200, &self.operator.configuration()),
+            "/v1/explain" => self.explain(&request.body),
             "/v1/reload" => self.order(Order::Reload).await,
             "/v1/upgrade" => self.order(Order::Upgrade).await,
             "/v1/drain" => self.drain(&request.body),
@@ -196,6 +198,14 @@ impl Desk {
         }
         let phase = self.readiness.phase();
         Response::json(200, &json!({ "phase": phase.name() }))
+    }
+
+    fn explain(&self, body: &[u8]) -> Response {
+        let asked = serde_json::from_slice(body).map_err(|error| error.to_string());
+        match asked.and_then(|asked| self.operator.explain(&asked)) {
+            Ok(explained) => Response::json(200, &explained),
+            Err(why) => Response::error(400, &why),
+        }
     }
 
     async fn order(&self, order: Order) -> Response {

@@ -12,6 +12,7 @@ use onrush_admin::client::{Answer, Place, ask};
 use onrush_admin::{Token, location};
 use serde_json::{Map, Value, json};
 
+use crate::question;
 use crate::terminal::{Out, say, write_raw};
 
 /// What is asked of a server that runs.
@@ -22,6 +23,7 @@ use crate::terminal::{Out, say, write_raw};
   onrush ctl server app 10.0.0.1:80 drain               no new clients for this server
   onrush ctl server app 10.0.0.1:80 --weight 10         a tenth of what one with 100 gets
   onrush ctl reload                                     as SIGHUP does, and says what came of it
+  onrush ctl explain 'GET https://shop.example/cart'    which route takes it, and why
   onrush ctl --address 10.0.0.7:9901 --token-file admin.token servers
 
 Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no server was reached.")]
@@ -70,6 +72,8 @@ enum What {
     Config,
     /// What Prometheus would scrape
     Metrics,
+    /// What becomes of a request by the configuration in force, and why
+    Explain(question::Asked),
     /// Reads the configuration again, as SIGHUP does
     Reload,
     /// Starts the program again, to take the place of the process, as SIGUSR2 does
@@ -184,6 +188,7 @@ fn question(what: &What) -> anyhow::Result<(&'static str, Option<String>)> {
         What::Listeners => ("/v1/listeners", None),
         What::Config => ("/v1/config", None),
         What::Metrics => ("/metrics", None),
+        What::Explain(asked) => ("/v1/explain", Some(asked.as_json().to_string())),
         What::Reload => ("/v1/reload", nothing()),
         What::Upgrade => ("/v1/upgrade", nothing()),
         What::Drain => ("/v1/drain", Some(json!({ "drain": true }).to_string())),
@@ -249,6 +254,7 @@ fn print(answer: &Answer, args: &Args) -> ExitCode {
         What::Routes => show::traffic(&said["routes"], "route"),
         What::Listeners => show::traffic(&said["listeners"], "listener"),
         What::Config => show::configuration(&said),
+        What::Explain(_) => question::show(&said),
         What::Reload => show::reload(&said),
         What::Upgrade => format!("process {} serves\n", said["process"]),
         What::Server { .. } => format!("changed {}\n", counted(&said["changed"], "server")),

@@ -54,6 +54,19 @@ pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
     })
 }
 
+/// The line in which each `[[route]]` of a text begins, from 1 and in their order; none where there are no such tables. For who
+/// has to say which of them is meant: a plan does not remember.
+pub fn route_lines(text: &str) -> Vec<usize> {
+    let findings = Findings::new(text, Path::new(""));
+    let (root, _) = toml::de::DeTable::parse_recoverable(text);
+    let routes = root.get_ref().get("route");
+    let routes = routes.and_then(|routes| routes.get_ref().as_array());
+    let tables = routes.into_iter().flat_map(|routes| routes.iter());
+    tables
+        .map(|table| findings.line_of(&table.span()))
+        .collect()
+}
+
 /// The plan, or none when the text was no configuration at all; only worth something when nothing
 /// was found wrong.
 fn understood(text: &str, findings: &mut diagnostic::Findings<'_>) -> Option<Plan> {

@@ -1,22 +1,24 @@
 //! The admin interface of a server: where it is, and what reaches the rest of the process by it.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::Context;
 use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token, location};
+use onrush_config::Plan;
 use onrush_config::masked::masked;
 use onrush_config::plan::{self, Address as PlanAddress};
 use onrush_engine::clock::unix_time;
 use onrush_engine::{Address, Claim, Promise};
-use onrush_serve::Server;
+use onrush_serve::{Explainer, Server};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
 use super::handover::io_name;
 use super::written::Written;
+use crate::question;
 
 /// How long the process before may keep an address that this one is to have.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,21 +26,54 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The configuration in force, as the interface shows it.
+/// The configuration in force, as the interface shows and explains it.
 #[derive(Clone, Default)]
-pub(super) struct InForce(Arc<Mutex<Value>>);
+pub(super) struct InForce(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+struct Held {
+    shown: Value,
+    generation: u64,
+    /// None before the server serves.
+    plan: Option<Plan>,
+    /// Where its routes stand.
+    lines: Vec<usize>,
+}
 
 impl InForce {
-    /// This text, of the file at `path`; without a file what the flags say.
-    pub(super) fn set(&self, generation: u64, file: Option<(&std::path::Path, &str)>) {
+    /// That of `server`: this text, of the file at `path`; without a file what the flags say.
+    pub(super) fn set(&self, server: &Server, file: Option<(&std::path::Path, &str)>) {
         let flags: Vec<String> = env::args().skip(1).collect();
         let (path, text) = file.unzip();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = json!({
-            "generation": generation,
-            "command_line": flags,
-            "file": path.map(|path| path.display().to_string()),
-            "text": text.map(masked),
-        });
+        let generation = server.generation();
+        *self.held() = Held {
+            shown: json!({
+                "generation": generation,
+                "command_line": flags,
+                "file": path.map(|path| path.display().to_string()),
+                "text": text.map(masked),
+            }),
+            generation,
+            plan: Some(server.plan().clone()),
+            lines: text.map_or(Vec::new(), onrush_config::route_lines),
+        };
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What becomes of a request by it. Its files are read again, as they are now.
+    fn explain(&self, asked: &Value) -> anyhow::Result<Value> {
+        let asked = question::Asked::of(asked)?;
+        let held = self.held();
+        let plan = held.plan.clone().context("nothing is in force yet")?;
+        let (generation, lines) = (held.generation, held.lines.clone());
+        drop(held);
+        let explainer = Explainer::new(onrush_serve::check(plan)?)?;
+        let mut explained = question::explain(&explainer, &lines, &asked)?;
+        explained["generation"] = generation.into();
+        Ok(explained)
     }
 }
 
@@ -54,9 +89,13 @@ impl Operator for Passing {
         let _ = self.ask.send(Asked::Order(order, outcome));
     }
 
+    fn explain(&self, asked: &Value) -> Outcome {
+        let explained = self.in_force.explain(asked);
+        explained.map_err(|error| format!("{error:#}"))
+    }
+
     fn configuration(&self) -> Value {
-        let in_force = self.in_force.0.lock();
-        in_force.unwrap_or_else(PoisonError::into_inner).clone()
+        self.in_force.held().shown.clone()
     }
 }
 
@@ -115,7 +154,8 @@ impl<'a> About<'a> {
         ask: &Sender<Asked>,
     ) -> About<'a> {
         let in_force = InForce::default();
-        in_force.set(1, written.map(|written| (written.path(), written.text())));
+        let file = written.map(|written| (written.path(), written.text()));
+        in_force.set(server, file);
         About {
             server,
             readiness: Readiness::default(),

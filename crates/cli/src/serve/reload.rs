@@ -63,8 +63,7 @@ impl<'a> Reloading<'a> {
                 say_what_changed(path.display(), &changes, &applied);
                 say_who_is_left(server);
                 let report = report(&changes, &applied, server);
-                self.in_force
-                    .set(applied.generation(), Some((path, written.text())));
+                self.in_force.set(server, Some((path, written.text())));
                 self.text = Some(written.text().to_owned());
                 Ok(report)
             }
