@@ -15,6 +15,7 @@ mod command_lines;
 mod converting;
 mod encryption;
 mod examples;
+mod explaining;
 mod faulting;
 mod files;
 mod forwarding;

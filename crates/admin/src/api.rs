@@ -18,7 +18,7 @@ use crate::{feed, json, live, metrics};
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
 
 /// What there is, with the methods beside GET and HEAD.
-const PATHS: [(&str, Methods); 17] = [
+const PATHS: [(&str, Methods); 18] = [
     ("/live", Methods::Get),
     ("/ready", Methods::Get),
     ("/metrics", Methods::Get),
@@ -32,6 +32,7 @@ const PATHS: [(&str, Methods); 17] = [
     ("/v1/events", Methods::Get),
     ("/v1/live", Methods::Get),
     ("/v1/log", Methods::GetAndPost),
+    ("/v1/explain", Methods::Post),
     ("/v1/reload", Methods::Post),
     ("/v1/upgrade", Methods::Post),
     ("/v1/drain", Methods::Post),
@@ -138,6 +139,7 @@ impl Desk {
             "/v1/live" => self.now().await,
             "/v1/log" if request.method == Method::Post => self.set_log_level(&request.body),
             "/v1/log" => self.log_level(),
+            "/v1/explain" => self.explain(&request.body),
             "/v1/reload" => self.order(Order::Reload).await,
             "/v1/upgrade" => self.order(Order::Upgrade).await,
             "/v1/drain" => self.drain(&request.body),
@@ -219,6 +221,14 @@ impl Desk {
         };
         match self.operator.set_log_level(level) {
             Ok(()) => self.log_level(),
+            Err(why) => Response::error(400, &why),
+        }
+    }
+
+    fn explain(&self, body: &[u8]) -> Response {
+        let asked = serde_json::from_slice(body).map_err(|error| error.to_string());
+        match asked.and_then(|asked| self.operator.explain(&asked)) {
+            Ok(explained) => Response::json(200, &explained),
             Err(why) => Response::error(400, &why),
         }
     }

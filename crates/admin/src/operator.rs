@@ -23,6 +23,10 @@ pub trait Operator: Send {
     /// the server ends.
     fn order(&self, order: Order, outcome: Promise<Outcome>);
 
+    /// What becomes of a request by the configuration in force: `asked` is what `openapi.json` says, and the error what is wrong
+    /// with it. It takes as long as a password takes to check.
+    fn explain(&self, asked: &Value) -> Outcome;
+
     /// The configuration in force, secrets left out, and where it comes from.
     fn configuration(&self) -> Value;
 

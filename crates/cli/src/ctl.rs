@@ -11,6 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use onrush_admin::client::{Answer, Place, ask, follow};
 use serde_json::{Map, Value, json};
 
+use crate::question;
 use crate::terminal::{Out, say, write_raw};
 use whom::Whom;
 
@@ -22,6 +23,7 @@ use whom::Whom;
   onrush ctl server app 10.0.0.1:80 drain               no new clients for this server
   onrush ctl server app 10.0.0.1:80 --weight 10         a tenth of what one with 100 gets
   onrush ctl reload                                     as SIGHUP does, and says what came of it
+  onrush ctl explain 'GET https://shop.example/cart'    which route takes it, and why
   onrush ctl --address 10.0.0.7:9901 --token-file admin.token servers
 
 Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no server was reached.")]
@@ -74,6 +76,8 @@ enum What {
     },
     /// What Prometheus would scrape
     Metrics,
+    /// What becomes of a request by the configuration in force, and why
+    Explain(question::Asked),
     /// Reads the configuration again, as SIGHUP does
     Reload,
     /// Starts the program again, to take the place of the process, as SIGUSR2 does
@@ -173,6 +177,7 @@ fn question(what: &What) -> anyhow::Result<(&'static str, Option<String>)> {
                 .map(|level| json!({ "level": level }).to_string()),
         ),
         What::Metrics => ("/metrics", None),
+        What::Explain(asked) => ("/v1/explain", Some(asked.as_json().to_string())),
         What::Reload => ("/v1/reload", nothing()),
         What::Upgrade => ("/v1/upgrade", nothing()),
         What::Drain => ("/v1/drain", Some(json!({ "drain": true }).to_string())),
@@ -240,6 +245,7 @@ fn print(answer: &Answer, args: &Args) -> ExitCode {
         What::Config => show::configuration(&said),
         What::Events { .. } => show::events(&said["events"]),
         What::Log { .. } => format!("{}\n", said["level"].as_str().unwrap_or("")),
+        What::Explain(_) => question::show(&said),
         What::Reload => show::reload(&said),
         What::Upgrade => format!("process {} serves\n", said["process"]),
         What::Server { .. } => format!("changed {}\n", counted(&said["changed"], "server")),

@@ -5,7 +5,9 @@ mod bench;
 mod check;
 mod convert;
 mod ctl;
+mod explain;
 mod load;
+mod question;
 mod serve;
 mod shipped;
 mod terminal;
@@ -51,6 +53,8 @@ enum Verb {
     Serve(serve::Args),
     /// Say whether a configuration can be used, and what is wrong with it
     Check(check::Args),
+    /// Say what a configuration makes of a request, and why
+    Explain(explain::Args),
     /// Turn a configuration of nginx or HAProxy into one of ours
     Convert(convert::Args),
     /// Look into a server that runs, and change it
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
     terminal::ended(match arguments.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Check(args) => check::run(&args),
+        Verb::Explain(args) => explain::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Top(args) => top::run(&args),

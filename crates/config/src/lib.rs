@@ -16,6 +16,7 @@ mod read;
 mod section;
 
 mod merged;
+mod route_places;
 
 mod extent;
 mod include;
@@ -35,6 +36,7 @@ use std::path::Path;
 pub use diagnostic::{Diagnostic, Errors, Findings};
 pub use include::Files;
 pub use plan::Plan;
+pub use route_places::{RoutePlace, route_places};
 pub use sources::{Source, Sources};
 
 /// A configuration that can be used.

@@ -33,6 +33,10 @@ pub const FINDINGS_MAX: usize = 50;
 /// Places to listen: each core has a listener for each.
 pub const LISTEN_MAX: usize = 1024;
 
+/// Hosts of one route that are looked for in the routes before it, to warn of those that never reach it: each costs a look at all
+/// of these, and a file may have half a million hosts.
+pub const HOSTS_COMPARED_MAX: usize = 16;
+
 /// A request walks the routes in order until one matches.
 pub const ROUTES_MAX: usize = 10_000;
 

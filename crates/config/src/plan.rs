@@ -197,6 +197,27 @@ pub enum OneLiner {
     ForwardTls(Vec<ServerAddress>),
 }
 
+/// A route asks for a listener that there is none of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownListener {
+    /// The place of the route among all, from 1.
+    pub route: usize,
+    /// What it asks for.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownListener {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "[[route]] number {} asks for the listener {:?}, which would not be there: expected an address of that name, or those of the file",
+            self.route, self.name
+        )
+    }
+}
+
+impl std::error::Error for UnknownListener {}
+
 impl Plan {
     /// The files that are read once, when the plan is put in force: of users, and of error pages.
     pub fn files_read(&self) -> impl Iterator<Item = &FilePath> {
@@ -213,6 +234,26 @@ impl Plan {
             Some(PageContent::Body { .. }) | None => None,
         });
         logins.filter_map(|login| login.file.as_ref()).chain(pages)
+    }
+
+    /// Listens there, whatever it said before.
+    ///
+    /// # Errors
+    /// When a route asks for a listener that is none of these; nothing has changed then.
+    pub fn listen_at(&mut self, listen: Vec<Listen>) -> Result<(), UnknownListener> {
+        for (route, number) in self.routes.iter().zip(1..) {
+            let conditions = [&route.when].into_iter().chain(&route.when.not);
+            let mut wanted = conditions.flat_map(|when| &when.listeners);
+            let is_there = |wanted: &&String| listen.iter().any(|listen| listen.name == **wanted);
+            if let Some(missing) = wanted.find(|wanted| !is_there(wanted)) {
+                return Err(UnknownListener {
+                    route: number,
+                    name: missing.clone(),
+                });
+            }
+        }
+        self.listen = listen;
+        Ok(())
     }
 
     /// The plan of a command line without a file: every request is answered by `what`, on `listen`

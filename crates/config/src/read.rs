@@ -33,8 +33,10 @@ mod kinds;
 
 use toml::Spanned;
 
+use self::condition::Listeners;
 use self::defaults::Defaults;
 use self::kinds::read_networks;
+use self::reach::Spoken;
 use crate::diagnostic::Findings;
 use crate::merged::merged;
 use crate::plan::{Forwarded, Listen, Plan, Scheme, Threads};
@@ -81,10 +83,16 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
     let file = Section::open("the file", 0..0, &merged.table, FILE, findings);
     let mut groups = group::read_groups(&file, findings);
     let defaults = Defaults::read(&file, findings);
+    let errors_before = findings.errors();
     let listen = listen::read_listen(&file, findings);
+    let listeners = match findings.errors() == errors_before {
+        true => Listeners::All(&listen),
+        false => Listeners::Unknown,
+    };
     let forwarded = read_forwarded(&file, findings).unwrap_or_default();
     let spoken = schemes(&file, &listen, &forwarded);
-    let routes = route::read_routes(&file, &defaults, spoken.as_deref(), &mut groups, findings);
+    let conditions = (listeners, spoken.as_ref());
+    let routes = route::read_routes(&file, &defaults, conditions, &mut groups, findings);
     groups.warn_of_unused(&routes, findings);
     let (access_log, error_log) = log::read_log(&file, findings);
     let plan = Plan {
@@ -111,20 +119,19 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
     Some(plan)
 }
 
-/// By which schemes clients can ask, as far as the file says: flags may add places to listen to one that has none, and
-/// proxies before us may have been asked by either.
-fn schemes(
-    file: &Section<'_, '_>,
-    listen: &[Listen],
-    forwarded: &Forwarded,
-) -> Option<Vec<Scheme>> {
+/// By which schemes clients can ask each listener, as far as the file says: flags may add places to listen to one that has
+/// none, and proxies before us may have been asked by either.
+fn schemes(file: &Section<'_, '_>, listen: &[Listen], forwarded: &Forwarded) -> Option<Spoken> {
     let is_known = file.has("listen") && forwarded.trust.is_empty();
-    let of_listen = |listen: &Listen| match (&listen.tls, &listen.proxy_protocol) {
-        (Some(_), _) => &[Scheme::Https][..],
-        (None, None) => &[Scheme::Http][..],
-        (None, Some(_)) => &[Scheme::Http, Scheme::Https][..],
+    let of_listen = |listen: &Listen| {
+        let schemes = match (&listen.tls, &listen.proxy_protocol) {
+            (Some(_), _) => &[Scheme::Https][..],
+            (None, None) => &[Scheme::Http][..],
+            (None, Some(_)) => &[Scheme::Http, Scheme::Https][..],
+        };
+        (listen.name.clone(), schemes)
     };
-    is_known.then(|| listen.iter().flat_map(of_listen).copied().collect())
+    is_known.then(|| listen.iter().map(of_listen).collect())
 }
 
 const THREADS: Kind<Threads> = Kind {

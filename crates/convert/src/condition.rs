@@ -37,6 +37,8 @@ pub(crate) enum Atom {
     /// Networks of the client.
     From(Vec<String>),
     Scheme(Scheme),
+    /// Addresses that are listened on.
+    Listener(Vec<String>),
 }
 
 /// Conditions that all hold; empty for every request.
@@ -49,6 +51,7 @@ pub(crate) struct Condition {
     query: Vec<(String, Test)>,
     from: Option<Vec<String>>,
     scheme: Option<Scheme>,
+    listeners: Option<Vec<String>>,
 }
 
 impl Default for Condition {
@@ -61,6 +64,7 @@ impl Default for Condition {
             query: Vec::new(),
             from: None,
             scheme: None,
+            listeners: None,
         }
     }
 }
@@ -83,7 +87,7 @@ impl Atom {
             Atom::Path(path @ (Path::Exact(_) | Path::Prefix(_))) => path
                 .written()
                 .is_some_and(|path| value::parse_path(&path).is_ok()),
-            Atom::Path(_) | Atom::Scheme(_) => true,
+            Atom::Path(_) | Atom::Scheme(_) | Atom::Listener(_) => true,
             Atom::Method(names) => names.iter().all(|name| {
                 let is_capital = |byte: u8| byte.is_ascii_uppercase() || b"-_".contains(&byte);
                 !name.is_empty() && name != "CONNECT" && name.bytes().all(is_capital)
@@ -118,6 +122,7 @@ impl Condition {
             Atom::Host(names) => narrow(&mut both.hosts, names, narrower_host),
             Atom::Method(names) => narrow(&mut both.methods, names, equal),
             Atom::From(networks) => narrow(&mut both.from, networks, narrower_network),
+            Atom::Listener(addresses) => narrow(&mut both.listeners, addresses, equal),
             Atom::Header(name, test) => {
                 merge(&mut both.headers, name, test, str::eq_ignore_ascii_case)
             }
@@ -181,6 +186,9 @@ impl Condition {
         }
         if let Some(scheme) = self.scheme {
             route.put("scheme", Value::text(scheme.name()));
+        }
+        if let Some(listeners) = &self.listeners {
+            route.put("listener", Value::one_or_list(listeners));
         }
     }
 }

@@ -1,30 +1,14 @@
 //! Where the result listens. Both languages have servers for each address; Onrush has one list of routes for all addresses.
-//! So what came by which address becomes conditions: the scheme, and the port that `Host` names.
+//! So what came by which address becomes a condition: the scheme where that is enough, or else the listener.
 
-use std::net::IpAddr;
-
-use crate::condition::{Atom, Scheme, Test};
+use crate::condition::{Atom, Scheme};
 use crate::document::{Section, Value};
-
-/// Which clients reach an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// All addresses of the machine.
-    Everywhere,
-    /// One of them.
-    Address(IpAddr),
-    /// A Unix socket.
-    Unix,
-}
 
 /// A place to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
     /// As Onrush writes it.
     pub(crate) address: String,
-    pub(crate) reach: Reach,
-    /// None for a Unix socket.
-    pub(crate) port: Option<u16>,
     pub(crate) tls: Option<Value>,
     pub(crate) proxy_protocol: Option<Value>,
     /// Where it was written.
@@ -38,26 +22,8 @@ pub(crate) struct Listener {
 pub(crate) struct Class {
     /// The default first.
     pub(crate) owners: Vec<usize>,
-    /// What tells their requests from those of others.
-    pub(crate) conditions: Vec<Atom>,
-    pub(crate) distinct: Distinct,
-}
-
-/// How well requests are told from those that came by other addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Distinct {
-    Exactly,
-    /// By the port that `Host` names.
-    ByNamedPort,
-    /// Not at all: the addresses have the same port and scheme.
-    Not,
-}
-
-impl Distinct {
-    /// For notes.
-    pub(crate) const BY_NAMED_PORT: &'static str = "routes hold for all addresses, so requests are told apart by the port that their Host names: a client that names another one gets what is served there";
-    /// For notes.
-    pub(crate) const NOT: &'static str = "routes hold for all addresses, and nothing tells requests to this one from those to another with the same port: one of them is served as the other";
+    /// What tells their requests from those of others, if there are others.
+    pub(crate) condition: Option<Atom>,
 }
 
 impl Listener {
@@ -66,10 +32,6 @@ impl Listener {
             Some(_) => Scheme::Https,
             None => Scheme::Http,
         }
-    }
-
-    fn is_loopback(&self) -> bool {
-        matches!(self.reach, Reach::Address(address) if address.is_loopback())
     }
 
     /// `[[listen]]`.
@@ -111,53 +73,19 @@ fn class_of(at: usize, groups: &[Vec<&Listener>]) -> Class {
     let group = &groups[at];
     let scheme = group[0].scheme();
     let others = || groups.iter().enumerate().filter(|(other, _)| *other != at);
-    let mut class = Class {
+    let has_rivals = others().any(|(_, other)| other[0].scheme() == scheme);
+    let condition = match others().next() {
+        None => None,
+        // It says more to people than addresses do.
+        Some(_) if !has_rivals => Some(Atom::Scheme(scheme)),
+        Some(_) => {
+            let addresses = group.iter().map(|listener| listener.address.clone());
+            Some(Atom::Listener(addresses.collect()))
+        }
+    };
+    Class {
         owners: group[0].owners.clone(),
-        conditions: Vec::new(),
-        distinct: Distinct::Exactly,
-    };
-    if others().any(|(_, other)| other[0].scheme() != scheme) {
-        class.conditions.push(Atom::Scheme(scheme));
-    }
-    let rivals: Vec<&Listener> = others()
-        .filter(|(_, other)| other[0].scheme() == scheme)
-        .flat_map(|(_, other)| other.iter().copied())
-        .collect();
-    if rivals.is_empty() {
-        return class;
-    }
-    if group.iter().all(|listener| listener.is_loopback())
-        && rivals.iter().any(|rival| !rival.is_loopback())
-    {
-        let networks = ["127.0.0.0/8", "::1"].map(str::to_owned);
-        class.conditions.push(Atom::From(networks.into()));
-    }
-    let mut ports: Vec<u16> = group.iter().filter_map(|listener| listener.port).collect();
-    ports.sort_unstable();
-    ports.dedup();
-    let has_unix = group.iter().any(|listener| listener.port.is_none());
-    let is_shared = |rival: &&Listener| rival.port.is_none_or(|port| ports.contains(&port));
-    if has_unix || rivals.iter().any(is_shared) {
-        class.distinct = Distinct::Not;
-        return class;
-    }
-    class.distinct = Distinct::ByNamedPort;
-    let test = Test::Matches(named_port(&ports, scheme));
-    class.conditions.push(Atom::Header("Host".to_owned(), test));
-    class
-}
-
-/// What is found in a `Host` that names one of these ports, or none where one of them is the scheme's own.
-pub(crate) fn named_port(ports: &[u16], scheme: Scheme) -> String {
-    let own = match scheme {
-        Scheme::Http => 80,
-        Scheme::Https => 443,
-    };
-    let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-    let list = list.join("|");
-    match ports.contains(&own) {
-        true => format!(r"^(\[[^\]]*\]|[^:]*)(:({list}))?$"),
-        false => format!(":({list})$"),
+        condition,
     }
 }
 
@@ -166,14 +94,8 @@ mod tests {
     use super::*;
 
     fn listener(address: &str, port: u16, tls: Option<Value>, owners: &[usize]) -> Listener {
-        let address: IpAddr = address.parse().expect("an address");
         Listener {
             address: format!("{address}:{port}"),
-            reach: match address.is_unspecified() {
-                true => Reach::Everywhere,
-                false => Reach::Address(address),
-            },
-            port: Some(port),
             tls,
             proxy_protocol: None,
             origin: String::new(),
@@ -181,11 +103,14 @@ mod tests {
         }
     }
 
-    fn conditions(listeners: &[Listener]) -> Vec<(Vec<Atom>, Distinct)> {
+    fn conditions(listeners: &[Listener]) -> Vec<Option<Atom>> {
         let classes = classes(listeners).into_iter();
-        classes
-            .map(|class| (class.conditions, class.distinct))
-            .collect()
+        classes.map(|class| class.condition).collect()
+    }
+
+    fn by(addresses: &[&str]) -> Option<Atom> {
+        let addresses = addresses.iter().map(|&address| address.to_owned());
+        Some(Atom::Listener(addresses.collect()))
     }
 
     #[test]
@@ -196,46 +121,39 @@ mod tests {
             listener("::", 80, None, &[0, 1]),
             listener("0.0.0.0", 443, tls(), &[0, 1]),
         ];
-        assert_eq!(conditions(&all), [(vec![], Distinct::Exactly)]);
+        assert_eq!(conditions(&all), [None]);
     }
 
     #[test]
-    fn schemes_and_ports_tell_servers_apart() {
+    fn schemes_and_listeners_tell_servers_apart() {
         let tls = || Some(Value::text("self-signed"));
-        let host =
-            |pattern: &str| Atom::Header("Host".to_owned(), Test::Matches(pattern.to_owned()));
         let (http, https) = (Atom::Scheme(Scheme::Http), Atom::Scheme(Scheme::Https));
         let two = [
             listener("0.0.0.0", 80, None, &[0]),
             listener("0.0.0.0", 443, tls(), &[1]),
         ];
-        assert_eq!(
-            conditions(&two),
-            [
-                (vec![http.clone()], Distinct::Exactly),
-                (vec![https], Distinct::Exactly)
-            ]
-        );
-        let three = [
+        assert_eq!(conditions(&two), [Some(http), Some(https.clone())]);
+        let four = [
             listener("0.0.0.0", 80, None, &[0]),
             listener("127.0.0.1", 8080, None, &[1]),
+            listener("0.0.0.0", 443, tls(), &[1]),
+            listener("127.0.0.1", 80, None, &[0]),
         ];
-        let loopback = Atom::From(vec!["127.0.0.0/8".to_owned(), "::1".to_owned()]);
         assert_eq!(
-            conditions(&three),
+            conditions(&four),
             [
-                (
-                    vec![host(r"^(\[[^\]]*\]|[^:]*)(:(80))?$")],
-                    Distinct::ByNamedPort
-                ),
-                (vec![loopback, host(":(8080)$")], Distinct::ByNamedPort)
+                by(&["0.0.0.0:80", "127.0.0.1:80"]),
+                by(&["127.0.0.1:8080"]),
+                Some(https)
             ]
         );
-        let same = [
+        let same_port = [
             listener("192.0.2.1", 80, None, &[0]),
             listener("192.0.2.2", 80, None, &[1]),
         ];
-        let not = (vec![], Distinct::Not);
-        assert_eq!(conditions(&same), [not.clone(), not]);
+        assert_eq!(
+            conditions(&same_port),
+            [by(&["192.0.2.1:80"]), by(&["192.0.2.2:80"])]
+        );
     }
 }

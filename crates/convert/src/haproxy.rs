@@ -28,7 +28,7 @@ use crate::condition::{Both, Condition};
 use crate::decide::{Budget, Given, TooMany};
 use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::front::{Distinct, Listener, classes};
+use crate::front::{Listener, classes};
 use crate::group::Groups;
 use crate::limits;
 use crate::note::Notes;
@@ -116,21 +116,13 @@ fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Liste
     }
     for class in classes(&listeners) {
         let mut given = Given::default();
-        for condition in &class.conditions {
-            if let Both::Is(more) = given.and(condition) {
-                given = more;
-            }
+        if let Some(condition) = &class.condition
+            && let Both::Is(more) = given.and(condition)
+        {
+            given = more;
         }
         for owner in &class.owners {
-            let proxy = &proxies[*owner];
-            for line in proxy.all(&["bind"]) {
-                match class.distinct {
-                    Distinct::Exactly => {}
-                    Distinct::ByNamedPort => work.notes.approximated(line, Distinct::BY_NAMED_PORT),
-                    Distinct::Not => work.notes.left_out(line, Distinct::NOT),
-                }
-            }
-            rule::serve(work, proxies, proxy, given.clone())?;
+            rule::serve(work, proxies, &proxies[*owner], given.clone())?;
         }
     }
     Ok(listeners)

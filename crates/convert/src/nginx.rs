@@ -35,7 +35,7 @@ use crate::condition::{Both, Condition};
 use crate::decide::{Budget, Given, TooMany};
 use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::front::{Distinct, Listener, classes};
+use crate::front::{Listener, classes};
 use crate::group::Groups;
 use crate::limits;
 use crate::result::Conversion;
@@ -175,26 +175,10 @@ fn serve<'a>(
 ) -> Result<(), TooMany> {
     for class in classes(listeners) {
         let mut given = Given::default();
-        for condition in &class.conditions {
-            if let Both::Is(more) = given.and(condition) {
-                given = more;
-            }
-        }
-        for owner in &class.owners {
-            let directive = servers[*owner].directive;
-            let listens = directive
-                .inside()
-                .iter()
-                .filter(|inside| inside.name() == "listen");
-            for listen in listens {
-                match class.distinct {
-                    Distinct::Exactly => {}
-                    Distinct::ByNamedPort => {
-                        work.notes.approximated(listen, Distinct::BY_NAMED_PORT)
-                    }
-                    Distinct::Not => work.notes.left_out(listen, Distinct::NOT),
-                }
-            }
+        if let Some(condition) = &class.condition
+            && let Both::Is(more) = given.and(condition)
+        {
+            given = more;
         }
         server::serve(work, servers, &class.owners, &given)?;
     }

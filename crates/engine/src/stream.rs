@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::address::{Address, Source};
 use crate::clock::Instant;
 use crate::core::Core;
+use crate::driver::Driver;
 use crate::driver::operations::{Follows, Operations, Stretch};
 use crate::error::Error;
 use crate::file::File;
@@ -66,6 +67,20 @@ impl Stream {
         .await?;
         stream.set_deadline(None);
         Ok(stream)
+    }
+
+    /// A connection of a simulated core that nobody is at the other end of: nothing arrives, and nothing is to be sent. For
+    /// who wants to know what would be written.
+    ///
+    /// # Panics
+    /// When the core is not simulated.
+    pub fn alone(core: &Core) -> Self {
+        let state = &mut *core.inner().state.borrow_mut();
+        let key = match &mut state.driver {
+            Driver::Simulated(driver) => driver.lone_end(&mut state.sockets),
+            Driver::Epoll(_) | Driver::Uring(_) => panic!("only a simulated core is asked to"),
+        };
+        Self::new(core.clone(), key)
     }
 
     /// Every wait on this stream, in either direction, ends with [`crate::Kind::TimedOut`] once `deadline` has passed.

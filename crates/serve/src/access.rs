@@ -28,7 +28,7 @@ use crate::request_context::{RequestContext, Source};
 use crate::respond::refuse::refuse;
 use crate::route::values;
 use login::{Login, Step};
-use verify::{Pending, Verifier};
+use verify::{Outcome, Pending, Verifier};
 
 pub(crate) use users::Users;
 
@@ -189,6 +189,12 @@ impl Access {
         }
     }
 
+    /// What comes of the password of a request, which is checked here and now: that takes a tenth of a second of the thread.
+    pub(crate) fn verify_now(&self, head: &RequestHead<'_, '_>) -> Outcome {
+        let login = self.login.as_ref();
+        login.map_or(Outcome::Unknown, |login| login.verify_now(head))
+    }
+
     /// Whether the client may come from where it does and as often as it does; the ticket counts for it until it is
     /// answered.
     fn enter(
@@ -267,23 +273,33 @@ impl Limit {
 }
 
 impl Denial<'_> {
-    pub(crate) fn respond(self, form: Form, reply: &mut Reply<'_>) -> Result<(), Error> {
+    /// One clause for the client.
+    pub(crate) fn reason(self) -> &'static str {
         match self {
-            Denial::Network => refuse((403, "not from your network"), &[], form, reply),
+            Denial::Network => "not from your network",
+            Denial::Limit { .. } => "too many requests",
+            Denial::Login { .. } => "a name and a password are needed",
+            Denial::Busy => "too many logins at a time",
+        }
+    }
+
+    pub(crate) fn respond(self, form: Form, reply: &mut Reply<'_>) -> Result<(), Error> {
+        let reason = self.reason();
+        match self {
+            Denial::Network => refuse((403, reason), &[], form, reply),
             Denial::Limit { retry_after } => {
                 let mut digits = itoa::Buffer::new();
                 let seconds = digits.format(seconds_up(retry_after));
                 let fields = [("Retry-After", seconds)];
-                refuse((429, "too many requests"), &fields, form, reply)
+                refuse((429, reason), &fields, form, reply)
             }
             Denial::Login { challenge } => {
                 let fields = [("WWW-Authenticate", challenge)];
-                let reason = "a name and a password are needed";
                 refuse((401, reason), &fields, form, reply)
             }
             Denial::Busy => {
                 let fields = [("Retry-After", "1")];
-                refuse((503, "too many logins at a time"), &fields, form, reply)
+                refuse((503, reason), &fields, form, reply)
             }
         }
     }

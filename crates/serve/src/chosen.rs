@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
-use onrush_http::{Framing, Method};
+use onrush_http::{Framing, Header, Method};
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
+use crate::client::ClientOrigin;
 use crate::cors::Cors;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
@@ -28,13 +29,15 @@ use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
+use crate::route::Coming;
 use crate::settings::Treatment;
 use crate::site::Site;
 use crate::site::target::{Response, Target};
 use crate::variables::{Facts, SERVER_TO_COME};
 use crate::worker::Worker;
 
-enum Chosen<'w, 'b> {
+/// What a request gets, before anything is done about it.
+pub(crate) enum Chosen<'w, 'b> {
     /// A response of our own.
     Own(Own<'w, 'b>),
     /// That of a server of this group.
@@ -44,7 +47,7 @@ enum Chosen<'w, 'b> {
 }
 
 /// Responses that are made here.
-enum Own<'w, 'b> {
+pub(crate) enum Own<'w, 'b> {
     Fixed(&'w Fixed),
     File(&'w Single),
     Files(&'w Files, Cow<'b, [u8]>),
@@ -110,19 +113,8 @@ pub(crate) fn respond(
     }
     let chosen = choose((head, arrived), site, source, exchange)?;
     let context = source.of(exchange);
-    let worker = source.worker;
     match chosen {
-        Chosen::Own(own) => {
-            let mut reply = Reply::new(worker, exchange, head.method, to);
-            reply.persist(match head.framing {
-                Framing::None => Persistence::AsAsked,
-                _ => persistence_behind_body(head, arrived, exchange, worker),
-            });
-            match own.respond(head, context, &mut reply)? {
-                None => reply.end().map(|()| Responded::Whole),
-                Some(rest) => Ok(Responded::Begun(rest)),
-            }
-        }
+        Chosen::Own(own) => own.write((head, arrived), context, to),
         Chosen::Verify(pending) => Ok(Responded::Pending(pending)),
         Chosen::Forward(target, group) => {
             let way = Way {
@@ -156,6 +148,29 @@ fn persistence_behind_body(
 }
 
 impl Own<'_, '_> {
+    /// Writes it to the client, as far as that needs no waiting.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    #[inline]
+    pub(crate) fn write(
+        self,
+        (head, arrived): (&RequestHead<'_, '_>, Arrived<'_>),
+        context: RequestContext<'_>,
+        to: reply::To<'_>,
+    ) -> Result<Responded, Error> {
+        let (worker, exchange) = (context.worker, context.exchange);
+        let mut reply = Reply::new(worker, exchange, head.method, to);
+        reply.persist(match head.framing {
+            Framing::None => Persistence::AsAsked,
+            _ => persistence_behind_body(head, arrived, exchange, worker),
+        });
+        match self.respond(head, context, &mut reply)? {
+            None => reply.end().map(|()| Responded::Whole),
+            Some(rest) => Ok(Responded::Begun(rest)),
+        }
+    }
+
     /// Writes it, as far as that needs no waiting.
     ///
     /// # Errors
@@ -204,11 +219,43 @@ impl Rest {
     }
 }
 
+/// Where a request comes from, as routes ask it.
+pub(crate) struct Arrival<'a> {
+    context: RequestContext<'a>,
+    headers: &'a [Header<'a>],
+    site: &'a Site,
+}
+
+impl<'a> Arrival<'a> {
+    #[inline]
+    pub(crate) fn new(
+        context: RequestContext<'a>,
+        headers: &'a [Header<'a>],
+        site: &'a Site,
+    ) -> Self {
+        Self {
+            context,
+            headers,
+            site,
+        }
+    }
+}
+
+impl Coming for Arrival<'_> {
+    fn origin(&self) -> ClientOrigin {
+        self.context.origin(self.headers)
+    }
+
+    fn listener(&self) -> &str {
+        self.site.listener_name(self.context.exchange.listener())
+    }
+}
+
 /// Finds the request's route, and what it gets there.
 ///
 /// # Errors
 /// When the core is out of buffers.
-fn choose<'w, 'b>(
+pub(crate) fn choose<'w, 'b>(
     (head, arrived): (&RequestHead<'_, 'b>, Arrived<'_>),
     site: &'w Site,
     source: Source<'_>,
@@ -225,9 +272,8 @@ fn choose<'w, 'b>(
         Ok(path) => path,
         Err(bad) => return Ok(Chosen::Own(Own::Refuse(400, bad.reason()))),
     };
-    let context = source.of(exchange);
-    let origin = || context.origin(head.headers);
-    let Some(index) = site.routes.choose(head, &path, origin) else {
+    let coming = Arrival::new(source.of(exchange), head.headers, site);
+    let Some(index) = site.routes.choose(head, &path, &coming) else {
         return Ok(Chosen::Own(Own::Refuse(404, "no route matches")));
     };
     let route = site.routes.route(index);

@@ -33,7 +33,7 @@ pub(crate) struct Exchange {
     route: Index,
     /// The group that it is forwarded to.
     group: Index,
-    /// The place of its listener in the registry.
+    /// The number of the place that it came by, in the registry.
     listener: u16,
     record: Record,
     /// When what is in hand began: the request, or the head that is arriving; [`NOT_YET`] while nothing is.
@@ -73,6 +73,12 @@ impl Exchange {
         exchange.listener = listener;
         exchange.since = Since(now);
         exchange
+    }
+
+    /// The number of the place that it came by.
+    #[inline]
+    pub(crate) fn listener(&self) -> u16 {
+        self.listener
     }
 
     /// A request begins, or goes on with the settings that it began with.
@@ -175,6 +181,11 @@ impl Exchange {
     #[inline]
     pub(crate) fn forward_to(&mut self, group: usize) {
         self.group = Index(group as u32);
+    }
+
+    /// The index of its route, if it has one.
+    pub(crate) fn route(&self) -> Option<usize> {
+        (self.route != NONE).then_some(self.route.0 as usize)
     }
 
     /// The index of that group.

@@ -239,14 +239,26 @@ impl TestCore {
         (address, service, resources)
     }
 
+    /// Serves `plan`, and returns where each of its listeners is.
+    pub(crate) fn serve_all(&self, plan: &Plan) -> Vec<Address> {
+        let resources = resources(plan, Shares::UNLIMITED, None);
+        self.prepared_at(plan.listen.len(), &resources).0
+    }
+
     fn prepared(&self, resources: &Resources) -> (Address, Rc<Service>) {
-        let claim = Arc::new(claim());
-        let address = claim.address().clone();
+        let (mut addresses, service) = self.prepared_at(1, resources);
+        (addresses.remove(0), service)
+    }
+
+    /// With the first `listeners` of the configuration.
+    fn prepared_at(&self, listeners: usize, resources: &Resources) -> (Vec<Address>, Rc<Service>) {
+        let claims: Vec<_> = (0..listeners).map(|_| Arc::new(claim())).collect();
+        let addresses = claims.iter().map(|claim| claim.address().clone());
+        let addresses = addresses.collect();
         let crowd = Crowd::new(resources.shares);
-        let claims = std::slice::from_ref(&claim);
-        let prepared = server::prepare(&self.core, resources, &crowd, claims);
-        self.claims.borrow_mut().push(claim);
-        (address, prepared.expect("the plan can be served").0)
+        let prepared = server::prepare(&self.core, resources, &crowd, &claims);
+        self.claims.borrow_mut().extend(claims);
+        (addresses, prepared.expect("the plan can be served").0)
     }
 
     /// Puts `plan` in force in place of what `service` has `before`.
@@ -379,6 +391,11 @@ impl Peer {
             }
         }
         true
+    }
+
+    /// Waits until something has come, or nothing will: whether that is so.
+    pub(crate) async fn is_over(&mut self) -> bool {
+        self.input.is_empty() && !matches!(self.receive().await, Ok(1..))
     }
 
     /// Everything up to and with the first `end`.

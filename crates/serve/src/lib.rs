@@ -42,6 +42,8 @@ mod access;
 mod admit;
 
 mod cache_control;
+mod explain;
+
 mod cors;
 mod edits;
 mod error_page;
@@ -74,6 +76,9 @@ mod tests;
 pub use accept::{Accepting, Arrival};
 pub use check::{Checked, Unusable, check};
 pub use descriptors::Shares;
+pub use explain::{
+    Answer, Choice, Explainer, Explanation, Fact, Forward, Passed, Question, ToGroup,
+};
 pub use meter::Totals;
 pub use observe::inspector::{Inspector, ServerChange};
 pub use observe::latency::{BOUNDS_PER_OCTAVE, Histogram, LOWEST_OCTAVE};

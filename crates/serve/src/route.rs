@@ -17,6 +17,30 @@ pub(crate) struct Route<T> {
     pub(crate) target: T,
 }
 
+/// Where a request comes from, for those routes that ask.
+pub(crate) trait Coming {
+    /// The client, by its connection or by trusted proxies.
+    fn origin(&self) -> ClientOrigin;
+
+    /// The name of the listener that it came by.
+    fn listener(&self) -> &str;
+}
+
+/// The first condition of a route that a request does not fulfil. Of several of a kind its index says which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unmet {
+    Host,
+    Path,
+    Method,
+    Header(u32),
+    Query(u32),
+    From,
+    Scheme,
+    Listener,
+    /// All of these hold together, and must not.
+    Not(u32),
+}
+
 /// All routes, prepared so that hundreds of them cost a request little more than a handful does.
 #[derive(Debug)]
 pub(crate) struct Routes<T> {
@@ -44,6 +68,15 @@ struct Candidate {
     beginning: u64,
     mask: u64,
     route: u32,
+    asks: Asks,
+}
+
+/// What a route asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asks {
+    /// Host and path and nothing else.
+    HostAndPath,
+    More,
 }
 
 /// The routes by what they say of hosts. Each is there once for each of its hosts, so that the size of the whole is that
@@ -78,14 +111,14 @@ impl<T> Routes<T> {
         self.routes.iter()
     }
 
-    /// The first route that matches, by its index. `path` is the one of `head` normalized; `origin` is only called when
-    /// a route asks.
+    /// The first route that matches, by its index. `path` is the one of `head` normalized; where it comes from is only asked
+    /// when a route does.
     #[inline]
     pub(crate) fn choose(
         &self,
         head: &RequestHead<'_, '_>,
         path: &[u8],
-        origin: impl Fn() -> ClientOrigin,
+        coming: &impl Coming,
     ) -> Option<usize> {
         let beginning = beginning(path);
         let host = match self.knows_hosts {
@@ -99,15 +132,31 @@ impl<T> Routes<T> {
                 .iter()
                 .take_while(|candidate| (candidate.route as usize) < end)
                 .filter(|candidate| beginning & candidate.mask == candidate.beginning)
-                .map(|candidate| candidate.route as usize)
-                .find(|&route| holds(&self.routes[route].when, head, host, path, &origin));
-            end = found.unwrap_or(end);
+                .find(|candidate| {
+                    let when = &self.routes[candidate.route as usize].when;
+                    let asked = (host.as_bytes(), path, candidate.asks);
+                    unmet(when, head, asked, coming).is_none()
+                });
+            end = found.map_or(end, |candidate| candidate.route as usize);
         };
         match &self.hosts {
             None => look(&self.all),
             Some(hosts) => hosts.each(host, look),
         }
         (end < self.routes.len()).then_some(end)
+    }
+
+    /// Why the route with this index does not match; `None` when it does.
+    pub(crate) fn why_not(
+        &self,
+        index: usize,
+        head: &RequestHead<'_, '_>,
+        path: &[u8],
+        coming: &impl Coming,
+    ) -> Option<Unmet> {
+        let host = host_of(head.authority.unwrap_or("")).as_bytes();
+        let when = &self.routes[index].when;
+        unmet(when, head, (host, path, Asks::of(when)), coming)
     }
 
     /// Whether the host that a request names decides its route, perhaps.
@@ -135,6 +184,23 @@ impl Candidate {
             beginning: beginning(known),
             mask: u64::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0),
             route: index as u32,
+            asks: Asks::of(&route.when),
+        }
+    }
+}
+
+impl Asks {
+    fn of(when: &When) -> Self {
+        let asks_no_more = when.methods.is_empty()
+            && when.headers.is_empty()
+            && when.query.is_empty()
+            && when.from.is_none()
+            && when.scheme.is_none()
+            && when.listeners.is_empty()
+            && when.not.is_empty();
+        match asks_no_more {
+            true => Asks::HostAndPath,
+            false => Asks::More,
         }
     }
 }
@@ -206,67 +272,80 @@ impl Hosts {
 const HOST_BYTES_MAX: usize = 256;
 const LABELS_MAX: usize = 128;
 
-/// Whether all conditions hold.
+/// The first of the conditions that does not hold.
 #[inline]
-fn holds(
+fn unmet(
     when: &When,
     head: &RequestHead<'_, '_>,
-    host: &str,
-    path: &[u8],
-    origin: impl Fn() -> ClientOrigin,
-) -> bool {
-    let host = host.as_bytes();
-    (when.hosts.is_empty() || when.hosts.iter().any(|known| known.matches(host)))
-        && when.path.matches(path)
-        && (has_no_rare_conditions(when) || rare_conditions_hold(when, head, &origin))
-        && (when.not.is_empty() || !is_excluded(when, head, (host, path), &origin))
+    (host, path, asks): (&[u8], &[u8], Asks),
+    coming: &impl Coming,
+) -> Option<Unmet> {
+    if let unmet @ Some(_) = unmet_of_place(when, host, path) {
+        return unmet;
+    }
+    match asks {
+        Asks::HostAndPath => None,
+        Asks::More => unmet_beyond(when, head, (host, path), coming),
+    }
 }
 
-/// Whether one of the conditions holds that must not.
-fn is_excluded(
+#[inline]
+fn unmet_of_place(when: &When, host: &[u8], path: &[u8]) -> Option<Unmet> {
+    if !when.hosts.is_empty() && !when.hosts.iter().any(|known| known.matches(host)) {
+        return Some(Unmet::Host);
+    }
+    (!when.path.matches(path)).then_some(Unmet::Path)
+}
+
+/// What few routes ask.
+fn unmet_beyond(
     when: &When,
     head: &RequestHead<'_, '_>,
     (host, path): (&[u8], &[u8]),
-    origin: &dyn Fn() -> ClientOrigin,
-) -> bool {
-    when.not.iter().any(|not| {
-        (not.hosts.is_empty() || not.hosts.iter().any(|known| known.matches(host)))
-            && not.path.matches(path)
-            && rare_conditions_hold(not, head, origin)
+    coming: &dyn Coming,
+) -> Option<Unmet> {
+    let unmet = unmet_of_rest(when, head, coming);
+    unmet.or_else(|| {
+        let holds = |not: &When| {
+            unmet_of_place(not, host, path).is_none() && unmet_of_rest(not, head, coming).is_none()
+        };
+        let mut not = when.not.iter().zip(0..);
+        not.find(|(not, _)| holds(not))
+            .map(|(_, index)| Unmet::Not(index))
     })
 }
 
-#[inline]
-fn has_no_rare_conditions(when: &When) -> bool {
-    when.methods.is_empty()
-        && when.headers.is_empty()
-        && when.query.is_empty()
-        && when.from.is_none()
-        && when.scheme.is_none()
-}
-
-fn rare_conditions_hold(
-    when: &When,
-    head: &RequestHead<'_, '_>,
-    origin: &dyn Fn() -> ClientOrigin,
-) -> bool {
+fn unmet_of_rest(when: &When, head: &RequestHead<'_, '_>, coming: &dyn Coming) -> Option<Unmet> {
     let is_method = |method: &String| method == head.method_text;
-    (when.methods.is_empty() || when.methods.iter().any(is_method))
-        && when
-            .headers
-            .iter()
-            .all(|(name, wanted)| is_found(wanted, values(head.headers, name)))
-        && when
-            .query
-            .iter()
-            .all(|(name, wanted)| is_found(wanted, parameters(head.query, name)))
-        && when.from.as_ref().is_none_or(|networks| {
-            let address = origin().address;
-            address.is_some_and(|address| networks.contain(address))
-        })
-        && when
-            .scheme
-            .is_none_or(|scheme| is_scheme(scheme, origin().scheme))
+    if !when.methods.is_empty() && !when.methods.iter().any(is_method) {
+        return Some(Unmet::Method);
+    }
+    for ((name, wanted), index) in when.headers.iter().zip(0..) {
+        if !is_found(wanted, values(head.headers, name)) {
+            return Some(Unmet::Header(index));
+        }
+    }
+    for ((name, wanted), index) in when.query.iter().zip(0..) {
+        if !is_found(wanted, parameters(head.query, name)) {
+            return Some(Unmet::Query(index));
+        }
+    }
+    if let Some(networks) = &when.from
+        && !coming
+            .origin()
+            .address
+            .is_some_and(|it| networks.contain(it))
+    {
+        return Some(Unmet::From);
+    }
+    if let Some(scheme) = when.scheme
+        && !is_scheme(scheme, coming.origin().scheme)
+    {
+        return Some(Unmet::Scheme);
+    }
+    let is_listener = |listener: &String| listener == coming.listener();
+    (!when.listeners.is_empty() && !when.listeners.iter().any(is_listener))
+        .then_some(Unmet::Listener)
 }
 
 fn is_scheme(wanted: plan::Scheme, scheme: Scheme) -> bool {
@@ -366,10 +445,27 @@ mod tests {
             panic!("{request:?} is no request");
         };
         let path = crate::path::normalize(head.path).expect("a path that means something");
-        routes.choose(&head, &path, || ClientOrigin {
-            address: Some(IpAddr::from([192, 0, 2, 1])),
-            scheme: Scheme::Https,
-        })
+        let chosen = routes.choose(&head, &path, &Somebody);
+        let why_not = |index| routes.why_not(index, &head, &path, &Somebody);
+        let first = (0..routes.routes.len()).find(|&index| why_not(index).is_none());
+        assert_eq!(chosen, first, "each route before it has a reason");
+        chosen
+    }
+
+    /// By the listener "public".
+    struct Somebody;
+
+    impl Coming for Somebody {
+        fn origin(&self) -> ClientOrigin {
+            ClientOrigin {
+                address: Some(IpAddr::from([192, 0, 2, 1])),
+                scheme: Scheme::Https,
+            }
+        }
+
+        fn listener(&self) -> &str {
+            "public"
+        }
     }
 
     fn get(host: &str, path: &str) -> String {
@@ -501,6 +597,8 @@ mod tests {
         let far = with(&|when| when.from = Some(Networks(vec![network(32)])));
         let plain = with(&|when| when.scheme = Some(plan::Scheme::Http));
         let encrypted = with(&|when| when.scheme = Some(plan::Scheme::Https));
+        let here = with(&|when| when.listeners = vec!["x".into(), "public".into()]);
+        let elsewhere = with(&|when| when.listeners = vec!["x".into()]);
         for (routes, request, holds) in [
             (&post, "PURGE / HTTP/1.1\nHost: h", true),
             (&post, "GET / HTTP/1.1\nHost: h", false),
@@ -520,6 +618,8 @@ mod tests {
             (&far, "GET / HTTP/1.1\nHost: h", false),
             (&plain, "GET / HTTP/1.1\nHost: h", false),
             (&encrypted, "GET / HTTP/1.1\nHost: h", true),
+            (&here, "GET / HTTP/1.1\nHost: h", true),
+            (&elsewhere, "GET / HTTP/1.1\nHost: h", false),
         ] {
             assert_eq!(chosen(routes, request).is_some(), holds, "{request}");
         }

@@ -177,6 +177,11 @@ impl Server {
         }
     }
 
+    /// The configuration in force.
+    pub fn plan(&self) -> &onrush_config::Plan {
+        &self.resources.plan
+    }
+
     /// The number of the configuration in force; the first one has 1.
     pub fn generation(&self) -> u64 {
         self.resources.generation.number()

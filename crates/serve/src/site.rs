@@ -4,9 +4,11 @@ pub(crate) mod place;
 mod resources;
 pub(crate) mod target;
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use onrush_config::plan;
 use onrush_engine::Error;
 
 use crate::admit::connections::Bounds;
@@ -29,9 +31,13 @@ pub(crate) struct Site {
     pub(crate) groups: Vec<Rc<Group>>,
     /// One for each address that is listened on, in their order.
     pub(crate) places: Vec<Rc<Place>>,
+    /// By the number in the registry, where it is the number of a place; [`NO_PLACE`] for others.
+    places_by_number: Box<[u16]>,
     /// What the limit on open files has room for.
     shares: Shares,
 }
+
+const NO_PLACE: u16 = u16::MAX;
 
 impl Site {
     /// Prepares a configuration for the core of `worker`. Servers that stood in the one `before` and did not change keep
@@ -75,15 +81,20 @@ impl Site {
         });
         let places = plan.listen.iter().zip(&resources.encryption.acceptors);
         let bounds = Bounds::new(plan, &resources.client_counts);
-        let place = |(listen, acceptor): (_, &Option<_>)| {
+        let mut occurrences: HashMap<_, usize> = HashMap::new();
+        let place = |(listen, acceptor): (&plan::Listen, &Option<_>)| {
+            let seen = occurrences.entry(listen.address.to_string()).or_default();
+            let listen = (listen, *seen);
+            *seen += 1;
             Place::new(listen, acceptor.as_ref(), bounds.clone(), &worker.registry)
         };
-        let places = places.map(place);
+        let places: Vec<_> = places.map(place).collect();
         let site = Rc::new(Self {
             settings,
             routes: Routes::new(routes),
             groups: groups.collect(),
-            places: places.collect(),
+            places_by_number: by_number(&places),
+            places,
             shares: resources.shares,
         });
         site.groups
@@ -92,6 +103,13 @@ impl Site {
         let kept = site.shares.kept();
         site.files().for_each(|files| files.keep_open(kept));
         Ok(site)
+    }
+
+    /// What routes call the listener with this number in the registry; nothing for one that was left by this configuration.
+    pub(crate) fn listener_name(&self, listener: u16) -> &str {
+        let place = self.places_by_number.get(usize::from(listener));
+        let place = place.and_then(|&place| self.places.get(usize::from(place)));
+        place.map_or("", |place| &place.name)
     }
 
     fn group_named(&self, name: &str) -> Option<&Group> {
@@ -111,6 +129,9 @@ impl Site {
     /// site takes over.
     pub(crate) fn begin(&self, worker: &Rc<Worker>) {
         worker.drain.set(self.settings.timeouts.drain);
+        for place in &self.places {
+            worker.registry.call(place.listener, &place.name);
+        }
         worker.kept.bound(self.shares.kept());
         if self.shares.limit.is_some() {
             worker.core.bound_pipes(self.shares.pipes_per_core);
@@ -137,6 +158,19 @@ impl Site {
     pub(crate) fn retire(&self) {
         self.groups.iter().for_each(|group| group.retire());
     }
+}
+
+/// Which place has each number in the registry.
+fn by_number(places: &[Rc<Place>]) -> Box<[u16]> {
+    let mut by_number = Vec::new();
+    for (place, index) in places.iter().zip(0..) {
+        let number = usize::from(place.listener);
+        if by_number.len() <= number {
+            by_number.resize(number + 1, NO_PLACE);
+        }
+        by_number[number] = index;
+    }
+    by_number.into()
 }
 
 impl Keeper for Site {

@@ -14,6 +14,7 @@ mod edits;
 mod ejection;
 mod encoding;
 mod error_pages;
+mod explaining;
 mod failures;
 mod fields;
 mod forwarded;

@@ -1,24 +1,25 @@
 //! The admin interface of a server: where it is, and what reaches the rest of the process by it.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::Context;
 use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token, location};
-use onrush_config::Sources;
 use onrush_config::masked::masked;
 use onrush_config::plan::{self, Address as PlanAddress, LogLevel};
+use onrush_config::{Plan, RoutePlace, Sources, route_places};
 use onrush_engine::clock::unix_time;
 use onrush_engine::{Address, Claim, Promise};
-use onrush_serve::Server;
+use onrush_serve::{Explainer, Server};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
 use super::error_log::ErrorLog;
 use super::handover::io_name;
 use super::written::Written;
+use crate::question;
 
 /// How long the process before may keep an address that this one is to have.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,13 +27,24 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The configuration in force, as the interface shows it.
+/// The configuration in force, as the interface shows and explains it.
 #[derive(Clone, Default)]
-pub(super) struct InForce(Arc<Mutex<Value>>);
+pub(super) struct InForce(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+struct Held {
+    shown: Value,
+    generation: u64,
+    /// None before the server serves.
+    plan: Option<Plan>,
+    /// Where its routes stand.
+    places: Vec<RoutePlace>,
+}
 
 impl InForce {
-    /// These texts; without a file what the flags say.
-    pub(super) fn set(&self, generation: u64, sources: Option<&Sources>) {
+    /// That of `server`: these texts; without a file what the flags say.
+    pub(super) fn set(&self, server: &Server, sources: Option<&Sources>) {
+        let generation = server.generation();
         let flags: Vec<String> = env::args().skip(1).collect();
         let mut said = json!({
             "generation": generation,
@@ -52,7 +64,29 @@ impl InForce {
         said["included"] = files
             .map(|(path, text)| json!({ "file": path, "text": text }))
             .collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        *self.held() = Held {
+            shown: said,
+            generation,
+            plan: Some(server.plan().clone()),
+            places: sources.map_or(Vec::new(), route_places),
+        };
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What becomes of a request by it. Its files are read again, as they are now.
+    fn explain(&self, asked: &Value) -> anyhow::Result<Value> {
+        let asked = question::Asked::of(asked)?;
+        let held = self.held();
+        let plan = held.plan.clone().context("nothing is in force yet")?;
+        let (generation, places) = (held.generation, held.places.clone());
+        drop(held);
+        let explainer = Explainer::new(onrush_serve::check(plan)?)?;
+        let mut explained = question::explain(&explainer, &places, &asked)?;
+        explained["generation"] = generation.into();
+        Ok(explained)
     }
 }
 
@@ -69,9 +103,13 @@ impl Operator for Passing {
         let _ = self.ask.send(Asked::Order(order, outcome));
     }
 
+    fn explain(&self, asked: &Value) -> Outcome {
+        let explained = self.in_force.explain(asked);
+        explained.map_err(|error| format!("{error:#}"))
+    }
+
     fn configuration(&self) -> Value {
-        let in_force = self.in_force.0.lock();
-        in_force.unwrap_or_else(PoisonError::into_inner).clone()
+        self.in_force.held().shown.clone()
     }
 
     fn log_level(&self) -> &'static str {
@@ -147,7 +185,7 @@ impl<'a> About<'a> {
         (ask, error_log): (&Sender<Asked>, &ErrorLog),
     ) -> About<'a> {
         let in_force = InForce::default();
-        in_force.set(1, written.map(Written::sources));
+        in_force.set(server, written.map(Written::sources));
         About {
             server,
             readiness: Readiness::default(),

@@ -89,7 +89,8 @@ pub(super) fn plan(args: &Args, written: Option<&Written>, warn: Warn) -> anyhow
         Some(written) => {
             let mut plan = written.plan(warn)?;
             if !listen.is_empty() {
-                plan.listen = listen;
+                plan.listen_at(listen)
+                    .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;
             }
             plan
         }

@@ -54,6 +54,7 @@ fn describe_conditions(when: &When) -> String {
     let conditions: Vec<String> = [
         some("", when.methods.clone()),
         some("from ", networks.map(ToString::to_string).collect()),
+        some("on ", when.listeners.clone()),
         some("header ", names(&when.headers)),
         some("query ", names(&when.query)),
     ]

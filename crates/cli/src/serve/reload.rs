@@ -65,8 +65,7 @@ impl<'a> Reloading<'a> {
                 say_what_changed(path.display(), &changes, &applied);
                 say_who_is_left(server);
                 let report = report(&changes, &applied, server);
-                self.in_force
-                    .set(applied.generation(), Some(written.sources()));
+                self.in_force.set(server, Some(written.sources()));
                 self.sources = Some(written.sources().clone());
                 Ok(report)
             }

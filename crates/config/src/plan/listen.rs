@@ -11,6 +11,8 @@ use crate::limits;
 /// One place to accept connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
+    /// What routes, metrics and logs call it: as it was named, or else its address. Unique, but for addresses with port 0.
+    pub name: String,
     /// The address to bind.
     pub address: Address,
     /// TLS, when it is spoken here.
@@ -24,6 +26,7 @@ impl Listen {
     /// Plain HTTP at `address`.
     pub fn plain(address: Address) -> Listen {
         Listen {
+            name: address.to_string(),
             address,
             tls: None,
             proxy_protocol: None,

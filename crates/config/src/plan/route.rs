@@ -11,6 +11,8 @@ use super::edits::{Edits, PathEdit};
 use super::error_pages::ErrorPages;
 use super::file::FilePath;
 use super::files::Files;
+#[cfg(doc)]
+use super::listen::Listen;
 use super::network::Networks;
 use super::pattern::Pattern;
 use super::template::Template;
@@ -63,6 +65,8 @@ pub struct When {
     pub from: Option<Networks>,
     /// What the client must have asked by.
     pub scheme: Option<Scheme>,
+    /// Names of [`Listen`]s: it must have come by one of them.
+    pub listeners: Vec<String>,
     /// None of these may hold as a whole. They have some condition each, and no `not` themselves.
     pub not: Vec<When>,
 }

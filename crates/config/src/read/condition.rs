@@ -1,11 +1,15 @@
 //! The conditions of a route.
 
+use toml::Spanned;
+
 use super::kinds::read_networks;
+use crate::address::parse_listen;
 use crate::diagnostic::Findings;
-use crate::plan::{Host, PathMatch, Scheme, ValueMatch, When};
+use crate::nearest::nearest;
+use crate::plan::{Address, Host, Listen, PathMatch, Scheme, ValueMatch, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, in_order, one_or_list, parsed, report_kind};
+use crate::written::{as_text, in_order, one_or_list, parsed, read_texts, report_kind};
 
 const HOST: Kind<Host> = Kind {
     expected: "a host name such as \"static.example.com\"",
@@ -30,18 +34,35 @@ const SCHEME: Kind<Scheme> = Kind {
     },
 };
 
+/// The listeners that conditions can name.
+#[derive(Clone, Copy)]
+pub(super) enum Listeners<'a> {
+    /// These.
+    All(&'a [Listen]),
+    /// Some are missing for what is wrong with them.
+    Unknown,
+}
+
 /// The conditions of a route, negated ones included.
-pub(super) fn read_when(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> When {
+pub(super) fn read_when(
+    route: &Section<'_, '_>,
+    listeners: Listeners<'_>,
+    findings: &mut Findings<'_>,
+) -> When {
     When {
-        not: read_not(route, findings),
-        ..read_conditions(route, findings)
+        not: read_not(route, listeners, findings),
+        ..read_conditions(route, listeners, findings)
     }
 }
 
 /// What must not hold: a table, or a list of them.
-fn read_not(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<When> {
+fn read_not(
+    route: &Section<'_, '_>,
+    listeners: Listeners<'_>,
+    findings: &mut Findings<'_>,
+) -> Vec<When> {
     const KEYS: Keys = Keys::new(&[
-        "host", "path", "method", "headers", "query", "from", "scheme",
+        "host", "path", "method", "headers", "query", "from", "scheme", "listener",
     ]);
     const EXPECTED: &str = "a table of conditions such as { path = \"/public/\" }";
     let Some(value) = route.value("not") else {
@@ -57,12 +78,16 @@ fn read_not(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<When> {
             let message = format!("not is empty: expected {EXPECTED}");
             findings.error(section.span(), message);
         }
-        all.push(read_conditions(&section, findings));
+        all.push(read_conditions(&section, listeners, findings));
     }
     all
 }
 
-fn read_conditions(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> When {
+fn read_conditions(
+    route: &Section<'_, '_>,
+    listeners: Listeners<'_>,
+    findings: &mut Findings<'_>,
+) -> When {
     When {
         hosts: route.read_some("host", HOST, findings).unwrap_or_default(),
         path: route.read("path", PATH, findings).unwrap_or_default(),
@@ -73,9 +98,74 @@ fn read_conditions(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> When
         query: read_values(route, "query", parse_parameter, findings),
         from: read_networks(route, "from", findings),
         scheme: route.read("scheme", SCHEME, findings),
+        listeners: read_listeners(route, listeners, findings),
         not: Vec::new(),
     }
 }
+
+/// Listeners by their names or addresses.
+fn read_listeners(
+    route: &Section<'_, '_>,
+    listeners: Listeners<'_>,
+    findings: &mut Findings<'_>,
+) -> Vec<String> {
+    const EXPECTED: &str = "the name or the address of a [[listen]] such as \"127.0.0.1:8080\"";
+    route.refuse_empty("listener", EXPECTED, findings);
+    let Some(value) = route.value("listener") else {
+        return Vec::new();
+    };
+    let what = format!("listener in {}", route.name());
+    let texts = read_texts(&what, value, EXPECTED, findings).unwrap_or_default();
+    let Listeners::All(all) = listeners else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = Vec::new();
+    for text in texts {
+        match named(&text, all, findings) {
+            Some(name) if !names.contains(name) => names.push(name.clone()),
+            Some(_) => {}
+            None => findings.error(text.span(), unknown_listener(text.get_ref(), all)),
+        }
+    }
+    names
+}
+
+/// The name of the listener that a text means: its name, or else its address as it may be written.
+fn named<'l>(
+    written: &Spanned<String>,
+    all: &'l [Listen],
+    findings: &Findings<'_>,
+) -> Option<&'l String> {
+    let text = written.get_ref();
+    if let Some(named) = all.iter().find(|listen| listen.name == *text) {
+        return Some(&named.name);
+    }
+    let address = match parse_listen(text).ok()?.address {
+        Address::Unix(path) => Address::Unix(findings.beneath(&path, &written.span())),
+        address @ Address::Tcp(_) => address,
+    };
+    let found = all.iter().find(|listen| listen.address == address);
+    found.map(|listen| &listen.name)
+}
+
+fn unknown_listener(text: &str, all: &[Listen]) -> String {
+    let names = || all.iter().map(|listen| &*listen.name);
+    if let Some(near) = nearest(text, names()) {
+        return format!("unknown listener {text:?}; nearest: {near:?}");
+    }
+    let shown: Vec<&str> = names().take(LISTENERS_SHOWN_MAX).collect();
+    let rest = match all.len() - shown.len() {
+        0 => String::new(),
+        rest => format!(" and {rest} more"),
+    };
+    format!(
+        "unknown listener {text:?}; expected one of: {}{rest}",
+        shown.join(", ")
+    )
+}
+
+/// Names in a sentence: more would hide the sentence.
+const LISTENERS_SHOWN_MAX: usize = 10;
 
 /// A table of names and what their values have to be.
 fn read_values(

@@ -5,21 +5,31 @@ use std::collections::HashMap;
 use toml::de::DeValue;
 
 use super::kinds::{NETWORK, place_of_value, read_networks};
-use crate::address::parse_listen;
+use crate::address::{is_group_name, parse_listen};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{
     Address, Certificate, ClientCertificates, FilePath, Listen, Networks, Tls, TlsProfile,
 };
 use crate::section::{Keys, Kind, Section};
-use crate::value;
+use crate::value::{self, Invalid};
 use crate::written::{as_text, is_false, is_true};
 
-const KEYS: Keys = Keys::new(&["address", "tls", "proxy_protocol"]);
+const KEYS: Keys = Keys::new(&["address", "name", "tls", "proxy_protocol"]);
 
 const ADDRESS: Kind<Listen> = Kind {
     expected: "an address such as \"0.0.0.0:80\"",
     parse: parse_listen,
+};
+
+const NAME: Kind<String> = Kind {
+    expected: "a name such as \"public\"",
+    parse: |text| match is_group_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(Invalid::new(format!(
+            "{text:?} is not a name for a listener: expected letters, digits, \"-\", \"_\" and \".\""
+        ))),
+    },
 };
 
 pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Listen> {
@@ -27,6 +37,7 @@ pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
         return vec![Listen::default()];
     }
     let mut places: HashMap<String, Span> = HashMap::new();
+    let mut named: HashMap<String, Span> = HashMap::new();
     let mut all = Vec::new();
     for (table, span) in file.tables("listen", limits::LISTEN_MAX, findings) {
         let section = Section::open("[[listen]]", span, table, KEYS, findings);
@@ -45,6 +56,17 @@ pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
             }
             _ => all.push(listen),
         }
+        let Some(name) = section.value("name").and_then(as_text) else {
+            continue;
+        };
+        let (span, name) = (name.span(), name.into_inner());
+        if let Some(first) = named.insert(name.clone(), span.clone()) {
+            let line = findings.line_of(&first);
+            findings.error(
+                span,
+                format!("{name:?} is already the name of the listener in line {line}: expected another one"),
+            );
+        }
     }
     if all.is_empty() && findings.errors() == 0 {
         all.push(Listen::default());
@@ -55,6 +77,7 @@ pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
 fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Listen> {
     section.require("address", ADDRESS.expected, findings);
     let address = section.read("address", ADDRESS, findings);
+    let name = section.read("name", NAME, findings);
     let tls = read_tls(section, findings);
     let proxy_protocol = read_proxy_protocol(section, address.as_ref(), findings);
     let address = match address?.address {
@@ -64,6 +87,7 @@ fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Li
         address @ Address::Tcp(_) => address,
     };
     Some(Listen {
+        name: name.unwrap_or_else(|| address.to_string()),
         address,
         tls,
         proxy_protocol,

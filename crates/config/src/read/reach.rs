@@ -1,10 +1,11 @@
 //! Which routes can never be reached.
 
 use crate::diagnostic::{Findings, Span};
-use crate::plan::{Route, Scheme, ValueMatch, When};
+use crate::limits;
+use crate::plan::{Host, Route, Scheme, ValueMatch, When};
 
-/// Warns of every route all of whose requests are answered by one before it. (That several together
-/// do so is not noticed.)
+/// Warns of every route all of whose requests are answered by those before it, and of every host of which that is so. (That
+/// several routes do so together is noticed where each of them has some of its hosts.)
 pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (later, span)) in routes.iter().enumerate() {
         let mut not = later.when.not.iter();
@@ -15,35 +16,88 @@ pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findi
             );
             continue;
         }
-        let covering = routes[..at]
-            .iter()
-            .find(|(earlier, _)| covers(&earlier.when, &later.when));
-        if let Some((_, by)) = covering {
-            let line = findings.line_of(by);
+        let earlier = &routes[..at];
+        if let Some(line) = covered_in(earlier, &later.when, findings) {
             findings.warning(
                 span.clone(),
                 format!("this [[route]] is never reached: the one in line {line} matches everything it would"),
             );
+            continue;
         }
+        warn_of_unreachable_hosts(earlier, (later, span), findings);
     }
 }
 
-/// Warns of every route for a scheme by which nobody can ask, when `spoken` says by which one can.
+/// The line of the first of these routes that covers `when`.
+fn covered_in(earlier: &[(Route, Span)], when: &When, findings: &Findings<'_>) -> Option<String> {
+    let mut earlier = earlier.iter();
+    let by = earlier.find(|(earlier, _)| covers(&earlier.when, when));
+    by.map(|(_, by)| findings.line_of(by))
+}
+
+fn warn_of_unreachable_hosts(
+    earlier: &[(Route, Span)],
+    (later, span): (&Route, &Span),
+    findings: &mut Findings<'_>,
+) {
+    let hosts = &later.when.hosts;
+    if !(2..=limits::HOSTS_COMPARED_MAX).contains(&hosts.len()) {
+        return;
+    }
+    let line_of = |host: &Host| {
+        let hosts = vec![host.clone()];
+        let when = When {
+            hosts,
+            ..later.when.clone()
+        };
+        covered_in(earlier, &when, findings)
+    };
+    let lines: Vec<Option<String>> = hosts.iter().map(line_of).collect();
+    let all: Option<Vec<String>> = lines.iter().cloned().collect();
+    if let Some(all) = all {
+        let all = all.join(", ");
+        let message = format!(
+            "this [[route]] is never reached: those in lines {all} match everything it would"
+        );
+        findings.warning(span.clone(), message);
+        return;
+    }
+    for (host, line) in hosts.iter().zip(lines) {
+        let Some(line) = line else { continue };
+        let message = format!(
+            "this [[route]] is never reached with host \"{host}\": the one in line {line} matches everything it would"
+        );
+        findings.warning(span.clone(), message);
+    }
+}
+
+/// By which schemes clients can ask each listener.
+pub(super) type Spoken = Vec<(String, &'static [Scheme])>;
+
+/// Warns of every route for a scheme by which nobody can ask where it is reached, when `spoken` says by which one can.
 pub(super) fn warn_of_unspoken(
     routes: &[(Route, Span)],
-    spoken: Option<&[Scheme]>,
+    spoken: Option<&Spoken>,
     findings: &mut Findings<'_>,
 ) {
     let Some(spoken) = spoken else {
         return;
     };
     for (route, span) in routes {
-        let Some(scheme) = route.when.scheme.filter(|scheme| !spoken.contains(scheme)) else {
+        let listeners = &route.when.listeners;
+        let is_reached = |name: &String| listeners.is_empty() || listeners.contains(name);
+        let mut where_it_is = spoken.iter().filter(|(name, _)| is_reached(name));
+        let Some(scheme) = route.when.scheme else {
             continue;
         };
-        let why = match scheme {
-            Scheme::Http => "every [[listen]] speaks TLS",
-            Scheme::Https => "no [[listen]] speaks TLS",
+        if where_it_is.any(|(_, schemes)| schemes.contains(&scheme)) {
+            continue;
+        }
+        let why = match (scheme, listeners.is_empty()) {
+            (Scheme::Http, true) => "every [[listen]] speaks TLS",
+            (Scheme::Https, true) => "no [[listen]] speaks TLS",
+            (Scheme::Http, false) => "every listener of it speaks TLS",
+            (Scheme::Https, false) => "no listener of it speaks TLS",
         };
         let message = format!(
             "this [[route]] is never reached: {why}, and no proxy is trusted to say {:?}",
@@ -68,6 +122,12 @@ fn covers(earlier: &When, later: &When) -> bool {
                 .methods
                 .iter()
                 .all(|method| earlier.methods.contains(method));
+    let listeners = earlier.listeners.is_empty()
+        || !later.listeners.is_empty()
+            && later
+                .listeners
+                .iter()
+                .all(|listener| earlier.listeners.contains(listener));
     let from = match (&earlier.from, &later.from) {
         (None, _) => true,
         (Some(_), None) => false,
@@ -77,6 +137,7 @@ fn covers(earlier: &When, later: &When) -> bool {
     let scheme = earlier.scheme.is_none() || earlier.scheme == later.scheme;
     hosts
         && scheme
+        && listeners
         && methods
         && from
         && earlier.not.iter().all(is_excluded)

@@ -1,16 +1,18 @@
 //! `[[route]]`: conditions, what is done on the way, and the response.
 
+use super::condition::Listeners;
 use super::cors::read_cors;
 use super::defaults::Defaults;
 use super::error_pages::read_error_pages;
 use super::group::Groups;
 use super::kinds::REQUEST_BODY_MAX;
+use super::reach::Spoken;
 use super::rewrite::read_rewrites;
 use super::timeouts::read_timeouts_of_route;
 use super::{access, cache_control, compress, condition, fields, reach, response};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
-use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, Scheme, When};
+use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::Invalid;
 use crate::written::{is_false, is_true};
@@ -24,6 +26,7 @@ const KEYS: Keys = Keys {
         "query",
         "from",
         "scheme",
+        "listener",
         "not",
         "allow",
         "deny",
@@ -63,7 +66,7 @@ const FORWARD_ONLY: [&str; 5] = [
 pub(super) fn read_routes(
     file: &Section<'_, '_>,
     defaults: &Defaults,
-    schemes: Option<&[Scheme]>,
+    (listeners, spoken): (Listeners<'_>, Option<&Spoken>),
     groups: &mut Groups,
     findings: &mut Findings<'_>,
 ) -> Vec<Route> {
@@ -85,23 +88,23 @@ pub(super) fn read_routes(
     for (table, span) in file.tables("route", limits::ROUTES_MAX, findings) {
         let errors_before = findings.errors();
         let section = Section::open("[[route]]", span.clone(), table, KEYS, findings);
-        let route = read_route(&section, defaults, groups, findings);
+        let route = read_route(&section, (defaults, listeners), groups, findings);
         // A route with a wrong condition would seem to cover more, or less, than was meant.
         let is_whole = findings.errors() == errors_before;
         routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
     }
     reach::warn_of_unreachable(&routes, findings);
-    reach::warn_of_unspoken(&routes, schemes, findings);
+    reach::warn_of_unspoken(&routes, spoken, findings);
     routes.into_iter().map(|(route, _)| route).collect()
 }
 
 fn read_route(
     section: &Section<'_, '_>,
-    defaults: &Defaults,
+    (defaults, listeners): (&Defaults, Listeners<'_>),
     groups: &mut Groups,
     findings: &mut Findings<'_>,
 ) -> Option<Route> {
-    let when = condition::read_when(section, findings);
+    let when = condition::read_when(section, listeners, findings);
     let access = access::read_access(section, findings);
     let request_body_max = section.read_number("request_body_max", REQUEST_BODY_MAX, findings);
     let whole = &defaults.error_pages;

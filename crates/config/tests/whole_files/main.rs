@@ -7,6 +7,7 @@ mod admin;
 mod cache_control;
 mod include;
 mod listen;
+mod listener;
 mod log;
 mod route;
 mod support;
@@ -368,7 +369,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nroot = \"/srv\"\nsynthetic = true\npath = \"/x\"",
         &[
-            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, cache_control, mirror, compress, log, respond, redirect, files, synthetic, forward",
+            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, listener, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, cache_control, mirror, compress, log, respond, redirect, files, synthetic, forward",
         ],
     ),
     (

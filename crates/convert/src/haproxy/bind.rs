@@ -4,7 +4,7 @@ use super::proxy::Proxy;
 use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
-use crate::front::{Listener, Reach};
+use crate::front::Listener;
 
 /// Puts the places of a frontend into `listeners`.
 pub(super) fn gather<'a>(
@@ -37,18 +37,8 @@ fn put(
     if listeners.iter().any(|known| known.address == address) {
         return;
     }
-    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-    let is_unix = address.starts_with("unix:");
-    let reach = match host.trim_matches(['[', ']']).parse::<std::net::IpAddr>() {
-        _ if is_unix => Reach::Unix,
-        Ok(address) if !address.is_unspecified() => Reach::Address(address),
-        _ if host == "localhost" => Reach::Address([127, 0, 0, 1].into()),
-        _ => Reach::Everywhere,
-    };
     listeners.push(Listener {
         address: address.to_owned(),
-        reach,
-        port: port.parse().ok().filter(|_| !is_unix),
         tls: options.tls.clone(),
         proxy_protocol: options.proxy_protocol.clone(),
         origin: line.origin(),

@@ -4,7 +4,6 @@ use super::fetch::{Case, Counts, Fetch, Method, Subject, Truth, Values, fetch, m
 use super::work::Work;
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
-use crate::front::named_port;
 
 /// The condition of an ACL, out of its words behind its name, or between braces.
 ///
@@ -115,6 +114,20 @@ fn compare(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
         }
     };
     check(atom).map(Formula::Atom)
+}
+
+/// What is found in a `Host` that names one of these ports, or none where one of them is the scheme's own.
+fn named_port(ports: &[u16], scheme: Scheme) -> String {
+    let own = match scheme {
+        Scheme::Http => 80,
+        Scheme::Https => 443,
+    };
+    let list: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let list = list.join("|");
+    match ports.contains(&own) {
+        true => format!(r"^(\[[^\]]*\]|[^:]*)(:({list}))?$"),
+        false => format!(":({list})$"),
+    }
 }
 
 fn header(name: &str, test: Test) -> Atom {

@@ -351,3 +351,23 @@ fn a_configuration_without_frontends_listens_nowhere() {
         ["[[route]]", "respond = { status = 503 }"]
     );
 }
+
+#[test]
+fn frontends_on_other_addresses_are_told_apart_by_the_listener() {
+    let text = format!(
+        "frontend one\n mode http\n bind :80\n default_backend app\nfrontend two\n mode http\n bind 127.0.0.1:80\n bind :81\n default_backend other\n{AROUND}"
+    );
+    let conversion = converted(&text);
+    assert_eq!(outcome(&conversion, "bind :81"), Outcome::Carried);
+    let lines = lines(&conversion);
+    let expected: [&[&str]; 2] = [
+        &["listener = \"0.0.0.0:80\"", "forward = \"app\""],
+        &[
+            "listener = [\"127.0.0.1:80\", \"0.0.0.0:81\"]",
+            "forward = \"other\"",
+        ],
+    ];
+    for route in expected {
+        assert!(lines.windows(2).any(|pair| pair == route), "{lines:?}");
+    }
+}

@@ -5,7 +5,7 @@ use super::work::Work;
 use crate::condition::network;
 use crate::directive::Directive;
 use crate::document::Value;
-use crate::front::{Listener, Reach};
+use crate::front::Listener;
 
 /// A server's part of a place to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,25 +37,8 @@ pub(super) fn gather<'a>(
 }
 
 fn new(address: &str, origin: String) -> Listener {
-    let (reach, port) = match address.strip_prefix("unix:") {
-        Some(_) => (Reach::Unix, None),
-        None => {
-            let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-            let host = match host {
-                "localhost" => "127.0.0.1",
-                host => host.trim_matches(['[', ']']),
-            };
-            let reach = match host.parse::<std::net::IpAddr>() {
-                Ok(address) if !address.is_unspecified() => Reach::Address(address),
-                _ => Reach::Everywhere,
-            };
-            (reach, port.parse().ok())
-        }
-    };
     Listener {
         address: address.to_owned(),
-        reach,
-        port,
         tls: None,
         proxy_protocol: None,
         origin,

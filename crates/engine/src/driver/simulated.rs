@@ -109,6 +109,17 @@ impl Simulated {
         Ok(near)
     }
 
+    /// An end without another one.
+    pub(crate) fn lone_end(&mut self, sockets: &mut Sockets) -> Key {
+        self.connections += 1;
+        let mut socket = Socket::new(None);
+        socket.simulated = Some(Box::new(Peer {
+            id: self.connections,
+            ..Peer::default()
+        }));
+        sockets.insert(socket)
+    }
+
     /// Whether what happens to so many of a thousand operations happens to this one.
     fn happens(&self, per_thousand: u32) -> bool {
         self.random.below(1000) < u64::from(per_thousand)

@@ -53,6 +53,17 @@ impl Login {
         &self.challenge
     }
 
+    /// What comes of the password of a request, on the caller's time.
+    pub(super) fn verify_now(&self, head: &RequestHead<'_, '_>) -> Outcome {
+        let mut room = [0; BASIC_CREDENTIALS_BYTES_MAX];
+        let credentials = basic_auth::credentials(head.headers, &mut room);
+        let is_right = credentials.is_some_and(|it| self.users.verify(it.user, it.password));
+        match is_right {
+            true => Outcome::Right,
+            false => Outcome::Wrong,
+        }
+    }
+
     /// What becomes of a request; `checked` is what came of its password when it has waited for that.
     pub(super) fn step(
         &self,

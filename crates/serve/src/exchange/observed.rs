@@ -24,7 +24,7 @@ impl Exchange {
         if self.route != NONE && !log.includes(self.route.0 as usize) {
             return;
         }
-        let listener = worker.registry.listener_named(self.listener);
+        let listener = worker.registry.listener_at(self.listener);
         let way = Way {
             listener: listener.as_ref().map_or("", |listener| listener.name()),
             route: route.map(Traffic::name),

@@ -24,10 +24,20 @@ struct Names {
     places: HashMap<String, usize>,
 }
 
+/// Where connections come by: an address is the same place in every configuration, whatever it is called there.
+#[derive(Debug, Default)]
+struct Places {
+    numbers: HashMap<String, u16>,
+    /// Of each the listener that is there now.
+    listeners: Vec<Rc<Traffic>>,
+}
+
 /// The traffic that a core knows.
 #[derive(Debug)]
 pub(crate) struct Registry {
     listeners: RefCell<Names>,
+    /// The same by the addresses that they listen on.
+    places: RefCell<Places>,
     routes: RefCell<Names>,
     groups: RefCell<Names>,
     /// Requests that no route took.
@@ -40,6 +50,7 @@ impl Default for Registry {
     fn default() -> Self {
         Self {
             listeners: RefCell::default(),
+            places: RefCell::default(),
             routes: RefCell::default(),
             groups: RefCell::default(),
             unrouted: Rc::new(Traffic::new(NO_ROUTE.to_owned())),
@@ -68,14 +79,38 @@ impl Registry {
         Rc::clone(&names.all[place])
     }
 
-    /// The place of a listener: that of its traffic, for as long as the core lives.
-    pub(crate) fn listener(&self, name: &str) -> u16 {
-        self.listeners.borrow_mut().place(name) as u16
+    /// The number of a place to listen, the same for as long as the core lives; `name` is what a new one is called. The 65,535th and those behind it, which
+    /// take as many reloads, have none: what comes by them is counted for no listener, and is from none by routes.
+    pub(crate) fn place(&self, address: &str, name: &str) -> u16 {
+        let places = &mut *self.places.borrow_mut();
+        if let Some(&number) = places.numbers.get(address) {
+            return number;
+        }
+        let number = places.listeners.len().try_into().unwrap_or(u16::MAX);
+        if number < u16::MAX {
+            places.numbers.insert(address.to_owned(), number);
+            places.listeners.push(self.traffic(Kind::Listener, name));
+        }
+        number
+    }
+
+    /// The listener there is called so from now on.
+    pub(crate) fn call(&self, place: u16, name: &str) {
+        let traffic = self.traffic(Kind::Listener, name);
+        if let Some(listener) = self
+            .places
+            .borrow_mut()
+            .listeners
+            .get_mut(usize::from(place))
+        {
+            *listener = traffic;
+        }
     }
 
     /// The traffic of the listener at this place.
-    pub(crate) fn listener_named(&self, place: u16) -> Option<Rc<Traffic>> {
-        self.listeners.borrow().all.get(usize::from(place)).cloned()
+    pub(crate) fn listener_at(&self, place: u16) -> Option<Rc<Traffic>> {
+        let places = self.places.borrow();
+        places.listeners.get(usize::from(place)).cloned()
     }
 
     /// A request has ended: which way it came and went.
@@ -87,7 +122,7 @@ impl Registry {
         route: Option<&Traffic>,
         group: Option<&Traffic>,
     ) {
-        if let Some(listener) = self.listeners.borrow().all.get(usize::from(listener)) {
+        if let Some(listener) = self.places.borrow().listeners.get(usize::from(listener)) {
             listener.observe(ended);
         }
         route.unwrap_or(&self.unrouted).observe(ended);
@@ -106,11 +141,9 @@ impl Registry {
     ) {
         let duration = core.now_exact().since(since);
         let class = class(duration);
-        let listeners = self.listeners.borrow();
-        let listener = listeners
-            .all
-            .get(usize::from(listener))
-            .map(|listener| &**listener);
+        let places = self.places.borrow();
+        let listener = places.listeners.get(usize::from(listener));
+        let listener = listener.map(|listener| &**listener);
         let all = [listener, Some(route.unwrap_or(&self.unrouted)), group];
         for traffic in all.into_iter().flatten() {
             traffic.first_byte(class, duration);
@@ -159,6 +192,18 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_keeps_its_number_whatever_it_is_called() {
+        let registry = Registry::default();
+        let place = |address| registry.place(address, address);
+        let numbers = ["127.0.0.1:80", "127.0.0.1:81"].map(place);
+        registry.call(numbers[0], "public");
+        assert_eq!(place("127.0.0.1:80"), numbers[0]);
+        let name = |place| registry.listener_at(place).map(|it| it.name().to_owned());
+        let names = [0, 1, 2].map(|place| name(place).unwrap_or_default());
+        assert_eq!(names, ["public", "127.0.0.1:81", ""]);
+    }
 
     #[test]
     fn names_keep_their_traffic_and_those_beyond_the_bound_share_one() {

@@ -7,7 +7,7 @@ use onrush_config::plan::{Host, PathMatch, Route, Scheme, When};
 /// The longest name; longer ones are cut.
 const NAME_MAX: usize = 120;
 
-/// Their names, in their order: host and path as they are conditions, with the methods and the scheme in front. Of routes that
+/// Their names, in their order: host and path as they are conditions, with the methods and the scheme in front and listeners behind. Of routes that
 /// these do not tell apart the second one ends with `#2`, and so on.
 pub(crate) fn route_names(routes: &[Route]) -> Vec<String> {
     let mut counts: HashMap<String, u32> = HashMap::new();
@@ -38,7 +38,11 @@ fn name(when: &When) -> String {
         PathMatch::Exact(exact) => exact.clone(),
         PathMatch::Regex(pattern) => format!(" ~{}", pattern.as_str()),
     };
-    let name = format!("{methods}{scheme}{}{path}", hosts.join(","));
+    let listeners = match when.listeners.is_empty() {
+        true => String::new(),
+        false => format!(" on {}", when.listeners.join(",")),
+    };
+    let name = format!("{methods}{scheme}{}{path}{listeners}", hosts.join(","));
     match name.char_indices().nth(NAME_MAX) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name,
@@ -60,6 +64,8 @@ mod tests {
             route.when.methods = methods.iter().map(|&method| method.to_owned()).collect();
             route
         };
+        let mut on_admin = route(&[], PathMatch::Exact("/".into()), &[]);
+        on_admin.when.listeners = vec!["admin".to_owned()];
         let long = "x".repeat(200);
         let routes = [
             route(&[], PathMatch::Any, &[]),
@@ -71,6 +77,7 @@ mod tests {
             route(&[], PathMatch::Exact("/".into()), &[]),
             route(&[], PathMatch::Any, &[]),
             route(&[], PathMatch::Exact(format!("/{long}")), &[]),
+            on_admin,
         ];
         assert_eq!(
             route_names(&routes),
@@ -80,6 +87,7 @@ mod tests {
                 "/",
                 "/* #2",
                 &format!("/{}…", &long[..NAME_MAX - 1]),
+                "/ on admin",
             ]
         );
     }

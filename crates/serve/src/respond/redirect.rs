@@ -26,6 +26,20 @@ impl Redirect {
         }
     }
 
+    /// Where it sends a request, if anywhere.
+    pub(crate) fn leads_to(
+        &self,
+        head: &RequestHead<'_, '_>,
+        context: RequestContext<'_>,
+    ) -> Option<String> {
+        let facts = Facts {
+            about: &context,
+            head,
+            server: b"",
+        };
+        self.location.render(&facts).ok()
+    }
+
     /// Writes the response.
     pub(crate) fn respond(
         &self,

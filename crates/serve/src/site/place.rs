@@ -13,8 +13,10 @@ use crate::observe::registry::Registry;
 /// One place to accept connections.
 pub(crate) struct Place {
     pub(crate) acceptor: Option<Arc<Acceptor>>,
-    /// Its place in the core's registry.
+    /// Its number in the core's registry.
     pub(crate) listener: u16,
+    /// What routes call it.
+    pub(crate) name: String,
     /// Who begins with the PROXY protocol.
     introducers: Option<Networks>,
     /// How many connections clients may have, here and elsewhere.
@@ -22,14 +24,20 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// `occurrence` places before it have the same address, with port 0.
     pub(crate) fn new(
-        plan: &plan::Listen,
+        (plan, occurrence): (&plan::Listen, usize),
         acceptor: Option<&Arc<Acceptor>>,
         bounds: Option<Rc<Bounds>>,
         registry: &Registry,
     ) -> Rc<Self> {
+        let address = match occurrence {
+            0 => plan.address.to_string(),
+            before => format!("{} #{before}", plan.address),
+        };
         Rc::new(Self {
-            listener: registry.listener(&plan.address.to_string()),
+            listener: registry.place(&address, &plan.name),
+            name: plan.name.clone(),
             acceptor: acceptor.map(Arc::clone),
             introducers: plan.proxy_protocol.clone(),
             bounds,

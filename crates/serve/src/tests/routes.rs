@@ -324,3 +324,59 @@ fn each_request_is_split_between_groups_anew() {
         assert!((50 - 37..=50 + 37).contains(&taken[1]), "{taken:?}");
     });
 }
+
+const TWO_LISTENERS: &str = r#"
+[[listen]]
+address = "127.0.0.1:1"
+name = "public"
+[[listen]]
+address = "127.0.0.1:2"
+[[route]]
+listener = "public"
+respond = { status = 201 }
+[[route]]
+not = { listener = "public" }
+respond = { status = 202 }
+"#;
+
+#[test]
+fn a_route_may_be_for_one_listener_only() {
+    let plan = crate::harness::configured(TWO_LISTENERS);
+    on_every_driver(|site| {
+        let plan = plan.clone();
+        async move {
+            let addresses = site.serve_all(&plan);
+            for (address, wanted) in addresses.iter().zip(["201", "202"]) {
+                let mut client = site.connect(address).await;
+                let response = client.exchange(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+                let response = String::from_utf8_lossy(&response).into_owned();
+                assert_eq!(response.split(' ').nth(1), Some(wanted), "{response}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_connection_stays_with_its_address_when_that_gets_another_name() {
+    let before = crate::harness::configured(TWO_LISTENERS);
+    let after = TWO_LISTENERS.replace("public", "front");
+    let after = crate::harness::configured(&format!(
+        "{after}[[listen]]\naddress = \"127.0.0.1:3\"\nname = \"public\"\n"
+    ));
+    on_every_driver(|site| {
+        let (before, after) = (before.clone(), after.clone());
+        async move {
+            let (address, service, resources) = site.serve_to_change(&before);
+            let mut client = site.connect(&address).await;
+            let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+            client.send(request).await;
+            let first = client.receive_message().await;
+            let _resources = site.apply(&service, &resources, &after);
+            client.send(request).await;
+            let second = client.receive_message().await;
+            for response in [first, second] {
+                assert_eq!(response.split(' ').nth(1), Some("201"), "{response}");
+            }
+        }
+    });
+}

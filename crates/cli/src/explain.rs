@@ -1,0 +1,58 @@
+//! `onrush explain`: what a configuration makes of a request, and why.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use onrush_serve::Explainer;
+use serde_json::Value;
+
+use crate::question::{Asked, explain, show};
+use crate::serve::{Written, checked, on_standard_error};
+use crate::terminal::{Out, say};
+
+/// Which route takes it and why none before, what it gets there, and what holds for it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush explain onrush.toml /api/users                            GET http://localhost/api/users
+  onrush explain onrush.toml 'POST https://shop.example/cart' -H 'Content-Length: 10'
+  onrush explain onrush.toml https://shop.example/ --client 10.1.2.3 --listener internal --json
+
+Nothing is bound and no server is asked. Exit codes: 0 explained, 1 usage, or the configuration cannot be used.")]
+pub(crate) struct Args {
+    /// The configuration (TOML)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    asked: Asked,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Explains, and prints what came of it.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match explained(args) {
+        Ok(value) if args.json => {
+            let _ = writeln!(Out::standard(), "{value:#}");
+            ExitCode::SUCCESS
+        }
+        Ok(value) => {
+            let _ = Out::standard().write_all(show(&value).as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(format_args!("onrush explain: {error:#}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn explained(args: &Args) -> anyhow::Result<Value> {
+    let written = Written::read(&args.file)?;
+    let plan = written.plan(on_standard_error)?;
+    let checked = checked(plan, Some(&written), on_standard_error)?;
+    let explainer = Explainer::new(checked)?;
+    let places = onrush_config::route_places(written.sources());
+    explain(&explainer, &places, &args.asked)
+}

@@ -1,0 +1,152 @@
+//! A request that somebody asks about, and what becomes of it: as JSON, and for people.
+
+mod answer;
+mod listener;
+mod request;
+mod show;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anyhow::{Context, bail};
+use onrush_config::RoutePlace;
+use onrush_config::plan::{Address, Scheme};
+use onrush_serve::{Explainer, Question};
+use serde_json::{Value, json};
+
+use request::Request;
+
+pub(crate) use show::show;
+
+/// A request, and how it comes.
+#[derive(clap::Args)]
+pub(crate) struct Asked {
+    // In the attribute: rustdoc takes the brackets for a link.
+    #[arg(
+        help = "[METHOD] URL or path, such as 'GET https://host/path'; the method is GET unless one is named",
+        value_name = "REQUEST"
+    )]
+    pub(crate) request: String,
+    /// A field of the request; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// Whom it comes from: IP or IP:PORT [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) client: Option<String>,
+    /// The listener that it comes by, by its name or address [default: the first that fits the URL]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) listener: Option<String>,
+}
+
+impl Asked {
+    /// As the admin interface is asked.
+    pub(crate) fn as_json(&self) -> Value {
+        let mut asked = json!({ "request": self.request, "headers": self.header });
+        for (key, value) in [("client", &self.client), ("listener", &self.listener)] {
+            if let Some(value) = value {
+                asked[key] = value.clone().into();
+            }
+        }
+        asked
+    }
+
+    /// What the admin interface was asked.
+    ///
+    /// # Errors
+    /// When that is something else.
+    pub(crate) fn of(asked: &Value) -> anyhow::Result<Asked> {
+        const EXPECTED: &str = "expected {\"request\": \"[METHOD] URL or path\"} with \"headers\": [\"Name: value\"], \"client\" or \"listener\"";
+        let fields = asked.as_object().context(EXPECTED)?;
+        let known = ["request", "headers", "client", "listener"];
+        if let Some(key) = fields.keys().find(|key| !known.contains(&key.as_str())) {
+            bail!("unknown key {key:?}: {EXPECTED}");
+        }
+        let text = |key: &str| match fields.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => bail!("{key} is no text: {EXPECTED}"),
+        };
+        let headers = match fields.get("headers") {
+            None => Some(Vec::new()),
+            Some(headers) => headers.as_array().and_then(|all| {
+                let text = |header: &Value| header.as_str().map(str::to_owned);
+                all.iter().map(text).collect()
+            }),
+        };
+        Ok(Asked {
+            request: text("request")?.context(EXPECTED)?,
+            header: headers.context(EXPECTED)?,
+            client: text("client")?,
+            listener: text("listener")?,
+        })
+    }
+}
+
+/// What becomes of a request, as JSON. `places` are where the routes stand.
+///
+/// # Errors
+/// When it is no request, or comes by no listener.
+pub(crate) fn explain(
+    explainer: &Explainer,
+    places: &[RoutePlace],
+    asked: &Asked,
+) -> anyhow::Result<Value> {
+    let plan = explainer.plan();
+    let request = Request::read(&asked.request, &asked.header)?;
+    let listener = listener::choose(plan, &request, asked.listener.as_deref())?;
+    let listen = &plan.listen[listener.index];
+    let client = client(asked.client.as_deref(), &listen.address)?;
+    // By the PROXY protocol a balancer says how it was asked.
+    let scheme = match (&listen.tls, &listen.proxy_protocol, request.scheme) {
+        (Some(_), _, _) | (None, Some(_), Some(Scheme::Https)) => Scheme::Https,
+        (None, _, _) => Scheme::Http,
+    };
+    let mut notes = listener.notes;
+    notes.extend(request.notes.iter().cloned());
+    if request.scheme.is_some_and(|asked| asked != scheme) {
+        notes.push(format!(
+            "listener {:?} speaks {}, which is what routes see unless a trusted proxy says otherwise",
+            listen.name,
+            scheme.text()
+        ));
+    }
+    let explanation = explainer.explain(&Question {
+        listener: listener.index,
+        client,
+        scheme,
+        bytes: request.head(),
+    })?;
+    let mut value = answer::json(&explanation, explainer, places);
+    value["request"] = json!({
+        "method": request.method,
+        "target": request.target,
+        "host": request.host,
+        "client": explanation.client.map(|client| client.to_string()),
+        "scheme": explanation.scheme.text(),
+    });
+    value["notes"] = notes.into();
+    Ok(value)
+}
+
+/// Whose connection it is; nobody's with an address by a Unix socket, unless one is named.
+fn client(asked: Option<&str>, listen: &Address) -> anyhow::Result<Option<SocketAddr>> {
+    // A port that no client is likely to be told by.
+    const PORT: u16 = 50_000;
+    let Some(text) = asked else {
+        return Ok(match listen {
+            Address::Tcp(SocketAddr::V6(_)) => Some((Ipv6Addr::LOCALHOST, PORT).into()),
+            Address::Tcp(_) => Some((Ipv4Addr::LOCALHOST, PORT).into()),
+            Address::Unix(_) => None,
+        });
+    };
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(Some(address));
+    }
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let address: IpAddr = bare
+        .parse()
+        .with_context(|| format!("--client {text:?}: expected an address such as 192.0.2.1"))?;
+    if address.is_unspecified() {
+        bail!("--client {text:?}: nobody comes from there: expected an address such as 192.0.2.1");
+    }
+    Ok(Some((address, PORT).into()))
+}

@@ -1,0 +1,122 @@
+//! Which listener a request comes by: the one that is named, or the first that fits its URL.
+
+use anyhow::bail;
+use onrush_config::address::parse_listen;
+use onrush_config::plan::{Address, Listen, Plan, Scheme};
+
+use super::request::Request;
+
+/// A listener, and what has to be said of the choice.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) index: usize,
+    pub(super) notes: Vec<String>,
+}
+
+/// # Errors
+/// When there is none of the name that is `asked` for.
+pub(super) fn choose(
+    plan: &Plan,
+    request: &Request,
+    asked: Option<&str>,
+) -> anyhow::Result<Chosen> {
+    let all = &plan.listen;
+    if let Some(asked) = asked {
+        let address = parse_listen(asked).ok().map(|listen| listen.address);
+        let is_it =
+            |listen: &Listen| listen.name == asked || address.as_ref() == Some(&listen.address);
+        let Some(index) = all.iter().position(is_it) else {
+            let names: Vec<&str> = all.iter().map(|listen| &*listen.name).collect();
+            bail!(
+                "--listener {asked:?}: there is no such listener: expected one of {}",
+                names.join(", ")
+            );
+        };
+        let notes = Vec::new();
+        return Ok(Chosen { index, notes });
+    }
+    let mut notes = Vec::new();
+    let mut fitting: Vec<usize> = (0..all.len())
+        .filter(|&index| speaks(&all[index], request.scheme))
+        .collect();
+    if fitting.is_empty() {
+        let scheme = request.scheme.map_or("", Scheme::text);
+        notes.push(format!(
+            "no listener speaks {scheme}: a proxy in front of them is to have"
+        ));
+        fitting = (0..all.len()).collect();
+    }
+    let has_port = |index: &usize| {
+        let port = match &all[*index].address {
+            Address::Tcp(address) => Some(address.port()),
+            Address::Unix(_) => None,
+        };
+        port == request.port
+    };
+    if request.port.is_some() && fitting.iter().any(has_port) {
+        fitting.retain(has_port);
+    }
+    let others: Vec<String> = fitting[1..]
+        .iter()
+        .map(|&index| format!("{:?}", all[index].name))
+        .collect();
+    if !others.is_empty() {
+        notes.push(format!(
+            "it could come by {}, too: --listener says by which",
+            others.join(", ")
+        ));
+    }
+    Ok(Chosen {
+        index: fitting[0],
+        notes,
+    })
+}
+
+/// Whether a URL of this scheme can lead there.
+fn speaks(listen: &Listen, scheme: Option<Scheme>) -> bool {
+    match scheme {
+        None => true,
+        Some(Scheme::Https) => listen.tls.is_some() || listen.proxy_protocol.is_some(),
+        Some(Scheme::Http) => listen.tls.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_config::plan::{OneLiner, Tls};
+
+    fn chosen(url: &str, asked: Option<&str>) -> anyhow::Result<(usize, usize)> {
+        let at = |text: &str| parse_listen(text).expect(text);
+        let mut all = [":80", ":8080", ":443", "unix:/run/x.sock"].map(at);
+        all[1].name = "internal".to_owned();
+        all[2].tls = Some(Tls::self_signed());
+        let plan = Plan::one_liner(OneLiner::Synthetic, all.into());
+        let request = Request::read(url, &[]).expect(url);
+        let chosen = choose(&plan, &request, asked)?;
+        Ok((chosen.index, chosen.notes.len()))
+    }
+
+    #[test]
+    fn the_first_that_fits_the_url_or_the_one_that_is_asked_for() {
+        for (url, asked, index, notes) in [
+            ("http://h/", None, 0, 0),
+            ("http://h:8080/", None, 1, 0),
+            ("http://h:81/", None, 0, 1),
+            ("https://h/", None, 2, 0),
+            ("https://h:8443/", None, 2, 0),
+            ("/", None, 0, 1),
+            ("/", Some("internal"), 1, 0),
+            ("/", Some(":8080"), 1, 0),
+            ("https://h/", Some("unix:/run/x.sock"), 3, 0),
+        ] {
+            let found = chosen(url, asked).expect(url);
+            assert_eq!(found, (index, notes), "{url} {asked:?}");
+        }
+        let error = chosen("/", Some("admin")).expect_err("there is none");
+        assert_eq!(
+            error.to_string(),
+            "--listener \"admin\": there is no such listener: expected one of 0.0.0.0:80, internal, 0.0.0.0:443, unix:/run/x.sock"
+        );
+    }
+}

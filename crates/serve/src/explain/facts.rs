@@ -1,0 +1,183 @@
+//! What of its route and of the rest of a configuration concerns a request, and what is not known of it here.
+
+use std::time::Duration;
+
+use onrush_config::plan::{
+    Action, BasicAuth, Edits, FieldEdits, Listen, Networks, Plan, RateKey, RateLimit,
+    ResponsesEdited, Route, Template, Timeouts,
+};
+
+use super::answer::Answer;
+
+/// Something that holds for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The key by which a configuration says it.
+    pub key: &'static str,
+    /// What it says.
+    pub value: String,
+}
+
+fn fact(key: &'static str, value: impl Into<String>) -> Fact {
+    let value = value.into();
+    Fact { key, value }
+}
+
+/// The limits of a route's requests.
+pub(super) fn limits(route: &Route, of_all: &Timeouts) -> Vec<Fact> {
+    let mut all = Vec::new();
+    let access = &route.access;
+    for (key, networks) in [("deny", &access.deny), ("allow", &access.allow)] {
+        if !networks.is_empty() {
+            all.push(fact(key, listed(networks)));
+        }
+    }
+    all.extend(access.rate_limit.iter().map(rate_limit));
+    all.extend(access.basic_auth.iter().map(basic_auth));
+    let body = match route.request_body_max {
+        Some(bytes) => format!("{bytes} bytes"),
+        None => "off".to_owned(),
+    };
+    all.push(fact("request_body_max", body));
+    let times = route.timeouts.as_ref().unwrap_or(of_all);
+    let forwards = matches!(route.action, Action::Forward { .. });
+    all.extend(timeouts(times, forwards.then_some(times)));
+    all
+}
+
+fn listed(networks: &Networks) -> String {
+    let all: Vec<String> = networks.0.iter().map(ToString::to_string).collect();
+    all.join(", ")
+}
+
+fn rate_limit(limit: &RateLimit) -> Fact {
+    let mut said = Vec::new();
+    if let Some(rate) = &limit.requests {
+        let (count, per) = (rate.count, time(rate.per));
+        said.push(format!("{count} in {per} and {} more at once", rate.burst));
+    }
+    let concurrent = limit
+        .concurrent
+        .map(|most| format!("{most} at the same time"));
+    said.extend(concurrent);
+    let by = match &limit.key {
+        RateKey::Address => "of each client address".to_owned(),
+        RateKey::Header(name) => format!("of each value of {name}"),
+        RateKey::Route => "of all clients".to_owned(),
+    };
+    fact("rate_limit", format!("{}, {by}", said.join(", ")))
+}
+
+fn basic_auth(auth: &BasicAuth) -> Fact {
+    let file = auth.file.as_ref();
+    let file = file.map_or(String::new(), |file| {
+        format!(", users of {}", file.display())
+    });
+    fact("basic_auth", format!("realm {:?}{file}", auth.realm))
+}
+
+/// Those of clients, and those of servers where there are any.
+fn timeouts(times: &Timeouts, of_servers: Option<&Timeouts>) -> Vec<Fact> {
+    let mut all = vec![
+        fact("client_body", time(times.client_body)),
+        fact("client_send", time(times.client_send)),
+    ];
+    let Some(times) = of_servers else {
+        return all;
+    };
+    all.extend([
+        fact("queue", time(times.queue)),
+        fact("connect", time(times.connect)),
+        fact("upstream_first_byte", time(times.upstream_first_byte)),
+        fact("upstream_body", time(times.upstream_body)),
+        fact("request", times.request.map_or("no bound".to_owned(), time)),
+        fact("tunnel_idle", time(times.tunnel_idle)),
+    ]);
+    all
+}
+
+fn time(time: Duration) -> String {
+    format!("{time:?}")
+}
+
+/// What a route changes in its responses.
+pub(super) fn edits(edits: &Edits) -> Vec<Fact> {
+    let FieldEdits { remove, set, add } = &edits.response;
+    if edits.response.is_empty() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    all.extend(remove.iter().map(|name| fact("remove", name)));
+    for (key, fields) in [("set", set), ("add", add)] {
+        let fields = fields.iter().map(|(name, value)| shown(name, value));
+        all.extend(fields.map(|shown| fact(key, shown)));
+    }
+    all.push(fact(
+        "on",
+        match &edits.response_on {
+            ResponsesEdited::OfRoute => "responses of the route".to_owned(),
+            ResponsesEdited::Always => "all responses".to_owned(),
+            ResponsesEdited::Statuses(ranges) => {
+                let range = |(first, last): &(u16, u16)| match first == last {
+                    true => first.to_string(),
+                    false => format!("{first}-{last}"),
+                };
+                ranges.iter().map(range).collect::<Vec<_>>().join(", ")
+            }
+        },
+    ));
+    all
+}
+
+fn shown(name: &str, value: &Template) -> String {
+    match value.as_text() {
+        Some(text) => format!("{name}: {text}"),
+        None => format!("{name}: (made of variables)"),
+    }
+}
+
+/// What becomes of a request also depends on this.
+pub(super) fn unknown(
+    plan: &Plan,
+    listen: &Listen,
+    route: Option<&Route>,
+    answer: &Answer,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut say = |text: &str| all.push(text.to_owned());
+    if plan.clients.connections_max.is_some() || plan.clients.connections_per_address_max.is_some()
+    {
+        say("how many connections clients have: those beyond [clients] are closed");
+    }
+    if listen.tls.is_some() {
+        say("what is agreed on in the TLS handshake: variables of it are empty here");
+    }
+    let Some(route) = route else {
+        return all;
+    };
+    if route.access.rate_limit.is_some() {
+        say("how much of rate_limit is used up: here nothing is; beyond it 429");
+    }
+    match answer {
+        Answer::Own { .. } => match route.action {
+            Action::Files(_) | Action::RespondFile { .. } => {
+                say("whether the files change: they are looked at now");
+            }
+            _ => {}
+        },
+        Answer::Forward(forward) => {
+            if forward.groups.len() > 1 {
+                say("which of the groups: chance decides by the weights");
+            }
+            let groups = forward.groups.iter();
+            let groups =
+                groups.filter_map(|to| plan.upstreams.iter().find(|it| it.name == to.group));
+            let mut servers = groups.flat_map(|group| &group.servers);
+            if servers.any(|server| server.address.may_be_several()) {
+                say("where names of servers lead: each of their addresses is a server");
+            }
+            say("which servers are up, and what they have to do: here all are up and idle");
+        }
+    }
+    all
+}

@@ -1,0 +1,226 @@
+//! `onrush explain`: what is said of a request, as its users read it, and against the server itself.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Finished, Serve, run_onrush};
+
+const CONFIGURATION: &str = r#"
+[[listen]]
+address = "127.0.0.1:0"
+
+[[listen]]
+address = "127.0.0.1:8443"
+name = "secure"
+tls = "self-signed"
+
+[[route]]
+listener = "secure"
+path = "=/secret"
+respond = { status = 204 }
+
+[[route]]
+host = "a.example"
+path = "/api/"
+method = "GET"
+headers = { X-Beta = "!" }
+strip_prefix = "/api"
+basic_auth = { realm = "staff", users = { ali = "$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8" } }
+rate_limit = "100/s"
+forward = "app"
+
+[[route]]
+path = "/old/"
+redirect = "https://{host.name}/new"
+
+[upstream.app]
+servers = ["10.0.0.1:80", "10.0.0.2:80", { address = "10.0.0.3:80", backup = true }]
+"#;
+
+struct Written {
+    _directory: TempDir,
+    path: String,
+}
+
+fn written(text: &str) -> Written {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("onrush.toml");
+    fs::write(&path, text).expect("it is ours");
+    Written {
+        path: path.display().to_string(),
+        _directory: directory,
+    }
+}
+
+impl Written {
+    fn explain(&self, words: &[&str]) -> Finished {
+        run_onrush(&[&["explain", &self.path], words].concat())
+    }
+
+    fn explained(&self, words: &[&str]) -> String {
+        let finished = self.explain(words);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        finished.out
+    }
+}
+
+#[test]
+fn a_forwarded_request_is_told_from_its_listener_to_its_server() {
+    let file = written(CONFIGURATION);
+    // ali:open sesame
+    let login = "Authorization: Basic YWxpOm9wZW4gc2VzYW1l";
+    let said = file.explained(&[
+        "GET http://a.example/api/users?x=1",
+        "-H",
+        login,
+        "--client",
+        "192.0.2.7",
+    ]);
+    for line in [
+        "request   GET /api/users?x=1 of a.example, by http from 192.0.2.7\n",
+        "listener  127.0.0.1:0\n",
+        "passed    [[route]] 1 in line 10 (/secret on secure): path is \"/api/users\", expected \"=/secret\"\n",
+        "route     [[route]] 2 in line 15 (GET a.example/api/*)\n",
+        "forward   to group app\n",
+        "server    one of 10.0.0.1:80, 10.0.0.2:80, by round_robin\n",
+        "backups   10.0.0.3:80\n",
+        "sent      GET /users?x=1 HTTP/1.1\n",
+        "          X-Forwarded-For: 192.0.2.7\n",
+        "limits    rate_limit = 100 in 1s and 100 more at once, of each client address\n",
+        "          basic_auth = realm \"staff\"\n",
+    ] {
+        assert!(said.contains(line), "{line:?} is missing in\n{said}");
+    }
+}
+
+#[test]
+fn what_is_made_here_has_its_status_and_its_reason() {
+    let file = written(CONFIGURATION);
+    for (words, lines) in [
+        (
+            &["https://a.example/secret"][..],
+            &["listener  secure\n", "answer    204: a fixed response\n"][..],
+        ),
+        (
+            &["http://a.example/secret"],
+            &[
+                "listener is \"127.0.0.1:0\", expected \"secure\"\n",
+                "route     none\nanswer    404: no route matches\n",
+            ],
+        ),
+        (
+            &["http://a.example/api/x"],
+            &["answer    401: not let in: a name and a password are needed\n"],
+        ),
+        (
+            &["POST http://b.example/api/x"],
+            &["(GET a.example/api/*): host is \"b.example\", expected \"a.example\"\n"],
+        ),
+        (
+            &["POST http://a.example/api/x"],
+            &["(GET a.example/api/*): method is \"POST\", expected \"GET\"\n"],
+        ),
+        (
+            &["http://a.example/api/x", "-H", "X-Beta: 1"],
+            &["headers is \"1\", expected X-Beta = \"!\"\n"],
+        ),
+        (
+            &["/old/x"],
+            &[
+                "note      it could come by \"secure\", too: --listener says by which\n",
+                "answer    302: a redirect\nlocation  https://localhost/new\n",
+            ],
+        ),
+        (
+            &["http://a.example/%zz"],
+            &[
+                "answer    400: refused before routes are looked at: a % in the path lacks its two hexadecimal digits\n",
+            ],
+        ),
+        (
+            &["http://a.example/", "-H", "Bad Name: x"],
+            &[
+                "answer    400: refused before routes are looked at: white space within or behind a field's name\n",
+            ],
+        ),
+    ] {
+        let said = file.explained(words);
+        for line in lines {
+            assert!(
+                said.contains(line),
+                "{words:?}: {line:?} is missing in\n{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_explained_is_said_with_what_to_do() {
+    let file = written(CONFIGURATION);
+    for (words, why) in [
+        (
+            &["GET /a b"][..],
+            "onrush explain: \"GET /a b\" is no request: expected [METHOD] URL or path, such as \"GET https://host/path\" or \"/path\"\n",
+        ),
+        (
+            &["/", "--listener", "third"],
+            "onrush explain: --listener \"third\": there is no such listener: expected one of 127.0.0.1:0, secure\n",
+        ),
+        (
+            &["/", "--client", "somebody"],
+            "onrush explain: --client \"somebody\": expected an address such as 192.0.2.1: invalid IP address syntax\n",
+        ),
+    ] {
+        let finished = file.explain(words);
+        assert_eq!((finished.code, &*finished.err), (Some(1), why), "{words:?}");
+    }
+    let wrong = written("[[route]]\nlistener = \"x\"\nsynthetic = true");
+    let finished = wrong.explain(&["/"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(
+        finished.err.contains("2:12: unknown listener \"x\""),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn a_server_that_runs_says_the_same_and_does_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("admin.sock").display().to_string();
+    let text = CONFIGURATION.replace("127.0.0.1:8443", "127.0.0.1:0");
+    let text = format!("{text}[admin]\naddress = \"unix:{socket}\"\n");
+    let file = written(&text);
+    let serve = Serve::start(&["--config", &file.path, "--threads", "1"]);
+    let address = format!("unix:{socket}");
+    let ctl = |words: &[&str]| run_onrush(&[&["ctl", "--address", &address], words].concat());
+    let request = "http://h.example/old/x";
+    let by_ctl = ctl(&["explain", request]);
+    assert_eq!(by_ctl.code, Some(0), "{by_ctl:?}");
+    assert_eq!(by_ctl.out, file.explained(&[request]));
+    let json = ctl(&["--json", "explain", request, "-H", "X-A: 1"]);
+    let json: Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(json["generation"], 1, "{json}");
+    let status = json["answer"]["status"].to_string();
+    let location = json["answer"]["location"].as_str().unwrap_or_default();
+    let mut stream = TcpStream::connect(&serve.address).expect("it listens");
+    stream
+        .write_all(b"GET /old/x HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\n\r\n")
+        .expect("it reads");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it responds");
+    assert!(
+        response.starts_with(&format!("HTTP/1.1 {status} ")),
+        "{response}"
+    );
+    assert!(
+        response.contains(&format!("\r\nLocation: {location}\r\n")),
+        "{response}"
+    );
+    let wrong = ctl(&["explain", "/", "--listener", "x"]);
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    assert!(wrong.err.contains("there is no such listener"), "{wrong:?}");
+}
