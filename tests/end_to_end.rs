@@ -33,6 +33,7 @@ mod reloading;
 mod responding;
 mod smuggling;
 mod starting;
+mod status_page;
 mod stopping;
 mod telling;
 mod tunnelling;

@@ -12,13 +12,16 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::server_change::changes;
 use crate::views::{self, PATIENCE, Views, within};
-use crate::{feed, json, live, metrics};
+use crate::{feed, json, live, metrics, page};
 
 /// The same for programs (OpenAPI 3.1).
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
 
 /// What there is, with the methods beside GET and HEAD.
-const PATHS: [(&str, Methods); 18] = [
+const PATHS: [(&str, Methods); 21] = [
+    ("/", Methods::Get),
+    ("/status.js", Methods::Get),
+    ("/status.css", Methods::Get),
     ("/live", Methods::Get),
     ("/ready", Methods::Get),
     ("/metrics", Methods::Get),
@@ -75,7 +78,8 @@ impl Desk {
     /// Who may ask for what is there.
     pub(crate) fn audience(path: &str) -> Audience {
         match path {
-            "/live" | "/ready" => Audience::Everybody,
+            "/" => Audience::Visitors,
+            "/live" | "/ready" | "/status.js" | "/status.css" => Audience::Everybody,
             _ => Audience::Trusted,
         }
     }
@@ -108,6 +112,9 @@ impl Desk {
             return Response::error(405, &why).with("Allow", methods.names());
         }
         match path {
+            "/" => page::document(),
+            "/status.js" => page::script(),
+            "/status.css" => page::style(),
             "/live" => self.live().await,
             "/ready" => self.ready(),
             "/metrics" => {

@@ -90,7 +90,9 @@ pub(crate) enum Denial {
 /// Who may ask for something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Audience {
-    /// Balancers and service managers, which have no token.
+    /// Whoever follows a link to the status page. It has no data, cannot be framed, and asks for the token itself.
+    Visitors,
+    /// Balancers, service managers and the status page's own files, which have no token.
     Everybody,
     /// Who has the token.
     Trusted,
@@ -124,7 +126,12 @@ pub(crate) fn check(
         (None, Some(_)) => true,
         (None, None) => false,
     };
-    if is_foreign {
+    // Somebody looks at it in a window of its own; the page that has the link cannot read it.
+    let is_visit = audience == Audience::Visitors
+        && value("sec-fetch-mode") == Some(b"navigate")
+        && value("sec-fetch-dest") == Some(b"document")
+        && value("origin").is_none();
+    if is_foreign && !is_visit {
         return Err(Denial::Foreign);
     }
     let Some(token) = token.filter(|_| audience == Audience::Trusted) else {
@@ -224,6 +231,21 @@ mod tests {
                 Err(Denial::Foreign),
                 "{fields}"
             );
+        }
+        let link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
+        let visit = format!("{link}Sec-Fetch-Dest: document\r\n");
+        assert_eq!(outcome(&visit, Audience::Visitors), Ok(()));
+        for (fields, audience) in [
+            (visit.clone(), Audience::Everybody),
+            (visit.clone(), Audience::Trusted),
+            (format!("{visit}Origin: null\r\n"), Audience::Visitors),
+            (
+                format!("{link}Sec-Fetch-Dest: iframe\r\n"),
+                Audience::Visitors,
+            ),
+        ] {
+            let refused = outcome(&fields, audience);
+            assert_eq!(refused, Err(Denial::Foreign), "{audience:?} {fields}");
         }
         let own = format!(
             "Sec-Fetch-Site: same-origin\r\nOrigin: http://h\r\nAuthorization: Bearer {TOKEN}\r\n"

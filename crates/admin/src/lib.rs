@@ -22,6 +22,7 @@ mod live;
 pub mod location;
 mod metrics;
 mod operator;
+mod page;
 mod readiness;
 mod request;
 mod response;

@@ -18,8 +18,8 @@ const SEND_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Response {
     pub(crate) status: u16,
     content_type: &'static str,
-    /// Methods that there are, with 405; a challenge, with 401.
-    field: Option<(&'static str, &'static str)>,
+    /// Methods that there are, with 405; a challenge, with 401; what a browser may do with a page.
+    fields: Vec<(&'static str, &'static str)>,
     body: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Response {
         Self {
             status,
             content_type,
-            field: None,
+            fields: Vec::new(),
             body,
         }
     }
@@ -60,7 +60,7 @@ impl Response {
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
-        self.field = Some((name, value));
+        self.fields.push((name, value));
         self
     }
 
@@ -89,7 +89,7 @@ impl Response {
             .header("Cache-Control", b"no-store")
             .header("X-Content-Type-Options", b"nosniff")
             .content_length(self.body.len() as u64);
-        if let Some((name, value)) = self.field {
+        for (name, value) in &self.fields {
             writer.header(name, value.as_bytes());
         }
         if then == Then::Close {
