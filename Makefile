@@ -2,6 +2,7 @@
 # make test   everything that must hold: format, tidy, lints, tests, documentation
 # make package  a .deb, a tarball and what an image is built from, in out/package/; make package-test installs and purges it
 # make bench  the comparison with nginx, HAProxy and wrk, report in out/first-light/
+# make browser  the status page of a server in chromium, with pictures in out/status-page/
 # make fuzz   each fuzz target for a moment (FUZZ_SECONDS=30)
 # make sanitize  the engine's tests under AddressSanitizer, and those that ask no kernel under Miri
 #
@@ -10,7 +11,7 @@
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench package package-test fuzz sanitize format tidy lint unit docs release linker components peers
+.PHONY: help run test bench browser package package-test fuzz sanitize format tidy lint unit docs release linker components peers
 
 TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
 ONRUSH := $(TARGET_DIRECTORY)/release/onrush
@@ -34,6 +35,10 @@ bench: release
 	@cargo build --release --locked --package onrush-engine --example bare_epoll
 	@echo "== comparing"
 	@$(RAISE_FILES); $(ONRUSH) bench experiments/first-light.toml --out out/first-light
+
+browser: linker
+	@cargo build --locked --bin onrush
+	@scripts/status-page --onrush $(TARGET_DIRECTORY)/debug/onrush
 
 package: linker
 	@scripts/package
