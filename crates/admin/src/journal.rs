@@ -26,11 +26,20 @@ pub struct Event {
     /// `error`, `warn` or `info`.
     pub level: &'static str,
     /// What it is, such as `server_ejected`.
-    pub kind: String,
+    pub kind: Box<str>,
     /// The same as the log says it.
-    pub message: String,
+    pub message: Box<str>,
     /// What it is about: `group`, `server`, `address`, …
-    pub fields: BTreeMap<&'static str, String>,
+    pub fields: Box<[(&'static str, Box<str>)]>,
+}
+
+impl Event {
+    fn field(&self, name: &str) -> Option<String> {
+        let mut fields = self.fields.iter();
+        fields
+            .find(|(known, _)| *known == name)
+            .map(|(_, text)| text.to_string())
+    }
 }
 
 /// Events, for whoever wants to know of them. Cheap to clone: all clones are one.
@@ -55,8 +64,7 @@ impl Journal {
         kept.count += 1;
         event.number = kept.count;
         let event = Arc::new(event);
-        let field = |name: &str| event.fields.get(name).cloned();
-        if let Some(name) = field("group").zip(field("address")) {
+        if let Some(name) = event.field("group").zip(event.field("address")) {
             let has_room = kept.of_servers.len() < SERVERS_MAX;
             if has_room || kept.of_servers.contains_key(&name) {
                 let of_server = kept.of_servers.entry(name).or_default();
@@ -121,13 +129,13 @@ mod tests {
     use super::*;
 
     fn event(kind: &str, server: Option<&str>) -> Event {
-        let named = server.map(|server| [("group", "app".to_owned()), ("address", server.into())]);
+        let named = server.map(|server| [("group", "app".into()), ("address", server.into())]);
         Event {
             number: 0,
             time: Duration::ZERO,
             level: "info",
-            kind: kind.to_owned(),
-            message: String::new(),
+            kind: kind.into(),
+            message: "".into(),
             fields: named.into_iter().flatten().collect(),
         }
     }

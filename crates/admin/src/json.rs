@@ -121,7 +121,7 @@ pub(crate) fn event(event: &Event) -> Value {
         "message": event.message,
     });
     for (name, text) in &event.fields {
-        value[*name] = text.as_str().into();
+        value[*name] = text.to_string().into();
     }
     value
 }

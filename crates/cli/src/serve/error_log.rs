@@ -215,9 +215,11 @@ impl<S: Subscriber> Layer<S> for Events {
             number: 0,
             time: unix_time(),
             level: name(event.metadata().level()),
-            kind: said.kind.unwrap_or_default(),
-            message: said.message,
-            fields: fields.map(|(name, value)| (name, text(value))).collect(),
+            kind: said.kind.unwrap_or_default().into(),
+            message: said.message.into(),
+            fields: fields
+                .map(|(name, value)| (name, text(value).into()))
+                .collect(),
         });
     }
 }
