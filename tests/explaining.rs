@@ -98,6 +98,15 @@ fn a_forwarded_request_is_told_from_its_listener_to_its_server() {
 }
 
 #[test]
+fn json_is_whole_however_long_a_request_is() {
+    let file = written(CONFIGURATION);
+    let path = format!("/{}", "a".repeat(5000));
+    let said = file.explained(&[&path, "--json"]);
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["path"], path);
+}
+
+#[test]
 fn what_is_made_here_has_its_status_and_its_reason() {
     let file = written(CONFIGURATION);
     for (words, lines) in [

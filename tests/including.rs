@@ -211,6 +211,46 @@ fn files_that_come_change_and_go_are_seen_when_watched() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_looked_at_for_a_while_is_watched_on() {
+    let place = Place::new(&[("onrush.toml", FIRST), ("real/a.toml", &responding("one"))]);
+    let lead_to = |name: &str| {
+        let next = place.path("next");
+        std::os::unix::fs::symlink(name, &next).expect("it is free");
+        fs::rename(&next, place.path("conf.d")).expect("it is ours");
+    };
+    lead_to("real");
+    let serve = place.serve(&["--watch"]);
+    assert_eq!(serve.body(), "one");
+    // A link to itself: not even root can look behind it.
+    lead_to("conf.d");
+    serve.program.err.wait_for("cannot look for");
+    place.write("real/a.toml", &responding("two"));
+    lead_to("real");
+    serve.program.err.wait_for("is in force as generation 2");
+    assert_eq!(serve.body(), "two");
+    serve.stop();
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let place = Place::new(&[("onrush.toml", FIRST)]);
+    fs::create_dir_all(place.path("conf.d")).expect("it is ours");
+    let pipe = place.path("conf.d/a.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("it is there").success());
+    // With a writer that says nothing.
+    let writer = fs::OpenOptions::new().read(true).write(true).open(&pipe);
+    let _writer = writer.expect("it is ours");
+    let said = place.check();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let words = format!(
+        "cannot include {}: it is a pipe: expected a file",
+        pipe.display()
+    );
+    assert!(said.err.contains(&words), "{said:?}");
+}
+
+#[test]
 fn secrets_of_included_files_are_hidden() {
     let socket = tempfile::tempdir().expect("a directory");
     let admin = socket.path().join("admin").display().to_string();

@@ -204,3 +204,48 @@ fn who_follows_and_does_not_read_is_left_behind() {
     assert_eq!(events["last"], 1500);
     server.serve.stop();
 }
+
+#[test]
+fn what_is_said_of_a_bad_file_shows_none_of_its_lines() {
+    let server = Administered::start("auto", &responding("one"));
+    let bad = "[[route]]\nresponse_headers = { set = { X-Key = \"TOPSECRET\", Content-Length = \"1\" } }\nsynthetic = true\n";
+    fs::write(&server.path, whole(&server.socket, bad)).expect("it is ours");
+    let refused = server.ctl(&["reload"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("onrush.toml:5:"), "{refused:?}");
+    let events = server.said("events");
+    assert_eq!(kinds(&events["events"]), ["reload_refused"]);
+    let logged = server.serve.program.err.wait_for("was not put in force");
+    for said in [refused.err, events.to_string(), logged] {
+        assert!(!said.contains("TOPSECRET"), "{said}");
+    }
+    server.serve.stop();
+}
+
+#[test]
+fn who_follows_leaves_room_for_others() {
+    let server = Administered::start("auto", &responding("one"));
+    let follow = |path: &str| {
+        let mut client = server.client();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n");
+        client.send(request.as_bytes());
+        let mut lines = BufReader::new(client.0.try_clone().expect("a socket")).lines();
+        let head = lines.next().expect("a response").expect("a line");
+        (head, client)
+    };
+    let followers: Vec<_> = (0..8).map(|_| follow("/v1/events")).collect();
+    for (head, _) in &followers {
+        assert_eq!(head, "HTTP/1.1 200 OK");
+    }
+    for path in ["/v1/events", "/v1/live"] {
+        assert_eq!(follow(path).0, "HTTP/1.1 503 Service Unavailable");
+    }
+    assert_eq!(server.ctl(&["status"]).code, Some(0));
+    // Who leaves makes room.
+    drop(followers);
+    until("room", || {
+        (follow("/v1/events").0 == "HTTP/1.1 200 OK").then_some(())
+    });
+    server.serve.stop();
+}

@@ -88,6 +88,10 @@ impl Desk {
         let is_get = request.method == Method::Get;
         let is_followed = is_get && request.accept.contains(feed::CONTENT_TYPE);
         match request.path.as_str() {
+            "/v1/events" | "/v1/live" if is_followed && !feed::has_room(self) => {
+                let why = "too many clients follow already; ask without Accept: text/event-stream";
+                return Reply::Whole(Response::error(503, why));
+            }
             "/v1/events" if is_followed => match events_from(&request) {
                 Ok(after) => return Reply::Feed(Feed::Events(after)),
                 Err(refused) => return Reply::Whole(refused),
@@ -294,7 +298,11 @@ fn events_from(request: &Request) -> Result<u64, Response> {
         _ => "",
     };
     number.parse().map_err(|_| {
-        let why = format!("{number:?} is no number of an event: expected /v1/events?after=NUMBER");
+        let asked = match request.query.is_empty() {
+            true => number,
+            false => &request.query,
+        };
+        let why = format!("{asked:?} names no event: expected /v1/events?after=NUMBER");
         Response::error(400, &why)
     })
 }

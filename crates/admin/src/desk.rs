@@ -1,5 +1,7 @@
 //! What answers are made of.
 
+use std::cell::Cell;
+
 use onrush_engine::{Claim, Core};
 use onrush_serve::Inspector;
 
@@ -13,6 +15,8 @@ use crate::setup::{Facts, Setup};
 pub(crate) struct Desk {
     pub(crate) core: Core,
     pub(crate) connections_max: usize,
+    /// Clients that follow something; others keep half of the connections.
+    pub(crate) followers: Cell<usize>,
     /// A Unix socket's file is there as long as this is.
     _claim: Claim,
     token: Option<Token>,
@@ -38,6 +42,7 @@ impl Desk {
         Self {
             core,
             connections_max,
+            followers: Cell::new(0),
             _claim: claim,
             token,
             facts,

@@ -45,6 +45,27 @@ pub(crate) fn so_far(journal: &Journal, after: u64) -> Value {
     json!({ "events": events, "last": journal.last() })
 }
 
+/// One of the clients that follow something.
+struct Follower<'d>(&'d Desk);
+
+impl<'d> Follower<'d> {
+    fn new(desk: &'d Desk) -> Self {
+        desk.followers.set(desk.followers.get() + 1);
+        Self(desk)
+    }
+}
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        self.0.followers.set(self.0.followers.get() - 1);
+    }
+}
+
+/// Whether another client may follow: half of the connections are for those that ask and go.
+pub(crate) fn has_room(desk: &Desk) -> bool {
+    desk.followers.get() < (desk.connections_max / 2).max(1)
+}
+
 impl Feed {
     /// Sends it until the client has gone or the core stops.
     ///
@@ -56,6 +77,7 @@ impl Feed {
         mut input: Input,
         desk: &Desk,
     ) -> Result<(), Error> {
+        let _follower = Follower::new(desk);
         send(stream, &Response::endless_head(CONTENT_TYPE)).await?;
         loop {
             match self.news(stream, &mut input, desk).await {

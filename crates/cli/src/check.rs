@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use onrush_config::Plan;
 use onrush_serve::Checked;
 
-use crate::serve::{Written, checked, on_standard_error};
+use crate::serve::{Audience, Written, checked};
 use crate::terminal::{Out, say};
 
 /// Every error and warning is printed with its place.
@@ -51,8 +51,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// How many files a configuration has that can be used, and their plan; warnings are said.
 fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     let written = Written::read(file)?;
-    let plan = written.plan(on_standard_error)?;
-    let checked = checked(plan, Some(&written), on_standard_error)?;
+    let plan = written.plan(Audience::Terminal)?;
+    let checked = checked(plan, Some(&written), Audience::Terminal)?;
     Ok((written.sources().iter().count(), checked))
 }
 

@@ -8,8 +8,8 @@ use onrush_serve::Explainer;
 use serde_json::Value;
 
 use crate::question::{Asked, explain, show};
-use crate::serve::{Written, checked, on_standard_error};
-use crate::terminal::{Out, say};
+use crate::serve::{Audience, Written, checked};
+use crate::terminal::{Out, say, write_raw};
 
 /// Which route takes it and why none before, what it gets there, and what holds for it.
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match explained(args) {
         Ok(value) if args.json => {
-            let _ = writeln!(Out::standard(), "{value:#}");
+            write_raw(format!("{value:#}\n").as_bytes());
             ExitCode::SUCCESS
         }
         Ok(value) => {
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn explained(args: &Args) -> anyhow::Result<Value> {
     let written = Written::read(&args.file)?;
-    let plan = written.plan(on_standard_error)?;
-    let checked = checked(plan, Some(&written), on_standard_error)?;
+    let plan = written.plan(Audience::Terminal)?;
+    let checked = checked(plan, Some(&written), Audience::Terminal)?;
     let explainer = Explainer::new(checked)?;
     let places = onrush_config::route_places(written.sources());
     explain(&explainer, &places, &args.asked)

@@ -40,7 +40,7 @@ use upgrade::Start;
 use watch::{Watch, Watched};
 
 pub(crate) use args::Args;
-pub(crate) use written::{Written, checked, on_standard_error};
+pub(crate) use written::{Audience, Written, checked};
 
 /// Lines of the log that wait for whoever reads it: some hundred KiB.
 const LOG_LINES_MAX: usize = 4096;
@@ -66,7 +66,7 @@ fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Resu
     let start = Start::of_this_process().context("cannot tell which program this is")?;
     let handed = upgrade::handed()?;
     let written = args.config.as_deref().map(Written::read).transpose()?;
-    let plan = plan_of(&args, written.as_ref(), on_standard_error)?;
+    let plan = plan_of(&args, written.as_ref(), Audience::Terminal)?;
     error_log.follow(plan.error_log);
     let (ask, asked) = mpsc::channel();
     // Before the cores start, so that a signal cannot fall between.
@@ -76,7 +76,7 @@ fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Resu
     let token = admin::token(&admin_plan)?;
     let watched = written.as_ref();
     let watched = watched.map(|written| Watched::of(written).with(&plan));
-    let checked = checked(plan, written.as_ref(), on_standard_error)?;
+    let checked = checked(plan, written.as_ref(), Audience::Terminal)?;
     let before = admin::Before::of(handed.as_ref());
     let mut server = started(checked.arriving(arrival()), handed)?;
     let watch = watched.filter(|_| args.watch);

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use onrush_admin::client::{Place, ask, follow};
@@ -16,12 +16,21 @@ use onrush_top::view::{View, Wish};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::ctl::whom::Whom;
 use crate::terminal::{Out, say, write_raw};
 
 /// Where a server says how it is doing.
 const LIVE: &str = "/v1/live";
+
+/// How long a server that is gone may take to come back, as in an upgrade, and how often it is looked for.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What is shown is old when nothing has come for so long: something comes each second.
+const OLD: Duration = Duration::from_millis(2500);
 
 /// How often keys are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -51,6 +60,8 @@ enum News {
     Moment(Value),
     /// Nothing more comes.
     End(io::Result<()>),
+    /// A signal that ends programs has come.
+    Signal,
     /// What came of a wish.
     Done(String),
 }
@@ -112,23 +123,44 @@ fn live(place: Place) -> anyhow::Result<()> {
             outcome.with_context(|| format!("nobody answers on {place}"))?;
             anyhow::bail!("the server on {place} has ended");
         }
-        News::Done(_) => Value::Null,
+        News::Done(_) | News::Signal => Value::Null,
     };
     let mut view = View::default();
     view.push(Moment::of(&first));
+    // They end the view, which gives the terminal back.
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    let heard = tell.clone();
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for _ in signals.forever() {
+                // Whoever is not there to hear it ends.
+                let _ = heard.send(News::Signal);
+            }
+        })?;
     let terminal = ratatui::try_init().context("cannot take the terminal")?;
     let outcome = show(terminal, view, (&news, &tell), &place);
     ratatui::restore();
     outcome
 }
 
+/// Until the server has been gone for a while: another process may take its place, and its address.
 fn listen(place: &Place, tell: &Sender<News>) {
-    let end = follow(place, LIVE, |said| {
-        let heard = tell.send(News::Moment(said.clone()));
-        heard.map_err(|_| io::ErrorKind::BrokenPipe.into())
-    });
-    // The view may have ended.
-    let _ = tell.send(News::End(end));
+    let mut last = None;
+    loop {
+        let end = follow(place, LIVE, |said| {
+            last = Some(Instant::now());
+            let heard = tell.send(News::Moment(said.clone()));
+            heard.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        });
+        // The view may have ended.
+        let is_over = last.is_none_or(|last| last.elapsed() > PATIENCE);
+        if is_over {
+            let _ = tell.send(News::End(end));
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 /// Until a key ends it, or the server.
@@ -138,7 +170,10 @@ fn show(
     (news, tell): (&Receiver<News>, &Sender<News>),
     place: &Place,
 ) -> anyhow::Result<()> {
+    let mut last = Instant::now();
     loop {
+        let silence = last.elapsed();
+        view.silent_for((silence > OLD).then_some(silence));
         terminal.draw(|frame| draw(frame, &view))?;
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else {
@@ -155,7 +190,11 @@ fn show(
             }
         }
         match news.recv_timeout(LOOK_EVERY) {
-            Ok(News::Moment(said)) => view.push(Moment::of(&said)),
+            Ok(News::Moment(said)) => {
+                last = Instant::now();
+                view.push(Moment::of(&said));
+            }
+            Ok(News::Signal) => return Ok(()),
             Ok(News::Done(said)) => view.notice(said),
             Ok(News::End(outcome)) => {
                 outcome.with_context(|| format!("the server on {place} is lost"))?;

@@ -16,6 +16,8 @@ pub use crate::sources::Span;
 ///    12 | forwrad = "app"
 ///       | ^^^^^^^
 /// ```
+///
+/// The alternate form (`{:#}`) leaves the line of the file out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Whether it keeps the configuration from being used.
@@ -112,7 +114,7 @@ impl fmt::Display for Diagnostic {
             Severity::Error => "",
             Severity::Warning => "warning: ",
         };
-        writeln!(
+        write!(
             out,
             "{}:{}:{}: {severity}{}",
             self.path.display(),
@@ -120,12 +122,16 @@ impl fmt::Display for Diagnostic {
             self.column,
             self.message
         )?;
+        // In a log that others read, too: a line of the file may have a secret in it.
+        if out.alternate() {
+            return Ok(());
+        }
         let Excerpt {
             text,
             blank,
             underlined,
         } = &self.excerpt;
-        writeln!(out, "{:>5} | {text}", self.line)?;
+        write!(out, "\n{:>5} | {text}\n", self.line)?;
         write!(out, "      | {:blank$}{:^<underlined$}", "", "")
     }
 }
@@ -148,7 +154,10 @@ impl fmt::Display for Errors {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, finding) in self.listed.iter().enumerate() {
             let end = if at == 0 { "" } else { "\n" };
-            write!(out, "{end}{finding}")?;
+            match out.alternate() {
+                true => write!(out, "{end}{finding:#}")?,
+                false => write!(out, "{end}{finding}")?,
+            }
         }
         match self.more {
             0 => Ok(()),

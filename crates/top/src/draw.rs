@@ -61,8 +61,18 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
         amount(moment.connections as f64),
     );
     let bars = view.history.bars(History::TOTAL, usize::from(area.width));
+    let first = match view.silence {
+        None => Line::styled(moment.server.clone(), dim()),
+        Some(silence) => {
+            let text = format!(
+                "no answer for {} s: what is shown is old",
+                silence.as_secs()
+            );
+            Line::styled(text, alarm())
+        }
+    };
     let lines = vec![
-        Line::styled(moment.server.clone(), dim()),
+        first,
         Line::styled(figures, bold()),
         Line::styled(bars, Style::new().fg(Color::Cyan)),
     ];
@@ -346,6 +356,9 @@ mod tests {
             let _ = screen(&view(), width, height);
         }
         let mut view = view();
+        view.silent_for(Some(std::time::Duration::from_secs(7)));
+        let old = screen(&view, 80, 24);
+        assert!(old.contains("no answer for 7 s"), "{old}");
         for (table, _) in Table::ALL {
             view.table = table;
             let _ = screen(&view, 80, 24);

@@ -1,5 +1,7 @@
 //! What of a server is looked at: which table, in which order, and what is chosen.
 
+use std::time::Duration;
+
 use crate::history::History;
 use crate::moment::{Moment, Request, Server, Traffic};
 
@@ -116,6 +118,8 @@ pub struct View {
     pub(crate) row: usize,
     /// What came of the last wish, or what is wrong.
     pub(crate) notice: String,
+    /// How long nothing has come that should have.
+    pub(crate) silence: Option<Duration>,
 }
 
 impl View {
@@ -126,6 +130,11 @@ impl View {
             self.moment = moment;
         }
         self.row = self.row.min(self.servers().len().saturating_sub(1));
+    }
+
+    /// Nothing has come for so long, or what is shown is new.
+    pub fn silent_for(&mut self, silence: Option<Duration>) {
+        self.silence = silence;
     }
 
     /// Says something below the tables until the next key.

@@ -9,7 +9,7 @@ use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
 use onrush_config::plan::{Accept, Io, Listen, OneLiner, Plan};
 use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
 
-use super::written::{Warn, Written};
+use super::written::{Audience, Written};
 
 /// What to serve comes from a directory, one of the one-liners, or a configuration file.
 #[derive(clap::Args)]
@@ -83,11 +83,15 @@ pub(crate) enum AcceptArg {
 }
 
 /// The file or the one-liner, with the flags on top.
-pub(super) fn plan(args: &Args, written: Option<&Written>, warn: Warn) -> anyhow::Result<Plan> {
+pub(super) fn plan(
+    args: &Args,
+    written: Option<&Written>,
+    audience: Audience,
+) -> anyhow::Result<Plan> {
     let listen = listen(args)?;
     let mut plan = match written {
         Some(written) => {
-            let mut plan = written.plan(warn)?;
+            let mut plan = written.plan(audience)?;
             if !listen.is_empty() {
                 plan.listen_at(listen)
                     .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use onrush_config::Files;
@@ -39,7 +40,7 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Looks at a file that is about to be read.
-    pub(super) fn look(&mut self, path: &Path) {
+    fn look(&mut self, path: &Path) {
         self.looked
             .push((Looked::File(path.to_owned()), vec![stamp(path)]));
     }
@@ -50,14 +51,15 @@ impl Files for Disk {
         if !is_pattern(name) {
             return Ok(vec![directory.join(name)]);
         }
-        let paths = found(directory, name).map_err(|error| {
+        let paths = found(directory, name);
+        let looked = Looked::Pattern(directory.to_owned(), name.to_owned());
+        let stamps = paths.iter().flatten().map(|path| stamp(path)).collect();
+        // Also where it cannot be looked for: that may change.
+        self.looked.push((looked, stamps));
+        paths.map_err(|error| {
             let shown = directory.join(name);
             format!("cannot look for {}: {error}", shown.display())
-        })?;
-        let looked = Looked::Pattern(directory.to_owned(), name.to_owned());
-        let stamps = paths.iter().map(|path| stamp(path)).collect();
-        self.looked.push((looked, stamps));
-        Ok(paths)
+        })
     }
 
     fn identity(&mut self, path: &Path) -> PathBuf {
@@ -66,6 +68,22 @@ impl Files for Disk {
     }
 
     fn read(&mut self, path: &Path) -> Result<String, String> {
+        // A server that runs does not wait for a writer, deaf to signals.
+        let kind = fs::metadata(path).map(|metadata| metadata.file_type());
+        if kind.is_ok_and(|kind| kind.is_fifo()) {
+            self.look(path);
+            return Err("it is a pipe: expected a file".to_owned());
+        }
+        self.read_any(path)
+    }
+}
+
+impl Disk {
+    /// The text of a file, or of a pipe with its writer.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) fn read_any(&mut self, path: &Path) -> Result<String, String> {
         self.look(path);
         onrush_file::read_text(path, TEXT_MAX as u64).map_err(|error| error.to_string())
     }

@@ -15,7 +15,7 @@ use super::args::{Args, plan};
 use super::arrival::arrival;
 use super::error_log::ErrorLog;
 use super::watch::{Watch, Watched};
-use super::written::{Written, checked};
+use super::written::{Audience, Written, checked};
 
 /// Changes that are listed in the log; more than that are counted.
 const CHANGES_SHOWN: usize = 50;
@@ -83,7 +83,7 @@ impl<'a> Reloading<'a> {
 
     fn apply(&self, server: &mut Server, written: &Written) -> anyhow::Result<Applied> {
         let watched = Watched::of(written);
-        let plan = match plan(self.args, Some(written), in_the_log) {
+        let plan = match plan(self.args, Some(written), Audience::Log) {
             Ok(plan) => plan,
             Err(error) => {
                 self.watch(watched);
@@ -93,7 +93,7 @@ impl<'a> Reloading<'a> {
         // Also when it cannot be used: who mends it may do so in a file that it has not named before.
         self.watch(watched.with(&plan));
         let error_log = plan.error_log;
-        let checked = checked(plan, Some(written), in_the_log)?;
+        let checked = checked(plan, Some(written), Audience::Log)?;
         let applied = server.apply(checked.arriving(arrival()));
         let applied = applied.context("it cannot be applied")?;
         self.error_log.follow(error_log);
@@ -105,10 +105,6 @@ impl<'a> Reloading<'a> {
             watch.change(watched);
         }
     }
-}
-
-fn in_the_log(warning: &dyn Display) {
-    tracing::warn!("{warning}");
 }
 
 /// What the log says, for programs.

@@ -4,19 +4,38 @@ use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use onrush_config::{Files, Findings, Plan, Sources};
+use onrush_config::{Errors, Findings, Plan, Sources};
 use onrush_file::Stamp;
 use onrush_serve::{Checked, Unusable};
 
 use super::disk::{Disk, Looked};
 use crate::terminal::say;
 
-/// Who hears of warnings.
-pub(crate) type Warn = fn(&dyn Display);
+/// Who hears of what is wrong with a configuration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Whoever starts the program. Lines of the file are shown.
+    Terminal,
+    /// The error log, while a server runs. It goes to others, too, and lines of the file may have secrets in them.
+    Log,
+}
 
-/// Before a server runs: whoever started it.
-pub(crate) fn on_standard_error(warning: &dyn Display) {
-    say(format_args!("{warning}"));
+impl Audience {
+    /// Warns it.
+    pub(crate) fn warn(self, warning: &dyn Display) {
+        match self {
+            Audience::Terminal => say(format_args!("{warning}")),
+            Audience::Log => tracing::warn!("{warning:#}"),
+        }
+    }
+
+    /// What it is told of these.
+    fn text(self, errors: &Errors) -> String {
+        match self {
+            Audience::Terminal => errors.to_string(),
+            Audience::Log => format!("{errors:#}"),
+        }
+    }
 }
 
 /// A configuration file as it is written, with those that it includes, so that places in them can be shown.
@@ -30,7 +49,7 @@ impl Written {
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let mut disk = Disk::default();
         let text = disk
-            .read(path)
+            .read_any(path)
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("cannot read the configuration {}", path.display()))?;
         let sources = Sources::read(text, path, &mut disk);
@@ -50,14 +69,15 @@ impl Written {
         &self.looked
     }
 
-    /// What it means; of its warnings `warn` hears.
-    pub(crate) fn plan(&self, warn: Warn) -> anyhow::Result<Plan> {
+    /// What it means; `audience` hears what is wrong with it.
+    pub(crate) fn plan(&self, audience: Audience) -> anyhow::Result<Plan> {
         match onrush_config::parse_sources(&self.sources) {
             Ok(parsed) => {
-                parsed.warnings.iter().for_each(|warning| warn(warning));
+                let warnings = parsed.warnings.iter();
+                warnings.for_each(|warning| audience.warn(warning));
                 Ok(parsed.plan)
             }
-            Err(errors) => bail!("{UNUSABLE}\n{errors}"),
+            Err(errors) => bail!("{UNUSABLE}\n{}", audience.text(&errors)),
         }
     }
 
@@ -68,18 +88,18 @@ impl Written {
 
 const UNUSABLE: &str = "the configuration cannot be used";
 
-/// The plan with what its files say; of warnings `warn` hears. What the file names has its place there, as everything else that
+/// The plan with what its files say; `audience` hears what is wrong with them. What the file names has its place there, as everything else that
 /// is wrong with it; what flags name has none.
 pub(crate) fn checked(
     plan: Plan,
     written: Option<&Written>,
-    warn: Warn,
+    audience: Audience,
 ) -> anyhow::Result<Checked> {
     let outcome = onrush_serve::check(plan);
     let Some(written) = written else {
         let checked = outcome?;
         for warning in checked.warnings() {
-            warn(&format_args!("warning: {warning}"));
+            audience.warn(&format_args!("warning: {warning}"));
         }
         return Ok(checked);
     };
@@ -89,11 +109,11 @@ pub(crate) fn checked(
             for warning in checked.warnings() {
                 match &warning.place {
                     Some(place) => findings.warning(place.clone(), &*warning.message),
-                    None => warn(&format_args!("warning: {warning}")),
+                    None => audience.warn(&format_args!("warning: {warning}")),
                 }
             }
             let warnings = findings.finish().expect("there are warnings only");
-            warnings.iter().for_each(|warning| warn(warning));
+            warnings.iter().for_each(|warning| audience.warn(warning));
             Ok(checked)
         }
         Err(Unusable(troubles)) => {
@@ -105,7 +125,7 @@ pub(crate) fn checked(
                 }
             }
             if let Err(errors) = findings.finish() {
-                said += &format!("\n{errors}");
+                said += &format!("\n{}", audience.text(&errors));
             }
             bail!(said)
         }

@@ -178,14 +178,26 @@ impl Names {
         if let Some(&place) = self.places.get(name) {
             return place;
         }
+        if self.all.len() >= SERIES_MAX - 1 {
+            self.forget_unused();
+        }
         let name = match self.all.len() {
-            SERIES_MAX.. => return SERIES_MAX - 1,
-            length if length == SERIES_MAX - 1 => OTHERS,
-            _ => name,
+            length if length < SERIES_MAX - 1 => name,
+            _ => OTHERS,
         };
+        if let Some(&place) = self.places.get(name) {
+            return place;
+        }
         self.all.push(Rc::new(Traffic::new(name.to_owned())));
         self.places.insert(name.to_owned(), self.all.len() - 1);
         self.all.len() - 1
+    }
+
+    /// What no configuration in use has gives its place up.
+    fn forget_unused(&mut self) {
+        self.all.retain(|traffic| Rc::strong_count(traffic) > 1);
+        let names = self.all.iter().map(|traffic| traffic.name().to_owned());
+        self.places = names.zip(0..).collect();
     }
 }
 
@@ -210,13 +222,24 @@ mod tests {
         let registry = Registry::default();
         let first = registry.traffic(Kind::Route, "/");
         assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
-        for number in 0..2 * SERIES_MAX {
-            registry.traffic(Kind::Route, &number.to_string());
-        }
-        let last = registry.traffic(Kind::Route, "another one");
-        assert_eq!(last.name(), OTHERS);
+        let routes = |of: &str| -> Vec<Rc<Traffic>> {
+            let names = (0..2 * SERIES_MAX).map(|number| format!("{of}{number}"));
+            names
+                .map(|name| registry.traffic(Kind::Route, &name))
+                .collect()
+        };
+        let used = routes("a");
+        assert_eq!(used[SERIES_MAX - 3].name(), format!("a{}", SERIES_MAX - 3));
+        assert_eq!(used[SERIES_MAX - 2].name(), OTHERS);
+        assert_eq!(used[2 * SERIES_MAX - 1].name(), OTHERS);
         assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
         assert_eq!(registry.views(Kind::Route).len(), SERIES_MAX + 1);
         assert!(registry.views(Kind::Group).is_empty());
+        // Names that no configuration has any more make room.
+        drop(used);
+        let later = registry.traffic(Kind::Route, "b");
+        assert_eq!(later.name(), "b");
+        assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
+        assert_eq!(registry.views(Kind::Route).len(), 3);
     }
 }
