@@ -168,6 +168,28 @@ fn what_is_made_here_has_its_status_and_its_reason() {
 }
 
 #[test]
+fn dates_of_files_are_those_of_the_day() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("a.txt"), "hello").expect("it is ours");
+    let root = directory.path().display();
+    let file = written(&format!(
+        "[[route]]\npath = \"/\"\nfiles = {{ root = \"{root}\" }}\n"
+    ));
+    for (field, status) in [
+        ("If-Modified-Since: Fri, 01 Jan 2010 00:00:00 GMT", 200),
+        ("If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT", 304),
+        ("If-Unmodified-Since: Fri, 01 Jan 2010 00:00:00 GMT", 412),
+    ] {
+        let said = file.explained(&["/a.txt", "-H", field]);
+        let line = format!("answer    {status}: ");
+        assert!(
+            said.contains(&line),
+            "{field}: {line:?} is missing in\n{said}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_explained_is_said_with_what_to_do() {
     let file = written(CONFIGURATION);
     for (words, why) in [

@@ -165,23 +165,22 @@ pub(crate) fn sharpen_timers() {
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
     Real,
-    /// Nanoseconds; moved on only by the simulation.
-    Virtual(Rc<Cell<u64>>),
+    /// Nanoseconds, moved on only by the simulation; and what the wall clock said at its beginning.
+    Virtual(Rc<Cell<u64>>, u64),
 }
 
 impl Clock {
     pub(crate) fn now(&self) -> Instant {
         match self {
             Clock::Real => now(),
-            Clock::Virtual(nanoseconds) => Instant::from_nanoseconds(nanoseconds.get()),
+            Clock::Virtual(nanoseconds, _) => Instant::from_nanoseconds(nanoseconds.get()),
         }
     }
 
     pub(crate) fn unix_seconds(&self) -> u64 {
         match self {
             Clock::Real => unix_seconds(),
-            // A fixed day, so that simulated runs print the same dates for the same seed.
-            Clock::Virtual(nanoseconds) => 1_700_000_000 + nanoseconds.get() / 1_000_000_000,
+            Clock::Virtual(nanoseconds, began) => began + nanoseconds.get() / 1_000_000_000,
         }
     }
 }

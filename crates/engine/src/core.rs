@@ -90,11 +90,12 @@ impl Core {
     /// A core on a simulated network with a virtual clock.
     pub fn simulated(options: Simulation) -> Self {
         let nanoseconds = Rc::new(Cell::new(1_000_000_000));
+        let wall_clock = options.wall_clock;
         let driver = Simulated::new(options, Rc::clone(&nanoseconds));
         Self::with(
             0,
             Driver::Simulated(Box::new(driver)),
-            Clock::Virtual(nanoseconds),
+            Clock::Virtual(nanoseconds, wall_clock),
         )
         .expect("a simulation asks the kernel for an event descriptor only")
     }

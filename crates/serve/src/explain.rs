@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use onrush_config::Plan;
 use onrush_config::plan;
+use onrush_engine::clock::unix_seconds;
 use onrush_engine::{Core, Error, Input, Simulation, Stream};
 use onrush_http::forwarded::Scheme;
 use onrush_http::{HeaderSlots, Method, Parsed, Refusal};
@@ -97,7 +98,11 @@ impl Explainer {
         let shares = Shares::UNLIMITED;
         let resources =
             Resources::new(plan, found, (shares, None), None).map_err(StartError::Thread)?;
-        let core = Core::simulated(Simulation::with_seed(0));
+        // Dates of files are compared with that of the day.
+        let core = Core::simulated(Simulation {
+            wall_clock: unix_seconds(),
+            ..Simulation::with_seed(0)
+        });
         let worker = Worker::new(core, &Crowd::new(shares), resources.plan.timeouts.drain);
         let site = Site::new(&worker, &resources, None)
             .map_err(|(path, error)| StartError::Directory(path, error))?;

@@ -141,7 +141,7 @@ impl Core {
         }
         match &self.0.clock {
             Clock::Real => true,
-            Clock::Virtual(_) => self
+            Clock::Virtual(..) => self
                 .0
                 .mail_due
                 .get()

@@ -21,6 +21,9 @@ pub struct Simulation {
     pub delay_max: Duration,
     /// Bytes a direction holds before a sender has to wait.
     pub capacity: usize,
+    /// What the wall clock says at its beginning, in seconds since 1970: a fixed day, so that runs print the same dates for
+    /// the same seed, unless another one is wanted.
+    pub wall_clock: u64,
 }
 
 impl Simulation {
@@ -35,6 +38,7 @@ impl Simulation {
             duplicated: 100,
             delay_max: Duration::from_micros(500),
             capacity: 64 * 1024,
+            wall_clock: 1_700_000_000,
         }
     }
 }
