@@ -123,7 +123,10 @@ fn address(text: &str) -> String {
         Some((host, port)) if is_port(port) && !host.is_empty() => (host, port),
         _ => (text, "80"),
     };
-    let host = if host == "*" { "0.0.0.0" } else { host };
+    let host = match host {
+        "*" | "" => "0.0.0.0",
+        host => host,
+    };
     format!("{host}:{port}")
 }
 
